@@ -1,0 +1,97 @@
+"""Posterior distributions and credible bands for empirical differential privacy.
+
+Every name below is imported when it is first used, so that ``import edp_bayes`` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edp_bayes import diagnostics, models, noise, plugin, queries
+    from edp_bayes.auditing import audit
+    from edp_bayes.databases import Databases
+    from edp_bayes.divergence import hockey_stick
+    from edp_bayes.exceptions import (
+        EdpBayesError,
+        EdpBayesWarning,
+        InputTypeError,
+        InvalidInputError,
+        SamplingError,
+    )
+    from edp_bayes.mixtures import Mixture
+    from edp_bayes.models import (
+        DirichletProcessMixture,
+        FiniteMixture,
+        PyMCMixture,
+        SmoothedBootstrap,
+    )
+    from edp_bayes.noise import GaussianNoise, LaplaceNoise
+    from edp_bayes.responses import Responses
+    from edp_bayes.result import Audit, load_audit
+
+__version__ = "0.1.0"
+
+_MODULES = ("diagnostics", "models", "noise", "plugin", "queries")
+_NAMES = {
+    "Audit": "result",
+    "Databases": "databases",
+    "DirichletProcessMixture": "models.dirichlet_process",
+    "EdpBayesError": "exceptions",
+    "EdpBayesWarning": "exceptions",
+    "FiniteMixture": "models.finite_mixture",
+    "GaussianNoise": "noise",
+    "InputTypeError": "exceptions",
+    "InvalidInputError": "exceptions",
+    "LaplaceNoise": "noise",
+    "Mixture": "mixtures",
+    "PyMCMixture": "models.custom",
+    "Responses": "responses",
+    "SamplingError": "exceptions",
+    "SmoothedBootstrap": "models.smoothed_bootstrap",
+    "audit": "auditing",
+    "hockey_stick": "divergence",
+    "load_audit": "result",
+}
+
+__all__ = [
+    "Audit",
+    "Databases",
+    "DirichletProcessMixture",
+    "EdpBayesError",
+    "EdpBayesWarning",
+    "FiniteMixture",
+    "GaussianNoise",
+    "InputTypeError",
+    "InvalidInputError",
+    "LaplaceNoise",
+    "Mixture",
+    "PyMCMixture",
+    "Responses",
+    "SamplingError",
+    "SmoothedBootstrap",
+    "__version__",
+    "audit",
+    "diagnostics",
+    "hockey_stick",
+    "load_audit",
+    "models",
+    "noise",
+    "plugin",
+    "queries",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"edp_bayes.{name}")
+    if name in _NAMES:
+        value = getattr(import_module(f"edp_bayes.{_NAMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'edp_bayes' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

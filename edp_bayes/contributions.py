@@ -1,0 +1,261 @@
+"""Posterior of how an individual contributes: how often, how much, and depending on what.
+
+In each database individual i is present with probability rho_i and then contributes
+c = a_i + b_i r + tau_i e, with r the response without i (centred) and e standard normal. The
+individuals are pooled, because the risk is a maximum over thousands of them: a common law of
+presence, of the spread of an individual's contributions relative to their size, and of that size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from edp_bayes.responses import Responses
+
+__all__ = ["ContributionDraws", "ContributionPosterior"]
+
+Array = NDArray[np.float64]
+
+# Fewer individuals than this are not pooled.
+FEWEST_POOLED = 8
+# Prior sizes where there is nothing to pool: spread relative to size, degrees of freedom, and
+# the size of an individual who was never seen relative to the spread of the response.
+RELATIVE_SPREAD = 0.5
+DEGREES = 2.0
+UNSEEN_SIZE = 0.25
+# Prior weight, in databases, of a contribution that does not depend on the rest.
+INDEPENDENCE_WEIGHT = 2.0
+FLAT = 1e-3
+MOST_DEGREES = 50.0
+STEEPEST = 0.9
+
+
+@dataclass(frozen=True)
+class ContributionDraws:
+    """Draws of the contribution law, each of shape (draw, individual).
+
+    Attributes
+    ----------
+    presence : ndarray
+        Probability rho of being present; exactly 1 for those never seen absent.
+    intercept, slope, spread : ndarray
+        a (at rest zero), b and tau of the contribution a + b rest + tau e.
+    """
+
+    presence: Array
+    intercept: Array
+    slope: Array
+    spread: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ContributionPosterior:
+    """Conjugate posterior of every individual's contribution law, in sufficient statistics.
+
+    Attributes
+    ----------
+    presence_a, presence_b : ndarray
+        Shape (m,): Beta posterior of presence; b = 0 where always present.
+    mean : ndarray
+        Shape (m, 2): posterior mean of intercept (at the centre of the rest) and slope.
+    factor : ndarray
+        Shape (m, 2, 2): Cholesky factor of the posterior covariance over tau squared.
+    degrees, squares : ndarray
+        Shape (m,): tau squared is squares over a chi-squared with these degrees of freedom.
+    centre : ndarray
+        Shape (m,): centre of the response without each individual.
+    seed : int
+        Every individual has a stream of its own, so draws do not depend on who else is drawn.
+    """
+
+    presence_a: Array
+    presence_b: Array
+    mean: Array
+    factor: Array
+    degrees: Array
+    squares: Array
+    centre: Array
+    seed: int
+
+    @classmethod
+    def fit(cls, responses: Responses, seed: int) -> ContributionPosterior:
+        """Condition on the contributions; the cost follows the records."""
+        stats = _Statistics.of(responses)
+        presence_a, presence_b = _presence(stats.count, responses.n_databases)
+        size, degrees, relative = _pooled_spread(stats)
+        magnitude = _pooled_magnitude(stats, size, relative)
+        k, unit = stats.count, stats.rest_variance
+        p00, p01 = k + FLAT, stats.rest
+        p11 = stats.rest_square + INDEPENDENCE_WEIGHT * unit
+        determinant = p00 * p11 - p01**2
+        intercept = (p11 * stats.contribution - p01 * stats.product) / determinant
+        slope = (p00 * stats.product - p01 * stats.contribution) / determinant
+        fitted = intercept * stats.contribution + slope * stats.product
+        residual = np.maximum(stats.contribution_square - fitted, 0.0)
+        squares = degrees * relative**2 * size**2 + residual
+        l00 = np.sqrt(p11 / determinant)
+        l10 = -p01 / np.sqrt(p11 * determinant)
+        l11 = np.sqrt(1.0 / p11)
+        factor = np.zeros((k.size, 2, 2))
+        factor[:, 0, 0], factor[:, 1, 0], factor[:, 1, 1] = l00, l10, l11
+        unseen = k == 0
+        factor[unseen, 0, 0] = 1.0 / relative
+        return cls(
+            presence_a=presence_a,
+            presence_b=presence_b,
+            mean=np.stack([intercept, slope], axis=1) * magnitude[:, None],
+            factor=factor,
+            degrees=degrees + np.maximum(k - 1.0, 0.0),
+            squares=squares * magnitude**2,
+            centre=stats.centre,
+            seed=seed,
+        )
+
+    def draw(self, individuals: NDArray[np.int64], draws: int) -> ContributionDraws:
+        """Draw the contribution law of some individuals, shape (draws, len(individuals))."""
+        shape = (draws, len(individuals))
+        presence, chi, normal = np.ones(shape), np.empty(shape), np.empty((*shape, 2))
+        for column, i in enumerate(individuals):
+            rng = np.random.Generator(np.random.Philox(key=[self.seed, int(i)]))
+            chi[:, column] = rng.chisquare(self.degrees[i], draws)
+            normal[:, column] = rng.standard_normal((draws, 2))
+            if self.presence_b[i] > 0:
+                presence[:, column] = rng.beta(self.presence_a[i], self.presence_b[i], draws)
+        spread = np.sqrt(self.squares[individuals] / chi)
+        step = np.einsum("ikl,sil->sik", self.factor[individuals], normal)
+        law = self.mean[individuals] + spread[..., None] * step
+        slope = np.clip(law[..., 1], -STEEPEST, None)
+        return ContributionDraws(
+            presence=presence,
+            intercept=law[..., 0] - slope * self.centre[individuals],
+            slope=slope,
+            spread=spread,
+        )
+
+
+@dataclass(frozen=True)
+class _Statistics:
+    """Sums over the databases in which each individual contributes; samples share one weight."""
+
+    count: Array
+    contribution: Array
+    contribution_square: Array
+    rest: Array
+    rest_square: Array
+    product: Array
+    centre: Array
+    rest_variance: float
+
+    @classmethod
+    def of(cls, responses: Responses) -> _Statistics:
+        y, c = responses.response, responses.contribution
+        weight = 1.0 / responses.samples
+        owner = np.repeat(np.arange(responses.n_individuals), np.diff(c.indptr))
+        centre = y.mean() - np.bincount(owner, c.data, responses.n_individuals) / y.size
+        rest = y[c.indices] - c.data - centre[owner]
+
+        def total(values: Array) -> Array:
+            return weight * np.bincount(owner, values, responses.n_individuals)
+
+        return cls(
+            count=total(np.ones_like(c.data)),
+            contribution=total(c.data),
+            contribution_square=total(c.data**2),
+            rest=total(rest),
+            rest_square=total(rest**2),
+            product=total(rest * c.data),
+            centre=centre,
+            rest_variance=float(y.var()),
+        )
+
+    @property
+    def size(self) -> Array:
+        """Root mean square of an individual's contributions."""
+        return np.sqrt(self.contribution_square / np.maximum(self.count, 1e-300))
+
+
+def _presence(count: Array, n: int) -> tuple[Array, Array]:
+    """Beta posteriors of presence, their prior learned from those sometimes absent."""
+    sometimes = count < n
+    a, b = 0.5, 0.5
+    seen = count[sometimes & (count > 0)]
+    if seen.size >= FEWEST_POOLED:
+        a, b = _truncated_beta_binomial(seen, n)
+    always = np.where(sometimes, n - count + b, 0.0)
+    return count + a, always
+
+
+def _truncated_beta_binomial(count: Array, n: int) -> tuple[float, float]:
+    """Maximum likelihood of a beta-binomial law seen only where it is not zero."""
+    from scipy.optimize import minimize
+    from scipy.special import betaln
+
+    values, times = np.unique(count, return_counts=True)
+
+    def loss(log_parameters: Array) -> float:
+        a, b = np.exp(log_parameters)
+        zero = betaln(a, b + n) - betaln(a, b)
+        terms = betaln(a + values, b + n - values) - betaln(a, b)
+        # A weak prior at Beta(1/2, 1/2) keeps a few individuals from fixing the law exactly.
+        penalty = 0.5 * np.sum((log_parameters - np.log(0.5)) ** 2) / 4.0
+        return float(penalty - times @ (terms - np.log(-np.expm1(zero))))
+
+    best = minimize(loss, np.log([0.5, 0.5]), method="Nelder-Mead", bounds=[(-6.0, 8.0)] * 2)
+    a, b = np.exp(best.x)
+    return float(a), float(b)
+
+
+def _pooled_spread(stats: _Statistics) -> tuple[Array, float, float]:
+    """Size of each individual, and the scaled inverse chi-squared law of relative spread.
+
+    Moments of the log residual variance, as in Smyth (2004), Section 6.2.
+    """
+    from scipy.special import digamma, polygamma
+
+    size = stats.size
+    free = stats.count - 1.0
+    about_mean = stats.contribution_square - stats.contribution**2 / np.maximum(stats.count, 1e-300)
+    usable = (free > 0.5) & (about_mean > 1e-12 * stats.contribution_square)
+    if usable.sum() < FEWEST_POOLED:
+        return size, DEGREES, RELATIVE_SPREAD
+    half = 0.5 * free[usable]
+    relative = about_mean[usable] / free[usable] / size[usable] ** 2
+    log_variance = np.log(relative) - digamma(half) + np.log(half)
+    excess = log_variance.var(ddof=1) - polygamma(1, half).mean()
+    degrees = 2.0 * _inverse_trigamma(excess) if excess > 0 else MOST_DEGREES
+    degrees = float(np.clip(degrees, DEGREES, MOST_DEGREES))
+    variance = np.exp(log_variance.mean() + digamma(0.5 * degrees) - np.log(0.5 * degrees))
+    return size, degrees, float(np.sqrt(min(variance, 1.0)))
+
+
+def _inverse_trigamma(value: float) -> float:
+    from scipy.optimize import brentq
+    from scipy.special import polygamma
+
+    return float(brentq(lambda x: float(polygamma(1, x)) - value, 1e-3, 1e6))
+
+
+def _pooled_magnitude(stats: _Statistics, size: Array, relative: float) -> Array:
+    """Factor by which an individual's contributions shrink towards the common size.
+
+    A normal law of log sizes: those seen once or twice are drawn to the others, those seen often
+    keep their own. Fills in the size of those never seen.
+    """
+    seen = stats.count > 0
+    factor = np.ones_like(size)
+    common = UNSEEN_SIZE * np.sqrt(stats.rest_variance)
+    if seen.sum() >= FEWEST_POOLED:
+        noise = relative**2 / stats.count[seen]
+        log_size = np.log(size[seen])
+        between = max(float(log_size.var(ddof=1) - noise.mean()), 0.01)
+        keep = between / (between + noise)
+        middle = float(np.average(log_size, weights=keep))
+        factor[seen] = np.exp((1.0 - keep) * (middle - log_size))
+        common = np.exp(middle)
+    size[~seen] = common
+    return factor

@@ -1,0 +1,281 @@
+"""p and every p_i from one posterior draw: the law of the response without each individual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.contributions import ContributionDraws, ContributionPosterior
+from edp_bayes.mixtures import Mixture
+from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
+
+if TYPE_CHECKING:
+    from edp_bayes.responses import Responses
+
+__all__ = ["Coupling", "RegressionCoupling", "ShiftCoupling"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+# Individual risks below this are not looked for; what is left out is bounded and reported.
+FLOOR = 1e-12
+# The share of a component's variance that one individual may explain.
+LARGEST_SHARE = 0.9
+
+
+class Coupling(Protocol):
+    """The laws without each individual, tied draw by draw to the law of the response."""
+
+    @property
+    def n_individuals(self) -> int:
+        """Number of individuals."""
+        ...
+
+    def relevant(self, epsilon: Array) -> tuple[Index, Array]:
+        """Return the individuals whose risk may matter, and a bound on the sum of all others.
+
+        The bound has the shape of epsilon.
+        """
+        ...
+
+    def curves(self, individuals: Index, epsilon: Array) -> Array:
+        """Return delta_i(eps), shape (chain * draw, individual, epsilon)."""
+        ...
+
+    def pair(self, individual: int) -> tuple[Mixture, Mixture]:
+        """Return the densities with and without one individual, shape (chain, draw, component)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftCoupling:
+    """Every database keeps its weight and moves by the individual's contribution to it.
+
+    The coupling of the Bayesian bootstrap: p = sum_j w_j k(x - y_j), p_i = sum_j w_j k(x - y_ij).
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Shape (chain, draw, n * samples), one component for each response, without the known noise.
+    responses : Responses
+        Contributions, sparse.
+    """
+
+    mixture: Mixture
+    responses: Responses
+
+    @property
+    def n_individuals(self) -> int:
+        """Number of individuals."""
+        return self.responses.n_individuals
+
+    @property
+    def _shared_scale(self) -> bool:
+        scales = self.mixture.scales
+        return bool((scales == scales[..., :1]).all())
+
+    def relevant(self, epsilon: Array) -> tuple[Index, Array]:
+        """Return the individuals who move a component by more than eps of its scale.
+
+        With Laplace kernels all others have risk zero exactly; with Gaussian kernels the bound by
+        joint convexity is evaluated at the largest move and the smallest scale.
+        """
+        from edp_bayes.divergence.screening import gaussian_shift
+
+        largest = self.responses.largest_contribution / self.mixture.scales.min()
+        if self.mixture.kernel == "laplace":
+            return np.flatnonzero(largest > epsilon[0]), np.zeros_like(epsilon)
+        bound = np.asarray(gaussian_shift(largest[:, None], epsilon))
+        kept = bound[:, 0] > FLOOR
+        return np.flatnonzero(kept), bound[~kept].sum(axis=0)
+
+    def curves(self, individuals: Index, epsilon: Array) -> Array:
+        """Return delta_i(eps), shape (chain * draw, individual, epsilon)."""
+        part = self.responses.contribution[:, individuals]
+        weights = _flat(self.mixture.weights)
+        scales = _flat(self.mixture.scales)
+        exact = self.mixture.kernel == "laplace" and self.responses.noise is None
+        if exact and self._shared_scale:
+            from edp_bayes.divergence.laplace import shift_curves
+
+            return shift_curves(
+                weights,
+                self.responses.response,
+                np.ascontiguousarray(scales[:, 0]),
+                part.indptr,
+                part.indices,
+                part.data,
+                epsilon,
+            )
+        y = self.responses.response
+        return _curves(
+            _stack(weights, y, scales),
+            _stack(weights[:, None], y - part.toarray().T, scales[:, None]),
+            epsilon,
+            kernel=self.mixture.kernel,
+            noise=self.responses.noise,
+        )
+
+    def pair(self, individual: int) -> tuple[Mixture, Mixture]:
+        """Return the densities with and without one individual, shape (chain, draw, component)."""
+        moved = self.responses.contribution[:, [individual]].toarray()[:, 0]
+        p, noise = self.mixture, self.responses.noise
+        return tuple(
+            Mixture(p.weights, at, p.scales, kernel=p.kernel, noise=noise)
+            for at in (p.locations, p.locations - moved)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionCoupling:
+    """Each component loses the individual's contribution, given that component.
+
+    The contribution is a + b rest + tau e with probability rho and 0 otherwise (see
+    `edp_bayes.contributions`). The law without i has one component for each of p, with location
+    m_k and variance s_k^2 such that adding the contribution back gives the mean and the variance
+    of component k; so p is, to second order in the contribution, the same for every individual.
+    For an individual who is always present it is exactly the same.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Shape (chain, draw, component), without the known noise.
+    posterior : ContributionPosterior
+        Law of every individual's contributions.
+    noise : GaussianNoise or LaplaceNoise, optional
+        Known noise of the release, convolved exactly.
+    """
+
+    mixture: Mixture
+    posterior: ContributionPosterior
+    noise: GaussianNoise | LaplaceNoise | None = None
+
+    @classmethod
+    def fit(cls, mixture: Mixture, responses: Responses, seed: int) -> RegressionCoupling:
+        """Condition the contribution laws on the data; pair them with the draws of p."""
+        return cls(mixture, ContributionPosterior.fit(responses, seed), responses.noise)
+
+    @property
+    def n_individuals(self) -> int:
+        """Number of individuals."""
+        return int(self.posterior.centre.size)
+
+    def relevant(self, epsilon: Array) -> tuple[Index, Array]:
+        """Return every individual: each draw is screened on its own in `curves`.
+
+        What is left out there is below 1e-12 for each individual and epsilon.
+        """
+        everybody = np.arange(self.n_individuals)
+        return everybody, np.full_like(epsilon, FLOOR * self.n_individuals)
+
+    def curves(self, individuals: Index, epsilon: Array) -> Array:
+        """Return delta_i(eps), shape (chain * draw, individual, epsilon)."""
+        from edp_bayes.coupled_curves import active_pairs
+
+        weights = _flat(self.mixture.weights)
+        law = self.posterior.draw(individuals, len(weights))
+        p, q = self._laws(law)
+        out = np.zeros((len(weights), len(individuals), epsilon.size))
+        if self.mixture.kernel == "gaussian" and self.noise is None:
+            rows, columns = np.nonzero(active_pairs(p, q, epsilon[0], FLOOR))
+        else:
+            rows, columns = np.indices(law.presence.shape).reshape(2, -1)
+        if rows.size:
+            out[rows, columns] = _curves(
+                p[rows, columns],
+                q[rows, columns][:, None],
+                epsilon,
+                kernel=self.mixture.kernel,
+                noise=self.noise,
+                floor=FLOOR,
+            )[:, 0]
+        return out
+
+    def pair(self, individual: int) -> tuple[Mixture, Mixture]:
+        """Return the densities with and without one individual, shape (chain, draw, component)."""
+        lead = self.mixture.weights.shape[:-1]
+        law = self.posterior.draw(np.array([individual]), int(np.prod(lead)))
+        p, q = (part.reshape(*lead, *part.shape[2:]) for part in self._laws(law))
+        return self._mixture(p), self._mixture(q)
+
+    def _mixture(self, components: Array) -> Mixture:
+        parts = np.moveaxis(components, -1, 0)
+        return Mixture(*parts, kernel=self.mixture.kernel, noise=self.noise)
+
+    def _laws(self, law: ContributionDraws) -> tuple[Array, Array]:
+        """Return components (draw, individual, component, [w, mu, s]) with and without each."""
+        w, mu, scale = (
+            _flat(part)[:, None]
+            for part in (self.mixture.weights, self.mixture.locations, self.mixture.scales)
+        )
+        unit = 1.0 if self.mixture.kernel == "gaussian" else 2.0
+        variance = unit * scale**2
+        rho, a, b, tau2 = (
+            part[..., None] for part in (law.presence, law.intercept, law.slope, law.spread**2)
+        )
+        m = (mu - rho * a) / (1.0 + rho * b)
+        jump = a + b * m
+        explained = np.minimum(rho * tau2 + rho * (1.0 - rho) * jump**2, LARGEST_SHARE * variance)
+        rest = (variance - explained) / (1.0 - rho + rho * (1.0 + b) ** 2)
+        spread = np.minimum(tau2, LARGEST_SHARE * variance)
+        absent, without = np.sqrt(rest / unit), np.sqrt(rest / unit)
+        present = np.sqrt(((1.0 + b) ** 2 * rest + spread) / unit)
+        w = np.broadcast_to(w, m.shape)
+        if (law.presence == 1.0).all():
+            return _stack(w, m + jump, present), _stack(w, m, without)
+        weights = np.concatenate([(1.0 - rho) * w, rho * w], axis=-1)
+        stay = np.concatenate([m, m], axis=-1)
+        p = _stack(
+            weights,
+            np.concatenate([m, m + jump], axis=-1),
+            np.concatenate([absent, present], axis=-1),
+        )
+        return p, _stack(weights, stay, np.concatenate([without, without], axis=-1))
+
+
+def component_rows(
+    components: Array, kernel: str, noise: GaussianNoise | LaplaceNoise | None
+) -> tuple[int, Array]:
+    """Return the family and the rows (weight, location, a, b) that the integrals take."""
+    from edp_bayes.divergence import components as families
+
+    w, mu, s = np.moveaxis(components, -1, 0)
+    if kernel == "gaussian":
+        if isinstance(noise, LaplaceNoise):
+            return families.NORMAL_LAPLACE, _stack(w, mu, s, np.full_like(s, noise.scale))
+        wide = s if noise is None else np.hypot(s, noise.scale)
+        return families.GAUSSIAN, _stack(w, mu, wide, np.zeros_like(s))
+    if isinstance(noise, GaussianNoise):
+        return families.NORMAL_LAPLACE, _stack(w, mu, np.full_like(s, noise.scale), s)
+    if isinstance(noise, LaplaceNoise):
+        return families.LAPLACE_LAPLACE, _stack(w, mu, s, np.full_like(s, noise.scale))
+    return families.LAPLACE, _stack(w, mu, s, np.zeros_like(s))
+
+
+def _curves(
+    p: Array,
+    q: Array,
+    epsilon: Array,
+    *,
+    kernel: str,
+    noise: GaussianNoise | LaplaceNoise | None,
+    floor: float = 0.0,
+) -> Array:
+    """Return max of both integrals; p (draw, K, 3), q (draw, individual, L, 3)."""
+    from edp_bayes.divergence import smooth
+
+    family, left = component_rows(p, kernel, noise)
+    _, right = component_rows(q, kernel, noise)
+    return np.asarray(smooth.curves(family, left, family, right, epsilon, floor=floor))
+
+
+def _stack(*parts: Array) -> Array:
+    return np.stack(np.broadcast_arrays(*parts), axis=-1)
+
+
+def _flat(array: Array) -> Array:
+    """Join chains and draws."""
+    return np.ascontiguousarray(array.reshape(-1, array.shape[-1]))

@@ -1,0 +1,22 @@
+"""Checks that say whether a result can be relied on.
+
+`check_databases` asks of the data what the method demands: databases that are independent draws
+of one law, none of them the work of one individual. `check_draws` asks whether the draws of a
+privacy quantity have converged. `posterior_predictive_check` asks whether the density model
+could have produced the responses.
+"""
+
+from edp_bayes.diagnostics.checks import Check
+from edp_bayes.diagnostics.convergence import DrawChecks, check_draws
+from edp_bayes.diagnostics.independence import DatabaseChecks, check_databases
+from edp_bayes.diagnostics.predictive import PredictiveChecks, posterior_predictive_check
+
+__all__ = [
+    "Check",
+    "DatabaseChecks",
+    "DrawChecks",
+    "PredictiveChecks",
+    "check_databases",
+    "check_draws",
+    "posterior_predictive_check",
+]

@@ -1,0 +1,242 @@
+"""Whether the databases are independent draws of one law that no one individual rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes import labels, validate
+from edp_bayes.diagnostics.checks import Check, Checks, PendingTest, decide, threshold
+from edp_bayes.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from edp_bayes.responses import Responses
+
+__all__ = ["DatabaseChecks", "check_databases"]
+
+Floats = NDArray[np.float64]
+
+LEVEL = 0.05
+MAX_TIES = 0.1
+MAX_SHARE = 0.25
+MAX_RATIO = 5.0
+ALIKE = "The bands assume independent databases and are likely too narrow."
+OPPOSED = "The bands assume independent databases and are likely too wide."
+ONE_LAW = "The bands assume that all databases follow one law."
+
+
+@dataclass(frozen=True)
+class DatabaseChecks(Checks):
+    """Outcome of `check_databases`: checks, level, passed, warnings and a table."""
+
+
+def check_databases(responses: Responses, *, level: float = LEVEL) -> DatabaseChecks:
+    """Check that the databases look independent and identically distributed.
+
+    Tests of order: lag-1 autocorrelation, Ljung-Box over min(10, n // 5) lags, Mann-Kendall
+    trend, and the first half of the databases against the second in law (Kolmogorov-Smirnov)
+    and in spread (Brown-Forsythe). Holm's correction keeps the probability of any false alarm
+    among them at about the level. Thresholds, without p-values: at most 10% of the responses
+    tied; no individual above 25% of the size of a response in any database; no individual's
+    largest contribution above 5 times that of the next individual.
+
+    The order of the databases is the order of the responses. Several responses of one database
+    are averaged before the tests of order.
+
+    Parameters
+    ----------
+    responses : Responses
+        Leave-one-out responses.
+    level : float
+        Family-wise level of the tests.
+
+    Returns
+    -------
+    DatabaseChecks
+        Every check with statistic, p-value, outcome and a sentence.
+
+    Raises
+    ------
+    InvalidInputError
+        If the mean responses of all databases are equal or the level is no probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from edp_bayes.diagnostics import check_databases
+    >>> from edp_bayes.responses import Responses
+    >>> y = np.cumsum(np.random.default_rng(1).normal(size=40))
+    >>> checks = check_databases(Responses.from_arrays(y, response_without=y - 0.01))
+    >>> checks["Ljung-Box"].passed
+    False
+    """
+    level = validate.probability(level, "level")
+    y = database_means(responses)
+    if np.ptp(y) == 0:
+        raise InvalidInputError(
+            f"the mean response must vary between databases, found {y[0]:g} in all {y.size}"
+        )
+    tests = (*_dependence(y), *_drift(y))
+    checks = (*decide(tests, level), _ties(responses), *_dominance(responses))
+    return DatabaseChecks(checks, level)
+
+
+def database_means(responses: Responses) -> Floats:
+    """Return one response a database, the mean of its samples, shape (n,)."""
+    return responses.response.reshape(-1, responses.samples).mean(axis=1)
+
+
+def lag_one(y: Floats) -> tuple[float, float]:
+    """Return the lag-1 autocorrelation and its two-sided p-value, by normal approximation.
+
+    References
+    ----------
+    Dufour, Roy (1985), Some robust exact results on sample autocorrelations and tests of
+    randomness, Journal of Econometrics 29, 257-273: exact mean -1 / n for exchangeable data,
+    and the exact variance for normal data.
+    """
+    from scipy.special import ndtr
+
+    n = y.size
+    centred = y - y.mean()
+    correlation = float((centred[1:] * centred[:-1]).sum() / (centred**2).sum())
+    variance = (n**4 - 4 * n**3 + 3 * n**2 + 4 * n - 4) / ((n + 1) * n**2 * (n - 1) ** 2)
+    z = (correlation + 1 / n) / np.sqrt(variance)
+    return correlation, float(2 * ndtr(-abs(z)))
+
+
+def _dependence(y: Floats) -> tuple[PendingTest, PendingTest]:
+    from statsmodels.stats.diagnostic import acorr_ljungbox
+
+    correlation, p_lag = lag_one(y)
+    lags = max(1, min(10, y.size // 5))
+    portmanteau = acorr_ljungbox(y, lags=[lags]).iloc[0]
+    statistic, p_ljung = float(portmanteau["lb_stat"]), float(portmanteau["lb_pvalue"])
+    words = f"lag-1 autocorrelation {correlation:.2f}"
+    advice = ALIKE if correlation > 0 else OPPOSED
+    neighbours = "alike" if correlation > 0 else "opposed"
+    return (
+        PendingTest(
+            "lag-1 autocorrelation",
+            correlation,
+            p_lag,
+            words,
+            f"Neighbouring databases are {neighbours}",
+            advice,
+        ),
+        PendingTest(
+            "Ljung-Box",
+            statistic,
+            p_ljung,
+            f"{words}, Ljung-Box over {lags} lags",
+            "The databases are not independent",
+            advice,
+        ),
+    )
+
+
+def _drift(y: Floats) -> tuple[PendingTest, PendingTest, PendingTest]:
+    from scipy import stats
+
+    tau, p_trend = (float(v) for v in stats.kendalltau(np.arange(y.size), y))
+    early, late = y[: y.size // 2], y[y.size // 2 :]
+    distance, p_law = (float(v) for v in stats.ks_2samp(early, late))
+    spread, p_spread = _brown_forsythe(early, late)
+    return (
+        PendingTest(
+            "trend",
+            tau,
+            p_trend,
+            f"Kendall's tau {tau:.2f}",
+            f"The responses drift {'up' if tau > 0 else 'down'}",
+            ONE_LAW,
+        ),
+        PendingTest(
+            "halves, law",
+            distance,
+            p_law,
+            f"Kolmogorov-Smirnov distance {distance:.2f}",
+            "The first half of the databases differs from the second",
+            ONE_LAW,
+        ),
+        PendingTest(
+            "halves, spread",
+            spread,
+            p_spread,
+            f"standard deviations {early.std(ddof=1):.3g} and {late.std(ddof=1):.3g}",
+            "The first half of the databases is not spread like the second",
+            ONE_LAW,
+        ),
+    )
+
+
+def _brown_forsythe(early: Floats, late: Floats) -> tuple[float, float]:
+    from scipy import stats
+
+    deviations = [np.abs(half - np.median(half)) for half in (early, late)]
+    # Two values in equal shares deviate alike from their median: the statistic is 0 / 0 there.
+    if all(np.ptp(half) == 0 for half in deviations):
+        same = bool(deviations[0][0] == deviations[1][0])
+        return (0.0, 1.0) if same else (float("inf"), 0.0)
+    statistic, p = stats.levene(early, late, center="median")
+    return float(statistic), float(p)
+
+
+def _ties(responses: Responses) -> Check:
+    _, counts = np.unique(responses.response, return_counts=True)
+    share = float(counts[counts > 1].sum() / responses.response.size)
+    return threshold(
+        "ties",
+        share,
+        share <= MAX_TIES,
+        f"{share:.0%} of the responses equal another one",
+        "A density is for responses without ties: bandwidths become too small.",
+    )
+
+
+def _dominance(responses: Responses) -> tuple[Check, ...]:
+    """Return the checks that no individual rules a response or all contributions."""
+    share = _share(responses)
+    return (share,) if responses.n_individuals == 1 else (share, _ratio(responses))
+
+
+def _share(responses: Responses) -> Check:
+    contribution = responses.contribution
+    size = np.abs(contribution.data)
+    if size.size == 0:
+        return threshold("largest share", 0.0, True, "No individual changes a response", "")
+    response = np.abs(responses.response)[contribution.indices]
+    share = np.full(size.size, np.inf)
+    np.divide(size, response, out=share, where=response > 0)
+    top = int(share.argmax())
+    column = int(np.searchsorted(contribution.indptr, top, side="right")) - 1
+    most = float(share[top])
+    part = "more than the whole" if most > 1 else f"{most:.0%}"
+    row = int(contribution.indices[top]) // responses.samples
+    return threshold(
+        "largest share",
+        most,
+        most <= MAX_SHARE,
+        f"Individual {labels.show(responses.individual[column])} makes up {part} of the response "
+        f"of database {labels.show(responses.database[row])}, the largest share there is",
+        "The result may describe this individual alone, or a faulty record.",
+    )
+
+
+def _ratio(responses: Responses) -> Check:
+    largest = responses.largest_contribution
+    second, first = np.argsort(largest, kind="stable")[-2:]
+    ratio = 1.0
+    if largest[first] > 0:
+        ratio = float(largest[first] / largest[second]) if largest[second] > 0 else float("inf")
+    return threshold(
+        "largest over next",
+        ratio,
+        ratio <= MAX_RATIO,
+        f"The largest contribution, of individual {labels.show(responses.individual[first])}, is "
+        f"{ratio:.1f} times that of the next, {labels.show(responses.individual[second])}",
+        "The maximum over individuals rests on one: look for a faulty record.",
+    )

@@ -1,0 +1,151 @@
+"""Whether the density model could have produced the responses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes import validate
+from edp_bayes.diagnostics.checks import Checks, PendingTest, decide
+from edp_bayes.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from edp_bayes.mixtures import Mixture
+    from edp_bayes.responses import Responses
+
+__all__ = ["PredictiveChecks", "posterior_predictive_check"]
+
+Floats = NDArray[np.float64]
+
+MIN_REPLICATES = 100
+ADVICE = "The density model does not fit: try another kernel, more components or a transform."
+
+
+@dataclass(frozen=True)
+class PredictiveChecks(Checks):
+    """Outcome of `posterior_predictive_check`: checks, level, passed, warnings and a table."""
+
+
+def posterior_predictive_check(
+    mixture_draws: Mixture,
+    responses: Responses,
+    random_seed: int | np.random.SeedSequence | np.random.Generator | None = None,
+    *,
+    level: float = 0.05,
+) -> PredictiveChecks:
+    """Compare the responses with replicates drawn from the posterior draws of their density.
+
+    Each draw of the density makes one replicate of the same size. Standard deviation,
+    skewness, minimum and maximum have two-sided p-values; the distance is the largest
+    difference between a sample's distribution function and that of all replicates together,
+    with a one-sided p-value. Predictive p-values are cautious: the model has seen the data. A
+    randomised query enters with the first sample of each database.
+
+    Parameters
+    ----------
+    mixture_draws : Mixture
+        Draws of the density of the responses in leading axes, at least 100 of them, without
+        the noise that a release adds.
+    responses : Responses
+        The responses the model was fitted to.
+    random_seed : int, SeedSequence or Generator, optional
+        Seed; the same one gives the same p-values.
+    level : float
+        Family-wise level, after Holm's correction.
+
+    Returns
+    -------
+    PredictiveChecks
+        One check a statistic.
+
+    Raises
+    ------
+    InvalidInputError
+        If there are fewer than 100 draws, or the mixture carries noise.
+
+    References
+    ----------
+    Gelman, Meng, Stern (1996), Posterior predictive assessment of model fitness via realized
+    discrepancies, Statistica Sinica 6, 733-807.
+    """
+    level = validate.probability(level, "level")
+    if mixture_draws.noise is not None:
+        raise InvalidInputError(
+            f"the mixture must be the law of the responses alone, found {mixture_draws.noise}"
+        )
+    y = responses.response[:: responses.samples]
+    rng = np.random.default_rng(random_seed)
+    replicates = np.asarray(mixture_draws.sample(y.size, rng)).reshape(-1, y.size)
+    if replicates.shape[0] < MIN_REPLICATES:
+        raise InvalidInputError(
+            f"a predictive check needs at least {MIN_REPLICATES} draws of the density, found "
+            f"{replicates.shape[0]}"
+        )
+    tests = [_two_sided(name, statistic, y, replicates) for name, statistic in STATISTICS.items()]
+    return PredictiveChecks(decide([*tests, _distance(y, replicates)], level), level)
+
+
+def skewness(samples: Floats) -> Floats:
+    """Return the moment skewness along the last axis; zero where there is no spread."""
+    centred = samples - samples.mean(axis=-1, keepdims=True)
+    variance = (centred**2).mean(axis=-1)
+    third = (centred**3).mean(axis=-1)
+    return np.divide(third, variance**1.5, out=np.zeros_like(third), where=variance > 0)
+
+
+STATISTICS: dict[str, Callable[[Floats], Floats]] = {
+    "standard deviation": lambda samples: np.std(samples, axis=-1, ddof=1),
+    "skewness": skewness,
+    "minimum": lambda samples: np.min(samples, axis=-1),
+    "maximum": lambda samples: np.max(samples, axis=-1),
+}
+
+
+def _two_sided(
+    name: str, statistic: Callable[[Floats], Floats], y: Floats, replicates: Floats
+) -> PendingTest:
+    observed = float(statistic(y[None])[0])
+    replicated = statistic(replicates)
+    above, below = (_share(hits) for hits in (replicated >= observed, replicated <= observed))
+    low, high = np.quantile(replicated, [0.025, 0.975])
+    return PendingTest(
+        name,
+        observed,
+        min(1.0, 2 * min(above, below)),
+        f"{observed:.3g} observed, 95% of replicates from {low:.3g} to {high:.3g}",
+        f"The {name} of the responses is {'above' if above < below else 'below'} what the model "
+        "expects",
+        ADVICE,
+    )
+
+
+def _distance(y: Floats, replicates: Floats) -> PendingTest:
+    """Return the test of the Kolmogorov-Smirnov distance to the pooled replicates."""
+    pooled = np.sort(replicates, axis=None)
+    observed = float(_to_pooled(y[None], pooled)[0])
+    replicated = _to_pooled(replicates, pooled)
+    return PendingTest(
+        "distribution",
+        observed,
+        _share(replicated >= observed),
+        f"distance {observed:.3g} observed, {np.median(replicated):.3g} in a typical replicate",
+        "The responses are not distributed as the model expects",
+        ADVICE,
+    )
+
+
+def _to_pooled(samples: Floats, pooled: Floats) -> Floats:
+    size = samples.shape[-1]
+    level = np.searchsorted(pooled, np.sort(samples, axis=-1), side="right") / pooled.size
+    steps = np.arange(size) / size
+    gap = np.maximum(np.abs(level - steps), np.abs(level - steps - 1 / size))
+    return np.asarray(gap.max(axis=-1))
+
+
+def _share(hits: NDArray[np.bool_]) -> float:
+    """Return the share of hits, counting the observed sample itself: never zero."""
+    return float((hits.sum() + 1) / (hits.size + 1))

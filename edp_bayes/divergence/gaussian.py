@@ -1,0 +1,55 @@
+"""Hockey-stick integrals of Gaussian mixtures, for whole posteriors at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.divergence import smooth
+from edp_bayes.divergence.components import GAUSSIAN
+
+__all__ = ["curves"]
+
+Array = NDArray[np.float64]
+
+
+def curves(
+    pw: Array, pm: Array, ps: Array, qw: Array, qm: Array, qs: Array, epsilon: Array,
+    *, floor: float = 0.0,
+) -> Array:  # fmt: skip
+    """Return max(H_eps(p || q), H_eps(q || p)) for every draw and individual.
+
+    Parameters
+    ----------
+    pw, pm, ps : ndarray, shape (S, K)
+        Weights, means and standard deviations of p in every draw.
+    qw, qm, qs : ndarray, shape (S, B, L)
+        The same of the B mixtures that are compared with p under that draw. With K = L the
+        components are taken as pairs in their order, which keeps the precision when q is p
+        slightly moved.
+    epsilon : ndarray, shape (E,)
+        Finite, non-negative, increasing.
+    floor : float
+        Results below it are returned as exactly zero, which saves looking for them.
+
+    Returns
+    -------
+    ndarray, shape (S, B, E)
+        Privacy curves, never negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = np.ones((1, 1))
+    >>> curves(one, 0 * one, one, one[None], one[None], one[None], np.array([0.0, 1.0])).round(6)
+    array([[[0.382925, 0.126937]]])
+    """
+    return smooth.curves(
+        GAUSSIAN, components(pw, pm, ps), GAUSSIAN, components(qw, qm, qs), epsilon, floor=floor
+    )
+
+
+def components(weights: Array, locations: Array, scales: Array) -> Array:
+    """Stack the parameters of mixtures without noise as rows (weight, location, scale, 0)."""
+    w, mu, s = np.broadcast_arrays(weights, locations, scales)
+    return np.stack([w, mu, s, np.zeros_like(s, dtype=np.float64)], axis=-1)

@@ -1,0 +1,472 @@
+"""Hockey-stick integrals of any two mixtures, by cells on which both densities are smooth.
+
+The line is cut into cells, at the knots of Laplace kernels and no wider than the narrowest
+component that matters there. On the Gauss-Lobatto nodes of a cell the signed excess
+
+    s = p / q - 1 where p > q,  s = 1 - q / p where p < q
+
+and its slope are known, so every sign change of p - exp(eps) q and of q - exp(eps) p, for the
+whole grid of epsilon, is where s passes expm1(eps) or -expm1(eps). Where s may turn between two
+nodes and reach a threshold, the interval is halved until it cannot. The sign changes are polished
+by Newton's method; an error dx in one costs only O(dx^2) in the integral. Between neighbouring
+sign changes the set of epsilon that count is constant, and quadrature of d = p - q and q there,
+added up by level, gives all of them: integral of d - expm1(eps) q. No two distribution functions
+are ever subtracted.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.divergence.compiled import compiled
+from edp_bayes.divergence.components import (
+    BATCH,
+    D_SLOPE,
+    P_SLOPE,
+    Q_SLOPE,
+    D,
+    P,
+    Q,
+    evaluate,
+    is_knot,
+    lengths,
+    pair,
+)
+
+__all__ = ["BOTH", "FORWARD", "curves"]
+
+Array = NDArray[np.float64]
+
+FORWARD, BOTH = 0, 1  # H(p || q), or the larger of the two directions
+
+CELL = 1.25  # half the width of a cell, in scales of a Gaussian component
+CELL_GROWTH = 12.0  # largest change of a log density over half a cell
+HALVINGS = 16
+STACK = 64
+
+
+def _lobatto(n: int) -> tuple[Array, Array]:
+    """Nodes and weights of Gauss-Lobatto quadrature on [-1, 1]."""
+    last = np.polynomial.legendre.Legendre.basis(n - 1)
+    inner = np.sort(last.deriv().roots().real)
+    for _ in range(3):
+        inner = inner - last.deriv()(inner) / last.deriv(2)(inner)
+    x = np.concatenate([[-1.0], inner, [1.0]])
+    x = 0.5 * (x - x[::-1])
+    return x, 2.0 / (n * (n - 1) * last(x) ** 2)
+
+
+LOBATTO_X, LOBATTO_W = _lobatto(BATCH)
+LEGENDRE_X, LEGENDRE_W = np.polynomial.legendre.leggauss(BATCH)
+
+
+def curves(
+    family_p: int,
+    p: Array,
+    family_q: int,
+    q: Array,
+    epsilon: Array,
+    *,
+    direction: int = BOTH,
+    floor: float = 0.0,
+) -> Array:
+    """Return the hockey-stick integrals of every pair of mixtures over a grid of epsilon.
+
+    Parameters
+    ----------
+    family_p, family_q : int
+        Families of `components`.
+    p : ndarray, shape (S, K, 4)
+        Components (weight, location, a, b) of each draw.
+    q : ndarray, shape (S, B, L, 4)
+        Components of B mixtures compared with p under the same draw.
+    epsilon : ndarray, shape (E,)
+        Finite, non-negative, increasing.
+    direction : int
+        FORWARD for H(p || q), BOTH for the larger of H(p || q) and H(q || p).
+    floor : float
+        Results below it are returned as exactly zero, which saves looking for them.
+
+    Returns
+    -------
+    ndarray, shape (S, B, E)
+    """
+    least = max(floor * 1e-9, 1e-300)
+    reach_laplace = -math.log(least)
+    return _curves(
+        family_p,
+        np.ascontiguousarray(p),
+        family_q,
+        np.ascontiguousarray(q),
+        np.ascontiguousarray(epsilon),
+        direction,
+        float(floor),
+        math.sqrt(2.0 * reach_laplace),
+        reach_laplace,
+    )
+
+
+@compiled(parallel=True)
+def _curves(  # type: ignore[no-untyped-def]
+    family_p, p, family_q, q, epsilon, direction, floor, reach_gaussian, reach_laplace
+):
+    draws, people, levels = q.shape[0], q.shape[1], epsilon.size
+    growth = np.expm1(epsilon)
+    out = np.zeros((draws, people, levels))
+    for task in numba.prange(draws * people):
+        s, i = task // people, task % people
+        both = _pair_curves(family_p, p[s], family_q, q[s, i], growth,
+                            reach_gaussian, reach_laplace)  # fmt: skip
+        for e in range(levels):
+            value = both[0, e]
+            if direction == BOTH:
+                value = max(value, both[1, e])
+            out[s, i, e] = value if value >= floor else 0.0
+    return out
+
+
+@compiled()
+def _pair_curves(family_p, p, family_q, q, growth, reach_gaussian, reach_laplace):  # type: ignore[no-untyped-def]
+    """Return both directions (2, E) for one pair of mixtures."""
+    levels = growth.size
+    work = np.zeros((4, levels + 1))
+    zones, knots = _zones(family_p, p, family_q, q, reach_gaussian, reach_laplace)
+    paired = 0
+    if family_p == family_q and family_p <= 1 and p.shape[0] == q.shape[0]:
+        paired = p.shape[0]
+    pairs = np.zeros((paired, 4))
+    if paired > 0:
+        pair(family_p, p, q, reach_gaussian if family_p == 0 else reach_laplace, pairs)
+    left = np.min(zones[:, 0])
+    end = np.max(zones[:, 1])
+    x = np.empty(BATCH)
+    values = np.empty((6, BATCH))
+    s = np.empty(BATCH)
+    slope = np.empty(BATCH)
+    stack = np.empty((STACK, 7))
+    breaks = np.empty((256 + 2 * levels, 6))
+    while left < end:
+        right = _next_edge(left, zones, knots)
+        if right < 0.0 and right == -math.inf:
+            left = _next_start(left, zones)
+            continue
+        right = min(right, end)
+        _cell(family_p, p, family_q, q, pairs, left, right, growth, x, values, s, slope,
+              stack, breaks, work)  # fmt: skip
+        left = right
+    return _collect(growth, work)
+
+
+@compiled()
+def _zones(family_p, p, family_q, q, reach_gaussian, reach_laplace):  # type: ignore[no-untyped-def]
+    """Return zones (start, end, centre, scale, is Gaussian) and the sorted knots."""
+    count = p.shape[0] + q.shape[0]
+    zones = np.empty((2 * count, 5))
+    knots = np.empty(count)
+    found, bends = 0, 0
+    two = np.zeros((2, 3))
+    for k in range(count):
+        mine = k < p.shape[0]
+        family = family_p if mine else family_q
+        w, mu, a, b = p[k] if mine else q[k - p.shape[0]]
+        if w <= 0.0:
+            continue
+        for z in range(lengths(family, a, b, reach_gaussian, reach_laplace, two)):
+            zones[found, 0] = mu - two[z, 0]
+            zones[found, 1] = mu + two[z, 0]
+            zones[found, 2] = mu
+            zones[found, 3] = two[z, 1]
+            zones[found, 4] = two[z, 2]
+            found += 1
+        if is_knot(family):
+            knots[bends] = mu
+            bends += 1
+    return zones[:found], np.sort(knots[:bends])
+
+
+@compiled()
+def _width(zone, x):  # type: ignore[no-untyped-def]
+    """Largest width of a cell that starts at x, for the sake of one zone."""
+    if zone[4] > 0.0:
+        z = abs(x - zone[2]) / zone[3]
+        return 2.0 * zone[3] * min(CELL, CELL_GROWTH / (z + CELL))
+    return CELL_GROWTH * zone[3]
+
+
+@compiled()
+def _next_edge(left, zones, knots):  # type: ignore[no-untyped-def]
+    """Return the end of the cell that starts at left, or -inf in a gap between all zones."""
+    width = math.inf
+    for k in range(zones.shape[0]):
+        if zones[k, 0] <= left < zones[k, 1]:
+            width = min(width, _width(zones[k], left))
+    if width == math.inf:
+        return -math.inf
+    right = left + width
+    for k in range(zones.shape[0]):
+        start = zones[k, 0]
+        if left < start < right:
+            other = _width(zones[k], start)
+            if other < 0.5 * width:
+                right = min(right, max(start, left + other))
+    for k in range(knots.size):
+        if left < knots[k] < right:
+            right = knots[k]
+    return right if right > left else math.nextafter(left, math.inf)
+
+
+@compiled()
+def _next_start(left, zones):  # type: ignore[no-untyped-def]
+    start = math.inf
+    for k in range(zones.shape[0]):
+        if zones[k, 0] > left:
+            start = min(start, zones[k, 0])
+    return start
+
+
+@compiled()
+def _excess(values, i):  # type: ignore[no-untyped-def]
+    """Return the signed excess s at point i and its slope."""
+    d = values[D, i]
+    base, base_slope = values[Q, i], values[Q_SLOPE, i]
+    if d < 0.0:
+        base, base_slope = values[P, i], values[P_SLOPE, i]
+    if base < 1e-290:
+        return (0.0 if d == 0.0 else d / 1e-300), 0.0
+    s = d / base
+    return s, (values[D_SLOPE, i] - s * base_slope) / base
+
+
+@compiled()
+def _signed_level(s, growth):  # type: ignore[no-untyped-def]
+    """Return how many thresholds lie below abs(s), with the sign of s."""
+    if s > 0.0:
+        return np.searchsorted(growth, s)
+    return -np.searchsorted(growth, -s)
+
+
+@compiled()
+def _threshold(level, growth):  # type: ignore[no-untyped-def]
+    """Return the value of s at which the signed level passes from level to level + 1."""
+    if level >= 0:
+        return growth[level] if level < growth.size else math.inf
+    return -growth[-level - 1] if -level - 1 < growth.size else -math.inf
+
+
+@compiled()
+def _may_turn(width, s0, m0, s1, m1, growth, low, high):  # type: ignore[no-untyped-def]
+    """Whether s may leave [s0, s1] between two nodes far enough to pass another threshold.
+
+    low and high are the levels at the lower and the higher end.
+    """
+    rise = (s1 - s0) / width
+    steep = 3.0 * abs(rise)
+    if m0 * rise >= 0.0 and m1 * rise >= 0.0 and abs(m0) <= steep and abs(m1) <= steep:
+        return False
+    top, bottom = max(s0, s1), min(s0, s1)
+    if m0 > 0.0 and m1 < 0.0:
+        up, down = min(m0, -m1), 0.0
+    elif m0 < 0.0 and m1 > 0.0:
+        up, down = 0.0, min(-m0, m1)
+    else:
+        up = down = max(abs(m0), abs(m1))
+    return top + up * width > _threshold(high, growth) or (
+        bottom - down * width < _threshold(low - 1, growth)
+    )
+
+
+@compiled()
+def _cell(  # type: ignore[no-untyped-def]
+    family_p, p, family_q, q, pairs, left, right, growth, x, values, s, slope, stack, breaks, work
+):
+    """Add the share of one cell to work."""
+    middle, half = 0.5 * (left + right), 0.5 * (right - left)
+    for i in range(BATCH):
+        x[i] = middle + half * LOBATTO_X[i]
+    evaluate(family_p, p, family_q, q, pairs, x, middle, values)
+    found = 0
+    level = 0
+    for i in range(BATCH):
+        s[i], slope[i] = _excess(values, i)
+    level = _signed_level(s[0], growth)
+    first = level
+    sums_p = 0.0
+    sums_q = 0.0
+    sums_d = 0.0
+    for i in range(BATCH):
+        sums_p += LOBATTO_W[i] * values[P, i]
+        sums_q += LOBATTO_W[i] * values[Q, i]
+        sums_d += LOBATTO_W[i] * values[D, i]
+    edge = x.copy()
+    for i in range(BATCH - 1):
+        after = _signed_level(s[i + 1], growth)
+        lowest, highest = min(level, after), max(level, after)
+        width = edge[i + 1] - edge[i]
+        if _may_turn(width, s[i], slope[i], s[i + 1], slope[i + 1], growth, lowest, highest):
+            found = _resolve(family_p, p, family_q, q, pairs, middle, growth, edge[i], s[i],
+                             slope[i], edge[i + 1], s[i + 1], slope[i + 1], x, values, stack,
+                             breaks, found)  # fmt: skip
+        elif after != level:
+            found = _crossings(edge[i], s[i], slope[i], level, edge[i + 1], s[i + 1],
+                               slope[i + 1], after, growth, breaks, found)  # fmt: skip
+        level = after
+    if found == 0:
+        _add(first, half * sums_p, half * sums_q, half * sums_d, work)
+        return
+    _polish(family_p, p, family_q, q, pairs, middle, x, values, breaks, found)
+    level = first
+    start = left
+    for k in range(found + 1):
+        stop = right if k == found else min(max(breaks[k, 0], start), right)
+        if level != 0 and stop > start:
+            _piece(family_p, p, family_q, q, pairs, middle, start, stop, level, x, values, work)
+        start = stop
+        if k < found:
+            level = int(breaks[k, 5])
+
+
+@compiled()
+def _resolve(  # type: ignore[no-untyped-def]
+    family_p, p, family_q, q, pairs, middle, growth,
+    x0, s0, m0, x1, s1, m1, x, values, stack, breaks, found,
+):  # fmt: skip
+    """Halve an interval until s is monotone, or no threshold in reach, on every part."""
+    size = 1
+    stack[0, 0], stack[0, 1], stack[0, 2] = x0, s0, m0
+    stack[0, 3], stack[0, 4], stack[0, 5], stack[0, 6] = x1, s1, m1, 0.0
+    while size > 0:
+        size -= 1
+        x0, s0, m0 = stack[size, 0], stack[size, 1], stack[size, 2]
+        x1, s1, m1, depth = stack[size, 3], stack[size, 4], stack[size, 5], stack[size, 6]
+        before, after = _signed_level(s0, growth), _signed_level(s1, growth)
+        turn = _may_turn(x1 - x0, s0, m0, s1, m1, growth, min(before, after), max(before, after))
+        if turn and depth < HALVINGS:
+            centre = 0.5 * (x0 + x1)
+            for i in range(BATCH):
+                x[i] = centre
+            evaluate(family_p, p, family_q, q, pairs, x, middle, values)
+            sc, mc = _excess(values, 0)
+            stack[size, 0], stack[size, 1], stack[size, 2] = centre, sc, mc
+            stack[size, 3], stack[size, 4], stack[size, 5] = x1, s1, m1
+            stack[size, 6] = depth + 1.0
+            size += 1
+            stack[size, 0], stack[size, 1], stack[size, 2] = x0, s0, m0
+            stack[size, 3], stack[size, 4], stack[size, 5] = centre, sc, mc
+            stack[size, 6] = depth + 1.0
+            size += 1
+        elif before != after:
+            found = _crossings(x0, s0, m0, before, x1, s1, m1, after, growth, breaks, found)
+    return found
+
+
+@compiled()
+def _crossings(x0, s0, m0, before, x1, s1, m1, after, growth, breaks, found):  # type: ignore[no-untyped-def]
+    """Append a row (guess, low, high, threshold, rises, level after) for each sign change."""
+    step = 1 if after > before else -1
+    level = before
+    while level != after and found < breaks.shape[0]:
+        target = _threshold(level if step > 0 else level - 1, growth)
+        level += step
+        breaks[found, 0] = _inverse_hermite(x0, s0, m0, x1, s1, m1, target)
+        breaks[found, 1] = x0
+        breaks[found, 2] = x1
+        breaks[found, 3] = target
+        breaks[found, 4] = step
+        breaks[found, 5] = level
+        found += 1
+    return found
+
+
+@compiled()
+def _inverse_hermite(x0, s0, m0, x1, s1, m1, target):  # type: ignore[no-untyped-def]
+    """Solve the cubic with these end values and slopes for target."""
+    width = x1 - x0
+    rise = s1 - s0
+    t = min(max((target - s0) / rise, 0.0), 1.0)
+    a, b = m0 * width, m1 * width
+    for _ in range(3):
+        value = s0 + t * (a + t * ((3.0 * rise - 2.0 * a - b) + t * (a + b - 2.0 * rise)))
+        slope = a + t * (2.0 * (3.0 * rise - 2.0 * a - b) + 3.0 * t * (a + b - 2.0 * rise))
+        if slope * rise <= 0.0:
+            break
+        t = min(max(t - (value - target) / slope, 0.0), 1.0)
+    return x0 + t * width
+
+
+@compiled()
+def _polish(family_p, p, family_q, q, pairs, middle, x, values, breaks, found):  # type: ignore[no-untyped-def]
+    """Move every row of breaks to its sign change, a batch of them at a time."""
+    for start in range(0, found, BATCH):
+        size = min(BATCH, found - start)
+        for _ in range(60):
+            for i in range(BATCH):
+                x[i] = breaks[start + min(i, size - 1), 0]
+            evaluate(family_p, p, family_q, q, pairs, x, middle, values)
+            moving = False
+            for i in range(size):
+                row = breaks[start + i]
+                target = row[3]
+                base = Q if target >= 0.0 else P
+                g = values[D, i] - target * values[base, i]
+                dg = values[D_SLOPE, i] - target * values[base + 3, i]
+                if g == 0.0 or row[2] <= row[1]:
+                    continue
+                if (g > 0.0) == (row[4] > 0.0):
+                    row[2] = row[0]
+                else:
+                    row[1] = row[0]
+                guess = row[0] - g / dg if dg != 0.0 else math.inf
+                if not row[1] < guess < row[2]:
+                    guess = 0.5 * (row[1] + row[2])
+                if abs(guess - row[0]) > 1e-5 * (row[2] - row[1]) and (
+                    row[2] - row[1] > 1e-13 * (abs(row[1]) + abs(row[2]))
+                ):
+                    moving = True
+                row[0] = guess
+            if not moving:
+                break
+
+
+@compiled()
+def _piece(family_p, p, family_q, q, pairs, middle, start, stop, level, x, values, work):  # type: ignore[no-untyped-def]
+    """Add the integrals over [start, stop], on which the level is constant."""
+    centre, half = 0.5 * (start + stop), 0.5 * (stop - start)
+    for i in range(BATCH):
+        x[i] = centre + half * LEGENDRE_X[i]
+    evaluate(family_p, p, family_q, q, pairs, x, middle, values)
+    whole_p, whole_q, whole_d = 0.0, 0.0, 0.0
+    for i in range(BATCH):
+        whole_p += LEGENDRE_W[i] * values[P, i]
+        whole_q += LEGENDRE_W[i] * values[Q, i]
+        whole_d += LEGENDRE_W[i] * values[D, i]
+    _add(level, half * whole_p, half * whole_q, half * whole_d, work)
+
+
+@compiled()
+def _add(level, whole_p, whole_q, whole_d, work):  # type: ignore[no-untyped-def]
+    if level > 0:
+        work[0, level] += whole_d
+        work[1, level] += whole_q
+    elif level < 0:
+        work[2, -level] -= whole_d
+        work[3, -level] += whole_p
+
+
+@compiled()
+def _collect(growth, work):  # type: ignore[no-untyped-def]
+    """Sum the integrals over all levels above each epsilon."""
+    levels = growth.size
+    out = np.zeros((2, levels))
+    for side in range(2):
+        gain, base = 0.0, 0.0
+        for back in range(levels):
+            e = levels - 1 - back
+            gain += work[2 * side, e + 1]
+            base += work[2 * side + 1, e + 1]
+            value = gain - growth[e] * base if base > 0.0 else gain
+            out[side, e] = min(max(value, 0.0), 1.0)
+    return out

@@ -1,0 +1,174 @@
+"""Labels of databases and individuals: one array form for every source, found again by value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+
+NUMERIC_KINDS = "biuf"
+SHOWN = 5
+
+
+def as_labels(values: Any, name: str) -> NDArray[Any]:
+    """Return labels as a read-only vector of numbers, dates or Python objects.
+
+    Strings become Python strings and compound keys tuples of plain Python values, so that a label
+    compares and hashes the same whichever library it came from.
+
+    Parameters
+    ----------
+    values : array_like or iterable
+        Labels in one dimension.
+    name : str
+        What they label, for messages.
+
+    Raises
+    ------
+    InputTypeError
+        If the values are not a sequence.
+    InvalidInputError
+        If they are not one-dimensional or one is missing.
+
+    Examples
+    --------
+    >>> as_labels([("north", 1), ("south", 2)], "individual")[1]
+    ('south', 2)
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InputTypeError(f"{name} labels must be a sequence, found {values!r}")
+    array = np.asarray(values) if hasattr(values, "__array__") else _from_items(list(values))
+    if array.ndim != 1:
+        raise InvalidInputError(f"{name} labels must have 1 dimension, found shape {array.shape}")
+    if array.dtype.kind == "M":
+        labels = _microseconds(array)
+    elif array.dtype.kind in NUMERIC_KINDS + "m":
+        labels = array.copy()
+    else:
+        labels = as_objects([_plain(item) for item in array.tolist()])
+    _refuse_missing(labels, name)
+    labels.setflags(write=False)
+    return labels
+
+
+def as_objects(items: list[Any]) -> NDArray[Any]:
+    """Return a vector of Python objects; tuples of equal length stay tuples."""
+    return np.fromiter(items, dtype=object, count=len(items))
+
+
+def compound(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return the tuples of several label vectors of equal length."""
+    return as_objects(list(zip(*(plain_list(part) for part in parts), strict=True)))
+
+
+def plain_list(labels: NDArray[Any]) -> list[Any]:
+    """Return labels as Python values; dates as dates, whatever their resolution."""
+    return [_plain(item) for item in _microseconds(labels).tolist()]
+
+
+def refuse_duplicates(labels: NDArray[Any], name: str) -> None:
+    """Refuse a label that stands for two individuals or databases."""
+    if labels.dtype != object:
+        distinct, counts = np.unique(labels, return_counts=True)
+    else:
+        try:
+            tally = Counter(labels.tolist())
+        except TypeError as error:
+            raise InputTypeError(f"{name} labels must be hashable: {error}") from None
+        distinct, counts = as_objects(list(tally)), np.fromiter(tally.values(), dtype=np.int64)
+    repeated = np.flatnonzero(counts > 1)
+    if repeated.size:
+        raise InvalidInputError(
+            f"{name} labels must be distinct, found {show(distinct[repeated[0]])} "
+            f"{counts[repeated[0]]} times ({repeated.size} labels are repeated)"
+        )
+
+
+def positions_of(labels: NDArray[Any]) -> dict[Any, int]:
+    """Return the position of every label."""
+    return {label: k for k, label in enumerate(labels.tolist())}
+
+
+def lookup_key(label: Any, labels: NDArray[Any]) -> Any:
+    """Return a user's label in the form that `positions_of(labels)` has as keys."""
+    if labels.dtype.kind in "Mm":
+        try:
+            return np.asarray(label, dtype=labels.dtype).tolist()
+        except (TypeError, ValueError):
+            return label
+    return _plain(tuple(label) if isinstance(label, list) else label)
+
+
+def show(label: Any) -> str:
+    """Return a label as it stands in a message."""
+    if isinstance(label, np.datetime64 | np.timedelta64):
+        return str(label)
+    return repr(_plain(label))
+
+
+def show_some(labels: NDArray[Any]) -> str:
+    """Return the first few labels and how many more there are."""
+    shown = ", ".join(show(label) for label in labels[:SHOWN])
+    return shown + (f" and {labels.size - SHOWN} more" if labels.size > SHOWN else "")
+
+
+def encode(labels: NDArray[Any]) -> bytes:
+    """Return bytes that identify the labels, for a fingerprint."""
+    if labels.dtype == object:
+        return "\x1f".join(map(repr, labels.tolist())).encode()
+    return labels.dtype.str.encode() + labels.tobytes()
+
+
+def _from_items(items: list[Any]) -> NDArray[Any]:
+    """Numbers of one kind as a numeric vector; anything else untouched, never coerced to text."""
+    objects = as_objects(items)
+    kinds = {np.asarray(item).dtype.kind if np.isscalar(item) else "O" for item in items}
+    return np.asarray(items) if len(kinds) == 1 and kinds <= set("biufM") else objects
+
+
+def _microseconds(labels: NDArray[Any]) -> NDArray[Any]:
+    """Nanosecond dates as microseconds where nothing is lost: one form for every library."""
+    if labels.dtype.kind != "M":
+        return labels
+    if np.datetime_data(labels.dtype)[0] == "D":
+        return labels.copy()
+    coarse = labels.astype("datetime64[us]")
+    same = (coarse.astype(labels.dtype) == labels) | np.isnat(labels)
+    return coarse if bool(same.all()) else labels.copy()
+
+
+def _plain(item: Any) -> Any:
+    if isinstance(item, tuple):
+        return tuple(_plain(part) for part in item)
+    if isinstance(item, np.datetime64):
+        return _microseconds(np.asarray([item])).tolist()[0]
+    return item.item() if isinstance(item, np.generic) else item
+
+
+def _refuse_missing(labels: NDArray[Any], name: str) -> None:
+    if labels.dtype.kind in "Mm":
+        missing = np.isnat(labels)
+    elif labels.dtype.kind == "f":
+        missing = np.isnan(labels)
+    elif labels.dtype == object:
+        # A missing value of any library (None, NaN, NaT) is None or differs from itself.
+        missing = np.fromiter((_is_missing(x) for x in labels), dtype=bool, count=labels.size)
+    else:
+        return
+    if missing.any():
+        where = int(np.argmax(missing))
+        raise InvalidInputError(
+            f"{name} labels must not be missing, found {show(labels[where])} at position {where} "
+            f"({int(missing.sum())} of {labels.size})"
+        )
+
+
+def _is_missing(item: Any) -> bool:
+    if isinstance(item, tuple):
+        return any(_is_missing(part) for part in item)
+    return item is None or str(item) == "<NA>" or bool(item != item)

@@ -1,0 +1,22 @@
+"""Density models: the law of the response, coupled to the law without each individual."""
+
+from edp_bayes.models.base import DensityModel, FittedModel, SamplerSettings
+from edp_bayes.models.base_measure import BaseMeasure
+from edp_bayes.models.custom import PyMCMixture
+from edp_bayes.models.dirichlet_process import DirichletProcessMixture
+from edp_bayes.models.finite_mixture import FiniteMixture
+from edp_bayes.models.gibbs import GibbsDirichletProcessMixture, GibbsFiniteMixture
+from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
+
+__all__ = [
+    "BaseMeasure",
+    "DensityModel",
+    "DirichletProcessMixture",
+    "FiniteMixture",
+    "FittedModel",
+    "GibbsDirichletProcessMixture",
+    "GibbsFiniteMixture",
+    "PyMCMixture",
+    "SamplerSettings",
+    "SmoothedBootstrap",
+]

@@ -1,0 +1,97 @@
+"""The learned base measure shared by the mixture models, in units of the response's spread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edp_bayes import validate
+
+if TYPE_CHECKING:
+    from edp_bayes.responses import Responses
+
+__all__ = ["BaseMeasure", "Standardisation"]
+
+
+@dataclass(frozen=True)
+class BaseMeasure:
+    """Normal-inverse-gamma law of a component, its parameters learned from the data.
+
+    For a response standardised to mean 0 and standard deviation 1, component k has variance
+    ``v_k ~ InverseGamma(shape, rate)`` and location ``mu_k ~ Normal(m, v_k / precision)``, with
+    ``rate ~ Gamma(rate_shape, rate_rate)``,
+    ``precision ~ Gamma(precision_shape, precision_rate)`` and ``m ~ Normal(0, location_scale)``.
+
+    Parameters
+    ----------
+    shape : float
+        Shape of the components' variances; larger means more alike.
+    rate_shape, rate_rate : float
+        Gamma prior of the rate of the components' variances.
+    precision_shape, precision_rate : float
+        Gamma prior of the precision of the components' locations, in units of their variance.
+    location_scale : float
+        Prior standard deviation of the centre of the locations.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is not a finite number above zero.
+    """
+
+    shape: float = 2.0
+    rate_shape: float = 1.0
+    rate_rate: float = 1.0
+    precision_shape: float = 2.0
+    precision_rate: float = 4.0
+    location_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            validate.positive_number(getattr(self, item.name), f"base measure {item.name}")
+
+    def build(self, components: int, standardisation: Standardisation, kernel: str) -> Any:
+        """Add the components to the current PyMC model; return (locations, scales).
+
+        Locations are non-centred, the geometry that sampled best. Both are named deterministics
+        in the units of the response.
+        """
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        centre = pm.Normal("centre", 0.0, self.location_scale)
+        rate = pm.Gamma("rate", self.rate_shape, self.rate_rate)
+        precision = pm.Gamma("precision", self.precision_shape, self.precision_rate)
+        unit_variance = pm.InverseGamma("unit_variance", self.shape, 1.0, shape=components)
+        offset = pm.Normal("offset", 0.0, 1.0, shape=components)
+        spread = pt.sqrt(rate * unit_variance)
+        location = centre + offset * spread / pt.sqrt(precision)
+        to_scale = standardisation.spread * scale_of_unit_spread(kernel)
+        return (
+            pm.Deterministic(
+                "locations",
+                standardisation.centre + standardisation.spread * location,
+                dims="component",
+            ),
+            pm.Deterministic("scales", spread * to_scale, dims="component"),
+        )
+
+
+@dataclass(frozen=True)
+class Standardisation:
+    """Mean and standard deviation of the responses, the units of every prior."""
+
+    centre: float
+    spread: float
+
+    @classmethod
+    def of(cls, responses: Responses) -> Standardisation:
+        """Standardise by the sample mean and standard deviation of the responses."""
+        return cls(float(responses.response.mean()), float(responses.response.std(ddof=1)))
+
+
+def scale_of_unit_spread(kernel: str) -> float:
+    """Scale parameter of a kernel of standard deviation one."""
+    return 1.0 if kernel == "gaussian" else float(np.sqrt(0.5))

@@ -1,0 +1,134 @@
+"""Dirichlet process mixture by truncated stick-breaking, the default model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edp_bayes import validate
+from edp_bayes.models.base import FittedModel, SamplerSettings, mixture_from, sample_nuts
+from edp_bayes.models.base_measure import BaseMeasure, Standardisation
+from edp_bayes.models.fitting import fitted_mixture
+from edp_bayes.models.likelihood import observe
+
+if TYPE_CHECKING:
+    from edp_bayes.responses import Responses
+
+__all__ = ["DirichletProcessMixture", "truncation", "truncation_bound"]
+
+TRUNCATION_TOLERANCE = 0.05
+
+
+@dataclass(frozen=True)
+class DirichletProcessMixture:
+    """Mixture with weights by stick-breaking and a learned base measure.
+
+    Parameters
+    ----------
+    kernel : {"gaussian", "laplace"}
+        Family of every component.
+    concentration : tuple of float
+        Shape and rate of the Gamma prior on the concentration.
+    components : int, optional
+        Truncation; by default the fewest for which the bound of Ishwaran and James (2001) on the
+        truncation error, averaged over the prior on the concentration, is at most 0.05.
+    base_measure : BaseMeasure
+        Prior of the components.
+
+    Raises
+    ------
+    InvalidInputError
+        If the kernel is unknown or a parameter is not above zero.
+
+    Examples
+    --------
+    >>> from edp_bayes import DirichletProcessMixture
+    >>> DirichletProcessMixture(kernel="laplace").kernel
+    'laplace'
+    """
+
+    kernel: str = "gaussian"
+    concentration: tuple[float, float] = (2.0, 2.0)
+    components: int | None = None
+    base_measure: BaseMeasure = field(default_factory=BaseMeasure)
+
+    def __post_init__(self) -> None:
+        validate.choice(self.kernel, validate.KERNELS, "kernel")
+        shape, rate = self.concentration
+        validate.positive_number(shape, "concentration shape")
+        validate.positive_number(rate, "concentration rate")
+        if self.components is not None:
+            validate.positive_integer(self.components, "components")
+
+    def truncate(self, n_databases: int) -> int:
+        """Return the number of components for a number of databases."""
+        return self.components or truncation(self.concentration, n_databases)
+
+    def build(self, responses: Responses) -> Any:
+        """Return the PyMC model, with weights, locations and scales as named deterministics."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        size = self.truncate(responses.n_databases)
+        coords = {
+            "component": np.arange(size),
+            "database": np.arange(responses.n_databases),
+        }
+        with pm.Model(coords=coords) as model:
+            concentration = pm.Gamma("concentration", *self.concentration)
+            if size > 1:
+                stick = pm.Beta("stick", 1.0, concentration, shape=size - 1)
+                left = pt.concatenate([[1.0], pt.cumprod(1.0 - stick)])
+                sticks = pt.concatenate([stick, [1.0]]) * left
+            else:
+                sticks = pt.ones(1)
+            weights = pm.Deterministic("weights", sticks, dims="component")
+            locations, scales = self.base_measure.build(
+                size, Standardisation.of(responses), self.kernel
+            )
+            observe(responses, weights, locations, scales, self.kernel)
+        return model
+
+    def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
+        """Draw from the posterior by NUTS."""
+        tree = sample_nuts(self.build(responses), settings)
+        return fitted_mixture(
+            mixture_from(tree, self.kernel, ("weights", "locations", "scales")),
+            responses,
+            settings,
+            tree=tree,
+            attributes=self.attributes(responses),
+        )
+
+    def attributes(self, responses: Responses) -> dict[str, Any]:
+        """Return what to record of this model."""
+        size = self.truncate(responses.n_databases)
+        return {
+            "model": repr(self),
+            "components": size,
+            "truncation_bound": truncation_bound(self.concentration, size, responses.n_databases),
+        }
+
+
+def truncation_bound(concentration: tuple[float, float], components: int, n: int) -> float:
+    """Prior mean of the truncation error, min(1, 4 n exp(-(K - 1) / alpha)).
+
+    Ishwaran and James (2001), Theorem 2: the L1 distance between the marginal densities of n
+    observations under the truncated and the full process.
+    """
+    from scipy.stats import gamma
+
+    shape, rate = concentration
+    middle = (np.arange(2000) + 0.5) / 2000
+    alpha = gamma(shape, scale=1.0 / rate).ppf(middle)
+    return float(np.minimum(1.0, 4.0 * n * np.exp(-(components - 1) / alpha)).mean())
+
+
+def truncation(concentration: tuple[float, float], n: int) -> int:
+    """Return the fewest components with a truncation bound of at most 0.05."""
+    components = 2
+    while truncation_bound(concentration, components, n) > TRUNCATION_TOLERANCE:
+        components += 1
+    return components

@@ -1,0 +1,89 @@
+"""Finite mixture; one component is the plain parametric model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edp_bayes import validate
+from edp_bayes.models.base import FittedModel, SamplerSettings, mixture_from, sample_nuts
+from edp_bayes.models.base_measure import BaseMeasure, Standardisation
+from edp_bayes.models.fitting import fitted_mixture
+from edp_bayes.models.likelihood import observe
+
+if TYPE_CHECKING:
+    from edp_bayes.responses import Responses
+
+__all__ = ["FiniteMixture"]
+
+
+@dataclass(frozen=True)
+class FiniteMixture:
+    """Mixture of a fixed number of components, with Dirichlet weights.
+
+    Parameters
+    ----------
+    components : int
+        Number of components; 1 is a single normal or Laplace law.
+    kernel : {"gaussian", "laplace"}
+        Family of every component.
+    weight_concentration : float
+        Each parameter of the symmetric Dirichlet prior on the weights.
+    base_measure : BaseMeasure
+        Prior of the components.
+
+    Raises
+    ------
+    InvalidInputError
+        If the kernel is unknown, there is no component or a parameter is not above zero.
+
+    Examples
+    --------
+    >>> from edp_bayes import FiniteMixture
+    >>> FiniteMixture(components=2).components
+    2
+    """
+
+    components: int = 1
+    kernel: str = "gaussian"
+    weight_concentration: float = 1.0
+    base_measure: BaseMeasure = field(default_factory=BaseMeasure)
+
+    def __post_init__(self) -> None:
+        validate.positive_integer(self.components, "components")
+        validate.choice(self.kernel, validate.KERNELS, "kernel")
+        validate.positive_number(self.weight_concentration, "weight_concentration")
+
+    def build(self, responses: Responses) -> Any:
+        """Return the PyMC model, with weights, locations and scales as named deterministics."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        coords = {
+            "component": np.arange(self.components),
+            "database": np.arange(responses.n_databases),
+        }
+        with pm.Model(coords=coords) as model:
+            if self.components > 1:
+                share = pm.Dirichlet("share", np.full(self.components, self.weight_concentration))
+            else:
+                share = pt.ones(1)
+            weights = pm.Deterministic("weights", share, dims="component")
+            locations, scales = self.base_measure.build(
+                self.components, Standardisation.of(responses), self.kernel
+            )
+            observe(responses, weights, locations, scales, self.kernel)
+        return model
+
+    def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
+        """Draw from the posterior by NUTS."""
+        tree = sample_nuts(self.build(responses), settings)
+        return fitted_mixture(
+            mixture_from(tree, self.kernel, ("weights", "locations", "scales")),
+            responses,
+            settings,
+            tree=tree,
+            attributes={"model": repr(self), "components": self.components},
+        )

@@ -1,0 +1,99 @@
+"""Queries written as text, for the command line."""
+
+from __future__ import annotations
+
+import re
+
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.queries.base import Query
+from edp_bayes.queries.proportion import Proportion
+from edp_bayes.queries.quantile import Quantile
+from edp_bayes.queries.slope import Slope
+from edp_bayes.queries.totals import Count, Mean, Sum
+from edp_bayes.queries.variance import Variance
+
+FORMS = (
+    "count",
+    "sum:COLUMN",
+    "mean:COLUMN",
+    "proportion:COLUMN",
+    "proportion:COLUMN>=VALUE (or <=, ==, !=, >, <)",
+    "variance:COLUMN",
+    "quantile:COLUMN:LEVEL",
+    "slope:RESPONSE:PREDICTOR",
+)
+ONE_COLUMN = {"sum": Sum, "mean": Mean, "variance": Variance}
+CONDITION = re.compile(r"(?P<column>.*?)\s*(?P<comparison>>=|<=|==|!=|>|<)\s*(?P<value>.+)")
+
+
+def parse(text: str) -> Query:
+    """Return the query that a text stands for.
+
+    Parameters
+    ----------
+    text : str
+        One of the forms "count", "sum:x", "mean:x", "proportion:x", "proportion:x>=40",
+        "variance:x", "quantile:x:0.5" and "slope:y:x". The column may be left out where the data
+        have only one value column.
+
+    Raises
+    ------
+    InvalidInputError
+        If the text has none of these forms.
+    InputTypeError
+        If it is not a string.
+
+    Examples
+    --------
+    >>> parse("proportion:age>=40")
+    Proportion(column='age', comparison='>=', value=40)
+    """
+    if not isinstance(text, str):
+        raise InputTypeError(f"a query must be given as text, found {text!r}")
+    name, _, rest = text.strip().partition(":")
+    name, rest = name.strip().lower(), rest.strip()
+    if name == "count" and not rest:
+        return Count()
+    if name in ONE_COLUMN:
+        return ONE_COLUMN[name](rest or None)
+    if name == "proportion":
+        return _proportion(rest)
+    if name == "quantile":
+        return _quantile(rest, text)
+    if name == "slope" and rest.count(":") == 1:
+        response, predictor = (part.strip() for part in rest.split(":"))
+        if response and predictor:
+            return Slope(response, predictor)
+    raise _unknown(text)
+
+
+def _proportion(rest: str) -> Proportion:
+    match = CONDITION.fullmatch(rest)
+    if match is None:
+        return Proportion(rest or None)
+    return Proportion(match["column"] or None, match["comparison"], _literal(match["value"]))
+
+
+def _quantile(rest: str, text: str) -> Quantile:
+    column, _, level = rest.rpartition(":")
+    try:
+        q = float(level)
+    except ValueError:
+        raise _unknown(text) from None
+    return Quantile(column.strip() or None, q)
+
+
+def _literal(text: str) -> int | float | str:
+    """Return a number only where it writes back the same: a code like "007" stays text."""
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        if str(number) == text:
+            return number
+    return text
+
+
+def _unknown(text: str) -> InvalidInputError:
+    return InvalidInputError(f"unknown query {text!r}; the forms are {'; '.join(FORMS)}")

@@ -1,0 +1,150 @@
+"""The share of records that satisfy a condition."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes import validate
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.queries.base import ColumnQuery
+from edp_bayes.queries.records import Floats, Records
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+BOOLEANS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class Proportion(ColumnQuery):
+    """Share of the records that satisfy a condition.
+
+    Parameters
+    ----------
+    column : str, optional
+        Without a comparison a boolean column, or one of zeros and ones.
+    comparison : {">=", "<=", "==", "!=", ">", "<"}, optional
+        How to compare the column.
+    value : int, float, bool, str, date or datetime, optional
+        What to compare it with. Text is read as the column's type, so "40" suits a numeric and
+        "2024-01-31" a date column.
+
+    Raises
+    ------
+    InvalidInputError
+        If the comparison is unknown, or given without a value or the reverse.
+
+    Examples
+    --------
+    >>> str(Proportion("age", ">=", 40))
+    'proportion:age>=40'
+    """
+
+    comparison: str | None = None
+    value: int | float | bool | str | date | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.comparison is None) != (self.value is None):
+            raise InvalidInputError(
+                "Proportion needs a comparison and a value together, found "
+                f"{self.comparison!r} and {self.value!r}"
+            )
+        if self.comparison is not None:
+            validate.choice(self.comparison, COMPARISONS, "comparison")
+
+    def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
+        """Return shares and c = (k_i N - n_i K) / (N (N - n_i)), in exact integers above."""
+        records.require_remaining(1, "Proportion")
+        owners = records.owners
+        holds = self._holds(records)
+        total = records.database_total(holds).astype(np.int64)
+        own = records.pair_total(holds).astype(np.int64)
+        size = owners.database_size[owners.pair_database]
+        above = own * size - owners.pair_size * total[owners.pair_database]
+        return total / owners.database_size, above / (size * owners.remaining.astype(np.float64))
+
+    def __str__(self) -> str:
+        """Return the command-line form."""
+        if self.comparison is None:
+            return super().__str__()
+        return f"proportion:{self.column or ''}{self.comparison}{self.value}"
+
+    def _holds(self, records: Records) -> NDArray[np.bool_]:
+        column = self.named_column
+        if self.comparison is None:
+            return _zeros_and_ones(records, column)
+        compare = COMPARISONS[self.comparison]
+        series = records.complete(column)
+        if series.dtype.is_numeric():
+            return np.asarray(compare(records.numbers(column), self._number(column)))
+        series, value = self._comparable(series, column)
+        return np.asarray(compare(series, value).to_numpy(), dtype=np.bool_)
+
+    def _number(self, column: str) -> float:
+        if isinstance(self.value, str | int | float) and not isinstance(self.value, bool):
+            try:
+                return float(self.value)
+            except ValueError:
+                pass
+        raise self._mismatch(column, "numeric")
+
+    def _comparable(self, series: nw.Series[Any], column: str) -> tuple[nw.Series[Any], Any]:
+        """Return the column and the value in one type, whichever library holds the column."""
+        import narwhals as nw
+
+        value, dtype = self.value, series.dtype
+        if dtype == nw.Boolean:
+            if isinstance(value, str):
+                value = BOOLEANS.get(value.lower(), value)
+            if isinstance(value, bool):
+                return series, value
+            raise self._mismatch(column, "boolean")
+        if dtype in (nw.String, nw.Categorical, nw.Enum):
+            return series.cast(nw.String), str(value)
+        if dtype == nw.Date or dtype == nw.Datetime:
+            try:
+                return series.cast(nw.Datetime("us")), _moment(value)
+            except (TypeError, ValueError):
+                raise self._mismatch(column, "date") from None
+        raise InputTypeError(f"column {column!r} of type {dtype} cannot be compared with a value")
+
+    def _mismatch(self, column: str, kind: str) -> InputTypeError:
+        return InputTypeError(f"column {column!r} is {kind}, cannot compare it with {self.value!r}")
+
+
+def _zeros_and_ones(records: Records, column: str) -> NDArray[np.bool_]:
+    values = records.numbers(column)
+    other = (values != 0) & (values != 1)
+    if other.any():
+        record = int(np.argmax(other))
+        raise InvalidInputError(
+            f"Proportion without a comparison needs a column of zeros and ones, {column!r} has "
+            f"{values[record]:g} in {records.owners.show_record(record)}"
+        )
+    return values == 1
+
+
+def _moment(value: Any) -> datetime:
+    if isinstance(value, str):
+        return datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)
+    raise TypeError

@@ -1,0 +1,99 @@
+"""A quantile of a column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edp_bayes import validate
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.queries.base import ColumnQuery
+from edp_bayes.queries.records import Floats, Integers, Records
+
+
+@dataclass(frozen=True)
+class Quantile(ColumnQuery):
+    """Quantile of a column over the records, by linear interpolation: NumPy's default.
+
+    Parameters
+    ----------
+    column : str, optional
+        Its name; may be left out where there is only one value column.
+    q : float
+        Level between 0, the minimum, and 1, the maximum.
+
+    Examples
+    --------
+    >>> str(Quantile("amount", 0.9))
+    'quantile:amount:0.9'
+    """
+
+    q: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        level = float(validate.finite_array(self.q, "q", ndim=0))
+        if not 0 <= level <= 1:
+            raise InvalidInputError(f"q must lie between 0 and 1, found {level}")
+        object.__setattr__(self, "q", level)
+
+    def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
+        """Return quantiles and their change, from one sort of all records."""
+        records.require_remaining(1, "Quantile")
+        owners = records.owners
+        values = records.numbers(self.named_column)
+        order = np.lexsort((values, owners.database))
+        ordered = values[order]
+        start = np.concatenate([[0], np.cumsum(owners.database_size)[:-1]])
+        below, above, fraction = _positions(owners.database_size, self.q)
+        response = _interpolate(ordered[start + below], ordered[start + above], fraction)
+
+        rank = np.empty(order.size, dtype=np.int64)
+        rank[order] = np.arange(order.size) - start[owners.database[order]]
+        offset = rank - _place_in_pair(rank, records)
+        below, above, fraction = _positions(owners.remaining, self.q)
+        first = start[owners.pair_database]
+        without = _interpolate(
+            ordered[first + _rank_of_remaining(below, offset, records)],
+            ordered[first + _rank_of_remaining(above, offset, records)],
+            fraction,
+        )
+        return response, response[owners.pair_database] - without
+
+    def __str__(self) -> str:
+        """Return the command-line form."""
+        return f"{super().__str__()}:{self.q!r}"
+
+
+def _positions(size: Integers, q: float) -> tuple[Integers, Integers, Floats]:
+    """Return the two order statistics around a quantile, and how far between them it lies."""
+    place = q * (size - 1)
+    below = np.floor(place).astype(np.int64)
+    return below, np.minimum(below + 1, size - 1), place - below
+
+
+def _interpolate(below: Floats, above: Floats, fraction: Floats) -> Floats:
+    """Interpolate from the nearer end, as NumPy does, so that equal ends give their value."""
+    step = above - below
+    return np.where(fraction < 0.5, below + step * fraction, above - step * (1 - fraction))
+
+
+def _place_in_pair(rank: Integers, records: Records) -> Integers:
+    """Return how many records of the same pair rank below each record."""
+    owners = records.owners
+    order = np.lexsort((rank, owners.pair))
+    start = np.cumsum(owners.pair_size) - owners.pair_size
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size) - start[owners.pair[order]]
+    return place
+
+
+def _rank_of_remaining(k: Integers, offset: Integers, records: Records) -> Integers:
+    """Return the rank, among all records, of the k-th that is left once a pair is removed.
+
+    A removed record at rank r with t removed ones below it has r - t remaining ones below it, so
+    it precedes the k-th remaining record exactly if r - t <= k.
+    """
+    pair = records.owners.pair
+    return k + records.pair_total(offset <= k[pair]).astype(np.int64)

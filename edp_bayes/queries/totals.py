@@ -1,0 +1,67 @@
+"""Queries that are totals or a ratio of two totals: count, sum and mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edp_bayes.queries.base import ColumnQuery, Query
+from edp_bayes.queries.records import Floats, Records
+
+
+@dataclass(frozen=True)
+class Count(Query):
+    """Number of records of a database.
+
+    Examples
+    --------
+    >>> str(Count())
+    'count'
+    """
+
+    def columns(self) -> tuple[str, ...]:
+        """Return no column: only the owners count."""
+        return ()
+
+    def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
+        """Return counts and how many records each individual owns."""
+        owners = records.owners
+        return owners.database_size.astype(np.float64), owners.pair_size.astype(np.float64)
+
+    def __str__(self) -> str:
+        """Return the command-line form."""
+        return "count"
+
+
+@dataclass(frozen=True)
+class Sum(ColumnQuery):
+    """Sum of a column; zero for an empty database.
+
+    Examples
+    --------
+    >>> str(Sum("amount"))
+    'sum:amount'
+    """
+
+    def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
+        """Return sums and the sum each individual adds."""
+        values = records.numbers(self.named_column)
+        return records.database_total(values), records.pair_total(values)
+
+
+@dataclass(frozen=True)
+class Mean(ColumnQuery):
+    """Arithmetic mean of a column over the records.
+
+    Examples
+    --------
+    >>> str(Mean("amount"))
+    'mean:amount'
+    """
+
+    def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
+        """Return means and c = sum_i (x - mean) / (N - n_i), with no difference of means."""
+        records.require_remaining(1, "Mean")
+        deviation, means = records.centred(self.named_column)
+        return means, records.pair_total(deviation) / records.owners.remaining

@@ -1,0 +1,55 @@
+"""The variance of a column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.queries.base import ColumnQuery
+from edp_bayes.queries.records import Floats, Records
+
+
+@dataclass(frozen=True)
+class Variance(ColumnQuery):
+    """Variance of a column over the records.
+
+    Parameters
+    ----------
+    column : str, optional
+        Its name; may be left out where there is only one value column.
+    ddof : int
+        The squared deviations are divided by the number of records minus ddof.
+
+    Examples
+    --------
+    >>> str(Variance("amount"))
+    'variance:amount'
+    """
+
+    ddof: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.ddof, bool) or not isinstance(self.ddof, int | np.integer):
+            raise InputTypeError(f"ddof must be an integer, found {self.ddof!r}")
+        if self.ddof < 0:
+            raise InvalidInputError(f"ddof must not be negative, found {self.ddof}")
+
+    def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
+        """Return variances V and, from deviations d, with N' = N - n_i records left,
+
+        c = (sum_i d^2 + (sum_i d)^2 / N' - n_i V) / (N' - ddof).
+        """
+        records.require_remaining(self.ddof + 1, "Variance")
+        owners = records.owners
+        deviation, _ = records.centred(self.named_column)
+        square = deviation**2
+        variance = records.database_total(square) / (owners.database_size - self.ddof)
+        removed = (
+            records.pair_total(square)
+            + records.pair_total(deviation) ** 2 / owners.remaining
+            - owners.pair_size * variance[owners.pair_database]
+        )
+        return variance, removed / (owners.remaining - self.ddof)

@@ -1,0 +1,96 @@
+"""Checks of arguments shared by every module; each names what was found and what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+
+KERNELS = ("gaussian", "laplace")
+
+
+def finite_array(value: ArrayLike, name: str, *, ndim: int | None = None) -> NDArray[np.float64]:
+    """Return a float64 array, refusing anything non-numeric, complex or non-finite."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biuf":
+            raise TypeError
+        array = np.array(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputTypeError(f"{name} must be numeric, found {_dtype(value)} data") from None
+    if ndim is not None and array.ndim != ndim:
+        raise InvalidInputError(f"{name} must have {ndim} dimension(s), found shape {array.shape}")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        where = tuple(int(k) for k in np.argwhere(bad)[0])
+        place = f" at position {where[0] if len(where) == 1 else where}" if where else ""
+        raise InvalidInputError(
+            f"{name} must be finite, found {array[tuple(where)]}{place} "
+            f"({int(bad.sum())} of {array.size} values)"
+        )
+    return array
+
+
+def epsilon_grid(epsilon: ArrayLike, name: str = "epsilon") -> NDArray[np.float64]:
+    """Return epsilon as a non-empty, non-negative, strictly increasing vector."""
+    grid = np.atleast_1d(finite_array(epsilon, name))
+    if grid.ndim != 1 or grid.size == 0:
+        raise InvalidInputError(
+            f"{name} must hold at least one value in one dimension, found shape {grid.shape}"
+        )
+    if grid[0] < 0 or (grid < 0).any():
+        raise InvalidInputError(f"{name} must not be negative, found {grid.min()}")
+    steps = np.diff(grid)
+    if (steps <= 0).any():
+        at = int(np.argmax(steps <= 0))
+        raise InvalidInputError(
+            f"{name} must be strictly increasing, found {grid[at]} before {grid[at + 1]}"
+        )
+    return grid
+
+
+def positive_integer(value: Any, name: str) -> int:
+    """Return value as an int of at least one."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InputTypeError(f"{name} must be an integer, found {value!r}")
+    if value < 1:
+        raise InvalidInputError(f"{name} must be at least 1, found {value}")
+    return int(value)
+
+
+def positive_number(value: Any, name: str) -> float:
+    """Return value as a finite float above zero."""
+    number = float(finite_array(value, name, ndim=0))
+    if number <= 0:
+        raise InvalidInputError(f"{name} must be greater than 0, found {number}")
+    return number
+
+
+def probability(value: Any, name: str) -> float:
+    """Return value as a float strictly between zero and one."""
+    number = float(finite_array(value, name, ndim=0))
+    if not 0 < number < 1:
+        raise InvalidInputError(f"{name} must lie strictly between 0 and 1, found {number}")
+    return number
+
+
+def choice(value: Any, options: Iterable[str], name: str) -> str:
+    """Return value if it is one of the options."""
+    allowed = tuple(options)
+    if value not in allowed:
+        raise InvalidInputError(f"{name} must be one of {', '.join(allowed)}, found {value!r}")
+    return str(value)
+
+
+def _dtype(value: object) -> str:
+    dtype = getattr(value, "dtype", None)
+    if dtype is not None:
+        return str(dtype)
+    try:
+        return str(np.asarray(value).dtype)
+    except ValueError:
+        return "ragged"

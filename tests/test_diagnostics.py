@@ -1,0 +1,405 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edp_bayes.diagnostics import (
+    check_databases,
+    check_draws,
+    posterior_predictive_check,
+)
+from edp_bayes.diagnostics.checks import holm
+from edp_bayes.diagnostics.independence import database_means, lag_one
+from edp_bayes.diagnostics.predictive import skewness
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.mixtures import Mixture
+from edp_bayes.noise.laws import LaplaceNoise
+from edp_bayes.responses import Responses
+
+N = 41
+
+
+def responses_of(y, contribution=None, **options):
+    if contribution is None:
+        contribution = np.full((len(y), 2), 1e-3)
+    return Responses.from_arrays(y, contribution=contribution, **options)
+
+
+def autoregressive(rng, coefficient, size):
+    y = np.zeros(size + 100)
+    shocks = rng.normal(size=y.size)
+    for t in range(1, y.size):
+        y[t] = coefficient * y[t - 1] + shocks[t]
+    return y[100:]
+
+
+# databases
+
+
+def test_independent_databases_pass():
+    y = np.random.default_rng(3).normal(10, 1, N)
+    checks = check_databases(responses_of(y))
+    assert checks.passed
+    assert checks.warnings == ()
+    assert set(checks.table().index) == {
+        "lag-1 autocorrelation",
+        "Ljung-Box",
+        "trend",
+        "halves, law",
+        "halves, spread",
+        "ties",
+        "largest share",
+        "largest over next",
+    }
+
+
+def test_false_alarms_stay_near_the_level():
+    rng = np.random.default_rng(0)
+    alarms = np.mean(
+        [not check_databases(responses_of(rng.normal(10, 1, N))).passed for _ in range(600)]
+    )
+    assert alarms < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 600)
+
+
+def test_dependent_databases_are_named_in_plain_words():
+    y = autoregressive(np.random.default_rng(5), 0.7, 60) + 10
+    checks = check_databases(responses_of(y))
+    correlation, _ = lag_one(y)
+    assert not checks["Ljung-Box"].passed
+    assert (
+        f"The databases are not independent: lag-1 autocorrelation {correlation:.2f}, "
+        "Ljung-Box over 10 lags, p < 0.001. The bands assume independent databases and are "
+        "likely too narrow."
+    ) in checks.warnings
+
+
+def test_alternating_databases_are_opposed():
+    y = 10 + np.tile([1.0, -1.0], 20) + 0.1 * np.random.default_rng(0).normal(size=40)
+    sentence = check_databases(responses_of(y))["lag-1 autocorrelation"].sentence
+    assert sentence.startswith("Neighbouring databases are opposed: lag-1 autocorrelation -0.9")
+    assert sentence.endswith("too wide.")
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_trend_is_found_with_its_direction(sign):
+    y = 10 + sign * np.linspace(0, 4, N) + np.random.default_rng(1).normal(size=N)
+    checks = check_databases(responses_of(y))
+    assert not checks["trend"].passed
+    assert not checks["halves, law"].passed
+    assert f"drift {'up' if sign > 0 else 'down'}" in checks["trend"].sentence
+
+
+def test_change_of_spread_is_found():
+    rng = np.random.default_rng(2)
+    y = 10 + np.concatenate([rng.normal(0, 0.2, 30), rng.normal(0, 2, 30)])
+    checks = check_databases(responses_of(y))
+    assert not checks["halves, spread"].passed
+    assert checks["trend"].passed
+
+
+def test_two_valued_halves_have_a_finite_outcome():
+    y = np.tile([1.0, 2.0], 20)
+    with pytest.warns(UserWarning, match="tied"):
+        checks = check_databases(responses_of(y))
+    assert checks["halves, spread"].p_value == 1.0
+    assert not checks["ties"].passed
+    assert checks["ties"].statistic == 1.0
+
+
+def test_lag_one_moments_match_simulation():
+    rng = np.random.default_rng(4)
+    n = 12
+    y = rng.normal(size=(40_000, n))
+    centred = y - y.mean(axis=1, keepdims=True)
+    r = (centred[:, 1:] * centred[:, :-1]).sum(axis=1) / (centred**2).sum(axis=1)
+    variance = (n**4 - 4 * n**3 + 3 * n**2 + 4 * n - 4) / ((n + 1) * n**2 * (n - 1) ** 2)
+    assert r.mean() == pytest.approx(-1 / n, abs=4 * np.sqrt(variance / r.size))
+    assert r.var() == pytest.approx(variance, rel=0.03)
+    value, p = lag_one(y[0])
+    assert value == pytest.approx(r[0])
+    z = (r[0] + 1 / n) / np.sqrt(variance)
+    from scipy.stats import norm
+
+    assert p == pytest.approx(2 * norm.sf(abs(z)))
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+@settings(derandomize=True, deadline=None)
+def test_holm_agrees_with_statsmodels(p_values):
+    from statsmodels.stats.multitest import multipletests
+
+    assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
+
+
+def test_samples_of_a_database_are_averaged():
+    rng = np.random.default_rng(6)
+    centre = rng.normal(10, 1, N)
+    y = (centre[:, None] + rng.normal(0, 0.1, (N, 3))).ravel()
+    responses = responses_of(y, samples=3)
+    assert database_means(responses) == pytest.approx(y.reshape(N, 3).mean(axis=1))
+    # Rows within a database are alike: without averaging Ljung-Box would always fail.
+    assert check_databases(responses).passed
+
+
+def test_one_faulty_meter_is_named():
+    rng = np.random.default_rng(7)
+    contribution = rng.uniform(0.5, 1, (N, 4))
+    contribution[5, 2] = 30.0
+    y = contribution.sum(axis=1) + rng.normal(50, 1, N)
+    checks = check_databases(responses_of(y, contribution, individual=["a", "b", "c", "d"]))
+    share, ratio = checks["largest share"], checks["largest over next"]
+    assert share.statistic == pytest.approx(30 / y[5])
+    assert not share.passed
+    assert "Individual 'c'" in share.sentence or "Individual c" in share.sentence
+    second = np.delete(contribution, 2, axis=1).max()
+    assert ratio.statistic == pytest.approx(30 / second)
+    assert not ratio.passed
+
+
+def test_dominance_at_the_limits_of_the_data():
+    y = np.random.default_rng(8).normal(0, 1, N)
+    y[3] = 0.0
+    contribution = np.zeros((N, 2))
+    assert check_databases(responses_of(y, contribution))["largest share"].passed
+    contribution[3, 0] = 0.5
+    checks = check_databases(responses_of(y, contribution))
+    assert checks["largest share"].statistic == np.inf
+    assert checks["largest over next"].statistic == np.inf
+    alone = check_databases(responses_of(y, contribution[:, :1]))
+    assert "largest over next" not in alone.table().index
+    with pytest.raises(InvalidInputError, match="no check is named"):
+        alone["largest over next"]
+
+
+def test_equal_database_means_are_refused():
+    y = np.tile([1.0, 3.0], 20)
+    with pytest.warns(UserWarning, match="tied"):
+        responses = responses_of(y, samples=2)
+    with pytest.raises(InvalidInputError, match="mean response must vary"):
+        check_databases(responses)
+
+
+def test_level_is_a_probability():
+    with pytest.raises(InvalidInputError, match="level"):
+        check_databases(responses_of(np.random.default_rng(0).normal(size=N)), level=1.0)
+
+
+def test_real_daily_precipitation_is_dependent(data_dir):
+    daily = np.load(data_dir / "gpcp_daily_mm.npz")["daily_mm"].reshape(61, -1)
+    contribution = np.nan_to_num(daily) / daily.shape[1]
+    y = contribution.sum(axis=1)
+    checks = check_databases(responses_of(y, contribution))
+    assert not checks["lag-1 autocorrelation"].passed
+    assert checks["lag-1 autocorrelation"].statistic > 0.4
+    assert checks["largest share"].passed
+
+
+def test_real_electricity_is_ruled_by_one_client(data_dir):
+    kwh = np.load(data_dir / "electricity_weekly_kwh.npz")["kwh"]
+    y = kwh.sum(axis=1)
+    checks = check_databases(responses_of(y, kwh))
+    assert checks["largest share"].statistic == pytest.approx((kwh / y[:, None]).max())
+    assert "the response of database" in checks["largest share"].sentence
+    assert checks["Ljung-Box"].p_adjusted < 1e-6
+
+
+def test_real_climate_drifts_up(data_dir):
+    rain = np.load(data_dir / "us_climate_divisions_annual_mm.npz")["annual_mm"]
+    (warning,) = check_databases(responses_of(rain.mean(axis=1), rain / 344)).warnings
+    assert warning.startswith("The responses drift up: Kendall's tau 0.21, p = 0.002.")
+
+
+# draws
+
+
+def draws_of(values, name="delta"):
+    return xr.DataArray(
+        values,
+        dims=("chain", "draw", "epsilon")[: values.ndim],
+        coords={"epsilon": np.arange(values.shape[2])} if values.ndim == 3 else None,
+        name=name,
+    )
+
+
+def test_good_draws_pass_and_agree_with_arviz():
+    import arviz_stats
+
+    array = draws_of(np.random.default_rng(0).normal(size=(4, 1000, 3)))
+    checks = check_draws(array, ci_prob=0.9)
+    assert checks.passed
+    assert checks.draws == 4000
+    assert checks.rhat.dims == ("epsilon",)
+    np.testing.assert_array_equal(checks.rhat, arviz_stats.rhat(array))
+    np.testing.assert_array_equal(checks.ess_bulk, arviz_stats.ess(array, method="bulk"))
+    np.testing.assert_array_equal(
+        checks.ess_tail, arviz_stats.ess(array, method="tail", prob=(0.05, 0.95))
+    )
+    assert checks.mcse_mean.values == pytest.approx(1 / np.sqrt(4000), rel=0.2)
+    table = checks.table()
+    assert list(table.index) == [0, 1, 2]
+    assert not table.isna().any().any()
+
+
+def test_constant_draws_are_converged_beside_others():
+    values = np.random.default_rng(1).normal(size=(4, 500, 2))
+    values[..., 1] = 0.0
+    checks = check_draws(draws_of(values))
+    assert checks.constant.values.tolist() == [False, True]
+    assert checks.rhat.values[1] == 1.0
+    assert checks.ess_bulk.values[1] == checks.ess_tail.values[1] == 2000
+    assert checks.mcse_mean.values[1] == checks.mcse_upper.values[1] == 0.0
+    assert checks.passed
+
+
+def test_mostly_zero_draws_stay_finite():
+    values = np.maximum(np.random.default_rng(2).normal(-2, 1, size=(4, 1000, 1)), 0.0)
+    checks = check_draws(draws_of(values))
+    assert np.isfinite(checks.table().to_numpy(dtype=float)).all()
+    assert not checks.constant.any()
+
+
+def test_chains_constant_at_different_values_disagree():
+    values = np.repeat([[0.0], [0.0], [1.0], [0.0]], 100, axis=1)
+    checks = check_draws(draws_of(values))
+    assert not checks.passed
+    assert float(checks.rhat) > 1e6
+    assert not checks.table().isna().any().any()
+    assert checks.warnings[0].startswith("The chains disagree about delta")
+
+
+def test_shifted_chain_and_slow_chain_warn():
+    rng = np.random.default_rng(3)
+    shifted = rng.normal(size=(4, 1000))
+    shifted[0] += 1
+    warnings = check_draws(draws_of(shifted)).warnings
+    assert any("R-hat" in text for text in warnings)
+    slow = np.stack([autoregressive(rng, 0.98, 1000) for _ in range(4)])
+    warnings = check_draws(draws_of(slow)).warnings
+    assert any(text.startswith("The bulk of delta rests on few") for text in warnings)
+    assert any(text.startswith("The tail of delta rests on few") for text in warnings)
+
+
+def test_single_chain_is_compared_half_against_half():
+    values = np.random.default_rng(4).normal(size=(1, 2001))
+    assert check_draws(draws_of(values)).passed
+    drift = values + np.linspace(0, 3, 2001)
+    assert float(check_draws(draws_of(drift)).rhat) > 1.1
+
+
+def test_divergences_are_reported():
+    array = draws_of(np.random.default_rng(0).normal(size=(4, 1000)))
+    (warning,) = check_draws(array, divergences=7).warnings
+    assert "diverged 7 time(s) in 4000 draws" in warning
+
+
+@pytest.mark.parametrize(
+    ("array", "error", "match"),
+    [
+        (np.zeros((4, 100)), InputTypeError, "DataArray"),
+        (xr.DataArray(np.zeros(100), dims="draw"), InvalidInputError, "chain and draw"),
+        (xr.DataArray(np.full((4, 9), np.nan), dims=("chain", "draw")), InvalidInputError, "finit"),
+        (xr.DataArray(np.zeros((4, 3)), dims=("chain", "draw")), InvalidInputError, "at least 4"),
+        (xr.DataArray(np.zeros((1, 7)), dims=("chain", "draw")), InvalidInputError, "at least 8"),
+    ],
+)
+def test_unusable_draws_are_refused(array, error, match):
+    with pytest.raises(error, match=match):
+        check_draws(array)
+
+
+def test_divergences_must_be_an_integer():
+    with pytest.raises(InputTypeError, match="divergences"):
+        check_draws(draws_of(np.zeros((4, 100))), divergences=1.5)
+
+
+# posterior predictive
+
+
+def posterior_draws(y, draws=500, seed=0):
+    """Exact draws of a normal model under its reference prior."""
+    rng = np.random.default_rng(seed)
+    n = y.size
+    variance = (n - 1) * y.var(ddof=1) / rng.chisquare(n - 1, draws)
+    mean = rng.normal(y.mean(), np.sqrt(variance / n))
+    return Mixture(np.ones((draws, 1)), mean[:, None], np.sqrt(variance)[:, None])
+
+
+def test_right_model_passes():
+    y = np.random.default_rng(11).normal(10, 2, N)
+    checks = posterior_predictive_check(posterior_draws(y), responses_of(y), 1)
+    assert checks.passed
+    assert list(checks.table().index) == [
+        "standard deviation",
+        "skewness",
+        "minimum",
+        "maximum",
+        "distribution",
+    ]
+
+
+def test_skewed_responses_fail_a_normal_model():
+    y = np.exp(np.random.default_rng(12).normal(0, 1, 60))
+    checks = posterior_predictive_check(posterior_draws(y), responses_of(y), 1)
+    assert not checks["skewness"].passed
+    assert not checks["minimum"].passed
+    assert "The skewness of the responses is above what the model expects" in " ".join(
+        checks.warnings
+    )
+
+
+def test_two_peaks_fail_by_their_distribution():
+    rng = np.random.default_rng(13)
+    y = np.concatenate([rng.normal(-5, 0.5, 30), rng.normal(5, 0.5, 30)])
+    checks = posterior_predictive_check(posterior_draws(y), responses_of(y), 1)
+    assert not checks["distribution"].passed
+
+
+def test_false_alarms_of_the_predictive_check_are_rare():
+    rng = np.random.default_rng(14)
+    alarms = 0
+    for k in range(200):
+        y = rng.normal(0, 1, N)
+        draws = posterior_draws(y, 200, k)
+        alarms += not posterior_predictive_check(draws, responses_of(y), k).passed
+    assert alarms / 200 < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+
+
+def test_same_seed_same_p_values_and_first_sample_only():
+    y = np.random.default_rng(15).normal(0, 1, N)
+    draws = posterior_draws(y)
+    first = posterior_predictive_check(draws, responses_of(y), 3)
+    assert first == posterior_predictive_check(draws, responses_of(y), 3)
+    doubled = responses_of(np.column_stack([y, y + 100]).ravel(), samples=2)
+    assert first == posterior_predictive_check(draws, doubled, 3)
+
+
+def test_skewness_agrees_with_scipy():
+    from scipy import stats
+
+    samples = np.random.default_rng(16).gamma(1.0, size=(5, 30))
+    assert skewness(samples) == pytest.approx(stats.skew(samples, axis=-1))
+    assert skewness(np.ones((2, 5))).tolist() == [0.0, 0.0]
+
+
+def test_too_few_draws_or_noise_are_refused():
+    y = np.random.default_rng(17).normal(0, 1, N)
+    with pytest.raises(InvalidInputError, match="at least 100 draws"):
+        posterior_predictive_check(posterior_draws(y, 99), responses_of(y), 1)
+    noisy = Mixture(np.ones((200, 1)), 0.0, 1.0, noise=LaplaceNoise(1.0))
+    with pytest.raises(InvalidInputError, match="law of the responses alone"):
+        posterior_predictive_check(noisy, responses_of(y), 1)
+
+
+def test_import_is_light():
+    code = (
+        "import sys, json; import edp_bayes.diagnostics, edp_bayes.plugin; "
+        "print(json.dumps([m for m in ('scipy', 'numba', 'xarray', 'pandas', 'statsmodels', "
+        "'arviz_stats') if m in sys.modules]))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(found.stdout) == []
