@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.divergence.compiled import compiled
+from edp_bayes.divergence.compiled import compiled, in_threads
 
 __all__ = ["active_pairs"]
 
@@ -32,14 +31,15 @@ def active_pairs(p: Array, q: Array, epsilon: float, floor: float) -> NDArray[np
     floor : float
         Bounds up to this count as zero.
     """
-    return np.asarray(_active(p, q, float(epsilon), float(floor)))
+    out = np.zeros(p.shape[:2], dtype=np.bool_)
+    in_threads(_active, len(p), p, q, float(epsilon), float(floor), out)
+    return out
 
 
-@compiled(parallel=True)
-def _active(p, q, epsilon, floor):  # type: ignore[no-untyped-def]
-    draws, people, size = p.shape[:3]
-    out = np.zeros((draws, people), dtype=np.bool_)
-    for s in numba.prange(draws):
+@compiled
+def _active(first_draw, last_draw, p, q, epsilon, floor, out):  # type: ignore[no-untyped-def]
+    people, size = p.shape[1:3]
+    for s in range(first_draw, last_draw):
         for i in range(people):
             half = size // 2
             twins = size > 1 and size % 2 == 0
@@ -80,15 +80,14 @@ def _active(p, q, epsilon, floor):  # type: ignore[no-untyped-def]
                 if total > floor:
                     break
             out[s, i] = total > floor
-    return out
 
 
-@compiled()
+@compiled
 def _upper(u):  # type: ignore[no-untyped-def]
     return 0.5 * math.erfc(u / math.sqrt(2.0))
 
 
-@compiled()
+@compiled
 def _one(m, s, n, t, epsilon):  # type: ignore[no-untyped-def]
     """H_eps of N(m, s) against N(n, t): the set where it exceeds is bounded by a quadratic."""
     d = (m - n) / s

@@ -30,8 +30,18 @@ class Coupling(Protocol):
     """The laws without each individual, tied draw by draw to the law of the response."""
 
     @property
+    def mixture(self) -> Mixture:
+        """Law of the response, shape (chain, draw, component), without known noise."""
+        ...
+
+    @property
     def n_individuals(self) -> int:
         """Number of individuals."""
+        ...
+
+    @property
+    def n_draws(self) -> int:
+        """Number of posterior draws, all chains together."""
         ...
 
     def relevant(self, epsilon: Array) -> tuple[Index, Array]:
@@ -71,6 +81,11 @@ class ShiftCoupling:
     def n_individuals(self) -> int:
         """Number of individuals."""
         return self.responses.n_individuals
+
+    @property
+    def n_draws(self) -> int:
+        """Number of posterior draws, all chains together."""
+        return draw_count(self.mixture)
 
     @property
     def _shared_scale(self) -> bool:
@@ -162,6 +177,11 @@ class RegressionCoupling:
     def n_individuals(self) -> int:
         """Number of individuals."""
         return int(self.posterior.centre.size)
+
+    @property
+    def n_draws(self) -> int:
+        """Number of posterior draws, all chains together."""
+        return draw_count(self.mixture)
 
     def relevant(self, epsilon: Array) -> tuple[Index, Array]:
         """Return every individual: each draw is screened on its own in `curves`.
@@ -270,6 +290,11 @@ def _curves(
     family, left = component_rows(p, kernel, noise)
     _, right = component_rows(q, kernel, noise)
     return np.asarray(smooth.curves(family, left, family, right, epsilon, floor=floor))
+
+
+def draw_count(mixture: Mixture) -> int:
+    """Return the number of draws in the leading axes of a mixture."""
+    return int(np.prod(mixture.weights.shape[:-1]))
 
 
 def _stack(*parts: Array) -> Array:

@@ -160,7 +160,9 @@ class Mixture:
             total = total + 2.0 * self.noise.scale**2
         return np.asarray(total)
 
-    def sample(self, size: int, rng: np.random.Generator | int | None = None) -> NDArray[np.float64]:
+    def sample(
+        self, size: int, rng: np.random.Generator | int | None = None
+    ) -> NDArray[np.float64]:
         """Return independent values of every draw.
 
         Parameters
@@ -265,9 +267,7 @@ class Mixture:
             object.__setattr__(copy, name, value)
         return copy
 
-    def _components(
-        self, points: NDArray[np.float64]
-    ) -> Iterator[tuple[NDArray[np.float64], ...]]:
+    def _components(self, points: NDArray[np.float64]) -> Iterator[tuple[NDArray[np.float64], ...]]:
         """Yield weight, centred points and scale of each component, ready to broadcast.
 
         One component at a time, so that memory does not grow with their number.

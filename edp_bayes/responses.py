@@ -320,9 +320,7 @@ def _numeric(value: ArrayLike, name: str) -> NDArray[np.float64]:
     return np.array(array, dtype=np.float64)
 
 
-def _response(
-    value: ArrayLike, database: NDArray[Any], samples: int
-) -> NDArray[np.float64]:
+def _response(value: ArrayLike, database: NDArray[Any], samples: int) -> NDArray[np.float64]:
     response = _numeric(value, "response")
     if response.shape != (database.size * samples,):
         raise InvalidInputError(

@@ -47,19 +47,31 @@ def study(n=21, individuals=4, seed=0, size=0.3, **options):
     return Responses.from_arrays(rng.normal(size=n * samples), contribution=contribution, **options)
 
 
-def quadrature(kernel, y, moved, scales, epsilon, points=400_001):
-    """Both hockey-stick integrals by the trapezoidal rule, the larger."""
-    x = np.linspace(min(y.min(), moved.min()) - 25 * scales.max(),
-                    max(y.max(), moved.max()) + 25 * scales.max(), points)  # fmt: skip
-    p, q = np.zeros(points), np.zeros(points)
+def quadrature(kernel, y, moved, scales, epsilon, cells=2_000):
+    """Both hockey-stick integrals, the larger: Gauss points in equal cells between any two kinks.
+
+    Tails of 25 scales are cut off; the positive part costs the square of a cell at its edge.
+    """
+    reach = 25 * scales.max()
+    knots = np.unique(np.concatenate([y, moved]))
+    tails = np.linspace(0, reach, 20 * cells)
+    edges = np.unique(
+        np.concatenate(
+            [knots[0] - tails, knots[-1] + tails]
+            + [np.linspace(a, b, cells + 1) for a, b in pairwise(knots)]
+        )
+    )
+    half = np.diff(edges) / 2
+    x = (edges[:-1] + half)[:, None] + half[:, None] * np.array([-1, 1]) / np.sqrt(3)
+    p, q = np.zeros(x.shape), np.zeros(x.shape)
     for a, b, scale in zip(y, moved, scales, strict=True):
         p += LAWS[kernel].pdf(x, a, scale) / y.size
         q += LAWS[kernel].pdf(x, b, scale) / y.size
     return np.array(
         [
             max(
-                np.trapezoid(np.maximum(p - np.exp(e) * q, 0), x),
-                np.trapezoid(np.maximum(q - np.exp(e) * p, 0), x),
+                (half @ np.maximum(p - np.exp(e) * q, 0)).sum(),
+                (half @ np.maximum(q - np.exp(e) * p, 0)).sum(),
             )
             for e in epsilon
         ]

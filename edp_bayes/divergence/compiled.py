@@ -1,8 +1,10 @@
-"""Compiled helpers: the decorator of every kernel, and an exponential made for vector loops."""
+"""Compiled helpers: the decorator, the threads and an exponential made for vector loops."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
 import numba
@@ -13,39 +15,38 @@ from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-
-# Only explicit numba.prange loops run in parallel: turning array expressions into parallel loops
-# as well would double the time of compilation.
-_PRANGE_ONLY = {
-    "comprehension": False,
-    "reduction": False,
-    "inplace_binop": False,
-    "setitem": False,
-    "numpy": False,
-    "stencil": False,
-    "fusion": False,
-    "prange": True,
-}
+BLOCKS_PER_THREAD = 8
 
 
-def compiled(*, parallel: bool = False) -> Callable[[F], F]:
+def compiled(function: F) -> F:
     """Compile a function without the interpreter lock and keep the result on disk.
 
-    Divisions follow IEEE rules; products may be fused with sums, but no sum is ever reordered, so
-    results do not depend on the number of threads or on how the work is cut into blocks.
+    Divisions follow IEEE rules; products may be fused with sums, but no sum is ever reordered.
     """
+    jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+    return cast(F, jit(function))
 
-    def decorate(function: F) -> F:
-        jit = numba.njit(
-            cache=True,
-            nogil=True,
-            error_model="numpy",
-            fastmath={"contract"},
-            parallel=dict(_PRANGE_ONLY) if parallel else False,
-        )
-        return cast(F, jit(function))
 
-    return decorate
+def in_threads(function: Callable[..., None], tasks: int, *arguments: object) -> None:
+    """Call function(first, last, *arguments) on blocks of range(tasks), in Numba's threads.
+
+    The compiled functions release the interpreter lock, so plain threads share the cores; unlike
+    Numba's own parallel loops they cost no time of compilation and may be nested. Every task
+    writes its own part of the result, which therefore does not depend on the blocks.
+    """
+    threads = min(numba.get_num_threads(), tasks)
+    if threads <= 1:
+        function(0, tasks, *arguments)
+        return
+    blocks = min(tasks, BLOCKS_PER_THREAD * threads)
+    edges = [tasks * k // blocks for k in range(blocks + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        jobs = [
+            pool.submit(function, first, last, *arguments)
+            for first, last in itertools.pairwise(edges)
+        ]
+        for job in jobs:
+            job.result()
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -71,7 +72,7 @@ _SHIFTER = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer in 
 _UNDERFLOW = 708.0
 
 
-@compiled()
+@compiled
 def decay(x: float) -> tuple[float, float]:
     """Return exp(-x) and 1 - exp(-x), both to a few units in the last place, for x >= 0.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edp_bayes.divergence.compiled import compiled, decay
 
-__all__ = ["BATCH", "GAUSSIAN", "LAPLACE", "LAPLACE_LAPLACE", "NORMAL_LAPLACE", "evaluate", "pair"]
+__all__ = ["BATCH", "GAUSSIAN", "LAPLACE", "LAPLACE_LAPLACE", "NORMAL_LAPLACE", "evaluate", "pair", "stack"]
 
 BATCH = 16  # points evaluated at once: whole vector registers, and the nodes of one cell
 
@@ -19,11 +20,19 @@ GAUSSIAN, LAPLACE, NORMAL_LAPLACE, LAPLACE_LAPLACE = 0, 1, 2, 3
 P, Q, D, P_SLOPE, Q_SLOPE, D_SLOPE = 0, 1, 2, 3, 4, 5  # rows of the result
 CLOSE = 0.5  # log ratio of two paired components up to which their difference has a series
 
+Array = NDArray[np.float64]
+
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 _ROOT_TWO = math.sqrt(2.0)
 
 
-@compiled()
+def stack(weights: Array, locations: Array, scales: Array) -> Array:
+    """Stack the parameters of mixtures without noise as rows (weight, location, scale, 0)."""
+    w, mu, s = np.broadcast_arrays(weights, locations, scales)
+    return np.stack([w, mu, s, np.zeros(s.shape)], axis=-1)
+
+
+@compiled
 def pair(family, p, q, reach, out):  # type: ignore[no-untyped-def]
     """Compare components k of p and q; return whether any pair is close enough for a series.
 
@@ -48,7 +57,7 @@ def pair(family, p, q, reach, out):  # type: ignore[no-untyped-def]
     return found
 
 
-@compiled()
+@compiled
 def evaluate(family_p, p, family_q, q, pairs, x, middle, out):  # type: ignore[no-untyped-def]
     """Fill out (6, BATCH) with p, q, d = p - q and their slopes at x (BATCH).
 
@@ -77,7 +86,7 @@ def evaluate(family_p, p, family_q, q, pairs, x, middle, out):  # type: ignore[n
         _single(family_q, q[k, 0], q[k, 1], q[k, 2], q[k, 3], x, middle, -1.0, Q, out)
 
 
-@compiled()
+@compiled
 def _single(family, w, mu, a, b, x, middle, sign, row, out):  # type: ignore[no-untyped-def]
     """Add one component to its density (row), and with its sign to the difference."""
     if w <= 0.0:
@@ -115,7 +124,7 @@ def _single(family, w, mu, a, b, x, middle, sign, row, out):  # type: ignore[no-
             out[D_SLOPE, i] += sign * w * slope
 
 
-@compiled()
+@compiled
 def _expm1_series(t):  # type: ignore[no-untyped-def]
     """exp(t) - 1 for abs(t) <= 1/2, to 1e-17 of its value; clipped beyond, where it is unused."""
     t = min(max(t, -1.0), 1.0)
@@ -136,7 +145,7 @@ def _expm1_series(t):  # type: ignore[no-untyped-def]
     return t * (1.0 + t * s)
 
 
-@compiled()
+@compiled
 def _gaussian_pair(w, mu, a, nu, b, front, change, shift, x, out):  # type: ignore[no-untyped-def]
     rate, rate_q = 1.0 / a, 1.0 / b
     factor = w * rate / _ROOT_TWO_PI
@@ -156,7 +165,7 @@ def _gaussian_pair(w, mu, a, nu, b, front, change, shift, x, out):  # type: igno
         out[D_SLOPE, i] -= z * rate * difference + (step + zq * change) * rate * value_q
 
 
-@compiled()
+@compiled
 def _laplace_pair(w, mu, a, b, front, change, shift, x, middle, out):  # type: ignore[no-untyped-def]
     side = 1.0 if middle > mu else -1.0
     rate, rate_q = side / a, side / b
@@ -174,7 +183,7 @@ def _laplace_pair(w, mu, a, b, front, change, shift, x, middle, out):  # type: i
         out[D_SLOPE, i] -= rate * difference + change * rate * value_q
 
 
-@compiled()
+@compiled
 def _erfcx(z):  # type: ignore[no-untyped-def]
     """exp(z^2) erfc(z) for z >= 0."""
     if z < 4.0:
@@ -185,7 +194,7 @@ def _erfcx(z):  # type: ignore[no-untyped-def]
     return 1.0 / (1.7724538509055159 * t)
 
 
-@compiled()
+@compiled
 def _half_normal_laplace(u, s, b):  # type: ignore[no-untyped-def]
     """Density at u of N(0, s^2) plus an exponential of mean b."""
     z = (s / b - u / s) / _ROOT_TWO
@@ -194,7 +203,7 @@ def _half_normal_laplace(u, s, b):  # type: ignore[no-untyped-def]
     return 0.5 / b * math.exp(0.5 * (s / b) ** 2 - u / b) * math.erfc(z)
 
 
-@compiled()
+@compiled
 def normal_laplace(u, s, b):  # type: ignore[no-untyped-def]
     """Density and slope at u of N(0, s^2) plus Laplace(b)."""
     right = 0.5 * _half_normal_laplace(u, s, b)
@@ -202,7 +211,7 @@ def normal_laplace(u, s, b):  # type: ignore[no-untyped-def]
     return right + left, (left - right) / b
 
 
-@compiled()
+@compiled
 def two_laplaces(u, side, a, b):  # type: ignore[no-untyped-def]
     """Density and slope at u of Laplace(a) plus Laplace(b); side is the sign of u.
 
@@ -219,7 +228,7 @@ def two_laplaces(u, side, a, b):  # type: ignore[no-untyped-def]
     return value, side * (front * kept - value) / large
 
 
-@compiled()
+@compiled
 def cut_reach(family, a, b, reach_gaussian, reach_laplace):  # type: ignore[no-untyped-def]
     """Distance from a component's location beyond which its mass is negligible."""
     if family == GAUSSIAN:
@@ -234,13 +243,13 @@ def cut_reach(family, a, b, reach_gaussian, reach_laplace):  # type: ignore[no-u
     return b * (reach_laplace + 0.5 * ratio * ratio) + reach_gaussian * a
 
 
-@compiled()
+@compiled
 def is_knot(family):  # type: ignore[no-untyped-def]
     """Whether densities of the family bend at their locations."""
     return family == LAPLACE or family == LAPLACE_LAPLACE
 
 
-@compiled()
+@compiled
 def lengths(family, a, b, reach_gaussian, reach_laplace, out):  # type: ignore[no-untyped-def]
     """Fill out (2, 3): up to two zones of a component, each (radius, scale, is Gaussian)."""
     out[:, :] = 0.0

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.divergence import smooth
-from edp_bayes.divergence.components import GAUSSIAN
+from edp_bayes.divergence.components import GAUSSIAN, stack
 
 __all__ = ["curves"]
 
@@ -45,11 +45,5 @@ def curves(
     array([[[0.382925, 0.126937]]])
     """
     return smooth.curves(
-        GAUSSIAN, components(pw, pm, ps), GAUSSIAN, components(qw, qm, qs), epsilon, floor=floor
+        GAUSSIAN, stack(pw, pm, ps), GAUSSIAN, stack(qw, qm, qs), epsilon, floor=floor
     )
-
-
-def components(weights: Array, locations: Array, scales: Array) -> Array:
-    """Stack the parameters of mixtures without noise as rows (weight, location, scale, 0)."""
-    w, mu, s = np.broadcast_arrays(weights, locations, scales)
-    return np.stack([w, mu, s, np.zeros_like(s, dtype=np.float64)], axis=-1)

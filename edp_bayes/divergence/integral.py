@@ -119,20 +119,11 @@ def _family(mixture: Mixture) -> int:
 def _curves(p: tuple[Mixture, Array], q: tuple[Mixture, Array], levels: Array) -> Array:
     family_p, family_q = _family(p[0]), _family(q[0])
     a, b = p[1], q[1]
-    shared = np.zeros(len(a), dtype=bool)
     if family_p == family_q == LAPLACE:
-        scale = a[:, :1, 2]
-        shared = (a[..., 2] == scale).all(axis=1) & (b[..., 2] == scale).all(axis=1)
-    result = np.empty((len(a), levels.size))
-    if shared.any():
-        a1, b1 = a[shared], b[shared]
-        both = laplace.shared_scale_curves(
-            a1[..., 0], a1[..., 1], b1[..., 0], b1[..., 1], a1[:, 0, 2], levels
-        )
-        result[shared] = both[:, 0]
-    rest = ~shared
-    if rest.any():
-        result[rest] = smooth.curves(
-            family_p, a[rest], family_q, b[rest][:, None], levels, direction=smooth.FORWARD
-        )[:, 0]
-    return result
+        return laplace.curves(
+            a[..., 0], a[..., 1], a[..., 2], *(b[:, None, :, k] for k in range(3)), levels,
+            direction=smooth.FORWARD,
+        )[:, 0]  # fmt: skip
+    return smooth.curves(
+        family_p, a, family_q, b[:, None], levels, direction=smooth.FORWARD
+    )[:, 0]

@@ -18,11 +18,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.divergence.compiled import compiled
+from edp_bayes.divergence.compiled import compiled, in_threads
 from edp_bayes.divergence.components import (
     BATCH,
     D_SLOPE,
@@ -95,41 +94,43 @@ def curves(
     -------
     ndarray, shape (S, B, E)
     """
-    least = max(floor * 1e-9, 1e-300)
-    reach_laplace = -math.log(least)
-    return _curves(
+    reach_laplace = -math.log(max(floor * 1e-9, 1e-300))
+    out = np.zeros((*q.shape[:2], epsilon.size))
+    in_threads(
+        _curves,
+        q.shape[0] * q.shape[1],
         family_p,
-        np.ascontiguousarray(p),
+        np.ascontiguousarray(p, dtype=np.float64),
         family_q,
-        np.ascontiguousarray(q),
-        np.ascontiguousarray(epsilon),
+        np.ascontiguousarray(q, dtype=np.float64),
+        np.expm1(epsilon),
         direction,
         float(floor),
         math.sqrt(2.0 * reach_laplace),
         reach_laplace,
+        out,
     )
+    return out
 
 
-@compiled(parallel=True)
+@compiled
 def _curves(  # type: ignore[no-untyped-def]
-    family_p, p, family_q, q, epsilon, direction, floor, reach_gaussian, reach_laplace
-):
-    draws, people, levels = q.shape[0], q.shape[1], epsilon.size
-    growth = np.expm1(epsilon)
-    out = np.zeros((draws, people, levels))
-    for task in numba.prange(draws * people):
+    first, last, family_p, p, family_q, q, growth, direction, floor, reach_gaussian, reach_laplace,
+    out,
+):  # fmt: skip
+    people = q.shape[1]
+    for task in range(first, last):
         s, i = task // people, task % people
         both = _pair_curves(family_p, p[s], family_q, q[s, i], growth,
                             reach_gaussian, reach_laplace)  # fmt: skip
-        for e in range(levels):
+        for e in range(growth.size):
             value = both[0, e]
             if direction == BOTH:
                 value = max(value, both[1, e])
             out[s, i, e] = value if value >= floor else 0.0
-    return out
 
 
-@compiled()
+@compiled
 def _pair_curves(family_p, p, family_q, q, growth, reach_gaussian, reach_laplace):  # type: ignore[no-untyped-def]
     """Return both directions (2, E) for one pair of mixtures."""
     levels = growth.size
@@ -161,9 +162,9 @@ def _pair_curves(family_p, p, family_q, q, growth, reach_gaussian, reach_laplace
     return _collect(growth, work)
 
 
-@compiled()
+@compiled
 def _zones(family_p, p, family_q, q, reach_gaussian, reach_laplace):  # type: ignore[no-untyped-def]
-    """Return zones (start, end, centre, scale, is Gaussian) and the sorted knots."""
+    """Return zones (start, end, centre, scale, is Gaussian) and the knots."""
     count = p.shape[0] + q.shape[0]
     zones = np.empty((2 * count, 5))
     knots = np.empty(count)
@@ -185,10 +186,10 @@ def _zones(family_p, p, family_q, q, reach_gaussian, reach_laplace):  # type: ig
         if is_knot(family):
             knots[bends] = mu
             bends += 1
-    return zones[:found], np.sort(knots[:bends])
+    return zones[:found], knots[:bends]
 
 
-@compiled()
+@compiled
 def _width(zone, x):  # type: ignore[no-untyped-def]
     """Largest width of a cell that starts at x, for the sake of one zone."""
     if zone[4] > 0.0:
@@ -197,7 +198,7 @@ def _width(zone, x):  # type: ignore[no-untyped-def]
     return CELL_GROWTH * zone[3]
 
 
-@compiled()
+@compiled
 def _next_edge(left, zones, knots):  # type: ignore[no-untyped-def]
     """Return the end of the cell that starts at left, or -inf in a gap between all zones."""
     width = math.inf
@@ -219,7 +220,7 @@ def _next_edge(left, zones, knots):  # type: ignore[no-untyped-def]
     return right if right > left else math.nextafter(left, math.inf)
 
 
-@compiled()
+@compiled
 def _next_start(left, zones):  # type: ignore[no-untyped-def]
     start = math.inf
     for k in range(zones.shape[0]):
@@ -228,7 +229,7 @@ def _next_start(left, zones):  # type: ignore[no-untyped-def]
     return start
 
 
-@compiled()
+@compiled
 def _excess(values, i):  # type: ignore[no-untyped-def]
     """Return the signed excess s at point i and its slope."""
     d = values[D, i]
@@ -241,7 +242,7 @@ def _excess(values, i):  # type: ignore[no-untyped-def]
     return s, (values[D_SLOPE, i] - s * base_slope) / base
 
 
-@compiled()
+@compiled
 def _signed_level(s, growth):  # type: ignore[no-untyped-def]
     """Return how many thresholds lie below abs(s), with the sign of s."""
     if s > 0.0:
@@ -249,7 +250,7 @@ def _signed_level(s, growth):  # type: ignore[no-untyped-def]
     return -np.searchsorted(growth, -s)
 
 
-@compiled()
+@compiled
 def _threshold(level, growth):  # type: ignore[no-untyped-def]
     """Return the value of s at which the signed level passes from level to level + 1."""
     if level >= 0:
@@ -257,7 +258,7 @@ def _threshold(level, growth):  # type: ignore[no-untyped-def]
     return -growth[-level - 1] if -level - 1 < growth.size else -math.inf
 
 
-@compiled()
+@compiled
 def _may_turn(width, s0, m0, s1, m1, growth, low, high):  # type: ignore[no-untyped-def]
     """Whether s may leave [s0, s1] between two nodes far enough to pass another threshold.
 
@@ -279,7 +280,7 @@ def _may_turn(width, s0, m0, s1, m1, growth, low, high):  # type: ignore[no-unty
     )
 
 
-@compiled()
+@compiled
 def _cell(  # type: ignore[no-untyped-def]
     family_p, p, family_q, q, pairs, left, right, growth, x, values, s, slope, stack, breaks, work
 ):
@@ -329,7 +330,7 @@ def _cell(  # type: ignore[no-untyped-def]
             level = int(breaks[k, 5])
 
 
-@compiled()
+@compiled
 def _resolve(  # type: ignore[no-untyped-def]
     family_p, p, family_q, q, pairs, middle, growth,
     x0, s0, m0, x1, s1, m1, x, values, stack, breaks, found,
@@ -363,7 +364,7 @@ def _resolve(  # type: ignore[no-untyped-def]
     return found
 
 
-@compiled()
+@compiled
 def _crossings(x0, s0, m0, before, x1, s1, m1, after, growth, breaks, found):  # type: ignore[no-untyped-def]
     """Append a row (guess, low, high, threshold, rises, level after) for each sign change."""
     step = 1 if after > before else -1
@@ -381,7 +382,7 @@ def _crossings(x0, s0, m0, before, x1, s1, m1, after, growth, breaks, found):  #
     return found
 
 
-@compiled()
+@compiled
 def _inverse_hermite(x0, s0, m0, x1, s1, m1, target):  # type: ignore[no-untyped-def]
     """Solve the cubic with these end values and slopes for target."""
     width = x1 - x0
@@ -397,7 +398,7 @@ def _inverse_hermite(x0, s0, m0, x1, s1, m1, target):  # type: ignore[no-untyped
     return x0 + t * width
 
 
-@compiled()
+@compiled
 def _polish(family_p, p, family_q, q, pairs, middle, x, values, breaks, found):  # type: ignore[no-untyped-def]
     """Move every row of breaks to its sign change, a batch of them at a time."""
     for start in range(0, found, BATCH):
@@ -431,7 +432,7 @@ def _polish(family_p, p, family_q, q, pairs, middle, x, values, breaks, found): 
                 break
 
 
-@compiled()
+@compiled
 def _piece(family_p, p, family_q, q, pairs, middle, start, stop, level, x, values, work):  # type: ignore[no-untyped-def]
     """Add the integrals over [start, stop], on which the level is constant."""
     centre, half = 0.5 * (start + stop), 0.5 * (stop - start)
@@ -446,7 +447,7 @@ def _piece(family_p, p, family_q, q, pairs, middle, start, stop, level, x, value
     _add(level, half * whole_p, half * whole_q, half * whole_d, work)
 
 
-@compiled()
+@compiled
 def _add(level, whole_p, whole_q, whole_d, work):  # type: ignore[no-untyped-def]
     if level > 0:
         work[0, level] += whole_d
@@ -456,7 +457,7 @@ def _add(level, whole_p, whole_q, whole_d, work):  # type: ignore[no-untyped-def
         work[3, -level] += whole_p
 
 
-@compiled()
+@compiled
 def _collect(growth, work):  # type: ignore[no-untyped-def]
     """Sum the integrals over all levels above each epsilon."""
     levels = growth.size

@@ -86,7 +86,7 @@ class FittedModel:
     Parameters
     ----------
     mixture : Mixture
-        Shape (chain, draw, component).
+        Shape (chain, draw, component): the law of the response, without known noise.
     coupling : Coupling
         The law without any individual, from the same draws.
     log_likelihood : ndarray

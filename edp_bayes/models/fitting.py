@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from edp_bayes.coupling import RegressionCoupling
-from edp_bayes.mixtures import Mixture
 from edp_bayes.models.base import FittedModel, SamplerSettings, database_log_likelihood
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from edp_bayes.mixtures import Mixture
     from edp_bayes.responses import Responses
 
 __all__ = ["fitted_mixture"]
@@ -27,15 +27,8 @@ def fitted_mixture(
 ) -> FittedModel:
     """Couple the draws of a mixture model to the law without each individual."""
     sampler = settings.sampler if tree is not None else "gibbs"
-    released = Mixture(
-        mixture.weights,
-        mixture.locations,
-        mixture.scales,
-        kernel=mixture.kernel,
-        noise=responses.noise,
-    )
     return FittedModel(
-        mixture=released,
+        mixture=mixture,
         coupling=RegressionCoupling.fit(mixture, responses, settings.random_seed or 0),
         log_likelihood=database_log_likelihood(mixture, responses),
         sample_stats=tree["sample_stats"].to_dataset() if tree is not None else None,

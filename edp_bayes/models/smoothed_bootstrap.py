@@ -109,13 +109,7 @@ class SmoothedBootstrap:
         )
         index = np.searchsorted(grid, bandwidth).clip(0, grid.size - 1)
         return FittedModel(
-            mixture=Mixture(
-                mixture.weights,
-                mixture.locations,
-                mixture.scales,
-                kernel=self.kernel,
-                noise=responses.noise,
-            ),
+            mixture=mixture,
             coupling=ShiftCoupling(mixture, responses),
             log_likelihood=scores[index],
             predictive=np.log(probability @ np.exp(scores)),

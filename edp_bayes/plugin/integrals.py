@@ -96,10 +96,10 @@ def _integrate(
     kernel: str,
     epsilon: Floats,
 ) -> Floats:
-    if kernel == "laplace" and (scales == scales[:, :1]).all():
-        from edp_bayes.divergence.laplace import shift_curves
+    from edp_bayes.divergence import gaussian, laplace
 
-        return shift_curves(
+    if kernel == "laplace" and (scales == scales[:, :1]).all():
+        return laplace.shift_curves(
             weights,
             response,
             scales[:, 0],
@@ -108,13 +108,9 @@ def _integrate(
             contribution.data,
             epsilon,
         )
-    if kernel == "laplace":
-        from edp_bayes.divergence.laplace import curves
-    else:
-        from edp_bayes.divergence.gaussian import curves
     moved = response - contribution.toarray().T
     individual = (weights.shape[0], *moved.shape)
-    return curves(
+    arguments = (
         weights,
         np.broadcast_to(response, weights.shape),
         scales,
@@ -123,3 +119,4 @@ def _integrate(
         np.broadcast_to(scales[:, None, :], individual),
         epsilon,
     )
+    return laplace.curves(*arguments) if kernel == "laplace" else gaussian.curves(*arguments)

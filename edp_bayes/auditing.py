@@ -1,0 +1,212 @@
+"""From responses to privacy quantities with bands: `edp.audit`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes import validate
+from edp_bayes.exceptions import EdpBayesWarning, InputTypeError
+from edp_bayes.models.base import DensityModel, SamplerSettings
+from edp_bayes.progress import track
+from edp_bayes.responses import Responses
+
+if TYPE_CHECKING:
+    from edp_bayes.coupling import Coupling
+    from edp_bayes.result import Audit
+
+__all__ = ["audit"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+# Numbers held at once while individuals are evaluated block by block.
+BLOCK_NUMBERS = 2**22
+COMPONENTS = 64
+
+
+def audit(
+    responses: Responses,
+    *,
+    epsilon: ArrayLike,
+    model: DensityModel | None = None,
+    individuals: Iterable[Any] = (),
+    keep: int = 10,
+    draws: int = 500,
+    tune: int = 1000,
+    chains: int = 4,
+    random_seed: int | None = None,
+    progressbar: bool = True,
+    sampler: str = "nutpie",
+    cores: int | None = None,
+    **sample_kwargs: Any,
+) -> Audit:
+    """Put posterior draws on delta_i, delta and delta* of a query.
+
+    Parameters
+    ----------
+    responses : Responses
+        The query's responses with and without each individual.
+    epsilon : array_like
+        Shape (epsilon,): increasing, not negative.
+    model : DensityModel, optional
+        Law of the response; ``DirichletProcessMixture()`` if not given.
+    individuals : iterable
+        Labels of individuals whose draws are kept whatever their risk.
+    keep : int
+        How many of the riskiest individuals keep their draws; all others keep the posterior mean
+        and standard deviation of delta_i.
+    draws, tune, chains : int
+        Kept draws and warm-up draws of each chain, and the number of chains.
+    random_seed : int, optional
+        The same seed gives the same numbers, whatever the number of cores.
+    progressbar : bool
+        Show progress of sampling and of the individuals.
+    sampler : {"nutpie", "pymc"}
+        Implementation of NUTS for the models that need one.
+    cores : int, optional
+        Chains sampled at the same time.
+    **sample_kwargs
+        Further arguments of ``pymc.sample``, ``target_accept`` for one.
+
+    Returns
+    -------
+    Audit
+        Draws of delta(epsilon) = max_i delta_i and delta*(epsilon) = 1 - prod_i (1 - delta_i),
+        of delta_i for the riskiest, and every diagnostic.
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If an argument cannot be used; the message says what would be right.
+    SamplingError
+        If a chain was interrupted or is not finite.
+
+    Warns
+    -----
+    EdpBayesWarning
+        For each failed check of the databases or of the draws; they also stand in the result.
+
+    Notes
+    -----
+    delta_i = max(H_eps(p || p_i), H_eps(p_i || p)): Burchard, Daoud and Dotterrer (2020),
+    Definitions 3 and 4, with p and every p_i functionals of one posterior draw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> contribution = rng.gamma(2.0, 0.1, (40, 5))
+    >>> response = rng.normal(10.0, 1.0, 40) + contribution.sum(axis=1)
+    >>> responses = edp.Responses.from_arrays(response, response[:, None] - contribution)
+    >>> result = edp.audit(
+    ...     responses,
+    ...     epsilon=[0.1, 0.5],
+    ...     model=edp.SmoothedBootstrap(),
+    ...     random_seed=1,
+    ...     progressbar=False,
+    ... )
+    >>> result.delta.dims
+    ('chain', 'draw', 'epsilon')
+    """
+    from edp_bayes.assembly import assemble
+    from edp_bayes.models.dirichlet_process import DirichletProcessMixture
+
+    if not isinstance(responses, Responses):
+        raise InputTypeError(
+            f"responses must be Responses, found {type(responses).__name__}; make them by "
+            "Databases.respond or Responses.from_arrays"
+        )
+    grid = validate.epsilon_grid(epsilon)
+    keep = validate.positive_integer(keep, "keep")
+    chosen = DirichletProcessMixture() if model is None else model
+    if not isinstance(chosen, DensityModel):
+        raise InputTypeError(
+            f"model must be a density model such as DirichletProcessMixture(), found {model!r}"
+        )
+    named = [responses.index_of(label) for label in individuals]
+    settings = SamplerSettings(
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        random_seed=random_seed,
+        progressbar=progressbar,
+        sampler=sampler,
+        cores=cores,
+        sample_kwargs=sample_kwargs,
+    )
+    fitted = chosen.fit(responses, settings)
+    risks = evaluate(fitted.coupling, grid, progressbar=progressbar)
+    kept = _kept(risks.mean, keep, named)
+    result = assemble(
+        responses=responses,
+        fitted=fitted,
+        epsilon=grid,
+        risks=risks,
+        kept=kept,
+        settings=settings,
+    )
+    for warning in result.warnings:
+        if warning not in responses.warnings:
+            warnings.warn(warning, EdpBayesWarning, stacklevel=2)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Risks:
+    """Privacy quantities of every draw, and summaries of every individual.
+
+    Attributes
+    ----------
+    largest, total, upper : ndarray
+        Shape (chain * draw, epsilon): delta, delta* and min(1, sum_i delta_i).
+    mean, deviation : ndarray
+        Shape (individual, epsilon): posterior mean and standard deviation of delta_i.
+    dropped : ndarray
+        Shape (epsilon,): bound on the sum of all delta_i that screening left out.
+    """
+
+    largest: Array
+    total: Array
+    upper: Array
+    mean: Array
+    deviation: Array
+    dropped: Array
+
+
+def evaluate(coupling: Coupling, epsilon: Array, *, progressbar: bool) -> Risks:
+    """Evaluate every individual in blocks; the result does not depend on the blocks."""
+    from edp_bayes.reductions import accumulate
+
+    relevant, dropped = coupling.relevant(epsilon)
+    size = coupling.n_draws
+    largest, log_survival, total = np.zeros((3, size, epsilon.size))
+    mean, deviation = np.zeros((2, coupling.n_individuals, epsilon.size))
+    block = max(1, BLOCK_NUMBERS // (size * max(epsilon.size, COMPONENTS)))
+    blocks = [relevant[start : start + block] for start in range(0, relevant.size, block)]
+    for members in track(blocks, "Individuals", total=len(blocks), show=progressbar):
+        curves = coupling.curves(members, epsilon)
+        accumulate(curves, largest, log_survival, total)
+        mean[members] = curves.mean(axis=0)
+        deviation[members] = curves.std(axis=0)
+    return Risks(
+        largest=largest,
+        total=np.abs(np.expm1(log_survival)),
+        upper=np.minimum(total, 1.0),
+        mean=mean,
+        deviation=deviation,
+        dropped=dropped,
+    )
+
+
+def _kept(mean: Array, keep: int, named: list[int]) -> Index:
+    """Return the riskiest by mean risk over the grid, in order, then those named."""
+    score = mean.sum(axis=1)
+    riskiest = np.argsort(-score, kind="stable")[:keep]
+    return np.array([*riskiest, *(i for i in named if i not in riskiest)], dtype=np.int64)

@@ -1,0 +1,78 @@
+"""Files that are complete or not there at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edp_bayes.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["load_tree", "replaced", "save_tree"]
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside the target; rename it to the target once all went well.
+
+    Raises
+    ------
+    InvalidInputError
+        If the folder cannot be made or written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be written: {error.strerror or error}") from None
+    try:
+        temporary = folder / path.name
+        try:
+            yield temporary
+            if path.is_dir() and temporary.is_dir():
+                os.replace(path, folder / "old")
+            os.replace(temporary, path)
+        except OSError as error:
+            raise InvalidInputError(
+                f"{path} cannot be written: {error.strerror or error}"
+            ) from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def save_tree(tree: xr.DataTree, path: Path) -> Path:
+    """Write a tree to NetCDF, or to Zarr for a name ending in .zarr."""
+    with replaced(path) as temporary:
+        if path.suffix == ".zarr":
+            tree.to_zarr(temporary, consolidated=False)
+        else:
+            tree.to_netcdf(temporary, engine="h5netcdf")
+    return path
+
+
+def load_tree(path: Path) -> xr.DataTree:
+    """Read a tree that `save_tree` wrote, wholly into memory.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such file, or it is not whole.
+    """
+    import xarray as xr
+
+    if not path.exists():
+        raise InvalidInputError(f"{path} does not exist")
+    try:
+        engine = "zarr" if path.suffix == ".zarr" else "h5netcdf"
+        options = {"consolidated": False} if engine == "zarr" else {}
+        with xr.open_datatree(path, engine=engine, **options) as tree:
+            return tree.load()
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise InvalidInputError(f"{path} cannot be read as an audit: {error}") from None
