@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -56,7 +57,7 @@ def assemble(
         coords={**chains, "epsilon": epsilon, "individual": names[kept]},
         attrs=_provenance(),
     )
-    checks, warnings = _checks(responses, fitted, posterior, settings)
+    checks, doubts = _checks(responses, fitted, posterior, settings)
     groups: dict[str, xr.Dataset] = {
         "posterior": posterior,
         "individuals": _individuals(responses, risks, names, epsilon),
@@ -75,7 +76,7 @@ def assemble(
         "edp_bayes_version": version("edp_bayes"),
         "settings": json.dumps(_settings(responses, fitted, risks, epsilon, settings)),
         "checks": json.dumps(checks),
-        "warnings": json.dumps(warnings),
+        "warnings": json.dumps(doubts),
         "noise": json.dumps(_noise(responses)),
     }
     return Audit(tree)
@@ -199,10 +200,13 @@ def _checks(
     settings: SamplerSettings,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return every check as a row, and the sentences of those that failed."""
-    data = diagnostics.check_databases(responses)
-    replicates = diagnostics.posterior_predictive_check(
-        fitted.coupling.mixture, responses, settings.generator("replicates")
-    )
+    tests: list[diagnostics.Checks] = [diagnostics.check_databases(responses)]
+    if settings.chains * settings.draws >= diagnostics.MIN_REPLICATES:
+        tests.append(
+            diagnostics.posterior_predictive_check(
+                fitted.mixture, responses, settings.generator("replicates")
+            )
+        )
     draws = [
         diagnostics.check_draws(
             posterior[name], divergences=fitted.divergences if name == "delta" else 0
@@ -210,7 +214,7 @@ def _checks(
         for name in ("delta", "total_risk")
     ]
     score = _score(responses, fitted)
-    tables = [data.table().reset_index(), replicates.table().reset_index()]
+    tables = [test.table().reset_index() for test in tests]
     rows = [row for table in tables for row in json.loads(table.to_json(orient="records"))]
     for check in draws:
         rows.append(
@@ -224,14 +228,13 @@ def _checks(
             }
         )
     rows.append(score)
-    warnings = [
+    doubts = [
         *responses.warnings,
-        *data.warnings,
-        *replicates.warnings,
+        *(sentence for test in tests for sentence in test.warnings),
         *(sentence for check in draws for sentence in check.warnings),
         *([] if score["passed"] else [str(score["sentence"])]),
     ]
-    return rows, list(dict.fromkeys(warnings))
+    return rows, list(dict.fromkeys(doubts))
 
 
 def _score(responses: Responses, fitted: FittedModel) -> dict[str, Any]:
@@ -251,7 +254,9 @@ def _score(responses: Responses, fitted: FittedModel) -> dict[str, Any]:
             ),
         }
     )
-    found = loo(tree, pointwise=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # said in words of our own below
+        found = loo(tree, pointwise=True)
     bad = int((np.asarray(found.pareto_k) > found.good_k).sum())
     text = f"PSIS-LOO log predictive density {float(found.elpd):.2f} (se {float(found.se):.2f})"
     if bad:

@@ -87,8 +87,9 @@ class ContributionPosterior:
         """Condition on the contributions; the cost follows the records."""
         stats = _Statistics.of(responses)
         presence_a, presence_b = _presence(stats.count, responses.n_databases)
-        size, degrees, relative = _pooled_spread(stats)
-        magnitude = _pooled_magnitude(stats, size, relative)
+        pooled = _pooled_spread(stats)
+        magnitude = _pooled_magnitude(stats, pooled.relative)
+        prior = pooled.degrees * (pooled.relative * magnitude.size) ** 2
         k, unit = stats.count, stats.rest_variance
         p00, p01 = k + FLAT, stats.rest
         p11 = stats.rest_square + INDEPENDENCE_WEIGHT * unit
@@ -97,21 +98,20 @@ class ContributionPosterior:
         slope = (p00 * stats.product - p01 * stats.contribution) / determinant
         fitted = intercept * stats.contribution + slope * stats.product
         residual = np.maximum(stats.contribution_square - fitted, 0.0)
-        squares = degrees * relative**2 * size**2 + residual
         l00 = np.sqrt(p11 / determinant)
         l10 = -p01 / np.sqrt(p11 * determinant)
         l11 = np.sqrt(1.0 / p11)
         factor = np.zeros((k.size, 2, 2))
         factor[:, 0, 0], factor[:, 1, 0], factor[:, 1, 1] = l00, l10, l11
         unseen = k == 0
-        factor[unseen, 0, 0] = 1.0 / relative
+        factor[unseen, 0, 0] = 1.0 / pooled.relative
         return cls(
             presence_a=presence_a,
             presence_b=presence_b,
-            mean=np.stack([intercept, slope], axis=1) * magnitude[:, None],
+            mean=np.stack([intercept, slope], axis=1) * magnitude.shrinkage[:, None],
             factor=factor,
-            degrees=degrees + np.maximum(k - 1.0, 0.0),
-            squares=squares * magnitude**2,
+            degrees=pooled.degrees + np.maximum(k - 1.0, 0.0),
+            squares=prior + residual * magnitude.shrinkage**2,
             centre=stats.centre,
             seed=seed,
         )
@@ -210,27 +210,31 @@ def _truncated_beta_binomial(count: Array, n: int) -> tuple[float, float]:
     return float(a), float(b)
 
 
-def _pooled_spread(stats: _Statistics) -> tuple[Array, float, float]:
-    """Size of each individual, and the scaled inverse chi-squared law of relative spread.
+@dataclass(frozen=True)
+class _Spread:
+    """Scaled inverse chi-squared law of an individual's spread relative to his size."""
 
-    Moments of the log residual variance, as in Smyth (2004), Section 6.2.
-    """
+    relative: float
+    degrees: float
+
+
+def _pooled_spread(stats: _Statistics) -> _Spread:
+    """Fit the law by moments of the log residual variance, as Smyth (2004), Section 6.2."""
     from scipy.special import digamma, polygamma
 
-    size = stats.size
     free = stats.count - 1.0
     about_mean = stats.contribution_square - stats.contribution**2 / np.maximum(stats.count, 1e-300)
     usable = (free > 0.5) & (about_mean > 1e-12 * stats.contribution_square)
     if usable.sum() < FEWEST_POOLED:
-        return size, DEGREES, RELATIVE_SPREAD
+        return _Spread(RELATIVE_SPREAD, DEGREES)
     half = 0.5 * free[usable]
-    relative = about_mean[usable] / free[usable] / size[usable] ** 2
+    relative = about_mean[usable] / free[usable] / stats.size[usable] ** 2
     log_variance = np.log(relative) - digamma(half) + np.log(half)
     excess = log_variance.var(ddof=1) - polygamma(1, half).mean()
     degrees = 2.0 * _inverse_trigamma(excess) if excess > 0 else MOST_DEGREES
     degrees = float(np.clip(degrees, DEGREES, MOST_DEGREES))
     variance = np.exp(log_variance.mean() + digamma(0.5 * degrees) - np.log(0.5 * degrees))
-    return size, degrees, float(np.sqrt(min(variance, 1.0)))
+    return _Spread(float(np.sqrt(min(variance, 1.0))), degrees)
 
 
 def _inverse_trigamma(value: float) -> float:
@@ -240,14 +244,22 @@ def _inverse_trigamma(value: float) -> float:
     return float(brentq(lambda x: float(polygamma(1, x)) - value, 1e-3, 1e6))
 
 
-def _pooled_magnitude(stats: _Statistics, size: Array, relative: float) -> Array:
-    """Factor by which an individual's contributions shrink towards the common size.
+@dataclass(frozen=True, eq=False)
+class _Magnitude:
+    """Pooled size of each individual's contributions, and the factor that takes them there."""
 
-    A normal law of log sizes: those seen once or twice are drawn to the others, those seen often
-    keep their own. Fills in the size of those never seen.
+    size: Array
+    shrinkage: Array
+
+
+def _pooled_magnitude(stats: _Statistics, relative: float) -> _Magnitude:
+    """Shrink log sizes towards their common mean, by a normal law of log sizes.
+
+    Those seen once or twice are drawn to the others, those seen often keep their own size, and
+    those never seen get the common one.
     """
     seen = stats.count > 0
-    factor = np.ones_like(size)
+    size, shrinkage = stats.size, np.ones_like(stats.count)
     common = UNSEEN_SIZE * np.sqrt(stats.rest_variance)
     if seen.sum() >= FEWEST_POOLED:
         noise = relative**2 / stats.count[seen]
@@ -255,7 +267,6 @@ def _pooled_magnitude(stats: _Statistics, size: Array, relative: float) -> Array
         between = max(float(log_size.var(ddof=1) - noise.mean()), 0.01)
         keep = between / (between + noise)
         middle = float(np.average(log_size, weights=keep))
-        factor[seen] = np.exp((1.0 - keep) * (middle - log_size))
+        shrinkage[seen] = np.exp((1.0 - keep) * (middle - log_size))
         common = np.exp(middle)
-    size[~seen] = common
-    return factor
+    return _Magnitude(np.where(seen, size * shrinkage, common), shrinkage)

@@ -258,21 +258,21 @@ class RegressionCoupling:
 
 def component_rows(
     components: Array, kernel: str, noise: GaussianNoise | LaplaceNoise | None
-) -> tuple[int, Array]:
-    """Return the family and the rows (weight, location, a, b) that the integrals take."""
+) -> Array:
+    """Return the rows that the integrals take, from components (..., [w, mu, s])."""
     from edp_bayes.divergence import components as families
 
     w, mu, s = np.moveaxis(components, -1, 0)
     if kernel == "gaussian":
         if isinstance(noise, LaplaceNoise):
-            return families.NORMAL_LAPLACE, _stack(w, mu, s, np.full_like(s, noise.scale))
+            return families.rows(families.NORMAL_LAPLACE, w, mu, s, noise.scale)
         wide = s if noise is None else np.hypot(s, noise.scale)
-        return families.GAUSSIAN, _stack(w, mu, wide, np.zeros_like(s))
+        return families.rows(families.GAUSSIAN, w, mu, wide)
     if isinstance(noise, GaussianNoise):
-        return families.NORMAL_LAPLACE, _stack(w, mu, np.full_like(s, noise.scale), s)
+        return families.rows(families.NORMAL_LAPLACE, w, mu, np.asarray(noise.scale), s)
     if isinstance(noise, LaplaceNoise):
-        return families.LAPLACE_LAPLACE, _stack(w, mu, s, np.full_like(s, noise.scale))
-    return families.LAPLACE, _stack(w, mu, s, np.zeros_like(s))
+        return families.rows(families.LAPLACE_LAPLACE, w, mu, s, noise.scale)
+    return families.rows(families.LAPLACE, w, mu, s)
 
 
 def _curves(
@@ -287,9 +287,8 @@ def _curves(
     """Return max of both integrals; p (draw, K, 3), q (draw, individual, L, 3)."""
     from edp_bayes.divergence import smooth
 
-    family, left = component_rows(p, kernel, noise)
-    _, right = component_rows(q, kernel, noise)
-    return np.asarray(smooth.curves(family, left, family, right, epsilon, floor=floor))
+    left, right = component_rows(p, kernel, noise), component_rows(q, kernel, noise)
+    return smooth.curves(left, right, epsilon, floor=floor)
 
 
 def draw_count(mixture: Mixture) -> int:

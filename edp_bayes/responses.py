@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ FEW_DATABASES = 20
 HEAVY_TIES = 0.5
 # Responses this close to each other, relative to their size, differ by rounding alone.
 ROUNDING = 16 * np.finfo(np.float64).eps
+# A dataclass's own __init__ counts as ours; its file is "<string>".
 _OWN_FILES = (os.path.dirname(__file__), "<string>")
 
 
@@ -112,7 +114,7 @@ class Responses:
         ):
             object.__setattr__(self, name, value)
         for doubt in self.warnings:
-            warnings.warn(doubt, EdpBayesWarning, skip_file_prefixes=_OWN_FILES)
+            warnings.warn(doubt, EdpBayesWarning, stacklevel=_frames_of_our_own())
 
     @classmethod
     def from_arrays(
@@ -339,7 +341,9 @@ def _response(value: ArrayLike, database: NDArray[Any], samples: int) -> NDArray
 def _contribution(value: Any, shape: tuple[int, int]) -> csc_array[np.float64]:
     from scipy.sparse import csc_array, issparse
 
-    if not issparse(value):
+    # Kept as Any: what issparse narrows to has no shape in the stubs.
+    sparse: bool = issparse(value)
+    if not sparse:
         raise InputTypeError(
             f"contribution must be a scipy.sparse array, found {type(value).__name__}; "
             "Responses.from_arrays takes dense arrays"
@@ -350,7 +354,7 @@ def _contribution(value: Any, shape: tuple[int, int]) -> csc_array[np.float64]:
         )
     if 0 in shape:
         raise InvalidInputError("at least one individual is needed, found none")
-    matrix = csc_array(value, dtype=np.float64, copy=True)
+    matrix: csc_array[np.float64] = csc_array(value, dtype=np.float64, copy=True)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     for part in (matrix.data, matrix.indices, matrix.indptr):
@@ -418,6 +422,14 @@ def _contributing(
     column = np.repeat(np.arange(count.size), count)
     cells = np.unique(column * n_databases + matrix.indices // samples)
     return np.bincount(cells // n_databases, minlength=count.size)
+
+
+def _frames_of_our_own() -> int:
+    """Return the stack level, seen from the function that asks, of the first caller outside."""
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN_FILES):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _doubts(response: NDArray[np.float64], n_databases: int) -> tuple[str, ...]:

@@ -197,7 +197,8 @@ class Audit:
         -------
         DataFrame
             One row a quantity and epsilon, with median, interval (its kind and probability are
-            in the column's name), R-hat, effective sample sizes and Monte Carlo errors.
+            in the column's name), R-hat (1 for draws that are all equal), effective sample sizes
+            and Monte Carlo errors.
         """
         from arviz_stats import summary
 
@@ -206,13 +207,16 @@ class Audit:
         for target in np.atleast_1d(np.asarray(targets, dtype=np.float64)):
             crossing = self.epsilon_at(float(target))
             posterior[f"epsilon_at[{target:g}]"] = crossing.clip(max=float(self.epsilon[-1]))
-        return summary(
-            xr.DataTree.from_dict({"posterior": posterior}),
-            ci_prob=ci_prob,
-            ci_kind=ci_kind,
-            kind="all_median",
-            round_to="none",
-        )
+        with np.errstate(invalid="ignore"):
+            table: pd.DataFrame = summary(
+                xr.DataTree.from_dict({"posterior": posterior}),
+                ci_prob=ci_prob,
+                ci_kind=ci_kind,
+                kind="all_median",
+                round_to="none",
+            )
+        # Draws that are all equal have converged, though R-hat is 0 / 0 there.
+        return table.fillna({"r_hat": 1.0})
 
     def to_datatree(self) -> xr.DataTree:
         """Return a copy of the tree, in ArviZ's conventions."""

@@ -6,13 +6,19 @@ privacy quantity have converged. `posterior_predictive_check` asks whether the d
 could have produced the responses.
 """
 
-from edp_bayes.diagnostics.checks import Check
+from edp_bayes.diagnostics.checks import Check, Checks
 from edp_bayes.diagnostics.convergence import DrawChecks, check_draws
 from edp_bayes.diagnostics.independence import DatabaseChecks, check_databases
-from edp_bayes.diagnostics.predictive import PredictiveChecks, posterior_predictive_check
+from edp_bayes.diagnostics.predictive import (
+    MIN_REPLICATES,
+    PredictiveChecks,
+    posterior_predictive_check,
+)
 
 __all__ = [
+    "MIN_REPLICATES",
     "Check",
+    "Checks",
     "DatabaseChecks",
     "DrawChecks",
     "PredictiveChecks",

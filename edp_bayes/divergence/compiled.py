@@ -34,6 +34,10 @@ def in_threads(function: Callable[..., None], tasks: int, *arguments: object) ->
     Numba's own parallel loops they cost no time of compilation and may be nested. Every task
     writes its own part of the result, which therefore does not depend on the blocks.
     """
+    # one memory layout, so that every function is compiled once
+    arguments = tuple(
+        np.require(a, requirements="CW") if isinstance(a, np.ndarray) else a for a in arguments
+    )
     threads = min(numba.get_num_threads(), tasks)
     if threads <= 1:
         function(0, tasks, *arguments)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.divergence import smooth
-from edp_bayes.divergence.components import GAUSSIAN, stack
+from edp_bayes.divergence.components import GAUSSIAN, rows
 
 __all__ = ["curves"]
 
@@ -45,5 +45,5 @@ def curves(
     array([[[0.382925, 0.126937]]])
     """
     return smooth.curves(
-        GAUSSIAN, stack(pw, pm, ps), GAUSSIAN, stack(qw, qm, qs), epsilon, floor=floor
+        rows(GAUSSIAN, pw, pm, ps), rows(GAUSSIAN, qw, qm, qs), epsilon, floor=floor
     )

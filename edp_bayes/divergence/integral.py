@@ -11,6 +11,7 @@ from edp_bayes.divergence.components import (
     LAPLACE,
     LAPLACE_LAPLACE,
     NORMAL_LAPLACE,
+    rows,
 )
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.mixtures import Mixture
@@ -71,7 +72,7 @@ def hockey_stick(p: Mixture, q: Mixture, epsilon: ArrayLike) -> Array | float:
         ) from None
     result = np.zeros((int(np.prod(lead)), levels.size + 1))
     if levels.size and result.size:
-        result[:, :-1] = _curves(_flat(p, lead), _flat(q, lead), levels)
+        result[:, :-1] = _curves(_rows(p, lead), _rows(q, lead), levels)
     result = result[:, positions].reshape(lead + shape)
     return float(result) if result.ndim == 0 else result
 
@@ -95,17 +96,17 @@ def _levels(epsilon: ArrayLike) -> tuple[Array, NDArray[np.intp], tuple[int, ...
     return levels, np.searchsorted(levels, values.ravel()), values.shape
 
 
-def _flat(mixture: Mixture, lead: tuple[int, ...]) -> tuple[Mixture, Array]:
-    """Return the mixture and its components (pair, component, 4), broadcast to the leading axes."""
-    a, b = mixture.scales, np.zeros(())
+def _rows(mixture: Mixture, lead: tuple[int, ...]) -> Array:
+    """Return the components (pair, component, 5), broadcast to the leading axes."""
+    a: Array = mixture.scales
+    b: Array = np.zeros(())
     if mixture.noise is not None:
-        noise = np.asarray(mixture.noise.scale)
-        a, b = (noise, a) if isinstance(mixture.noise, GaussianNoise) else (a, noise)
-    parts = np.broadcast_arrays(mixture.weights, mixture.locations, a, b)
-    stacked = np.stack(parts, axis=-1)
-    return mixture, np.broadcast_to(stacked, lead + stacked.shape[-2:]).reshape(
-        -1, *stacked.shape[-2:]
-    )
+        b = np.asarray(mixture.noise.scale)
+        if mixture.kernel == "laplace" and isinstance(mixture.noise, GaussianNoise):
+            a, b = b, a
+    stacked = rows(_family(mixture), mixture.weights, mixture.locations, a, b)
+    shape = stacked.shape[-2:]
+    return np.broadcast_to(stacked, lead + shape).reshape(-1, *shape)
 
 
 def _family(mixture: Mixture) -> int:
@@ -116,14 +117,9 @@ def _family(mixture: Mixture) -> int:
     return NORMAL_LAPLACE
 
 
-def _curves(p: tuple[Mixture, Array], q: tuple[Mixture, Array], levels: Array) -> Array:
-    family_p, family_q = _family(p[0]), _family(q[0])
-    a, b = p[1], q[1]
-    if family_p == family_q == LAPLACE:
-        return laplace.curves(
-            a[..., 0], a[..., 1], a[..., 2], *(b[:, None, :, k] for k in range(3)), levels,
-            direction=smooth.FORWARD,
-        )[:, 0]  # fmt: skip
-    return smooth.curves(
-        family_p, a, family_q, b[:, None], levels, direction=smooth.FORWARD
-    )[:, 0]
+def _curves(p: Array, q: Array, levels: Array) -> Array:
+    q = q[:, None]
+    if (p[..., 4] == LAPLACE).all() and (q[..., 4] == LAPLACE).all():
+        parts = [a[..., k] for a in (p, q) for k in range(3)]
+        return laplace.curves(*parts, levels, direction=smooth.FORWARD)[:, 0]
+    return smooth.curves(p, q, levels, direction=smooth.FORWARD)[:, 0]

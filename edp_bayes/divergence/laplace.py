@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from edp_bayes.divergence import shared_scale, smooth
 from edp_bayes.divergence.compiled import compiled, in_threads
-from edp_bayes.divergence.components import LAPLACE, stack
+from edp_bayes.divergence.components import LAPLACE
+from edp_bayes.divergence.components import rows as component_rows
 
 __all__ = ["curves", "shift_curves"]
 
@@ -71,12 +72,12 @@ def shift_curves(
         people * groups,
         groups,
         _in_lanes(np.asarray(weights, dtype=np.float64)[:, order]),
-        np.ascontiguousarray(np.asarray(locations, dtype=np.float64)[order]),
+        np.asarray(locations, dtype=np.float64)[order],
         1.0 / np.asarray(scales, dtype=np.float64),
-        np.ascontiguousarray(indptr, dtype=np.int64),
+        np.asarray(indptr, dtype=np.int64),
         rank[rows],
-        np.ascontiguousarray(values, dtype=np.float64),
-        np.ascontiguousarray(epsilon, dtype=np.float64),
+        np.asarray(values, dtype=np.float64),
+        np.asarray(epsilon, dtype=np.float64),
         np.expm1(epsilon),
         out,
     )
@@ -125,7 +126,8 @@ def curves(
     >>> curves(one, 0 * one, one, one[None], one[None], one[None], np.array([0.5])).round(6)
     array([[[0.221199]]])
     """
-    p, q = stack(pw, pm, ps), stack(qw, qm, qs)
+    p = component_rows(LAPLACE, pw, pm, ps)
+    q = component_rows(LAPLACE, qw, qm, qs)
     scale = p[:, 0, 2]
     shared = (p[..., 2] == scale[:, None]).all(axis=1)[:, None] & (
         q[..., 2] == scale[:, None, None]
@@ -137,8 +139,7 @@ def curves(
     if not shared.all():
         draw, person = np.nonzero(~shared)
         out[~shared] = smooth.curves(
-            LAPLACE, p[draw], LAPLACE, q[draw, person][:, None], epsilon,
-            direction=direction, floor=floor,
+            p[draw], q[draw, person][:, None], epsilon, direction=direction, floor=floor
         )[:, 0]  # fmt: skip
     return out
 
@@ -207,7 +208,7 @@ def _shift_tasks(  # type: ignore[no-untyped-def]
 def _shared_curves(
     p: Array, q: Array, draw: Index, person: Index, epsilon: Array, direction: int, floor: float
 ) -> Array:
-    """Closed form for the pairs (draw, person), sorted by the locations of p."""
+    """Return the closed form for the pairs (draw, person), sorted by the locations of p."""
     a, b = p[draw], q[draw, person]
     order = np.argsort(a[..., 1], axis=1, kind="stable")
     a = np.take_along_axis(a, order[..., None], axis=1)

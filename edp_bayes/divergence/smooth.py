@@ -22,18 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.divergence.compiled import compiled, in_threads
-from edp_bayes.divergence.components import (
-    BATCH,
+from edp_bayes.divergence.components import GAUSSIAN, TABLE_ROWS, tabulate, zones
+from edp_bayes.divergence.evaluators import (
     D_SLOPE,
     P_SLOPE,
     Q_SLOPE,
+    VALUES,
     D,
     P,
     Q,
-    evaluate,
-    is_knot,
-    lengths,
-    pair,
+    evaluator,
 )
 
 __all__ = ["BOTH", "FORWARD", "curves"]
@@ -42,6 +40,7 @@ Array = NDArray[np.float64]
 
 FORWARD, BOTH = 0, 1  # H(p || q), or the larger of the two directions
 
+BATCH = 16  # nodes of a cell
 CELL = 1.25  # half the width of a cell, in scales of a Gaussian component
 CELL_GROWTH = 12.0  # largest change of a log density over half a cell
 HALVINGS = 16
@@ -64,24 +63,15 @@ LEGENDRE_X, LEGENDRE_W = np.polynomial.legendre.leggauss(BATCH)
 
 
 def curves(
-    family_p: int,
-    p: Array,
-    family_q: int,
-    q: Array,
-    epsilon: Array,
-    *,
-    direction: int = BOTH,
-    floor: float = 0.0,
+    p: Array, q: Array, epsilon: Array, *, direction: int = BOTH, floor: float = 0.0
 ) -> Array:
     """Return the hockey-stick integrals of every pair of mixtures over a grid of epsilon.
 
     Parameters
     ----------
-    family_p, family_q : int
-        Families of `components`.
-    p : ndarray, shape (S, K, 4)
-        Components (weight, location, a, b) of each draw.
-    q : ndarray, shape (S, B, L, 4)
+    p : ndarray, shape (S, K, 5)
+        Components of p in each draw, see `components.rows`.
+    q : ndarray, shape (S, B, L, 5)
         Components of B mixtures compared with p under the same draw.
     epsilon : ndarray, shape (E,)
         Finite, non-negative, increasing.
@@ -95,15 +85,14 @@ def curves(
     ndarray, shape (S, B, E)
     """
     reach_laplace = -math.log(max(floor * 1e-9, 1e-300))
-    out = np.zeros((*q.shape[:2], epsilon.size))
+    out = np.zeros((*q.shape[:2], len(epsilon)))
     in_threads(
         _curves,
         q.shape[0] * q.shape[1],
-        family_p,
-        np.ascontiguousarray(p, dtype=np.float64),
-        family_q,
-        np.ascontiguousarray(q, dtype=np.float64),
-        np.expm1(epsilon),
+        evaluator(bool((p[..., 4] == GAUSSIAN).all() and (q[..., 4] == GAUSSIAN).all())),
+        p,
+        q,
+        np.expm1(np.asarray(epsilon, dtype=np.float64)),
         direction,
         float(floor),
         math.sqrt(2.0 * reach_laplace),
@@ -115,78 +104,41 @@ def curves(
 
 @compiled
 def _curves(  # type: ignore[no-untyped-def]
-    first, last, family_p, p, family_q, q, growth, direction, floor, reach_gaussian, reach_laplace,
-    out,
-):  # fmt: skip
-    people = q.shape[1]
-    for task in range(first, last):
-        s, i = task // people, task % people
-        both = _pair_curves(family_p, p[s], family_q, q[s, i], growth,
-                            reach_gaussian, reach_laplace)  # fmt: skip
-        for e in range(growth.size):
-            value = both[0, e]
-            if direction == BOTH:
-                value = max(value, both[1, e])
-            out[s, i, e] = value if value >= floor else 0.0
-
-
-@compiled
-def _pair_curves(family_p, p, family_q, q, growth, reach_gaussian, reach_laplace):  # type: ignore[no-untyped-def]
-    """Return both directions (2, E) for one pair of mixtures."""
-    levels = growth.size
-    work = np.zeros((4, levels + 1))
-    zones, knots = _zones(family_p, p, family_q, q, reach_gaussian, reach_laplace)
-    paired = 0
-    if family_p == family_q and family_p <= 1 and p.shape[0] == q.shape[0]:
-        paired = p.shape[0]
-    pairs = np.zeros((paired, 4))
-    if paired > 0:
-        pair(family_p, p, q, reach_gaussian if family_p == 0 else reach_laplace, pairs)
-    left = np.min(zones[:, 0])
-    end = np.max(zones[:, 1])
+    first, last, evaluate, p, q, growth, direction, floor, reach_gaussian, reach_laplace, out
+):
+    people, levels = q.shape[1], growth.size
+    most = p.shape[1] + q.shape[2]
+    table = np.zeros((TABLE_ROWS, most + 16))
+    ends = np.zeros(3, dtype=np.int64)
+    spans = np.empty((2 * most, 5))
+    bends = np.empty(most)
     x = np.empty(BATCH)
-    values = np.empty((6, BATCH))
-    s = np.empty(BATCH)
-    slope = np.empty(BATCH)
+    values = np.empty((VALUES, BATCH))
+    nodes = np.empty((3, BATCH))
     stack = np.empty((STACK, 7))
     breaks = np.empty((256 + 2 * levels, 6))
-    while left < end:
-        right = _next_edge(left, zones, knots)
-        if right < 0.0 and right == -math.inf:
-            left = _next_start(left, zones)
-            continue
-        right = min(right, end)
-        _cell(family_p, p, family_q, q, pairs, left, right, growth, x, values, s, slope,
-              stack, breaks, work)  # fmt: skip
-        left = right
-    return _collect(growth, work)
-
-
-@compiled
-def _zones(family_p, p, family_q, q, reach_gaussian, reach_laplace):  # type: ignore[no-untyped-def]
-    """Return zones (start, end, centre, scale, is Gaussian) and the knots."""
-    count = p.shape[0] + q.shape[0]
-    zones = np.empty((2 * count, 5))
-    knots = np.empty(count)
-    found, bends = 0, 0
-    two = np.zeros((2, 3))
-    for k in range(count):
-        mine = k < p.shape[0]
-        family = family_p if mine else family_q
-        w, mu, a, b = p[k] if mine else q[k - p.shape[0]]
-        if w <= 0.0:
-            continue
-        for z in range(lengths(family, a, b, reach_gaussian, reach_laplace, two)):
-            zones[found, 0] = mu - two[z, 0]
-            zones[found, 1] = mu + two[z, 0]
-            zones[found, 2] = mu
-            zones[found, 3] = two[z, 1]
-            zones[found, 4] = two[z, 2]
-            found += 1
-        if is_knot(family):
-            knots[bends] = mu
-            bends += 1
-    return zones[:found], knots[:bends]
+    work = np.empty((4, levels + 1))
+    curve = np.empty((2, levels))
+    for task in range(first, last):
+        s, i = task // people, task % people
+        work[:, :] = 0.0
+        tabulate(p[s], q[s, i], reach_gaussian, reach_laplace, table, ends)
+        count, bent = zones(p[s], q[s, i], reach_gaussian, reach_laplace, spans, bends)
+        left, end = math.inf, -math.inf
+        for k in range(count):
+            left, end = min(left, spans[k, 0]), max(end, spans[k, 1])
+        while left < end:
+            right = min(_next_edge(left, spans, count, bends, bent), end)
+            if right == -math.inf:
+                left = _next_start(left, spans, count)
+                continue
+            _cell(evaluate, table, ends, left, right, growth, x, values, nodes, stack, breaks,
+                  work)  # fmt: skip
+            left = right
+        _collect(growth, work, curve)
+        for e in range(levels):
+            value = max(curve[0, e], curve[1, e]) if direction == BOTH else curve[0, e]
+            out[s, i, e] = value if value >= floor else 0.0
 
 
 @compiled
@@ -199,31 +151,31 @@ def _width(zone, x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _next_edge(left, zones, knots):  # type: ignore[no-untyped-def]
+def _next_edge(left, zones, count, bends, bent):  # type: ignore[no-untyped-def]
     """Return the end of the cell that starts at left, or -inf in a gap between all zones."""
     width = math.inf
-    for k in range(zones.shape[0]):
+    for k in range(count):
         if zones[k, 0] <= left < zones[k, 1]:
             width = min(width, _width(zones[k], left))
     if width == math.inf:
         return -math.inf
     right = left + width
-    for k in range(zones.shape[0]):
+    for k in range(count):
         start = zones[k, 0]
         if left < start < right:
             other = _width(zones[k], start)
             if other < 0.5 * width:
                 right = min(right, max(start, left + other))
-    for k in range(knots.size):
-        if left < knots[k] < right:
-            right = knots[k]
+    for k in range(bent):
+        if left < bends[k] < right:
+            right = bends[k]
     return right if right > left else math.nextafter(left, math.inf)
 
 
 @compiled
-def _next_start(left, zones):  # type: ignore[no-untyped-def]
+def _next_start(left, zones, count):  # type: ignore[no-untyped-def]
     start = math.inf
-    for k in range(zones.shape[0]):
+    for k in range(count):
         if zones[k, 0] > left:
             start = min(start, zones[k, 0])
     return start
@@ -243,11 +195,23 @@ def _excess(values, i):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _count_below(growth, s):  # type: ignore[no-untyped-def]
+    low, high = 0, growth.size
+    while low < high:
+        middle = (low + high) // 2
+        if growth[middle] < s:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
 def _signed_level(s, growth):  # type: ignore[no-untyped-def]
     """Return how many thresholds lie below abs(s), with the sign of s."""
     if s > 0.0:
-        return np.searchsorted(growth, s)
-    return -np.searchsorted(growth, -s)
+        return _count_below(growth, s)
+    return -_count_below(growth, -s)
 
 
 @compiled
@@ -282,17 +246,18 @@ def _may_turn(width, s0, m0, s1, m1, growth, low, high):  # type: ignore[no-unty
 
 @compiled
 def _cell(  # type: ignore[no-untyped-def]
-    family_p, p, family_q, q, pairs, left, right, growth, x, values, s, slope, stack, breaks, work
+    evaluate, table, ends, left, right, growth, x, values, nodes, stack, breaks, work
 ):
     """Add the share of one cell to work."""
     middle, half = 0.5 * (left + right), 0.5 * (right - left)
     for i in range(BATCH):
         x[i] = middle + half * LOBATTO_X[i]
-    evaluate(family_p, p, family_q, q, pairs, x, middle, values)
-    found = 0
-    level = 0
+    evaluate(table, ends, x, middle, values)
+    edge, s, slope = nodes[0], nodes[1], nodes[2]
     for i in range(BATCH):
+        edge[i] = x[i]
         s[i], slope[i] = _excess(values, i)
+    found = np.int64(0)
     level = _signed_level(s[0], growth)
     first = level
     sums_p = 0.0
@@ -302,13 +267,12 @@ def _cell(  # type: ignore[no-untyped-def]
         sums_p += LOBATTO_W[i] * values[P, i]
         sums_q += LOBATTO_W[i] * values[Q, i]
         sums_d += LOBATTO_W[i] * values[D, i]
-    edge = x.copy()
     for i in range(BATCH - 1):
         after = _signed_level(s[i + 1], growth)
         lowest, highest = min(level, after), max(level, after)
         width = edge[i + 1] - edge[i]
         if _may_turn(width, s[i], slope[i], s[i + 1], slope[i + 1], growth, lowest, highest):
-            found = _resolve(family_p, p, family_q, q, pairs, middle, growth, edge[i], s[i],
+            found = _resolve(evaluate, table, ends, middle, growth, edge[i], s[i],
                              slope[i], edge[i + 1], s[i + 1], slope[i + 1], x, values, stack,
                              breaks, found)  # fmt: skip
         elif after != level:
@@ -318,13 +282,13 @@ def _cell(  # type: ignore[no-untyped-def]
     if found == 0:
         _add(first, half * sums_p, half * sums_q, half * sums_d, work)
         return
-    _polish(family_p, p, family_q, q, pairs, middle, x, values, breaks, found)
+    _polish(evaluate, table, ends, middle, x, values, breaks, found)
     level = first
     start = left
     for k in range(found + 1):
         stop = right if k == found else min(max(breaks[k, 0], start), right)
         if level != 0 and stop > start:
-            _piece(family_p, p, family_q, q, pairs, middle, start, stop, level, x, values, work)
+            _piece(evaluate, table, ends, middle, start, stop, level, x, values, work)
         start = stop
         if k < found:
             level = int(breaks[k, 5])
@@ -332,7 +296,7 @@ def _cell(  # type: ignore[no-untyped-def]
 
 @compiled
 def _resolve(  # type: ignore[no-untyped-def]
-    family_p, p, family_q, q, pairs, middle, growth,
+    evaluate, table, ends, middle, growth,
     x0, s0, m0, x1, s1, m1, x, values, stack, breaks, found,
 ):  # fmt: skip
     """Halve an interval until s is monotone, or no threshold in reach, on every part."""
@@ -347,10 +311,9 @@ def _resolve(  # type: ignore[no-untyped-def]
         turn = _may_turn(x1 - x0, s0, m0, s1, m1, growth, min(before, after), max(before, after))
         if turn and depth < HALVINGS:
             centre = 0.5 * (x0 + x1)
-            for i in range(BATCH):
-                x[i] = centre
-            evaluate(family_p, p, family_q, q, pairs, x, middle, values)
-            sc, mc = _excess(values, 0)
+            x[0] = centre
+            evaluate(table, ends, x[:1], middle, values)
+            sc, mc = _excess(values, np.int64(0))
             stack[size, 0], stack[size, 1], stack[size, 2] = centre, sc, mc
             stack[size, 3], stack[size, 4], stack[size, 5] = x1, s1, m1
             stack[size, 6] = depth + 1.0
@@ -399,14 +362,14 @@ def _inverse_hermite(x0, s0, m0, x1, s1, m1, target):  # type: ignore[no-untyped
 
 
 @compiled
-def _polish(family_p, p, family_q, q, pairs, middle, x, values, breaks, found):  # type: ignore[no-untyped-def]
+def _polish(evaluate, table, ends, middle, x, values, breaks, found):  # type: ignore[no-untyped-def]
     """Move every row of breaks to its sign change, a batch of them at a time."""
     for start in range(0, found, BATCH):
         size = min(BATCH, found - start)
         for _ in range(60):
-            for i in range(BATCH):
-                x[i] = breaks[start + min(i, size - 1), 0]
-            evaluate(family_p, p, family_q, q, pairs, x, middle, values)
+            for i in range(size):
+                x[i] = breaks[start + i, 0]
+            evaluate(table, ends, x[:size], middle, values)
             moving = False
             for i in range(size):
                 row = breaks[start + i]
@@ -433,12 +396,12 @@ def _polish(family_p, p, family_q, q, pairs, middle, x, values, breaks, found): 
 
 
 @compiled
-def _piece(family_p, p, family_q, q, pairs, middle, start, stop, level, x, values, work):  # type: ignore[no-untyped-def]
+def _piece(evaluate, table, ends, middle, start, stop, level, x, values, work):  # type: ignore[no-untyped-def]
     """Add the integrals over [start, stop], on which the level is constant."""
     centre, half = 0.5 * (start + stop), 0.5 * (stop - start)
     for i in range(BATCH):
         x[i] = centre + half * LEGENDRE_X[i]
-    evaluate(family_p, p, family_q, q, pairs, x, middle, values)
+    evaluate(table, ends, x, middle, values)
     whole_p, whole_q, whole_d = 0.0, 0.0, 0.0
     for i in range(BATCH):
         whole_p += LEGENDRE_W[i] * values[P, i]
@@ -458,10 +421,9 @@ def _add(level, whole_p, whole_q, whole_d, work):  # type: ignore[no-untyped-def
 
 
 @compiled
-def _collect(growth, work):  # type: ignore[no-untyped-def]
-    """Sum the integrals over all levels above each epsilon."""
+def _collect(growth, work, out):  # type: ignore[no-untyped-def]
+    """Sum the integrals over all levels above each epsilon, in both directions."""
     levels = growth.size
-    out = np.zeros((2, levels))
     for side in range(2):
         gain, base = 0.0, 0.0
         for back in range(levels):
@@ -470,4 +432,3 @@ def _collect(growth, work):  # type: ignore[no-untyped-def]
             base += work[2 * side + 1, e + 1]
             value = gain - growth[e] * base if base > 0.0 else gain
             out[side, e] = min(max(value, 0.0), 1.0)
-    return out

@@ -82,7 +82,8 @@ class SmoothedBootstrap:
                 if self.kernel == "gaussian"
                 else -pt.abs(u) - np.log(2.0)
             ) - pt.log(scales)
-            other = np.log(_others(responses))
+            with np.errstate(divide="ignore"):
+                other = np.log(_others(responses))
             pm.Potential("left_out", (pt.logsumexp(kernel + other, axis=1)).mean() * n)
             share = pt.repeat(weights / responses.samples, responses.samples)
             pm.Deterministic("weights", share)

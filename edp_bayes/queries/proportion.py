@@ -137,7 +137,7 @@ def _zeros_and_ones(records: Records, column: str) -> NDArray[np.bool_]:
             f"Proportion without a comparison needs a column of zeros and ones, {column!r} has "
             f"{values[record]:g} in {records.owners.show_record(record)}"
         )
-    return values == 1
+    return values.astype(np.bool_)
 
 
 def _moment(value: Any) -> datetime:

@@ -43,7 +43,7 @@ class Quantile(ColumnQuery):
         records.require_remaining(1, "Quantile")
         owners = records.owners
         values = records.numbers(self.named_column)
-        order = np.lexsort((values, owners.database))
+        order = _sorted_within(values, owners.database, owners.databases.size)
         ordered = values[order]
         start = np.concatenate([[0], np.cumsum(owners.database_size)[:-1]])
         below, above, fraction = _positions(owners.database_size, self.q)
@@ -51,7 +51,7 @@ class Quantile(ColumnQuery):
 
         rank = np.empty(order.size, dtype=np.int64)
         rank[order] = np.arange(order.size) - start[owners.database[order]]
-        offset = rank - _place_in_pair(rank, records)
+        offset = rank - _place_in_pair(order, records)
         below, above, fraction = _positions(owners.remaining, self.q)
         first = start[owners.pair_database]
         without = _interpolate(
@@ -68,9 +68,10 @@ class Quantile(ColumnQuery):
 
 def _positions(size: Integers, q: float) -> tuple[Integers, Integers, Floats]:
     """Return the two order statistics around a quantile, and how far between them it lies."""
-    place = q * (size - 1)
-    below = np.floor(place).astype(np.int64)
-    return below, np.minimum(below + 1, size - 1), place - below
+    place = np.asarray(q * (size - 1), dtype=np.float64)
+    below: Integers = np.floor(place).astype(np.int64)
+    above: Integers = np.minimum(below + 1, size - 1)
+    return below, above, place - below
 
 
 def _interpolate(below: Floats, above: Floats, fraction: Floats) -> Floats:
@@ -79,12 +80,22 @@ def _interpolate(below: Floats, above: Floats, fraction: Floats) -> Floats:
     return np.where(fraction < 0.5, below + step * fraction, above - step * (1 - fraction))
 
 
-def _place_in_pair(rank: Integers, records: Records) -> Integers:
-    """Return how many records of the same pair rank below each record."""
+def _sorted_within(values: Floats, database: Integers, n_databases: int) -> Integers:
+    """Return the order of the records by database, then value."""
+    order = np.argsort(values)
+    # In the smallest type NumPy sorts the few distinct codes by counting, not comparing.
+    codes = database.astype(np.min_scalar_type(n_databases))
+    return order[np.argsort(codes[order], kind="stable")]
+
+
+def _place_in_pair(order: Integers, records: Records) -> Integers:
+    """Return how many records of the same pair come before each record in the order."""
     owners = records.owners
-    order = np.lexsort((rank, owners.pair))
+    place = np.zeros(order.size, dtype=np.int64)
+    if owners.pair_size.max() == 1:
+        return place
+    order = order[np.argsort(owners.pair[order], kind="stable")]
     start = np.cumsum(owners.pair_size) - owners.pair_size
-    place = np.empty(order.size, dtype=np.int64)
     place[order] = np.arange(order.size) - start[owners.pair[order]]
     return place
 

@@ -187,7 +187,8 @@ class Records:
     def without(self, pair: int) -> Integers:
         """Return the records of the pair's database that its individual does not own."""
         rows = self.owners.rows(int(self.owners.pair_database[pair]))
-        return rows[self.owners.individual[rows] != self.owners.pair_individual[pair]]
+        kept: NDArray[np.bool_] = self.owners.individual[rows] != self.owners.pair_individual[pair]
+        return rows[kept]
 
     def require_remaining(self, least: int, query: str) -> None:
         """Refuse databases that have too few records for a query, whole or without somebody."""

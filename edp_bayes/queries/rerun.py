@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -14,10 +13,10 @@ import numpy as np
 
 from edp_bayes import labels, validate
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.progress import track
 from edp_bayes.queries.records import Floats, Integers, Records
 
 BLOCK = 64
-SECONDS_BEFORE_BAR = 2.0
 
 Function = Callable[..., Any]
 Block = tuple[int, Integers]
@@ -74,8 +73,9 @@ def rerun(
     without = np.empty((owners.pair_database.size, per_database))
     blocks = list(_blocks(owners.pair_database, owners.databases.size))
     threads = _workers(workers)
-    for (database, pairs), values in _progress(
-        _run(runner, blocks, threads), len(blocks), progressbar
+    results = _run(runner, blocks, threads)
+    for (database, pairs), values in track(
+        results, "leave-one-out responses", total=len(blocks), show=progressbar
     ):
         if pairs.size:
             without[pairs] = values
@@ -181,9 +181,7 @@ def _workers(workers: int | None) -> int:
     return validate.positive_integer(workers, "workers")
 
 
-def _run(
-    runner: _Runner, blocks: list[Block], workers: int
-) -> Iterator[tuple[Block, Floats]]:
+def _run(runner: _Runner, blocks: list[Block], workers: int) -> Iterator[tuple[Block, Floats]]:
     if workers == 1:
         for block in blocks:
             yield block, runner(block)
@@ -195,26 +193,3 @@ def _run(
             yield futures[future], future.result()
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _progress[T](items: Iterator[T], total: int, progressbar: bool) -> Iterator[T]:
-    """Yield the items and, once two seconds have passed, show how many are done."""
-    if not progressbar:
-        yield from items
-        return
-    from rich.progress import Progress
-
-    start = time.monotonic()
-    bar = Progress(transient=True)
-    task = bar.add_task("leave-one-out responses", total=total)
-    shown = False
-    try:
-        for item in items:
-            bar.advance(task)
-            if not shown and time.monotonic() - start > SECONDS_BEFORE_BAR:
-                bar.start()
-                shown = True
-            yield item
-    finally:
-        if shown:
-            bar.stop()

@@ -42,8 +42,9 @@ class Slope(Query):
         return tuple(dict.fromkeys((self.response, self.predictor)))
 
     def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
-        """Return slopes b and, from deviations dx and residuals e, with N' records left,
+        """Return slopes b and contributions.
 
+        From deviations dx and residuals e, with N' = N - n_i records left,
         c = (sum_i dx e + sum_i dx sum_i e / N') / (Sxx - sum_i dx^2 - (sum_i dx)^2 / N').
         """
         records.require_remaining(2, "Slope")

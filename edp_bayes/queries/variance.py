@@ -38,8 +38,9 @@ class Variance(ColumnQuery):
             raise InvalidInputError(f"ddof must not be negative, found {self.ddof}")
 
     def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
-        """Return variances V and, from deviations d, with N' = N - n_i records left,
+        """Return variances V and contributions.
 
+        From deviations d, with N' = N - n_i records left,
         c = (sum_i d^2 + (sum_i d)^2 / N' - n_i V) / (N' - ddof).
         """
         records.require_remaining(self.ddof + 1, "Variance")
@@ -53,3 +54,7 @@ class Variance(ColumnQuery):
             - owners.pair_size * variance[owners.pair_database]
         )
         return variance, removed / (owners.remaining - self.ddof)
+
+    def __str__(self) -> str:
+        """Return the command-line form, which has ddof 1, or else with the ddof behind it."""
+        return super().__str__() + ("" if self.ddof == 1 else f" (ddof {self.ddof})")

@@ -1,0 +1,247 @@
+"""The density models: their posteriors against independent computations."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import integrate, stats
+
+import edp_bayes as edp
+from edp_bayes.exceptions import SamplingError
+from edp_bayes.models import (
+    BaseMeasure,
+    GibbsDirichletProcessMixture,
+    GibbsFiniteMixture,
+    SamplerSettings,
+)
+from edp_bayes.models.base import database_log_likelihood, refuse_incomplete, sample_nuts
+from edp_bayes.models.dirichlet_process import truncation, truncation_bound
+
+
+def make_responses(n=41, seed=1, samples=1):
+    rng = np.random.default_rng(seed)
+    group = rng.random(n) < 0.4
+    y = np.where(group, rng.normal(-1.2, 0.4, n), rng.normal(1.0, 0.7, n))
+    y = (y[:, None] + 0.3 * rng.standard_normal((n, samples)) * (samples > 1)).ravel()
+    c = sp.csc_array(np.abs(rng.normal(0.2, 0.05, (n * samples, 1))))
+    if samples == 1:
+        return edp.Responses.from_arrays(y, contribution=c)
+    return edp.Responses(
+        y, c, np.array(["a"]), np.arange(n), presence=np.array([n]), samples=samples
+    )
+
+
+def settings(**changes):
+    options = {"draws": 500, "tune": 500, "chains": 2, "random_seed": 3, "progressbar": False}
+    return SamplerSettings(**{**options, **changes})
+
+
+def density_quantiles(fitted, x):
+    return np.quantile(fitted.mixture.pdf(x).reshape(-1, x.size), [0.05, 0.5, 0.95], axis=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("samples", [1, 3])
+def test_gibbs_and_nuts_draw_from_one_posterior(samples):
+    responses = make_responses(samples=samples)
+    x = np.linspace(-3, 4, 15)
+    small = {"components": 5}
+    nuts = edp.DirichletProcessMixture(**small).fit(responses, settings(draws=1000, tune=800))
+    gibbs = GibbsDirichletProcessMixture(**small).fit(responses, settings(draws=20_000, tune=1000))
+    difference = np.abs(density_quantiles(nuts, x) - density_quantiles(gibbs, x))
+    assert difference.max() < 0.03
+    level = [fit.log_likelihood.sum(-1).mean() for fit in (nuts, gibbs)]
+    spread = gibbs.log_likelihood.sum(-1).std()
+    assert abs(level[0] - level[1]) < 0.25 * spread
+
+
+def test_gibbs_of_one_component_matches_quadrature():
+    """One component with a nearly fixed base measure: the conjugate posterior in closed form."""
+    responses = make_responses()
+    base = BaseMeasure(
+        shape=3.0,
+        rate_shape=1e8,
+        rate_rate=0.5e8,
+        precision_shape=1e8,
+        precision_rate=2e8,
+        location_scale=1e-4,
+    )
+    fitted = GibbsFiniteMixture(components=1, base_measure=base).fit(
+        responses, settings(draws=20_000)
+    )
+    y = responses.response
+    unit = (y - y.mean()) / y.std(ddof=1)
+    n = unit.size
+    shape, rate = 3.0 + n / 2, 2.0 + 0.5 * (unit @ unit)
+    found = (fitted.mixture.scales[..., 0] / y.std(ddof=1)) ** 2
+    law = stats.invgamma(shape, scale=rate)
+    assert found.mean() == pytest.approx(law.mean(), rel=0.01)
+    assert np.quantile(found, 0.95) == pytest.approx(law.ppf(0.95), rel=0.01)
+    centre = (fitted.mixture.locations[..., 0] - y.mean()) / y.std(ddof=1)
+    assert centre.std() == pytest.approx(np.sqrt(rate / (shape - 1) / (n + 0.5)), rel=0.02)
+
+
+@pytest.mark.slow
+def test_nuts_of_one_laplace_component_matches_gridded_likelihood():
+    responses = make_responses()
+    fitted = edp.FiniteMixture(components=1, kernel="laplace").fit(responses, settings())
+    scale = fitted.mixture.scales[..., 0]
+    assert fitted.mixture.kernel == "laplace"
+    y = responses.response
+    assert np.median(scale) == pytest.approx(np.abs(y - np.median(y)).mean(), rel=0.1)
+    again = edp.FiniteMixture(components=1, kernel="laplace").fit(responses, settings())
+    np.testing.assert_array_equal(fitted.mixture.scales, again.mixture.scales)
+
+
+@pytest.mark.slow
+def test_a_users_model_takes_the_place_of_ours():
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    responses = make_responses()
+
+    def build(data):
+        with pm.Model() as model:
+            mu = pm.Normal("mu", 0.0, 5.0, shape=1)
+            sd = pm.HalfNormal("sd", 2.0, shape=1)
+            pm.Deterministic("weights", pt.ones(1))
+            pm.Normal("y", mu, sd, observed=data.response)
+        return model
+
+    model = edp.PyMCMixture(build, locations="mu", scales="sd")
+    audit = edp.audit(
+        responses, epsilon=[0.1], model=model, draws=300, tune=300, chains=2, random_seed=1,
+        progressbar=False, sampler="pymc", cores=1,
+    )  # fmt: skip
+    sd = responses.response.std(ddof=1)
+    shift = 0.2 / sd
+    expected = stats.norm.cdf(shift / 2 - 0.1 / shift) - np.exp(0.1) * stats.norm.cdf(
+        -shift / 2 - 0.1 / shift
+    )
+    assert float(audit.delta.median()) == pytest.approx(expected, abs=0.015)
+    with pytest.raises(edp.InvalidInputError, match="variables named weights, locations, sd"):
+        edp.PyMCMixture(build, scales="sd").fit(responses, settings(draws=20, tune=20, chains=1))
+
+
+@pytest.mark.parametrize("kernel", ["laplace", "gaussian"])
+@pytest.mark.parametrize("variable", [False, True])
+def test_bootstrap_bandwidth_has_the_leave_one_out_posterior(kernel, variable):
+    responses = make_responses()
+    model = edp.SmoothedBootstrap(kernel=kernel, variable=variable)
+    fitted = model.fit(responses, settings(draws=4000))
+    y, n = responses.response, 41
+    middle, relative = model._scale(responses)
+    density = stats.laplace.pdf if kernel == "laplace" else stats.norm.pdf
+
+    def unnormalised(log_h):
+        s = np.exp(log_h) * relative
+        kernel_values = density((y[:, None] - y) / s) / s
+        np.fill_diagonal(kernel_values, 0.0)
+        left_out = np.log(kernel_values.sum(1) / (n - 1)).sum()
+        return np.exp(left_out + 60.0) * stats.norm.pdf(log_h, np.log(middle), 0.7)
+
+    centre = np.log(middle)
+    mass = integrate.quad(unnormalised, centre - 2.8, centre + 2.8, limit=200)[0]
+    mean = integrate.quad(
+        lambda t: t * unnormalised(t) / mass, centre - 2.8, centre + 2.8, limit=200
+    )[0]
+    drawn = np.log(fitted.mixture.scales[..., 0] / relative[0])
+    assert drawn.mean() == pytest.approx(mean, abs=4 * drawn.std() / np.sqrt(drawn.size) + 2e-3)
+
+
+@pytest.mark.slow
+def test_bootstrap_draws_agree_with_its_pymc_model():
+    responses = make_responses(n=20)
+    model = edp.SmoothedBootstrap(kernel="gaussian")
+    exact = model.fit(responses, settings(draws=4000))
+    tree = sample_nuts(model.build(responses), settings(draws=1500, tune=800))
+    posterior = tree["posterior"].to_dataset()
+    ours = exact.mixture.scales[..., 0]
+    theirs = posterior["bandwidth"].to_numpy()
+    assert np.log(theirs).mean() == pytest.approx(np.log(ours).mean(), abs=0.04)
+    assert np.log(theirs).std() == pytest.approx(np.log(ours).std(), rel=0.12)
+    weights = posterior["weights"].to_numpy().reshape(-1, 20)
+    assert weights.mean(0) == pytest.approx(np.full(20, 0.05), abs=0.005)
+    assert weights.std() == pytest.approx(exact.mixture.weights.std(), rel=0.05)
+
+
+def test_bootstrap_mean_is_the_published_kernel_estimate():
+    responses = make_responses()
+    fitted = edp.SmoothedBootstrap().fit(responses, settings(draws=20_000, chains=1))
+    x = np.linspace(-2, 2, 9)
+    scales = fitted.mixture.scales[0, :, :1, None]
+    u = (x - responses.response[:, None]) / scales
+    kernel = np.exp(-np.abs(u)) / (2 * scales)
+    np.testing.assert_allclose(fitted.mixture.pdf(x).mean((0, 1)), kernel.mean((0, 1)), rtol=0.02)
+
+
+def test_log_likelihood_is_that_of_the_mixture():
+    responses = make_responses()
+    fitted = GibbsDirichletProcessMixture().fit(responses, settings(draws=5))
+    np.testing.assert_allclose(
+        fitted.log_likelihood, fitted.mixture.logpdf(responses.response), rtol=1e-10
+    )
+
+
+def test_samples_of_a_database_share_the_weight_of_one():
+    once = make_responses()
+    repeated = edp.Responses(
+        np.repeat(once.response, 3),
+        sp.csc_array(np.repeat(once.contribution.toarray(), 3, axis=0)),
+        once.individual,
+        once.database,
+        presence=once.presence,
+        samples=3,
+    )
+    for model in (GibbsDirichletProcessMixture(), edp.SmoothedBootstrap()):
+        x = np.linspace(-3, 3, 7)
+        first = density_quantiles(model.fit(once, settings(draws=3000)), x)
+        second = density_quantiles(model.fit(repeated, settings(draws=3000)), x)
+        np.testing.assert_allclose(first, second, atol=0.02)
+        fitted = model.fit(repeated, settings(draws=2))
+        np.testing.assert_allclose(
+            database_log_likelihood(fitted.mixture, repeated),
+            fitted.mixture.logpdf(once.response),
+        )
+
+
+def test_truncation_follows_from_the_bound_of_ishwaran_and_james():
+    rng = np.random.default_rng(0)
+    alpha = rng.gamma(2.0, 0.5, 400_000)
+    direct = np.minimum(1.0, 4 * 41 * np.exp(-14 / alpha)).mean()
+    assert truncation_bound((2.0, 2.0), 15, 41) == pytest.approx(direct, rel=0.02)
+    size = truncation((2.0, 2.0), 41)
+    assert truncation_bound((2.0, 2.0), size, 41) <= 0.05
+    assert truncation_bound((2.0, 2.0), size - 1, 41) > 0.05
+
+
+def test_incomplete_or_broken_chains_are_an_error():
+    import xarray as xr
+
+    def tree(values):
+        return xr.DataTree.from_dict(
+            {"posterior": xr.Dataset({"mu": (("chain", "draw"), np.asarray(values, float))})}
+        )
+
+    good = settings(draws=3, chains=2)
+    refuse_incomplete(tree(np.zeros((2, 3))), good)
+    with pytest.raises(SamplingError, match="found 2 chains of 2 draws, 2 of 3 were asked for"):
+        refuse_incomplete(tree(np.zeros((2, 2))), good)
+    with pytest.raises(SamplingError, match="chain 1 was interrupted.*'mu' is not finite in 33%"):
+        refuse_incomplete(tree([[0, 0, 0], [0, np.nan, 0]]), good)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: edp.DirichletProcessMixture(kernel="cauchy"), "kernel must be one of"),
+        (lambda: edp.FiniteMixture(components=0), "components must be at least 1"),
+        (lambda: edp.FiniteMixture(weight_concentration=-1.0), "must be greater than 0"),
+        (lambda: edp.SmoothedBootstrap(kernel="x"), "kernel must be one of"),
+        (lambda: edp.SmoothedBootstrap(bandwidth_spread=0.0), "must be greater than 0"),
+        (lambda: BaseMeasure(shape=0.0), "base measure shape must be greater than 0"),
+        (lambda: GibbsFiniteMixture(kernel="laplace"), "needs the conjugate gaussian kernel"),
+    ],
+)
+def test_bad_models_are_named(make, message):
+    with pytest.raises(edp.InvalidInputError, match=message):
+        make()

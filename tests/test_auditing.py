@@ -1,0 +1,104 @@
+"""`edp.audit`: invariance, real models end to end, and what bad input gets."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import edp_bayes as edp
+from edp_bayes import auditing
+from edp_bayes.models import GibbsDirichletProcessMixture
+
+QUICK = {"draws": 40, "tune": 100, "chains": 2, "random_seed": 1, "progressbar": False}
+
+
+@pytest.fixture(scope="module")
+def responses():
+    rng = np.random.default_rng(7)
+    c = rng.gamma(2.0, 0.05, (30, 9)) * (rng.random((30, 9)) < 0.6)
+    c[:, 2] = 0.5 + 0.1 * rng.standard_normal(30)
+    return edp.Responses.from_arrays(
+        20.0 + rng.standard_normal(30) + c.sum(axis=1), contribution=sp.csc_array(c)
+    )
+
+
+MODELS = {
+    "bootstrap": edp.SmoothedBootstrap(),
+    "mixture": GibbsDirichletProcessMixture(),
+}
+
+
+def same(first, second):
+    for name in ("delta", "total_risk", "total_risk_bound", "individual_delta"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+@pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_the_seed_alone_decides_the_numbers(model, responses, monkeypatch):
+    epsilon = [0.05, 0.3]
+    first = edp.audit(responses, epsilon=epsilon, model=model, cores=1, **QUICK)
+    monkeypatch.setattr(auditing, "BLOCK_NUMBERS", 1)
+    second = edp.audit(responses, epsilon=epsilon, model=model, cores=2, **QUICK)
+    same(first, second)
+    third = edp.audit(responses, epsilon=epsilon, model=model, **{**QUICK, "random_seed": 2})
+    assert (first.delta != third.delta).any()
+
+
+@pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
+def test_units_do_not_matter(responses):
+    scaled = edp.Responses.from_arrays(
+        1000.0 * responses.response, contribution=1000.0 * responses.contribution
+    )
+    for model in MODELS.values():
+        first = edp.audit(responses, epsilon=[0.05, 0.3], model=model, **QUICK)
+        second = edp.audit(scaled, epsilon=[0.05, 0.3], model=model, **QUICK)
+        np.testing.assert_allclose(first.delta, second.delta, rtol=1e-6, atol=1e-11)
+
+
+@pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
+def test_an_unseeded_audit_records_a_seed_that_repeats_it(responses):
+    options = {**QUICK, "random_seed": None, "model": edp.SmoothedBootstrap()}
+    first = edp.audit(responses, epsilon=[0.1], **options)
+    options["random_seed"] = first.settings["random_seed"]
+    same(first, edp.audit(responses, epsilon=[0.1], **options))
+
+
+def test_warnings_of_the_databases_are_given_and_kept():
+    rng = np.random.default_rng(0)
+    walk = np.cumsum(rng.standard_normal(60))
+    responses = edp.Responses.from_arrays(walk, walk[:, None] - rng.gamma(1.0, 0.1, (60, 3)))
+    with pytest.warns(edp.EdpBayesWarning, match="not independent"):
+        audit = edp.audit(responses, epsilon=[0.1], model=edp.SmoothedBootstrap(), **QUICK)
+    assert any("not independent" in sentence for sentence in audit.warnings)
+    assert not audit.checks.loc["lag-1 autocorrelation", "passed"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": []}, "epsilon must hold at least one value"),
+        ({"epsilon": [0.2, 0.1]}, "epsilon must be strictly increasing, found 0.2 before 0.1"),
+        ({"epsilon": [-0.1, 0.1]}, "epsilon must not be negative, found -0.1"),
+        ({"epsilon": [0.1, np.nan]}, "epsilon must be finite, found nan at position 1"),
+        ({"epsilon": ["a"]}, "epsilon must be numeric"),
+        ({"draws": 0}, "draws must be at least 1, found 0"),
+        ({"tune": 0}, "tune must be at least 1, found 0"),
+        ({"chains": -1}, "chains must be at least 1, found -1"),
+        ({"draws": 1.5}, "draws must be an integer, found 1.5"),
+        ({"keep": 0}, "keep must be at least 1"),
+        ({"random_seed": -1}, "random_seed must not be negative"),
+        ({"random_seed": "x"}, "random_seed must be an integer or None"),
+        ({"sampler": "stan"}, "sampler must be one of nutpie, pymc, found 'stan'"),
+        ({"model": "dpm"}, "model must be a density model"),
+        ({"individuals": ["nobody"]}, "nobody"),
+    ],
+)
+def test_bad_arguments_are_named(responses, options, message):
+    arguments = {"epsilon": [0.1], "model": edp.SmoothedBootstrap(), **QUICK, **options}
+    with pytest.raises((edp.InvalidInputError, edp.InputTypeError), match=message):
+        edp.audit(responses, **arguments)
+
+
+def test_something_else_than_responses_is_refused():
+    with pytest.raises(edp.InputTypeError, match="responses must be Responses, found ndarray"):
+        edp.audit(np.zeros(20), epsilon=[0.1])

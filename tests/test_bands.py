@@ -1,0 +1,50 @@
+"""Bands: how many curves they hold."""
+
+import numpy as np
+
+from edp_bayes import bands
+
+
+def wiggly(rng, count, points=40):
+    x = np.linspace(0, 1, points)
+    out = np.zeros((count, points))
+    for k in range(1, 7):
+        out += rng.standard_normal((count, 1)) * np.sin(np.pi * k * x + 0.3) / k
+    return out
+
+
+def inside(curves, band):
+    return ((curves >= band[0]) & (curves <= band[1])).all(axis=1).mean()
+
+
+def test_simultaneous_band_holds_whole_curves_and_the_pointwise_one_does_not():
+    rng = np.random.default_rng(1)
+    draws, fresh = wiggly(rng, 4000), wiggly(rng, 4000)
+    simultaneous = bands.simultaneous(draws, 0.9)
+    assert 0.87 < inside(fresh, simultaneous) < 0.93
+    assert inside(fresh, bands.pointwise(draws, 0.9)) < 0.75
+
+
+def test_pointwise_band_holds_each_point():
+    rng = np.random.default_rng(2)
+    draws, fresh = wiggly(rng, 4000), wiggly(rng, 4000)
+    low, high = bands.pointwise(draws, 0.9)
+    held = ((fresh >= low) & (fresh <= high)).mean(axis=0)
+    assert (np.abs(held - 0.9) < 0.03).all()
+
+
+def test_points_that_are_zero_in_every_draw_do_not_widen_the_band():
+    rng = np.random.default_rng(3)
+    draws = wiggly(rng, 2000)
+    padded = np.hstack([draws, np.zeros((2000, 30))])
+    low, high = bands.simultaneous(padded, 0.9)
+    np.testing.assert_array_equal((low[:40], high[:40]), bands.simultaneous(draws, 0.9))
+    assert (low[40:] == 0).all()
+    assert (high[40:] == 0).all()
+
+
+def test_band_of_one_point_is_an_interval_of_its_mass():
+    rng = np.random.default_rng(4)
+    draws = rng.standard_normal((10_000, 1))
+    low, high = bands.simultaneous(draws, 0.9)
+    assert abs(((draws >= low) & (draws <= high)).mean() - 0.9) < 0.01

@@ -1,0 +1,111 @@
+"""The contribution law against brute force, and its pooling against known populations."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+
+import edp_bayes as edp
+from edp_bayes import contributions
+from edp_bayes.contributions import ContributionPosterior
+
+
+def make_responses(contribution, rest):
+    response = rest + contribution.sum(axis=1)
+    return edp.Responses.from_arrays(response, contribution=sp.csc_array(contribution))
+
+
+@pytest.fixture
+def steady():
+    rng = np.random.default_rng(5)
+    return make_responses(0.4 + 0.1 * rng.standard_normal((40, 1)), rng.normal(5.0, 1.0, 40))
+
+
+def test_posterior_of_one_individual_is_the_conjugate_regression(steady):
+    posterior = ContributionPosterior.fit(steady, 0)
+    c = steady.contribution.toarray()[:, 0]
+    y = steady.response
+    rest = y - c - (y.mean() - c.mean())
+    design = np.column_stack([np.ones_like(c), rest])
+    precision = design.T @ design + np.diag(
+        [contributions.FLAT, contributions.INDEPENDENCE_WEIGHT * y.var()]
+    )
+    mean = np.linalg.solve(precision, design.T @ c)
+    np.testing.assert_allclose(posterior.mean[0], mean, rtol=1e-9)
+    covariance = posterior.factor[0] @ posterior.factor[0].T
+    np.testing.assert_allclose(covariance, np.linalg.inv(precision), rtol=1e-9)
+
+
+def test_draws_of_an_individual_do_not_depend_on_who_else_is_drawn():
+    rng = np.random.default_rng(6)
+    c = rng.gamma(2.0, 0.1, (30, 12)) * (rng.random((30, 12)) < 0.4)
+    posterior = ContributionPosterior.fit(make_responses(c, rng.normal(5, 1, 30)), 3)
+    together = posterior.draw(np.arange(12), 50)
+    alone = posterior.draw(np.array([7]), 50)
+    for name in ("presence", "intercept", "slope", "spread"):
+        np.testing.assert_array_equal(getattr(together, name)[:, [7]], getattr(alone, name))
+
+
+def test_somebody_never_absent_is_always_present(steady):
+    posterior = ContributionPosterior.fit(steady, 0)
+    assert (posterior.draw(np.array([0]), 20).presence == 1.0).all()
+
+
+def test_posterior_of_the_mean_contribution_covers_it_in_repeated_samples():
+    covered = 0
+    for repetition in range(200):
+        rng = np.random.default_rng([8, repetition])
+        c = 0.4 + 0.12 * rng.standard_normal((41, 1))
+        posterior = ContributionPosterior.fit(make_responses(c, rng.normal(0, 1, 41)), repetition)
+        law = posterior.draw(np.array([0]), 400)
+        at_centre = law.intercept[:, 0] + law.slope[:, 0] * posterior.centre[0]
+        low, high = np.quantile(at_centre, [0.025, 0.975])
+        covered += low <= 0.4 <= high
+    assert stats.binomtest(covered, 200, 0.95).pvalue > 1e-3
+
+
+def test_presence_prior_is_learned_from_the_seen():
+    rng = np.random.default_rng(9)
+    n, a, b = 60, 1.2, 14.0
+    count = rng.binomial(n, rng.beta(a, b, 20_000))
+    found = contributions._truncated_beta_binomial(count[count > 0].astype(float), n)
+    assert found[0] / sum(found) == pytest.approx(a / (a + b), rel=0.05)
+    assert sum(found) == pytest.approx(a + b, rel=0.25)
+
+
+def test_pooled_spread_finds_the_common_relative_spread():
+    rng = np.random.default_rng(10)
+    size = rng.gamma(2.0, 0.05, 400)
+    c = size * (1.0 + 0.3 * rng.standard_normal((30, 400)))
+    statistics = contributions._Statistics.of(make_responses(c, rng.normal(5.0, 1.0, 30)))
+    spread = contributions._pooled_spread(statistics)
+    relative = 0.3 / np.sqrt(1.0 + 0.3**2)
+    assert spread.relative == pytest.approx(relative, rel=0.05)
+    assert spread.degrees > 20
+
+
+def test_those_seen_once_shrink_towards_the_common_size_and_the_others_do_not():
+    rng = np.random.default_rng(11)
+    n, m = 40, 300
+    size = np.exp(rng.normal(-3.0, 0.3, m))
+    present = rng.random((n, m)) < 0.05
+    present[:, 0] = True
+    present[0, 1:] |= ~present[:, 1:].any(axis=0)
+    c = present * size * np.exp(rng.normal(0.0, 0.5, (n, m)))
+    posterior = ContributionPosterior.fit(make_responses(c, rng.normal(0, 1, n)), 0)
+    seen = present.sum(axis=0)
+    mean = c.sum(axis=0) / seen
+    once = seen == 1
+    assert np.log(posterior.mean[once, 0]).std() < 0.7 * np.log(mean[once]).std()
+    assert posterior.mean[0, 0] == pytest.approx(mean[0], rel=0.05)
+
+
+def test_somebody_never_seen_has_a_risk_from_the_prior_and_not_nan():
+    rng = np.random.default_rng(12)
+    c = np.zeros((30, 2))
+    c[:, 1] = rng.gamma(2.0, 0.1, 30)
+    posterior = ContributionPosterior.fit(make_responses(c, rng.normal(5.0, 1.0, 30)), 0)
+    law = posterior.draw(np.array([0]), 500)
+    assert np.isfinite(law.intercept).all()
+    assert (law.presence < 0.3).all()
+    assert law.presence.mean() < 0.05

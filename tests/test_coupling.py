@@ -1,0 +1,144 @@
+"""p and p_i from one draw: what the couplings promise, against the exact integral."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import edp_bayes as edp
+from edp_bayes.coupled_curves import active_pairs
+from edp_bayes.coupling import RegressionCoupling, ShiftCoupling
+from edp_bayes.mixtures import Mixture
+from edp_bayes.models import GibbsDirichletProcessMixture, SamplerSettings, SmoothedBootstrap
+
+EPSILON = np.array([0.0, 0.02, 0.1, 0.5])
+SETTINGS = SamplerSettings(draws=15, tune=50, chains=2, random_seed=2, progressbar=False)
+
+
+@pytest.fixture(scope="module")
+def responses():
+    rng = np.random.default_rng(3)
+    n = 30
+    c = rng.gamma(2.0, 0.05, (n, 6)) * (1 + 0.3 * rng.standard_normal((n, 6)))
+    c[:, 1] *= rng.random(n) < 0.3
+    c[:, 2] *= -3.0
+    return edp.Responses.from_arrays(
+        rng.standard_normal(n) + c.sum(axis=1), contribution=sp.csc_array(c)
+    )
+
+
+def privacy_curve(p, q, epsilon=EPSILON):
+    return np.maximum(edp.hockey_stick(p, q, epsilon), edp.hockey_stick(q, p, epsilon))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SmoothedBootstrap(),
+        SmoothedBootstrap(kernel="gaussian"),
+        SmoothedBootstrap(variable=True),
+        GibbsDirichletProcessMixture(),
+    ],
+    ids=["laplace", "gaussian", "variable", "mixture"],
+)
+def test_curves_are_the_integrals_of_the_pair(model, responses):
+    coupling = model.fit(responses, SETTINGS).coupling
+    curves = coupling.curves(np.arange(3), EPSILON).reshape(2, 15, 3, EPSILON.size)
+    for i in range(3):
+        p, q = coupling.pair(i)
+        np.testing.assert_allclose(curves[:, :, i], privacy_curve(p, q), rtol=1e-7, atol=2e-12)
+
+
+@pytest.mark.parametrize("noise", [edp.GaussianNoise(0.3), edp.LaplaceNoise(0.3)])
+@pytest.mark.parametrize("model", [SmoothedBootstrap(), GibbsDirichletProcessMixture()])
+def test_known_noise_is_convolved_with_both(model, noise, responses):
+    noisy = edp.Responses(
+        responses.response,
+        responses.contribution,
+        responses.individual,
+        responses.database,
+        responses.presence,
+        noise=noise,
+    )
+    settings = SamplerSettings(draws=3, tune=50, chains=1, random_seed=2, progressbar=False)
+    coupling = model.fit(noisy, settings).coupling
+    quiet = model.fit(responses, settings).coupling
+    p, q = coupling.pair(0)
+    curves = coupling.curves(np.array([0]), EPSILON)[:, 0]
+    np.testing.assert_allclose(curves, privacy_curve(p, q)[0], rtol=1e-7, atol=2e-12)
+    assert (curves[:, 1:3] < quiet.curves(np.array([0]), EPSILON)[:, 0, 1:3]).all()
+
+
+def test_bootstrap_moves_every_database_by_its_contribution(responses):
+    coupling = SmoothedBootstrap().fit(responses, SETTINGS).coupling
+    assert isinstance(coupling, ShiftCoupling)
+    p, q = coupling.pair(2)
+    np.testing.assert_array_equal(p.weights, q.weights)
+    np.testing.assert_array_equal(p.scales, q.scales)
+    moved = p.locations - q.locations
+    np.testing.assert_allclose(
+        moved, np.broadcast_to(responses.contribution_of(2), moved.shape), atol=1e-14
+    )
+
+
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(
+    rho=st.sampled_from([1.0, 0.95, 0.3, 0.05]),
+    a=st.floats(-2.0, 2.0),
+    b=st.floats(-0.5, 2.0),
+    tau=st.floats(0.001, 0.5),
+)
+def test_adding_the_contribution_back_gives_the_components_of_p(rho, a, b, tau):
+    from edp_bayes.contributions import ContributionDraws
+
+    mixture = Mixture([[[0.3, 0.7]]], [[[-1.0, 2.0]]], [[[2.0, 3.0]]])
+    coupling = RegressionCoupling(mixture, posterior=None)
+    law = ContributionDraws(*(np.full((1, 1), value) for value in (rho, a, b, tau)))
+    p, q = coupling._laws(law)
+    w, mu, s = np.moveaxis(p[0, 0], -1, 0)
+    if rho == 1.0:
+        np.testing.assert_allclose(mu, mixture.locations[0, 0], rtol=1e-12)
+        np.testing.assert_allclose(s, mixture.scales[0, 0], rtol=1e-12)
+        return
+    twin = np.stack([w, mu, s]).reshape(3, 2, 2).transpose(0, 2, 1)
+    mean = (twin[0] * twin[1]).sum(-1) / twin[0].sum(-1)
+    square = (twin[0] * (twin[1] ** 2 + twin[2] ** 2)).sum(-1) / twin[0].sum(-1)
+    np.testing.assert_allclose(twin[0].sum(-1), [0.3, 0.7])
+    np.testing.assert_allclose(mean, mixture.locations[0, 0], rtol=1e-9, atol=1e-9)
+    jump = twin[1][:, 1] - twin[1][:, 0]
+    if (rho * tau**2 + rho * (1 - rho) * jump**2 < 0.9 * mixture.scales[0, 0] ** 2).all():
+        np.testing.assert_allclose(np.sqrt(square - mean**2), mixture.scales[0, 0], rtol=1e-6)
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(
+    rho=st.sampled_from([1.0, 0.5, 0.05]),
+    shift=st.floats(-0.5, 0.5),
+    stretch=st.floats(0.7, 1.4),
+    epsilon=st.sampled_from([0.0, 0.02, 0.3, 1.0]),
+)
+def test_screening_never_drops_what_is_above_the_floor(rho, shift, stretch, epsilon):
+    w, m, s = np.array([0.4, 0.6]), np.array([0.0, 1.0]), np.array([1.0, 0.2])
+    moved, wider = m + shift, s * stretch
+    if rho < 1.0:
+        both = np.concatenate([(1 - rho) * w, rho * w])
+        p = np.stack([both, np.r_[m, moved], np.r_[s, wider]], -1)
+        q = np.stack([both, np.r_[m, m], np.r_[s, s]], -1)
+    else:
+        p, q = np.stack([w, moved, wider], -1), np.stack([w, m, s], -1)
+    exact = privacy_curve(Mixture(*p.T), Mixture(*q.T), np.array([epsilon]))[0]
+    for floor in (1e-12, 1e-6, 1e-3):
+        kept = active_pairs(p[None, None], q[None, None], epsilon, floor)[0, 0]
+        assert kept or exact <= floor + 1e-14
+
+
+def test_screening_of_a_rarely_present_individual_uses_the_amplified_epsilon():
+    rho, shift = 0.02, 0.05
+    w, m, s = np.ones(1), np.zeros(1), np.ones(1)
+    both = np.array([1 - rho, rho])
+    p = np.stack([both, np.array([0.0, shift]), np.ones(2)], -1)
+    q = np.stack([both, np.zeros(2), np.ones(2)], -1)
+    alone = np.stack([w, m + shift, s], -1), np.stack([w, m, s], -1)
+    assert active_pairs(alone[0][None, None], alone[1][None, None], 0.1, 1e-12)[0, 0]
+    assert not active_pairs(p[None, None], q[None, None], 0.1, 1e-12)[0, 0]
