@@ -193,67 +193,131 @@ class RegressionCoupling:
 
     def curves(self, individuals: Index, epsilon: Array) -> Array:
         """Return delta_i(eps), shape (chain * draw, individual, epsilon)."""
-        from edp_bayes.coupled_curves import active_pairs
+        from edp_bayes.divergence import close
 
-        weights = _flat(self.mixture.weights)
-        law = self.posterior.draw(individuals, len(weights))
-        p, q = self._laws(law)
-        out = np.zeros((len(weights), len(individuals), epsilon.size))
-        if self.mixture.kernel == "gaussian" and self.noise is None:
-            rows, columns = np.nonzero(active_pairs(p, q, epsilon[0], FLOOR))
+        draws = self.posterior.draw(individuals, self.n_draws)
+        laws = self._laws(draws)
+        gaussian = self.mixture.kernel == "gaussian" and not isinstance(self.noise, LaplaceNoise)
+        if gaussian:
+            out, done = close.curves(
+                self._widened(laws.base),
+                self._widened(laws.present),
+                self._widened(laws.without),
+                draws.presence,
+                epsilon,
+            )
         else:
-            rows, columns = np.indices(law.presence.shape).reshape(2, -1)
+            out = np.zeros((*draws.presence.shape, epsilon.size))
+            done = np.zeros(draws.presence.shape, dtype=bool)
+        rows, columns = np.nonzero(~done)
         if rows.size:
+            p, q = laws.select(rows, columns)
             out[rows, columns] = _curves(
-                p[rows, columns],
-                q[rows, columns][:, None],
+                p,
+                q[:, None],
                 epsilon,
                 kernel=self.mixture.kernel,
                 noise=self.noise,
                 floor=FLOOR,
             )[:, 0]
-        return out
+        return np.where(out > FLOOR, out, 0.0)
 
     def pair(self, individual: int) -> tuple[Mixture, Mixture]:
         """Return the densities with and without one individual, shape (chain, draw, component)."""
         lead = self.mixture.weights.shape[:-1]
-        law = self.posterior.draw(np.array([individual]), int(np.prod(lead)))
-        p, q = (part.reshape(*lead, *part.shape[2:]) for part in self._laws(law))
+        laws = self._laws(self.posterior.draw(np.array([individual]), self.n_draws))
+        rows = np.arange(self.n_draws)
+        p, q = (
+            part.reshape(*lead, *part.shape[1:]) for part in laws.select(rows, np.zeros_like(rows))
+        )
         return self._mixture(p), self._mixture(q)
 
     def _mixture(self, components: Array) -> Mixture:
         parts = np.moveaxis(components, -1, 0)
         return Mixture(*parts, kernel=self.mixture.kernel, noise=self.noise)
 
-    def _laws(self, law: ContributionDraws) -> tuple[Array, Array]:
-        """Return components (draw, individual, component, [w, mu, s]) with and without each."""
-        w, mu, scale = (
-            _flat(part)[:, None]
-            for part in (self.mixture.weights, self.mixture.locations, self.mixture.scales)
+    def _widened(self, parts: Array) -> Array:
+        """Add Gaussian noise to scales, the last of the parts (..., part, component)."""
+        if self.noise is None:
+            return parts
+        wide = np.array(parts)
+        wide[..., -1, :] = np.hypot(wide[..., -1, :], self.noise.scale)
+        return wide
+
+    def _laws(self, law: ContributionDraws) -> ComponentLaws:
+        """Take the contribution out of every component."""
+        base = np.stack(
+            [
+                _flat(part)
+                for part in (self.mixture.weights, self.mixture.locations, self.mixture.scales)
+            ],
+            axis=1,
         )
         unit = 1.0 if self.mixture.kernel == "gaussian" else 2.0
-        variance = unit * scale**2
+        mu, variance = base[:, None, 1], unit * base[:, None, 2] ** 2
         rho, a, b, tau2 = (
             part[..., None] for part in (law.presence, law.intercept, law.slope, law.spread**2)
         )
         m = (mu - rho * a) / (1.0 + rho * b)
         jump = a + b * m
+        spread = np.minimum(tau2, LARGEST_SHARE * variance)
         explained = np.minimum(rho * tau2 + rho * (1.0 - rho) * jump**2, LARGEST_SHARE * variance)
         rest = (variance - explained) / (1.0 - rho + rho * (1.0 + b) ** 2)
-        spread = np.minimum(tau2, LARGEST_SHARE * variance)
-        absent, without = np.sqrt(rest / unit), np.sqrt(rest / unit)
         present = np.sqrt(((1.0 + b) ** 2 * rest + spread) / unit)
-        w = np.broadcast_to(w, m.shape)
-        if (law.presence == 1.0).all():
-            return _stack(w, m + jump, present), _stack(w, m, without)
-        weights = np.concatenate([(1.0 - rho) * w, rho * w], axis=-1)
-        stay = np.concatenate([m, m], axis=-1)
-        p = _stack(
-            weights,
-            np.concatenate([m, m + jump], axis=-1),
-            np.concatenate([absent, present], axis=-1),
+        always = law.presence[..., None] == 1.0
+        # Exactly p for somebody always present, so that rounding does not make a difference.
+        moved = np.where(always, mu, m + jump)
+        present = np.where(always, base[:, None, 2], present)
+        return ComponentLaws(
+            base=base,
+            present=np.stack([moved, present], axis=2),
+            without=np.stack([m, np.sqrt(rest / unit)], axis=2),
+            presence=law.presence,
         )
-        return p, _stack(weights, stay, np.concatenate([without, without], axis=-1))
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentLaws:
+    """Components with and without some individuals.
+
+    Attributes
+    ----------
+    base : ndarray
+        Shape (draw, 3, component): weights, locations and scales of p.
+    present, without : ndarray
+        Shape (draw, individual, 2, component): locations and scales of the response given that
+        the individual is present, and of the response without him; the weights are those of p.
+    presence : ndarray
+        Shape (draw, individual).
+    """
+
+    base: Array
+    present: Array
+    without: Array
+    presence: Array
+
+    def select(self, rows: Index, columns: Index) -> tuple[Array, Array]:
+        """Return components (pair, component, [w, mu, s]) of p and of p_i.
+
+        p = (1 - rho) p_i + rho (the law given presence): twice the components, unless everybody
+        selected is always present.
+        """
+        weights = self.base[rows, 0]
+        present, without = (
+            np.moveaxis(part[rows, columns], 1, -1) for part in (self.present, self.without)
+        )
+        rho = self.presence[rows, columns][:, None]
+        if (rho == 1.0).all():
+            return _join(weights, present), _join(weights, without)
+        both = np.concatenate([(1.0 - rho) * weights, rho * weights], axis=1)
+        return (
+            _join(both, np.concatenate([without, present], axis=1)),
+            _join(both, np.concatenate([without, without], axis=1)),
+        )
+
+
+def _join(weights: Array, laws: Array) -> Array:
+    return np.concatenate([weights[..., None], laws], axis=-1)
 
 
 def component_rows(

@@ -14,7 +14,7 @@ from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
 from edp_bayes.queries.base import Query
 from edp_bayes.queries.records import Floats, Ownership, Records
-from edp_bayes.responses import Responses, require_databases
+from edp_bayes.responses import Responses, require_databases, require_noise
 from edp_bayes.sources import Source, SubsampleSource, TableSource, array_source
 from edp_bayes.tables import open_table
 
@@ -78,7 +78,8 @@ class Databases:
         table : dataframe, str or Path
             Any eager or lazy dataframe that Narwhals supports (pandas, Polars, PyArrow, DuckDB
             and others), or the path of a Parquet or CSV file. Lazy tables and files are read
-            anew, and only in the columns needed, for every query.
+            anew, and only in the columns needed, for every query. The columns of a CSV file are
+            typed by what they hold: keys such as 007 need Parquet or a dataframe to stay text.
         database, individual : str or sequence of str
             Key column, or the columns of a compound key.
 
@@ -233,6 +234,7 @@ class Databases:
         InputTypeError
             If a column or a callable's value is not numeric, or the query of an unknown type.
         """
+        require_noise(noise)
         if isinstance(query, Query):
             if samples is not None or random_seed is not None:
                 raise InvalidInputError(

@@ -121,7 +121,10 @@ def encode(labels: NDArray[Any]) -> bytes:
     """Return bytes that identify the labels, for a fingerprint."""
     if labels.dtype == object:
         return "\x1f".join(map(repr, labels.tolist())).encode()
-    return labels.dtype.str.encode() + labels.tobytes()
+    if labels.dtype.kind == "M" and np.datetime_data(labels.dtype)[0] == "D":
+        labels = labels.astype("datetime64[us]")  # A day and its midnight are one date.
+    little = labels.astype(labels.dtype.newbyteorder("<"))
+    return little.dtype.str.encode() + little.tobytes()
 
 
 def _from_items(items: list[Any]) -> NDArray[Any]:

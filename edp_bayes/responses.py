@@ -96,10 +96,7 @@ class Responses:
         contribution = _contribution(self.contribution, shape)
         _refuse_non_finite(contribution, individual, database, samples)
         _refuse_constant(response)
-        if not isinstance(self.noise, GaussianNoise | LaplaceNoise | None):
-            raise InputTypeError(
-                f"noise must be GaussianNoise or LaplaceNoise, found {self.noise!r}"
-            )
+        require_noise(self.noise)
         presence = _presence(self.presence, contribution, individual, database.size, samples)
         response.setflags(write=False)
         for name, value in (
@@ -269,6 +266,12 @@ class Responses:
             f"Responses({self.query}: {self.n_databases} databases, {self.n_individuals} "
             f"individuals, {self.contribution.nnz} contributions)"
         )
+
+
+def require_noise(noise: object) -> None:
+    """Refuse anything but a law of noise or none."""
+    if not isinstance(noise, GaussianNoise | LaplaceNoise | None):
+        raise InputTypeError(f"noise must be GaussianNoise or LaplaceNoise, found {noise!r}")
 
 
 def require_databases(count: int) -> None:

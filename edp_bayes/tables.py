@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -244,6 +245,9 @@ def _plain_column(series: nw.Series[Any]) -> Any:
         column = column.cast(column.type.value_type)
     if pa.types.is_string_view(column.type):
         column = column.cast(pa.large_string())
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        with contextlib.suppress(pa.ArrowInvalid):  # Finer than microseconds: keep it so.
+            column = column.cast(pa.timestamp("us", column.type.tz))
     if pa.types.is_floating(column.type):
         # -0.0 + 0.0 is 0.0: two spellings of one number are one key.
         column = pa.chunked_array([pa.array(column.to_numpy() + 0.0)])

@@ -40,7 +40,7 @@ def load_cdnow() -> pd.DataFrame:
     import pyarrow.parquet as pq
 
     with as_file(files(__name__) / "cdnow.parquet") as path:
-        table = pq.read_table(path).to_pandas(date_as_object=False)
+        table: pd.DataFrame = pq.read_table(path).to_pandas(date_as_object=False)
     table["week"] = table["date"] - pd.to_timedelta(table["date"].dt.day_of_week, unit="D")
     return table
 

@@ -27,6 +27,14 @@ def compiled(function: F) -> F:
     return cast(F, jit(function))
 
 
+def inlined(function: F) -> F:
+    """Compile a formula into whatever calls it, so that loops around it can become vectors."""
+    jit = numba.njit(
+        cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True
+    )
+    return cast(F, jit(function))
+
+
 def in_threads(function: Callable[..., None], tasks: int, *arguments: object) -> None:
     """Call function(first, last, *arguments) on blocks of range(tasks), in Numba's threads.
 
@@ -76,7 +84,7 @@ _SHIFTER = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer in 
 _UNDERFLOW = 708.0
 
 
-@compiled
+@inlined
 def decay(x: float) -> tuple[float, float]:
     """Return exp(-x) and 1 - exp(-x), both to a few units in the last place, for x >= 0.
 

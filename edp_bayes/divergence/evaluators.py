@@ -14,7 +14,7 @@ from typing import Any
 import numba
 from numba import types
 
-from edp_bayes.divergence.compiled import compiled, decay
+from edp_bayes.divergence.compiled import compiled, decay, inlined
 from edp_bayes.divergence.components import (
     A_Q,
     CHANGE,
@@ -110,7 +110,7 @@ def _any_values(table, ends, x, middle, out):  # type: ignore[no-untyped-def]
             out[D_SLOPE, i] += sign * slope
 
 
-@compiled
+@inlined
 def _gaussian(x, w, mu, a):  # type: ignore[no-untyped-def]
     """Return value and slope of one component."""
     rate = 1.0 / a
@@ -119,7 +119,7 @@ def _gaussian(x, w, mu, a):  # type: ignore[no-untyped-def]
     return value, -z * rate * value
 
 
-@compiled
+@inlined
 def _gaussian_pair(x, w, mu, a, b, front, change, shift):  # type: ignore[no-untyped-def]
     """Return p, p - q and their slopes for two close components."""
     rate = 1.0 / a
@@ -170,7 +170,7 @@ def _single(x, middle, family, w, mu, a, b):  # type: ignore[no-untyped-def]
     return w * value, w * slope
 
 
-@compiled
+@inlined
 def _expm1_series(t):  # type: ignore[no-untyped-def]
     """exp(t) - 1 for abs(t) <= 1/2, to 1e-17 of its value; clipped beyond, where it is unused."""
     t = min(max(t, -1.0), 1.0)

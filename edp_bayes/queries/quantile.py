@@ -48,18 +48,21 @@ class Quantile(ColumnQuery):
         start = np.concatenate([[0], np.cumsum(owners.database_size)[:-1]])
         below, above, fraction = _positions(owners.database_size, self.q)
         response = _interpolate(ordered[start + below], ordered[start + above], fraction)
+        # Contributions are differences: taken from a nearby origin they keep their digits.
+        origin = ordered[start + below]
+        moved = _interpolate(np.zeros_like(origin), ordered[start + above] - origin, fraction)
 
         rank = np.empty(order.size, dtype=np.int64)
         rank[order] = np.arange(order.size) - start[owners.database[order]]
         offset = rank - _place_in_pair(order, records)
         below, above, fraction = _positions(owners.remaining, self.q)
-        first = start[owners.pair_database]
+        first, origin = start[owners.pair_database], origin[owners.pair_database]
         without = _interpolate(
-            ordered[first + _rank_of_remaining(below, offset, records)],
-            ordered[first + _rank_of_remaining(above, offset, records)],
+            ordered[first + _rank_of_remaining(below, offset, records)] - origin,
+            ordered[first + _rank_of_remaining(above, offset, records)] - origin,
             fraction,
         )
-        return response, response[owners.pair_database] - without
+        return response, moved[owners.pair_database] - without
 
     def __str__(self) -> str:
         """Return the command-line form."""

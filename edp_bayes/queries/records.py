@@ -165,14 +165,16 @@ class Records:
     def centred(self, column: str) -> tuple[Floats, Floats]:
         """Return a column minus the mean of its database, and the means, shapes (record,), (n,).
 
-        The mean is taken twice: the second pass removes the rounding of the first.
+        The mean is taken twice: the mean of the deviations is the rounding of the first mean,
+        which is large beside the deviations where the values lie far from zero.
         """
-        values = self.numbers(column)
+        deviation = self.numbers(column)
         means = np.zeros(self.owners.databases.size)
         for _ in range(2):
-            deviation = values - means[self.owners.database]
-            means = means + self.database_total(deviation) / self.owners.database_size
-        return values - means[self.owners.database], means
+            correction = self.database_total(deviation) / self.owners.database_size
+            deviation = deviation - correction[self.owners.database]
+            means = means + correction
+        return deviation, means
 
     def database_total(self, values: NDArray[Any]) -> Floats:
         """Return the sum over every database, shape (n,)."""

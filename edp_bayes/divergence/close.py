@@ -1,0 +1,442 @@
+"""Hockey-stick integrals of Gaussian mixtures close to a common one, a few microseconds each.
+
+A posterior draw of p is compared with thousands of p_i that differ from it by little. Everything
+about p alone is computed once a draw: nodes that resolve its components, and each component's
+density there. At those nodes a mixture of the same weights whose components moved and stretched
+is p times 1 + s, with s a sum of expm1 of quadratics. p_i > exp(eps) p is s > expm1(eps) and
+p > exp(eps) p_i is s < expm1(-eps), so the sign changes of a whole grid of epsilon follow from
+the monotone pieces of s; each is polished by Newton's method (an error dx costs O(dx^2)), and
+the integrals are differences of normal tails. The absolute error is about 1e-15 for each sign
+change. Mixtures that are not close are left to `smooth`.
+
+For somebody who is present with probability rho, p = (1 - rho) q + rho g, with q the law without
+him and g the law given his presence, and exactly
+
+    H_eps(p || q) = rho H_e(g || q),   expm1(e) = expm1(eps) / rho,
+    H_eps(q || p) = k H_e(q || g),     exp(e) = exp(eps) rho / k,   k = 1 - exp(eps) (1 - rho),
+
+and 0 where k <= 0. So only the pair (g, q) of as many components as p is ever integrated.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.divergence.compiled import compiled, decay, in_threads, inlined
+
+__all__ = ["CLOSE_SHIFT", "CLOSE_STRETCH", "curves"]
+
+Array = NDArray[np.float64]
+
+CLOSE_SHIFT = 1.0  # largest move of a component, in its own standard deviations
+CLOSE_STRETCH = 1.6  # largest ratio of standard deviations
+
+REACH = 8.5  # standard deviations over which a component counts
+STEP = 0.5  # distance of its nodes
+SHARE = 1e-7  # a component below this share of the density needs no nodes of its own
+SERIES = 0.06  # expm1 by its series up to here
+NEAR = 0.03  # tails by their series up to here
+ROWS = 14
+NEWTON = 6
+CLOSE_ENOUGH = 1e-4  # a Newton step after which the next would be below rounding
+ROOT_TWO = math.sqrt(2.0)
+ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
+
+
+def curves(
+    base: Array, law: Array, without: Array, presence: Array, epsilon: Array
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the privacy curves of everybody whose mixtures are close to the base.
+
+    Parameters
+    ----------
+    base : ndarray, shape (S, 3, K)
+        Weights, locations and standard deviations of p in every draw.
+    law, without : ndarray, shape (S, B, 2, K)
+        Locations and standard deviations of g (given presence) and of q (without), with the
+        weights of the base.
+    presence : ndarray, shape (S, B)
+        rho, 1 for somebody always present.
+    epsilon : ndarray, shape (E,)
+        Finite, non-negative, increasing.
+
+    Returns
+    -------
+    curves : ndarray, shape (S, B, E)
+        max(H_eps(p || q), H_eps(q || p)); zero where not close.
+    close : ndarray of bool, shape (S, B)
+        Whether the mixtures were close enough.
+    """
+    out = np.zeros((*presence.shape, epsilon.size))
+    close = np.zeros(presence.shape, dtype=np.bool_)
+    in_threads(_draws, len(base), base, law, without, presence, epsilon, out, close)
+    return out, close
+
+
+@compiled
+def _draws(first, last, base, law, without, presence, epsilon, out, close):  # type: ignore[no-untyped-def]
+    size, levels = base.shape[2], epsilon.size
+    span = int(2 * REACH / STEP) + 2
+    x = np.empty(size * span)
+    table = np.empty((size, size * span))
+    ranges = np.empty((size, 2), dtype=np.int64)
+    low, high = np.empty(levels), np.empty(levels)
+    scale = np.empty(levels)
+    forward, backward = np.empty(levels), np.empty(levels)
+    state = np.empty((6, levels))
+    g, slope, d, d_slope = np.empty((4, size * span))
+    pair = np.empty((ROWS, size))
+    for s in range(first, last):
+        count = _nodes(base[s], x, table, ranges)
+        for i in range(presence.shape[1]):
+            if not _are_close(base[s], law[s, i], without[s, i]):
+                continue
+            close[s, i] = True
+            rho = presence[s, i]
+            for e in range(levels):
+                growth = math.expm1(epsilon[e])
+                low[e] = -growth / (rho + growth)  # q / g - 1 below which g exceeds
+                kept = rho - growth * (1.0 - rho)
+                scale[e] = kept
+                # q > exp(e) g, with expm1(e) = expm1(eps) / k
+                high[e] = growth / kept if kept > 0.0 else np.inf
+            series = _pairs(base[s], law[s, i], without[s, i], pair)
+            _ratio(base[s], law[s, i], without[s, i], x, table, ranges, count, g, slope, d, d_slope)
+            _integrate(
+                pair, series, x, count, g, slope, d, d_slope, low, high, state, forward, backward
+            )
+            for e in range(levels):
+                value = rho * forward[e]
+                if scale[e] > 0.0:
+                    value = max(value, scale[e] * backward[e])
+                out[s, i, e] = max(value, 0.0)
+
+
+@compiled
+def _are_close(base, law, without):  # type: ignore[no-untyped-def]
+    for k in range(base.shape[1]):
+        sd = base[2, k]
+        for part in (law, without):
+            stretch = part[1, k] / sd
+            if abs(part[0, k] - base[1, k]) > CLOSE_SHIFT * sd:
+                return False
+            if stretch > CLOSE_STRETCH or stretch * CLOSE_STRETCH < 1.0:
+                return False
+    return True
+
+
+@compiled
+def _nodes(base, x, table, ranges):  # type: ignore[no-untyped-def]
+    """Fill x with nodes that resolve every component where it counts, and its density there."""
+    size = base.shape[1]
+    candidates = np.empty(x.size)
+    widths = np.empty(x.size)
+    count = 0
+    for k in range(size):
+        w, mu, sd = base[0, k], base[1, k], base[2, k]
+        if w <= 0.0:
+            continue
+        u = -REACH
+        while u <= REACH:
+            t = mu + u * sd
+            total = 0.0
+            for other in range(size):
+                v = (t - base[1, other]) / base[2, other]
+                total += base[0, other] / base[2, other] * math.exp(-0.5 * v * v)
+            if w / sd * math.exp(-0.5 * u * u) >= SHARE * total and total > 1e-300:
+                candidates[count], widths[count] = t, STEP * sd
+                count += 1
+            u += STEP
+    order = np.argsort(candidates[:count])
+    kept = 0
+    width = 0.0
+    for c in order:
+        if kept == 0 or candidates[c] - x[kept - 1] >= 0.9 * min(widths[c], width):
+            x[kept], width = candidates[c], widths[c]
+            kept += 1
+        elif widths[c] < width:
+            width = widths[c]
+    for k in range(size):
+        front = base[0, k] / (base[2, k] * ROOT_TWO_PI)
+        reach = (REACH + 1.0) * base[2, k]
+        ranges[k, 0] = np.searchsorted(x[:kept], base[1, k] - reach)
+        ranges[k, 1] = np.searchsorted(x[:kept], base[1, k] + reach)
+        for j in range(ranges[k, 0], ranges[k, 1]):
+            u = (x[j] - base[1, k]) / base[2, k]
+            table[k, j] = front * math.exp(-0.5 * u * u)
+    return kept
+
+
+@compiled
+def _ratio(base, law, without, x, table, ranges, count, g, slope, d, d_slope):  # type: ignore[no-untyped-def]
+    """Fill g and d = q - g with their slopes at the nodes."""
+    for j in range(count):
+        g[j] = slope[j] = d[j] = d_slope[j] = 0.0
+    for k in range(base.shape[1]):
+        mu, sd = base[1, k], base[2, k]
+        a0, b0, c0, e0, f0 = _quadratic(mu, sd, law[0, k], law[1, k])
+        a1, b1, c1, e1, f1 = _quadratic(mu, sd, without[0, k], without[1, k])
+        small = _largest(a0, b0, c0) <= SERIES and _largest(a1, b1, c1) <= SERIES
+        inverse = 1.0 / sd
+        first, last = ranges[k, 0], ranges[k, 1]
+        at, row = x[first:last], table[k, first:last]
+        to_g, to_slope = g[first:last], slope[first:last]
+        to_d, to_d_slope = d[first:last], d_slope[first:last]
+        # Loops without branches become vector instructions.
+        for j in range(last - first):
+            u = (at[j] - mu) * inverse
+            t0, t1 = a0 + u * (b0 + u * c0), a1 + u * (b1 + u * c1)
+            if small:
+                change, other = _small_expm1(t0), _small_expm1(t1)
+            else:
+                change, other = math.expm1(t0), math.expm1(t1)
+            own = row[j] * (1.0 + change)
+            difference = row[j] * (other - change)
+            own_slope, other_slope = (e0 - u) * f0, (e1 - u) * f1
+            to_g[j] += own
+            to_slope[j] += own * own_slope
+            to_d[j] += difference
+            to_d_slope[j] += difference * other_slope + own * (other_slope - own_slope)
+
+
+@compiled
+def _pairs(base, law, without, pair):  # type: ignore[no-untyped-def]
+    """Fill what one point needs of every component; return whether series will do.
+
+    Rows: location and 1 / sd of g, its factor in front, the quadratic log ratio of q to g, the
+    factors e and f of its slope, weight, ratio of the scales of g and q; the rest is workspace.
+    """
+    series = True
+    for k in range(base.shape[1]):
+        mu, sd = law[0, k], law[1, k]
+        a, b, c, e, f = _quadratic(mu, sd, without[0, k], without[1, k])
+        series = series and _largest(a, b, c) <= SERIES
+        pair[0, k], pair[1, k], pair[2, k] = mu, 1.0 / sd, base[0, k] / (sd * ROOT_TWO_PI)
+        pair[3, k], pair[4, k], pair[5, k], pair[6, k], pair[7, k] = a, b, c, e, f
+        pair[8, k], pair[9, k] = base[0, k], sd / without[1, k]
+    return series
+
+
+@inlined
+def _largest(a, b, c):  # type: ignore[no-untyped-def]
+    """Bound a quadratic over the reach of its component."""
+    return abs(a) + (REACH + 1.0) * (abs(b) + (REACH + 1.0) * abs(c))
+
+
+@compiled
+def _quadratic(mu, sd, m, s):  # type: ignore[no-untyped-def]
+    """Log ratio of N(m, s) to N(mu, sd) in u = (x - mu) / sd, and its slope (e - u) f."""
+    e, stretch = (m - mu) / sd, s / sd
+    inverse = 1.0 / (stretch * stretch)
+    gain = (stretch - 1.0) * (stretch + 1.0) * inverse
+    return -math.log(stretch) - 0.5 * e * e * inverse, e * inverse, 0.5 * gain, e, inverse / sd
+
+
+@inlined
+def _small_expm1(t):  # type: ignore[no-untyped-def]
+    tail = 1.0 / 120 + t * (1.0 / 720 + t * (1.0 / 5040 + t * (1.0 / 40320)))
+    return t * (1.0 + t * (0.5 + t * (1.0 / 6 + t * (1.0 / 24 + t * tail))))
+
+
+@compiled
+def _point(pair, series, x):  # type: ignore[no-untyped-def]
+    """Return s = q / g - 1 and its slope at one point."""
+    place, inverse, front = pair[0], pair[1], pair[2]
+    a, b, c, e, f = pair[3], pair[4], pair[5], pair[6], pair[7]
+    value, value_slope, change, change_slope = pair[10], pair[11], pair[12], pair[13]
+    # Every component first, in vector instructions; the sums after, in order.
+    for k in range(pair.shape[1]):
+        u = (x - place[k]) * inverse[k]
+        own = front[k] * decay(0.5 * u * u)[0]
+        t = a[k] + u * (b[k] + u * c[k])
+        # Past its reach a component's series may be off, but it weighs nothing there.
+        difference = own * (_small_expm1(min(max(t, -1.0), 1.0)) if series else math.expm1(t))
+        own_slope = -u * inverse[k]
+        other_slope = (e[k] - u) * f[k]
+        value[k] = own
+        value_slope[k] = own * own_slope
+        change[k] = difference
+        change_slope[k] = difference * other_slope + own * (other_slope - own_slope)
+    g, slope, d, d_slope = 0.0, 0.0, 0.0, 0.0
+    for k in range(pair.shape[1]):
+        g += value[k]
+        slope += value_slope[k]
+        d += change[k]
+        d_slope += change_slope[k]
+    if g <= 0.0:
+        return 0.0, 0.0
+    s = d / g
+    return s, (d_slope - s * slope) / g
+
+
+@compiled
+def _tails(pair, x, weight):  # type: ignore[no-untyped-def]
+    """Return the masses of q - weight g below and above x.
+
+    The tails of the two members of a pair differ by the density times a series in h, their
+    distance at x, where that is small.
+    """
+    moved, lower, upper = 0.0, 0.0, 0.0
+    for k in range(pair.shape[1]):
+        w = pair[8, k]
+        v = (x - pair[0, k]) * pair[1, k]
+        h = (v - pair[6, k]) * pair[9, k] - v
+        tail = 0.5 * math.erfc(abs(v) / ROOT_TWO)
+        lower += w * (tail if v < 0.0 else 1.0 - tail)
+        upper += w * (1.0 - tail if v < 0.0 else tail)
+        if abs(h) * (1.0 + abs(v)) <= NEAR:
+            # Phi(v + h) - Phi(v) = phi(v) sum_n h^n He_{n-1}(-v) / n!
+            q = v * v
+            bends = 1.0 + h * (
+                -v / 2.0
+                + h * (
+                    (q - 1.0) / 6.0
+                    + h * (
+                        v * (3.0 - q) / 24.0
+                        + h * (
+                            (3.0 + q * (q - 6.0)) / 120.0
+                            + h * (-v * (15.0 + q * (q - 10.0)) / 720.0)
+                        )
+                    )
+                )
+            )  # fmt: skip
+            moved += w * math.exp(-0.5 * q) / ROOT_TWO_PI * h * bends
+        else:
+            u = v + h
+            other = 0.5 * math.erfc(abs(u) / ROOT_TWO)
+            if (u < 0.0) == (v < 0.0):
+                moved += w * (other - tail if v < 0.0 else tail - other)
+            else:
+                moved += w * (1.0 - tail - other if v < 0.0 else tail + other - 1.0)
+    return moved + (1.0 - weight) * lower, -moved + (1.0 - weight) * upper
+
+
+@compiled
+def _integrate(pair, series, x, count, g, slope, d, d_slope, low, high, state, forward, backward):  # type: ignore[no-untyped-def]
+    """Add up both integrals over the monotone pieces of s, from left to right.
+
+    state holds, for each direction and epsilon, whether the set is open on the left (1 from
+    minus infinity, 2 from a point) and the masses below and above that point.
+    """
+    levels = low.size
+    first = d[0] / g[0]
+    for e in range(levels):
+        forward[e] = backward[e] = 0.0
+        state[0, e] = 1.0 if first < low[e] else 0.0
+        state[3, e] = 1.0 if first > high[e] else 0.0
+    x0, s0 = x[0], first
+    m0 = (d_slope[0] - s0 * slope[0]) / g[0]
+    for j in range(1, count):
+        s1 = d[j] / g[j]
+        m1 = (d_slope[j] - s1 * slope[j]) / g[j]
+        x1 = x[j]
+        top = max(s0, s1) + 0.5 * (abs(m0) + abs(m1)) * (x1 - x0)
+        bottom = min(s0, s1) - 0.5 * (abs(m0) + abs(m1)) * (x1 - x0)
+        if m0 * m1 < 0.0 and (top > high[0] or bottom < low[0]):
+            t, s_t = _turn(pair, series, x0, m0, x1, m1)
+            _piece(pair, series, x0, s0, m0, t, s_t, 0.0, low, high, state, forward, backward)
+            _piece(pair, series, t, s_t, 0.0, x1, s1, m1, low, high, state, forward, backward)
+        else:
+            _piece(pair, series, x0, s0, m0, x1, s1, m1, low, high, state, forward, backward)
+        x0, s0, m0 = x1, s1, m1
+    for e in range(levels):
+        # A set still open extends to plus infinity.
+        if state[0, e] == 2.0:
+            forward[e] += state[2, e]
+        if state[3, e] == 2.0:
+            backward[e] += state[5, e]
+
+
+@compiled
+def _turn(pair, series, x0, m0, x1, m1):  # type: ignore[no-untyped-def]
+    """Find where s turns between two points, by the secant rule with bisection (Illinois)."""
+    a, b, fa, fb = x0, x1, m0, m1
+    t, s = a, 0.0
+    for _ in range(12):
+        t = (a * fb - b * fa) / (fb - fa)
+        s, m = _point(pair, series, t)
+        if m * fa > 0.0:
+            a, fa = t, m
+            fb *= 0.5
+        else:
+            b, fb = t, m
+            fa *= 0.5
+        if b - a < 1e-4 * (x1 - x0) or abs(m) * (x1 - x0) < 1e-9 * (abs(s) + 1e-12):
+            break
+    return t, s
+
+
+@compiled
+def _piece(pair, series, x0, s0, m0, x1, s1, m1, low, high, state, forward, backward):  # type: ignore[no-untyped-def]
+    """Cross every threshold that lies between the ends of a monotone piece."""
+    levels = low.size
+    top, bottom = max(s0, s1), min(s0, s1)
+    for e in range(levels):
+        if bottom >= low[e]:
+            break
+        if top < low[e]:
+            continue
+        root = _root(pair, series, x0, s0, m0, x1, s1, m1, low[e])
+        weight = 1.0 + low[e]
+        below, above = _tails(pair, root, weight)
+        _cross(state, 0, e, s1 < s0, -below / weight, -above / weight, forward)
+    for e in range(levels):
+        if top <= high[e]:
+            break
+        if bottom > high[e]:
+            continue
+        root = _root(pair, series, x0, s0, m0, x1, s1, m1, high[e])
+        below, above = _tails(pair, root, 1.0 + high[e])
+        _cross(state, 3, e, s1 > s0, below, above, backward)
+
+
+@compiled
+def _cross(state, row, e, enters, below, above, total):  # type: ignore[no-untyped-def]
+    if enters:
+        state[row, e], state[row + 1, e], state[row + 2, e] = 2.0, below, above
+        return
+    if state[row, e] == 1.0:
+        total[e] += below
+    elif state[row, e] == 2.0:
+        total[e] += (
+            state[row + 2, e] - above if abs(above) < abs(below) else below - state[row + 1, e]
+        )
+    state[row, e] = 0.0
+
+
+@compiled
+def _root(pair, series, x0, s0, m0, x1, s1, m1, target):  # type: ignore[no-untyped-def]
+    """Find where s passes a value: on its Hermite cubic, then by Newton's method on s itself."""
+    a, b, rising = x0, x1, s1 > s0
+    width = x1 - x0
+    t = (target - s0) / (s1 - s0)
+    for _ in range(3):
+        # The cubic through both ends with their slopes.
+        r = 1.0 - t
+        value = r * r * ((1.0 + 2.0 * t) * s0 + t * width * m0) + t * t * (
+            (3.0 - 2.0 * t) * s1 - r * width * m1
+        )
+        slope = 6.0 * t * r * (s1 - s0) + width * (
+            r * (1.0 - 3.0 * t) * m0 + t * (3.0 * t - 2.0) * m1
+        )
+        if slope == 0.0 or (slope > 0.0) != rising:
+            break
+        t = min(max(t - (value - target) / slope, 0.0), 1.0)
+    x = x0 + t * width
+    for _ in range(NEWTON):
+        s, m = _point(pair, series, x)
+        if (s < target) == rising:
+            a = x
+        else:
+            b = x
+        new = x + (target - s) / m if m != 0.0 else a
+        if not a <= new <= b:
+            new = 0.5 * (a + b)
+        moved = abs(new - x)
+        x = new
+        if moved < CLOSE_ENOUGH * width:
+            break
+    return x

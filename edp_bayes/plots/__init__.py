@@ -1,0 +1,12 @@
+"""Plots of an audit, on every backend of ArviZ.
+
+Each function returns the PlotCollection it drew on, whose axes `get_viz("plot", ...)` gives, and
+takes `plot_collection`, `backend` and `visuals` as the plots of ArviZ do. The kind and the
+probability of every band stand in the legend.
+"""
+
+from edp_bayes.plots.curves import plot_delta, plot_total_risk
+from edp_bayes.plots.densities import plot_density
+from edp_bayes.plots.forest import plot_individuals
+
+__all__ = ["plot_delta", "plot_density", "plot_individuals", "plot_total_risk"]

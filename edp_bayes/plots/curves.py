@@ -1,0 +1,215 @@
+"""Privacy curves: delta and delta* over epsilon, with credible bands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+from edp_bayes import validate
+from edp_bayes.plots.drawing import Canvas, Visuals, percent
+from edp_bayes.result import BAND_KINDS
+
+if TYPE_CHECKING:
+    from arviz_plots import PlotCollection
+
+    from edp_bayes.result import Audit
+
+__all__ = ["plot_delta", "plot_total_risk"]
+
+COLOR = "C0"
+OPACITY = {"simultaneous": 0.25, "pointwise": 0.5}
+VISUALS = (
+    *(f"{kind}_band" for kind in BAND_KINDS),
+    "median",
+    *("lower_bound", "upper_bound"),
+    *("title", "xlabel", "ylabel", "ticks", "xlim", "ylim", "yscale", "legend"),
+)
+# On a logarithmic axis nothing further below the top than this is shown.
+DECADES = 8
+
+
+def plot_delta(
+    audit: Audit,
+    *,
+    kind: str | None = None,
+    ci_prob: float | None = None,
+    log: bool = False,
+    plot_collection: PlotCollection | None = None,
+    backend: str | None = None,
+    visuals: Visuals = None,
+    **pc_kwargs: Any,
+) -> PlotCollection:
+    """Plot delta(epsilon), the largest risk of any individual, with its bands.
+
+    Parameters
+    ----------
+    audit : Audit
+        What to plot.
+    kind : {"simultaneous", "pointwise"}, optional
+        Which band; both if not given. The simultaneous one holds the whole curve with the
+        probability stated, the pointwise one its value at each single epsilon.
+    ci_prob : float, optional
+        Probability of the bands; ArviZ's ``stats.ci_prob`` if not given.
+    log : bool
+        Logarithmic axis of delta.
+    plot_collection : PlotCollection, optional
+        Where to draw, a new figure if not given.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        ArviZ's ``plot.backend`` if not given.
+    visuals : mapping of {str : mapping or bool}, optional
+        Keyword arguments for, or False to leave out: simultaneous_band, pointwise_band, median,
+        title, xlabel, ylabel, ticks, xlim, ylim, yscale, legend.
+    **pc_kwargs
+        Passed to ``PlotCollection.wrap``.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    InvalidInputError
+        If the kind or a visual is unknown, or the probability is none.
+
+    See Also
+    --------
+    edp_bayes.Audit.band : the numbers that are drawn
+    """
+    canvas = _curve(
+        audit,
+        "delta",
+        "delta: largest risk of an individual",
+        "Privacy curve",
+        kind=kind,
+        ci_prob=ci_prob,
+        log=log,
+        plot_collection=plot_collection,
+        backend=backend,
+        visuals=visuals,
+        **pc_kwargs,
+    )
+    canvas.legend()
+    return canvas.pc
+
+
+def plot_total_risk(
+    audit: Audit,
+    *,
+    kind: str | None = None,
+    ci_prob: float | None = None,
+    log: bool = False,
+    plot_collection: PlotCollection | None = None,
+    backend: str | None = None,
+    visuals: Visuals = None,
+    **pc_kwargs: Any,
+) -> PlotCollection:
+    """Plot the total risk delta*(epsilon) = 1 - prod_i (1 - delta_i), with its bands.
+
+    The product assumes that individuals are exposed independently. Whatever the dependence, the
+    total risk lies between max_i delta_i and min(1, sum_i delta_i): thin lines show the posterior
+    medians of these two.
+
+    Parameters
+    ----------
+    audit, kind, ci_prob, log, plot_collection, backend, **pc_kwargs
+        As for `plot_delta`.
+    visuals : mapping of {str : mapping or bool}, optional
+        As for `plot_delta`, and lower_bound and upper_bound.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    InvalidInputError
+        If the kind or a visual is unknown, or the probability is none.
+    """
+    canvas = _curve(
+        audit,
+        "total_risk",
+        "delta*: risk that anybody is exposed",
+        "Total risk",
+        kind=kind,
+        ci_prob=ci_prob,
+        log=log,
+        plot_collection=plot_collection,
+        backend=backend,
+        visuals=visuals,
+        **pc_kwargs,
+    )
+    thin = {"color": "black", "width": 0.9}
+    for visual, quantity, label, dash in (
+        ("upper_bound", "total_risk_bound", "min(1, sum of risks), median", "--"),
+        ("lower_bound", "delta", "largest risk, median", ":"),
+    ):
+        middle = getattr(audit, quantity).median(("chain", "draw")).rename("total_risk")
+        canvas.line(visual, middle, label, **thin, linestyle=dash)
+    canvas.legend()
+    return canvas.pc
+
+
+def _curve(
+    audit: Audit,
+    quantity: str,
+    label: str,
+    title: str,
+    *,
+    kind: str | None,
+    ci_prob: float | None,
+    log: bool,
+    plot_collection: PlotCollection | None,
+    backend: str | None,
+    visuals: Visuals,
+    **pc_kwargs: Any,
+) -> Canvas:
+    kinds = BAND_KINDS if kind is None else (validate.choice(kind, BAND_KINDS, "kind"),)
+    bands = {name: audit.band(quantity, kind=name, prob=ci_prob) for name in kinds}
+    canvas = Canvas(
+        xr.Dataset({quantity: getattr(audit, quantity)}),
+        visuals=VISUALS,
+        chosen=visuals,
+        plot_collection=plot_collection,
+        backend=backend,
+        **pc_kwargs,
+    )
+    for name, band in bands.items():
+        canvas.band(
+            f"{name}_band",
+            band["lower"].rename(quantity),
+            band["upper"],
+            f"{percent(band.attrs['prob'])} {name} band",
+            color=COLOR,
+            alpha=OPACITY[name],
+        )
+    middle = next(iter(bands.values()))["median"].rename(quantity)
+    canvas.line("median", middle, "posterior median", color=COLOR, width=2)
+    _dress(canvas, audit, quantity, label, title)
+    _limit(
+        canvas, quantity, middle, max(float(band["upper"].max()) for band in bands.values()), log
+    )
+    return canvas
+
+
+def _dress(canvas: Canvas, audit: Audit, quantity: str, label: str, title: str) -> None:
+    settings = audit.settings
+    size = f"{settings['databases']:,} databases, {settings['individuals']:,} individuals"
+    canvas.title(quantity, f"{title} of {settings['query']}\n{size}")
+    canvas.words(quantity, x="epsilon", y=label)
+
+
+def _limit(canvas: Canvas, quantity: str, middle: xr.DataArray, top: float, log: bool) -> None:
+    """Limit the axes to the grid and to what can be seen; a risk is never above one."""
+    grid = middle["epsilon"].to_numpy()
+    if grid.size > 1:
+        canvas.each("xlim", "set_xlim", quantity, limits=(float(grid[0]), float(grid[-1])))
+    if top <= 0:
+        return
+    if log:
+        least = float(middle.where(middle > 0).min())
+        bottom = max(least / 3, top * 10.0**-DECADES) if least > 0 else top * 10.0**-DECADES
+        canvas.each("yscale", "set_yscale", quantity, scale="log")
+        canvas.each("ylim", "set_ylim", quantity, limits=(bottom, min(2 * top, 1.05)))
+    else:
+        canvas.each("ylim", "set_ylim", quantity, limits=(0.0, min(1.05 * top, 1.02)))

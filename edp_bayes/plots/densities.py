@@ -1,0 +1,196 @@
+"""Densities of the response with and without an individual, and what tells them apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from edp_bayes import bands
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.plots.drawing import (
+    Canvas,
+    Visuals,
+    credible_probability,
+    nearest_epsilon,
+    percent,
+)
+
+if TYPE_CHECKING:
+    from arviz_plots import PlotCollection
+
+    from edp_bayes.result import Audit
+
+__all__ = ["plot_density"]
+
+COLORS = {"with": "C0", "without": "C1"}
+LINES = {"with": "-", "without": "--"}
+RATIO_COLOR = "C3"
+VISUALS = (
+    *("band_with", "band_without", "median_with", "median_without", "responses"),
+    *("band_ratio", "median_ratio", "epsilon", "minus_epsilon"),
+    *("title", "xlabel", "ylabel", "ticks", "xlim", "legend"),
+)
+# The ratio is shown where the density is at least this share of its peak: beyond, it is a ratio
+# of two numbers close to zero.
+VISIBLE_SHARE = 0.01
+
+
+def plot_density(
+    audit: Audit,
+    *,
+    individual: Any = None,
+    epsilon: float | None = None,
+    ci_prob: float | None = None,
+    plot_collection: PlotCollection | None = None,
+    backend: str | None = None,
+    visuals: Visuals = None,
+    **pc_kwargs: Any,
+) -> PlotCollection:
+    """Plot the densities with and without an individual, and the logarithm of their ratio.
+
+    Above, p and p_i with a pointwise band each and the responses as marks. Below, log(p / p_i),
+    taken draw by draw, with its pointwise band: the individual is exposed by the responses at
+    which it leaves the strip between -epsilon and epsilon.
+
+    Parameters
+    ----------
+    audit : Audit
+        What to plot.
+    individual : label, optional
+        One of those whose draws were kept; the riskiest if not given.
+    epsilon : float, optional
+        Edge of the strip, to the nearest value of the grid; the first one if not given.
+    ci_prob : float, optional
+        Probability of the bands; ArviZ's ``stats.ci_prob`` if not given.
+    plot_collection, backend, **pc_kwargs
+        As for `plot_delta`.
+    visuals : mapping of {str : mapping or bool}, optional
+        Keyword arguments for, or False to leave out: band_with, band_without, median_with,
+        median_without, responses, band_ratio, median_ratio, epsilon, minus_epsilon, title,
+        xlabel, ylabel, ticks, xlim, legend.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    InvalidInputError
+        If the individual's draws were not kept, a visual is unknown or the probability is none.
+
+    References
+    ----------
+    Burchard, Daoud and Dotterrer (2020), Figure 5.
+    """
+    prob = credible_probability(ci_prob)
+    edge = nearest_epsilon(audit.epsilon, epsilon)
+    draws = _draws(audit, individual)
+    canvas = Canvas(
+        draws[["density", "ratio"]],
+        visuals=VISUALS,
+        chosen=visuals,
+        plot_collection=plot_collection,
+        backend=backend,
+        height=1.4,
+        **pc_kwargs,
+    )
+    name = str(draws["individual"].item())
+    for law in COLORS:
+        _law(canvas, draws[f"density_{law}"], law, name, prob)
+    _responses(canvas, audit)
+    _ratio(canvas, draws["ratio"], edge, prob)
+    _dress(canvas, audit, name, draws)
+    canvas.legend()
+    return canvas.pc
+
+
+def _draws(audit: Audit, individual: Any) -> xr.Dataset:
+    """Return the densities of one individual, and their log ratio where it can be seen."""
+    group = audit.tree["densities"].to_dataset()
+    kept = group["individual"].to_numpy()
+    wanted = np.flatnonzero([str(label) == str(individual) for label in kept])
+    if individual is not None and wanted.size == 0:
+        shown = ", ".join(map(str, kept[:10]))
+        raise InvalidInputError(
+            f"the draws of individual {individual!r} were not kept; there are {shown}. "
+            "Name it in individuals= when auditing"
+        )
+    draws = group.isel(individual=0 if individual is None else int(wanted[0])).astype(np.float64)
+    floored = draws[["density_with", "density_without"]].clip(np.finfo(np.float32).tiny)
+    ratio: xr.DataArray = xr.apply_ufunc(
+        lambda p, q: np.log(p) - np.log(q), floored["density_with"], floored["density_without"]
+    )
+    typical = draws["density_with"].mean(("chain", "draw"))
+    visible = typical >= VISIBLE_SHARE * typical.max()
+    draws["ratio"] = ratio.where(visible)
+    draws["density"] = draws["density_with"]
+    return draws
+
+
+def _law(canvas: Canvas, draws: xr.DataArray, law: str, name: str, prob: float) -> None:
+    middle, lower, upper = _band(draws, prob, "density")
+    look = {"color": COLORS[law]}
+    label = f"{law} {name}: {_label(prob)}"
+    canvas.band(f"band_{law}", lower, upper, alpha=0.25, **look)
+    canvas.line(f"median_{law}", middle, label, width=1.6, linestyle=LINES[law], **look)
+
+
+def _responses(canvas: Canvas, audit: Audit) -> None:
+    from arviz_plots import visuals as vis
+
+    style = canvas.style(
+        "responses", {"color": "black", "marker": "|", "size": 60, "alpha": 0.6, "width": 0.8}
+    )
+    if style is None:
+        return
+    observed = audit.tree["observed_data"]["response"].to_numpy().ravel()
+    marks = xr.DataArray(observed, dims="mark", name="density")
+    canvas.pc.map(
+        vis.scatter_xy,
+        "responses",
+        data=marks,
+        x=marks,
+        y=xr.zeros_like(marks),
+        ignore_aes="all",
+        **style,
+    )
+
+
+def _ratio(canvas: Canvas, draws: xr.DataArray, epsilon: float, prob: float) -> None:
+    middle, lower, upper = _band(draws.dropna("x"), prob, "ratio")
+    canvas.band("band_ratio", lower, upper, alpha=0.25, color=RATIO_COLOR)
+    label = f"log ratio: {_label(prob)}"
+    canvas.line("median_ratio", middle, label, color=RATIO_COLOR, width=1.6)
+    strip: dict[str, Any] = {"color": "black", "width": 0.9, "linestyle": ":"}
+    edge = xr.full_like(middle, epsilon)
+    canvas.line("epsilon", edge, f"plus and minus epsilon = {epsilon:.4g}", **strip)
+    canvas.line("minus_epsilon", -edge, **strip)
+
+
+def _label(prob: float) -> str:
+    return f"median, {percent(prob)} pointwise band"
+
+
+def _band(
+    draws: xr.DataArray, prob: float, name: str
+) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
+    values: NDArray[np.float64] = draws.transpose("chain", "draw", "x").to_numpy()
+    flat = values.reshape(-1, values.shape[-1])
+    curves = (np.median(flat, axis=0), *bands.pointwise(flat, prob))
+    middle, lower, upper = (
+        xr.DataArray(curve, {"x": draws["x"]}, ("x",), name=name) for curve in curves
+    )
+    return middle, lower, upper
+
+
+def _dress(canvas: Canvas, audit: Audit, name: str, draws: xr.Dataset) -> None:
+    query = audit.settings["query"]
+    canvas.title("density", f"Law of {query} with and without {name}")
+    canvas.words("density", y="density")
+    canvas.words("ratio", x=f"response of {query}", y="log(with / without)")
+    x = draws["x"].to_numpy()
+    for variable in ("density", "ratio"):
+        canvas.each("xlim", "set_xlim", variable, limits=(float(x[0]), float(x[-1])))

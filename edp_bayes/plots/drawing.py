@@ -1,0 +1,201 @@
+"""What every plot shares: the figure, bands with a line, words on axes, and the legend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+from edp_bayes import validate
+from edp_bayes.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from arviz_plots import PlotCollection
+
+__all__ = ["Canvas", "credible_probability", "nearest_epsilon", "percent"]
+
+Visuals = Mapping[str, Mapping[str, Any] | bool] | None
+
+SIZE = (700, 460)
+TITLE_SIZE, LABEL_SIZE, TICK_SIZE, LEGEND_SIZE = 13, 12, 10, 9.5
+
+
+class Canvas:
+    """A figure with one row of axes for each variable of a dataset, and its legend.
+
+    Parameters
+    ----------
+    data : Dataset
+        What the axes are for.
+    visuals : sequence of str
+        Names that the user may style or switch off.
+    chosen : mapping
+        The user's keyword arguments for a visual, or False to leave it out.
+    plot_collection, backend, **pc_kwargs
+        As for the plots of ArviZ.
+
+    Raises
+    ------
+    InvalidInputError
+        If the user names a visual that this plot does not have.
+    """
+
+    def __init__(
+        self,
+        data: xr.Dataset,
+        *,
+        visuals: tuple[str, ...],
+        chosen: Visuals,
+        plot_collection: PlotCollection | None,
+        backend: str | None,
+        height: float = 1.0,
+        **pc_kwargs: Any,
+    ) -> None:
+        self.visuals = dict(chosen or {})
+        for name in self.visuals:
+            validate.choice(name, visuals, "visual")
+        self.own = plot_collection is None
+        self.pc = plot_collection or _collection(data, backend, height, pc_kwargs)
+        self.entries: list[tuple[str, dict[str, Any]]] = []
+
+    def style(self, visual: str, defaults: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the keyword arguments of a visual, None where it is switched off."""
+        chosen = self.visuals.get(visual, True)
+        if chosen is False:
+            return None
+        return {**defaults, **(chosen if isinstance(chosen, Mapping) else {})}
+
+    def band(
+        self,
+        visual: str,
+        lower: xr.DataArray,
+        upper: xr.DataArray,
+        label: str | None = None,
+        **defaults: Any,
+    ) -> None:
+        """Fill between two curves over their one dimension."""
+        from arviz_plots import visuals as vis
+
+        style = self.style(visual, defaults)
+        if style is None:
+            return
+        self.pc.map(
+            vis.fill_between_y,
+            visual,
+            data=lower,
+            x=lower[lower.dims[0]],
+            y_bottom=lower,
+            y_top=upper,
+            ignore_aes="all",
+            **style,
+        )
+        self._enter(label, {"color": style["color"], "alpha": style["alpha"], "width": 9})
+
+    def line(
+        self, visual: str, curve: xr.DataArray, label: str | None = None, **defaults: Any
+    ) -> None:
+        """Draw a curve over its one dimension."""
+        from arviz_plots import visuals as vis
+
+        style = self.style(visual, defaults)
+        if style is None:
+            return
+        self.pc.map(
+            vis.line_xy,
+            visual,
+            data=curve,
+            x=curve[curve.dims[0]],
+            y=curve,
+            ignore_aes="all",
+            **style,
+        )
+        self._enter(label, style)
+
+    def each(self, visual: str, function: str, variable: str, **defaults: Any) -> None:
+        """Apply a visual of ArviZ that takes no data, such as a label, to one row of axes."""
+        from arviz_plots import visuals as vis
+
+        style = self.style(visual, defaults)
+        if style is not None:
+            one = xr.Dataset({variable: self.pc.data[variable]})
+            self.pc.map(getattr(vis, function), visual, data=one, ignore_aes="all", **style)
+
+    def legend(self) -> None:
+        """Put the legend outside of the axes, below them."""
+        style = self.style("legend", {})
+        if style is None or not self.entries or not (self.own or "legend" in self.visuals):
+            return
+        if self.pc.backend == "matplotlib":
+            columns = 3 if len(self.entries) == 3 else 2
+            place = {"loc": "outside lower center", "ncols": columns, "fontsize": LEGEND_SIZE}
+            style = {**place, "frameon": False, **style}
+        labels, looks = zip(*self.entries, strict=True)
+        draw = import_module(f"arviz_plots.backend.{self.pc.backend}").legend
+        draw(self.pc, list(looks), list(labels), **style)
+
+    def words(self, variable: str, *, x: str | None = None, y: str | None = None) -> None:
+        """Label the axes of a variable, with ticks small enough not to touch each other."""
+        self.each("ticks", "ticklabel_props", variable, size=TICK_SIZE)
+        for visual, function, text in (("xlabel", "labelled_x", x), ("ylabel", "labelled_y", y)):
+            if text is not None:
+                self.each(visual, function, variable, text=text, size=LABEL_SIZE)
+
+    def title(self, variable: str, text: str) -> None:
+        """Put a title above the axes of a variable, on a figure of our own."""
+        if self.own or "title" in self.visuals:
+            self.each("title", "labelled_title", variable, text=text, size=TITLE_SIZE)
+
+    def _enter(self, label: str | None, look: dict[str, Any]) -> None:
+        if label is not None and label not in dict(self.entries):
+            self.entries.append((label, look))
+
+
+def percent(prob: float) -> str:
+    """Return a probability as it stands in a legend.
+
+    Examples
+    --------
+    >>> percent(0.95), percent(0.995)
+    ('95%', '99.5%')
+    """
+    return f"{100 * prob:.4g}%"
+
+
+def credible_probability(prob: float | None) -> float:
+    """Return the probability of a band; ArviZ's if none is given."""
+    if prob is None:
+        from arviz_base import rcParams
+
+        return float(rcParams["stats.ci_prob"])
+    return validate.probability(prob, "ci_prob")
+
+
+def nearest_epsilon(grid: xr.DataArray, epsilon: float | None) -> float:
+    """Return the value of the grid that is meant; the first where none is given."""
+    if epsilon is None:
+        return float(grid[0])
+    wanted = float(validate.finite_array(epsilon, "epsilon", ndim=0))
+    first, last = float(grid[0]), float(grid[-1])
+    if not first <= wanted <= last:
+        raise InvalidInputError(
+            f"epsilon must lie on the audit's grid from {first:g} to {last:g}, found {wanted:g}"
+        )
+    return float(grid.sel(epsilon=wanted, method="nearest"))
+
+
+def _collection(
+    data: xr.Dataset, backend: str | None, height: float, options: dict[str, Any]
+) -> PlotCollection:
+    from arviz_base import rcParams
+    from arviz_plots import PlotCollection
+
+    chosen = backend or rcParams["plot.backend"]
+    figure = dict(options.pop("figure_kwargs", {}))
+    if "figsize" not in figure:
+        figure |= {"figsize": (SIZE[0], SIZE[1] * height), "figsize_units": "dots"}
+    if chosen == "matplotlib":
+        figure.setdefault("layout", "constrained")
+    options = {"cols": ["__variable__"], "col_wrap": 1, **options}
+    return PlotCollection.wrap(data, backend=chosen, figure_kwargs=figure, **options)

@@ -1,0 +1,137 @@
+"""Forest of the riskiest individuals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from edp_bayes import validate
+from edp_bayes.plots.drawing import (
+    LABEL_SIZE,
+    SIZE,
+    TICK_SIZE,
+    TITLE_SIZE,
+    Visuals,
+    credible_probability,
+    nearest_epsilon,
+    percent,
+)
+
+if TYPE_CHECKING:
+    from arviz_plots import PlotCollection
+
+    from edp_bayes.result import Audit
+
+__all__ = ["plot_individuals"]
+
+INNER = 0.5
+KINDS = {"eti": "equal-tailed", "hdi": "highest-density"}
+OWN_VISUALS = ("title", "xlabel", "ticks", "xlim")
+
+
+def plot_individuals(
+    audit: Audit,
+    *,
+    epsilon: float | None = None,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    plot_collection: PlotCollection | None = None,
+    backend: str | None = None,
+    visuals: Visuals = None,
+    **pc_kwargs: Any,
+) -> PlotCollection:
+    """Plot delta_i of the individuals whose draws were kept, the riskiest on top.
+
+    Drawn by ArviZ's ``plot_forest``: a point for the posterior median, a thick line for the inner
+    interval of probability 50% and a thin one for the whole interval.
+
+    Parameters
+    ----------
+    audit : Audit
+        What to plot.
+    epsilon : float, optional
+        Where, to the nearest value of the grid; the first one if not given.
+    ci_prob : float, optional
+        Probability of the thin intervals; ArviZ's ``stats.ci_prob`` if not given.
+    ci_kind : {"eti", "hdi"}, optional
+        ArviZ's ``stats.ci_kind`` if not given.
+    plot_collection, backend, **pc_kwargs
+        As for `plot_delta`, passed to ``plot_forest``.
+    visuals : mapping of {str : mapping or bool}, optional
+        As for ``plot_forest``, and title, xlabel, ticks and xlim.
+
+    Returns
+    -------
+    PlotCollection
+        Its intervals stand in the axes of column "forest".
+
+    Raises
+    ------
+    InvalidInputError
+        If epsilon lies outside of the grid, or the probability is none.
+    """
+    from arviz_base import rcParams
+    from arviz_plots import plot_forest
+
+    prob = credible_probability(ci_prob)
+    kind = validate.choice(ci_kind or rcParams["stats.ci_kind"], KINDS, "ci_kind")
+    inner = INNER if prob > INNER else INNER * prob
+    at = nearest_epsilon(audit.epsilon, epsilon)
+    risk = riskiest(audit, at)
+    chosen = dict(visuals or {})
+    own = {name: chosen.pop(name, True) for name in OWN_VISUALS}
+    figure: dict[str, Any] = {
+        "figsize": (SIZE[0], 130 + 32 * risk.sizes["individual"]),
+        "figsize_units": "dots",
+    }
+    figure |= {"width_ratios": [1, 4], "sharey": True, **pc_kwargs.pop("figure_kwargs", {})}
+    if (backend or rcParams["plot.backend"]) == "matplotlib":
+        figure.setdefault("layout", "constrained")
+    pc = plot_forest(
+        xr.DataTree.from_dict({"posterior": xr.Dataset({"delta_i": risk})}),
+        combined=True,
+        point_estimate="median",
+        ci_kind=kind,
+        ci_probs=(inner, prob),
+        labels=["individual"],
+        plot_collection=plot_collection,
+        backend=backend,
+        visuals={"ticklabels": {"size": TICK_SIZE}, **chosen},
+        figure_kwargs=figure,
+        **pc_kwargs,
+    )
+    intervals = f"median, {percent(inner)} and {percent(prob)} {KINDS[kind]} intervals"
+    top = float(risk.quantile(0.5 + 0.5 * prob, ("chain", "draw")).max())
+    _dress(pc, own, f"Riskiest individuals at epsilon = {at:.4g}", intervals, top)
+    return pc
+
+
+def riskiest(audit: Audit, epsilon: float) -> xr.DataArray:
+    """Return delta_i of the kept individuals at one epsilon, by falling posterior median.
+
+    Dims (chain, draw, individual).
+    """
+    risk = audit.individual_delta.sel(epsilon=epsilon, method="nearest", drop=True)
+    order = np.argsort(-risk.median(("chain", "draw")).to_numpy(), kind="stable")
+    return risk.isel(individual=order)
+
+
+def _dress(
+    pc: PlotCollection, chosen: Mapping[str, Any], title: str, intervals: str, top: float
+) -> None:
+    from arviz_plots import visuals as vis
+
+    forest = {"column": "forest"}
+    for name, function, words in (
+        ("title", vis.labelled_title, {"text": title, "size": TITLE_SIZE}),
+        ("xlabel", vis.labelled_x, {"text": f"delta_i: {intervals}", "size": LABEL_SIZE}),
+        ("ticks", vis.ticklabel_props, {"axis": "x", "size": TICK_SIZE}),
+        ("xlim", vis.set_xlim, {"limits": (0.0, 1.05 * top)}),
+    ):
+        style = chosen[name]
+        if style is not False:
+            style = {**words, **(style if isinstance(style, Mapping) else {})}
+            pc.map(function, name, coords=forest, ignore_aes="all", **style)
