@@ -41,7 +41,7 @@ SERIES = 0.06  # expm1 by its series up to here
 NEAR = 0.03  # tails by their series up to here
 ROWS = 14
 NEWTON = 6
-CLOSE_ENOUGH = 1e-4  # a Newton step after which the next would be below rounding
+CLOSE_ENOUGH = 5e-3  # of the width of a piece: a Newton step after which the next is below rounding
 ROOT_TWO = math.sqrt(2.0)
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 

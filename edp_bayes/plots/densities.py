@@ -97,7 +97,7 @@ def plot_density(
         height=1.4,
         **pc_kwargs,
     )
-    name = str(draws["individual"].item())
+    name = str(draws["individual"].values)
     for law in COLORS:
         _law(canvas, draws[f"density_{law}"], law, name, prob)
     _responses(canvas, audit)

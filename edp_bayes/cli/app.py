@@ -1,0 +1,140 @@
+"""The commands and their options; whatever is slow to import is imported inside them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edp_bayes.cli import failing
+from edp_bayes.cli.options import Run
+
+app = typer.Typer(
+    name="edp-bayes",
+    help="Audit empirical differential privacy, with credible bands on every number.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Out = Annotated[Path, typer.Option("--out", help="Folder for the results; made if need be.")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="The same seed, the same numbers.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+Zarr = Annotated[bool, typer.Option("--zarr", help="Save audit.zarr instead of audit.nc.")]
+
+# Contributions are small beside a week's revenue: beyond 0.2 there is no risk left to see.
+DEMO_EPSILON = "0.01:0.2:20"
+DEMO_DRAWS = 250
+DEMO_TUNE = 500
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What follows the program's name; that of the process if not given.
+
+    Returns
+    -------
+    int
+        0 where all went well, 2 after one line on stderr where not, 130 if interrupted.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    return failing.run(typer.main.get_command(app), given or ["--help"])
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from edp_bayes import __version__
+
+        typer.echo(f"edp-bayes {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Audit empirical differential privacy, with credible bands on every number."""
+
+
+@app.command()
+def demo(
+    out: Out = Path("edp-bayes-demo"), seed: Seed = 1, quiet: Quiet = False, zarr: Zarr = False
+) -> None:
+    """Audit the weekly revenue of a music shop with 10,010 customers, in about a minute."""
+    from edp_bayes.cli.session import audit_databases
+    from edp_bayes.data import load_cdnow_weeks
+
+    run = Run.parse(
+        query="sum:dollars",
+        epsilon=DEMO_EPSILON,
+        draws=DEMO_DRAWS,
+        tune=DEMO_TUNE,
+        seed=seed,
+        out=out,
+        zarr=zarr,
+        quiet=quiet,
+    )
+    audit_databases(load_cdnow_weeks, ("week",), ("customer",), run)
+
+
+@app.command()
+def audit(
+    table: Annotated[Path, typer.Argument(help="Parquet or CSV file, one row for each record.")],
+    database: Annotated[
+        list[str], typer.Option("--database", help="Key column of the databases; several: a,b.")
+    ],
+    individual: Annotated[
+        list[str], typer.Option("--individual", help="Key column of the individuals; several: a,b.")
+    ],
+    query: Annotated[
+        str, typer.Option("--query", help="sum:COL, mean:COL, count, proportion:COL>=40, ...")
+    ],
+    out: Out,
+    epsilon: Annotated[
+        str, typer.Option("--epsilon", help="start:stop:count, or a list 0.1,0.2,0.5.")
+    ] = "0.01:0.5:50",
+    model: Annotated[str, typer.Option("--model", help="dpm, finite:K or bootstrap.")] = "dpm",
+    kernel: Annotated[
+        str | None, typer.Option("--kernel", help="gaussian or laplace; by default the model's.")
+    ] = None,
+    seed: Seed = None,
+    draws: Annotated[int, typer.Option(min=1, help="Kept draws of each chain.")] = 500,
+    tune: Annotated[int, typer.Option(min=1, help="Warm-up draws of each chain.")] = 1000,
+    chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
+    keep: Annotated[int, typer.Option(min=1, help="Riskiest individuals to keep draws of.")] = 10,
+    name: Annotated[
+        list[str] | None, typer.Option("--name", help="Individual to keep whatever its risk.")
+    ] = None,
+    quiet: Quiet = False,
+    zarr: Zarr = False,
+) -> None:
+    """Audit a query on the databases of a table."""
+    from edp_bayes.cli.options import columns
+    from edp_bayes.cli.session import audit_databases
+
+    run = Run.parse(
+        query=query,
+        epsilon=epsilon,
+        model=model,
+        kernel=kernel,
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        keep=keep,
+        names=tuple(name or ()),
+        seed=seed,
+        out=out,
+        zarr=zarr,
+        quiet=quiet,
+    )
+    audit_databases(
+        lambda: table, columns(database, "--database"), columns(individual, "--individual"), run
+    )

@@ -1,0 +1,82 @@
+"""The folder of results: audit, table and plots, each complete or not there."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edp_bayes import files
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.progress import track
+
+if TYPE_CHECKING:
+    from arviz_plots import PlotCollection
+
+    from edp_bayes.result import Audit
+
+__all__ = ["require_writable", "write"]
+
+STYLE = "arviz-variat"
+RESOLUTION = 160
+
+
+def require_writable(folder: Path) -> None:
+    """Make the folder and refuse it if it cannot be written, before any long work."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InvalidInputError(
+            f"the folder {folder} cannot be written: {error.strerror or error}"
+        ) from None
+
+
+def write(audit: Audit, folder: Path, *, prob: float, zarr: bool, show: bool) -> list[Path]:
+    """Write the audit, its summary and its plots; return the files.
+
+    Parameters
+    ----------
+    audit : Audit
+        What to write.
+    folder : Path
+        Where to.
+    prob : float
+        Probability of every interval and band.
+    zarr : bool
+        Zarr instead of NetCDF.
+    show : bool
+        Show progress.
+    """
+    saved = "audit.zarr" if zarr else "audit.nc"
+    tasks: dict[str, Callable[[Path], object]] = {
+        saved: audit.save,
+        "summary.csv": lambda path: _summary(audit, path, prob),
+        "delta.png": lambda path: _plot(lambda: audit.plot_delta(ci_prob=prob), path),
+        "total_risk.png": lambda path: _plot(lambda: audit.plot_total_risk(ci_prob=prob), path),
+        "density.png": lambda path: _plot(lambda: audit.plot_density(ci_prob=prob), path),
+        "individuals.png": lambda path: _plot(lambda: audit.plot_individuals(ci_prob=prob), path),
+    }
+    for name in track(tasks, "Files", total=len(tasks), show=show):
+        tasks[name](folder / name)
+    return [folder / name for name in tasks]
+
+
+def _summary(audit: Audit, path: Path, prob: float) -> None:
+    with files.replaced(path) as temporary:
+        audit.summary(ci_prob=prob).to_csv(temporary, index_label="quantity")
+
+
+def _plot(draw: Callable[[], PlotCollection], path: Path) -> None:
+    """Draw off screen, in one style whatever the user's own configuration."""
+    import arviz_plots  # noqa: F401  registers the style
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    matplotlib.use("agg")
+    with plt.style.context(STYLE), files.replaced(path) as temporary:
+        collection = draw()
+        collection.savefig(temporary, dpi=RESOLUTION)
+        plt.close(collection.get_viz("figure"))

@@ -1,0 +1,173 @@
+"""Options as text, and what they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from edp_bayes.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from edp_bayes.models.base import DensityModel
+    from edp_bayes.queries.base import Query
+
+__all__ = ["Run", "columns", "parse_epsilon", "parse_model"]
+
+# Digits kept of a spaced grid, so that 0.3 is not 0.30000000000000004.
+DIGITS = 12
+MOST_EPSILONS = 10_000
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything that a run was asked for.
+
+    Attributes
+    ----------
+    query : Query
+        What is audited.
+    epsilon : ndarray
+        Shape (epsilon,).
+    model : DensityModel
+        Law of the response.
+    out : Path
+        Folder of the results, known to be writable.
+    names : tuple of str
+        Individuals to keep, as text.
+    draws, tune, chains, keep, seed
+        As for `edp_bayes.audit`.
+    zarr, quiet : bool
+        Save to Zarr; print nothing.
+    """
+
+    query: Query
+    epsilon: NDArray[np.float64]
+    model: DensityModel
+    out: Path
+    names: tuple[str, ...] = ()
+    draws: int = 500
+    tune: int = 1000
+    chains: int = 4
+    keep: int = 10
+    seed: int | None = None
+    zarr: bool = False
+    quiet: bool = False
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        query: str,
+        epsilon: str,
+        out: Path,
+        model: str = "dpm",
+        kernel: str | None = None,
+        names: tuple[str, ...] = (),
+        draws: int = 500,
+        tune: int = 1000,
+        chains: int = 4,
+        keep: int = 10,
+        seed: int | None = None,
+        zarr: bool = False,
+        quiet: bool = False,
+    ) -> Self:
+        """Return a run from its options, refusing all that can be refused without the data."""
+        from edp_bayes.cli.folder import require_writable
+        from edp_bayes.queries import parse
+
+        if zarr and find_spec("zarr") is None:
+            raise InvalidInputError("--zarr needs the zarr package: install edp_bayes[zarr]")
+        grid, law, asked = parse_epsilon(epsilon), parse_model(model, kernel), parse(query)
+        require_writable(out)
+        return cls(
+            query=asked,
+            epsilon=grid,
+            model=law,
+            out=out,
+            names=names,
+            draws=draws,
+            tune=tune,
+            chains=chains,
+            keep=keep,
+            seed=seed,
+            zarr=zarr,
+            quiet=quiet,
+        )
+
+
+def columns(values: Iterable[str], option: str) -> tuple[str, ...]:
+    """Return column names given by repeating an option or with commas between them.
+
+    Examples
+    --------
+    >>> columns(["year", "month, day"], "--database")
+    ('year', 'month', 'day')
+    """
+    names = tuple(part.strip() for value in values for part in value.split(","))
+    if not names or not all(names):
+        raise InvalidInputError(f"{option} must name columns, found {', '.join(values)!r}")
+    return names
+
+
+def parse_epsilon(text: str) -> NDArray[np.float64]:
+    """Return the grid that start:stop:count or a list with commas stands for.
+
+    Raises
+    ------
+    InvalidInputError
+        If the text is neither, or the grid is not increasing and not negative.
+
+    Examples
+    --------
+    >>> parse_epsilon("0.1:0.3:3")
+    array([0.1, 0.2, 0.3])
+    """
+    import numpy as np
+
+    from edp_bayes import validate
+
+    try:
+        if ":" not in text:
+            return validate.epsilon_grid([float(part) for part in text.split(",")], "--epsilon")
+        start, stop, count = text.split(":")
+        first, last, size = float(start), float(stop), int(count)
+    except InvalidInputError:
+        raise
+    except ValueError:
+        raise InvalidInputError(
+            f"--epsilon must be start:stop:count or a list such as 0.1,0.2,0.5, found {text!r}"
+        ) from None
+    if not (np.isfinite([first, last]).all() and 1 <= size <= MOST_EPSILONS):
+        raise InvalidInputError(
+            f"--epsilon must have finite ends and a count from 1 to {MOST_EPSILONS}, found {text!r}"
+        )
+    return validate.epsilon_grid(np.linspace(first, last, size).round(DIGITS), "--epsilon")
+
+
+def parse_model(text: str, kernel: str | None) -> DensityModel:
+    """Return the density model that dpm, finite:K or bootstrap stands for.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is none of these, K is no positive integer or the kernel is unknown.
+    """
+    from edp_bayes.models import DirichletProcessMixture, FiniteMixture, SmoothedBootstrap
+
+    name, _, count = text.partition(":")
+    model: DirichletProcessMixture | FiniteMixture | SmoothedBootstrap
+    if text == "dpm":
+        model = DirichletProcessMixture()
+    elif text == "bootstrap":
+        model = SmoothedBootstrap()
+    elif name == "finite" and count.isdecimal() and int(count) > 0:
+        model = FiniteMixture(components=int(count))
+    else:
+        raise InvalidInputError(f"--model must be dpm, finite:K or bootstrap, found {text!r}")
+    return model if kernel is None else replace(model, kernel=kernel)

@@ -1,0 +1,188 @@
+"""What an auditor wants to know, as text for a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from edp_bayes.plots.drawing import percent
+from edp_bayes.plots.forest import riskiest
+from edp_bayes.result import TARGETS
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from edp_bayes.result import Audit
+
+__all__ = ["print_report"]
+
+EPSILONS = 6
+INDIVIDUALS = 5
+# Checks whose sentence is worth reading when they passed.
+TOLD = ("convergence", "out-of-sample")
+
+COLUMNS = (
+    "delta: largest risk of one individual. delta*: risk that anybody is exposed, were "
+    "individuals exposed independently; whatever the dependence it lies between delta and the "
+    "last column, the median of the sum of all risks, at most 1."
+)
+
+
+def print_report(audit: Audit, console: Console, *, prob: float) -> None:
+    """Print header, tables with their bands, and the diagnostics in plain words.
+
+    Each table stands under a line that says which kind of interval it holds, of what probability.
+
+    Parameters
+    ----------
+    audit : Audit
+        What to print.
+    console : rich.console.Console
+        Where to.
+    prob : float
+        Probability of every interval and band.
+    """
+    first = float(audit.epsilon[0])
+    tailed = f"median and {percent(prob)} equal-tailed interval"
+    for title, part in (
+        (None, _header(audit)),
+        (f"Risk by epsilon: median and {percent(prob)} simultaneous band", _risks(audit, prob)),
+        (None, Text(COLUMNS)),
+        (f"Epsilon at which delta falls to a target: {tailed}", _epsilon_at(audit, prob)),
+        (
+            f"Riskiest individuals at epsilon = {first:.4g}: {tailed}",
+            _individuals(audit, prob, first),
+        ),
+        (None, _diagnostics(audit)),
+    ):
+        console.print()
+        if title is not None:
+            console.print(Text(title, style="bold"))
+        console.print(part)
+
+
+def _header(audit: Audit) -> Table:
+    settings = audit.settings
+    rows = {
+        "Query": f"{settings['query']}",
+        "Data": f"{settings['databases']:,} databases, {settings['individuals']:,} individuals",
+        "Fingerprint": f"{settings['fingerprint'][:16]}",
+        "Model": f"{settings['model']}",
+        "Draws": f"{settings['chains']} chains of {settings['draws']}, {settings['sampler']}",
+        "Seed": f"{settings['random_seed']}",
+    }
+    grid = Table.grid(padding=(0, 2))
+    for name, value in rows.items():
+        grid.add_row(Text(name, style="bold"), Text(value))
+    return grid
+
+
+def _risks(audit: Audit, prob: float) -> Table:
+    table = Table()
+    heads = ("epsilon", "delta", "band", "delta*", "band", "sum")
+    for head in heads:
+        table.add_column(head, justify="right")
+    delta, total = (audit.band(name, prob=prob) for name in ("delta", "total_risk"))
+    bound = audit.total_risk_bound.median(("chain", "draw"))
+    last = audit.epsilon.size - 1
+    for k in np.unique(np.linspace(0, last, EPSILONS).round().astype(int)):
+        cells = [f"{float(audit.epsilon[k]):.4g}"]
+        for band in (delta, total):
+            lower, middle, upper = (float(band[name][k]) for name in ("lower", "median", "upper"))
+            cells += [risk(middle), f"{risk(lower)} to {risk(upper)}"]
+        table.add_row(*cells, risk(float(bound[k])))
+    return table
+
+
+def _epsilon_at(audit: Audit, prob: float) -> Table:
+    table = Table()
+    for head in ("delta", "epsilon", "interval"):
+        table.add_column(head, justify="right")
+    grid = audit.epsilon.to_numpy()
+    for target in TARGETS:
+        lower, middle, upper = interval(audit.epsilon_at(target), prob)
+        ends = dict.fromkeys((crossing(lower, grid), crossing(upper, grid)))
+        table.add_row(f"{target:g}", crossing(middle, grid), " to ".join(ends))
+    return table
+
+
+def _individuals(audit: Audit, prob: float, epsilon: float) -> Table:
+    draws = riskiest(audit, epsilon)
+    table = Table()
+    table.add_column("individual", overflow="fold")
+    for head in ("delta_i", "interval", "databases\npresent", "largest\ncontribution"):
+        table.add_column(head, justify="right")
+    about = audit.individuals
+    for k in range(min(INDIVIDUALS, draws.sizes["individual"])):
+        one = draws.isel(individual=k)
+        lower, middle, upper = interval(one, prob)
+        facts = about.sel(individual=one["individual"].values)
+        table.add_row(
+            Text(str(one["individual"].values)),
+            risk(middle),
+            f"{risk(lower)} to {risk(upper)}",
+            f"{int(facts['presence'])}",
+            f"{float(facts['largest_contribution']):.4g}",
+        )
+    return table
+
+
+def _diagnostics(audit: Audit) -> Table:
+    """Every failed check in its own words first, then what passed."""
+    checks = audit.checks
+    grid = Table.grid(padding=(0, 2))
+    failed = list(audit.warnings)
+    verdict = (
+        f"{len(failed)} warning(s): read them before relying on any number above."
+        if failed
+        else "No check failed."
+    )
+    grid.add_row(Text("Checks", style="bold"), Text(verdict, style="bold"))
+    for sentence in failed:
+        grid.add_row(Text("WARNING", style="bold red"), Text(sentence))
+    passed = checks[checks["passed"].astype(bool)]
+    told = [name for name in passed.index if name.startswith(TOLD)]
+    for name in told:
+        words = Text(f"{name}: {passed.loc[name, 'sentence']}")
+        grid.add_row(Text("passed", style="green"), words)
+    others = [name for name in passed.index if name not in told]
+    if others:
+        grid.add_row(Text("passed", style="green"), Text(f"{'; '.join(others)}."))
+    return grid
+
+
+def interval(draws: xr.DataArray, prob: float) -> tuple[float, float, float]:
+    """Return lower end, median and upper end; draws may be infinite, so none is averaged."""
+    tail = 0.5 * (1.0 - prob)
+    levels = [tail, 0.5, 1.0 - tail]
+    lower, middle, upper = np.quantile(draws.to_numpy(), levels, method="inverted_cdf")
+    return float(lower), float(middle), float(upper)
+
+
+def risk(value: float) -> str:
+    """Return a probability with two digits.
+
+    Examples
+    --------
+    >>> risk(0.01234), risk(0.0)
+    ('0.012', '0')
+    """
+    return f"{value:.2g}"
+
+
+def crossing(value: float, grid: NDArray[np.float64]) -> str:
+    """Return an epsilon, and what is known of it where it lies off the grid.
+
+    Examples
+    --------
+    >>> [crossing(value, np.array([0.1, 0.5])) for value in (0.1, 0.25, np.inf)]
+    ['<= 0.1', '0.25', '> 0.5']
+    """
+    if value > grid[-1]:
+        return f"> {grid[-1]:.4g}"
+    return f"<= {grid[0]:.4g}" if value <= grid[0] else f"{value:.3g}"

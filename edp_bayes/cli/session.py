@@ -1,0 +1,83 @@
+"""One run from the table to the folder of results."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from edp_bayes.cli.failing import refuse_interrupted
+from edp_bayes.cli.options import Run
+from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
+
+if TYPE_CHECKING:
+    from edp_bayes.responses import Responses
+
+__all__ = ["PROB", "audit_databases"]
+
+PROB = 0.95
+
+
+def audit_databases(
+    load: Callable[[], Any], database: tuple[str, ...], individual: tuple[str, ...], run: Run
+) -> None:
+    """Read a table, audit the query, print what an auditor wants to know and write the files."""
+    from edp_bayes import audit
+    from edp_bayes.cli import folder, report
+    from edp_bayes.databases import Databases
+
+    console = Console(quiet=run.quiet, highlight=False)
+    show = console.is_terminal and not run.quiet
+    with warnings.catch_warnings():
+        # Each of them is printed with the diagnostics.
+        warnings.simplefilter("ignore", EdpBayesWarning)
+        databases = Databases.from_table(load(), database=database, individual=individual)
+        responses = databases.respond(run.query, progressbar=show)
+        names = [label_of(name, responses) for name in run.names]
+        console.print(
+            f"{responses.n_databases:,} databases ({', '.join(database)}) and "
+            f"{responses.n_individuals:,} individuals ({', '.join(individual)}) are read. "
+            "Sampling; the first run also compiles the model."
+        )
+        found = audit(
+            responses,
+            epsilon=run.epsilon,
+            model=run.model,
+            individuals=names,
+            keep=run.keep,
+            draws=run.draws,
+            tune=run.tune,
+            chains=run.chains,
+            random_seed=run.seed,
+            progressbar=show,
+        )
+        refuse_interrupted()
+        report.print_report(found, console, prob=PROB)
+        written = folder.write(found, run.out, prob=PROB, zarr=run.zarr, show=show)
+    console.print(f"\nWritten to {run.out}: {', '.join(path.name for path in written)}.")
+
+
+def label_of(text: str, responses: Responses) -> Any:
+    """Return the individual whose label reads like the text; parts of a key have commas between.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none.
+    """
+    wanted = _squeeze(text)
+    for label in responses.individual.tolist():
+        parts = label if isinstance(label, tuple) else (label,)
+        if _squeeze(",".join(map(str, parts))) == wanted:
+            return label
+    from edp_bayes.labels import show_some
+
+    raise InvalidInputError(
+        f"--name: there is no individual {text!r}; there are {show_some(responses.individual)}"
+    )
+
+
+def _squeeze(text: str) -> str:
+    return ",".join(part.strip() for part in text.split(","))
