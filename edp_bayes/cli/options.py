@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 from edp_bayes.exceptions import InvalidInputError
 
@@ -170,4 +170,6 @@ def parse_model(text: str, kernel: str | None) -> DensityModel:
         model = FiniteMixture(components=int(count))
     else:
         raise InvalidInputError(f"--model must be dpm, finite:K or bootstrap, found {text!r}")
-    return model if kernel is None else replace(model, kernel=kernel)
+    chosen = model if kernel is None else replace(model, kernel=kernel)
+    # A frozen field satisfies the protocol at run time; mypy wants one that can be set.
+    return cast("DensityModel", chosen)

@@ -1,0 +1,30 @@
+"""Run the calibration study: ``uv run python -m tests.calibration --repetitions 100``."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from tests.calibration import study
+from tests.calibration.methods import METHODS
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=100)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--cells", default=".*", help="regular expression on the cells' names")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--collect", action="store_true", help="only write the table of results")
+    options = parser.parse_args()
+    everything = list(study.all_scenarios())
+    chosen = [cell for cell in everything if re.search(options.cells, cell.name)]
+    if not options.collect:
+        study.run(chosen, options.methods, options.repetitions, options.workers)
+    table = study.collect(everything, METHODS)
+    table.to_csv(study.RESULTS, index=False, float_format="%.6g")
+    print(f"{len(table)} rows in {study.RESULTS.name}")
+
+
+if __name__ == "__main__":
+    main()

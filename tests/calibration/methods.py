@@ -1,0 +1,109 @@
+"""What is compared: draws of delta and delta*, or bands, from one set of responses."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from edp_bayes import bands, plugin
+from edp_bayes.auditing import evaluate
+from edp_bayes.divergence import gaussian
+from edp_bayes.models import (
+    GibbsDirichletProcessMixture,
+    GibbsFiniteMixture,
+    SamplerSettings,
+    SmoothedBootstrap,
+)
+from edp_bayes.responses import Responses
+from tests.calibration.scenarios import EPSILON
+
+PROB = 0.95
+DRAWS, TUNE = 500, 500
+RESAMPLES = 200
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Bands of one quantity over EPSILON."""
+
+    lower: np.ndarray
+    median: np.ndarray
+    upper: np.ndarray
+    lower_curve: np.ndarray
+    upper_curve: np.ndarray
+
+
+def from_draws(draws: np.ndarray) -> Bands:
+    lower, upper = bands.pointwise(draws, PROB)
+    return Bands(lower, np.median(draws, axis=0), upper, *bands.simultaneous(draws, PROB))
+
+
+def posterior(model: object) -> Callable[[Responses, int], dict[str, Bands]]:
+    """Bands of the audit with a model."""
+
+    def run(responses: Responses, seed: int) -> dict[str, Bands]:
+        settings = SamplerSettings(
+            draws=DRAWS, tune=TUNE, chains=1, random_seed=seed, progressbar=False, cores=1
+        )
+        risks = evaluate(model.fit(responses, settings).coupling, EPSILON, progressbar=False)
+        return {"delta": from_draws(risks.largest), "total_risk": from_draws(risks.total)}
+
+    return run
+
+
+def unpaired(responses: Responses, seed: int) -> dict[str, Bands]:
+    """Separate posteriors of p and p_i of the first individual, of equal models."""
+    model = GibbsDirichletProcessMixture()
+    fits = []
+    without = Responses.from_arrays(
+        responses.response_without(responses.individual[0]),
+        contribution=responses.contribution[:, [0]],
+    )
+    for part, data in enumerate((responses, without)):
+        settings = SamplerSettings(
+            draws=DRAWS, tune=TUNE, chains=1, random_seed=2 * seed + part, progressbar=False
+        )
+        mixture = model.fit(data, settings).mixture
+        fits.append([a[0] for a in (mixture.weights, mixture.locations, mixture.scales)])
+    (pw, pm, ps), q = fits
+    curves = gaussian.curves(pw, pm, ps, *(a[:, None] for a in q), EPSILON, floor=1e-9)
+    return {"delta": from_draws(curves[:, 0])}
+
+
+def plug_in(responses: Responses, seed: int) -> dict[str, Bands]:
+    """The published estimate with a bootstrap percentile band."""
+    found = plugin.bootstrap(
+        responses,
+        EPSILON,
+        density="fixed",
+        kernel="laplace",
+        resamples=RESAMPLES,
+        ci_prob=PROB,
+        random_seed=seed,
+    )
+    estimate = plugin.empirical_privacy(responses, EPSILON, density="fixed", kernel="laplace")
+    out = {}
+    for name, band, point in (
+        ("delta", found.delta, estimate.delta),
+        ("total_risk", found.total_risk, estimate.total_risk),
+    ):
+        out[name] = Bands(band[:, 0], point, band[:, 1], band[:, 0], band[:, 1])
+    return out
+
+
+METHODS: dict[str, Callable[[Responses, int], dict[str, Bands]]] = {
+    "dirichlet process": posterior(GibbsDirichletProcessMixture()),
+    "normal": posterior(GibbsFiniteMixture(components=1)),
+    "smoothed bootstrap": posterior(SmoothedBootstrap(kernel="laplace")),
+    "plug-in bootstrap": plug_in,
+    "unpaired": unpaired,
+}
+
+
+def run_once(method: str, responses: Responses, seed: int) -> dict[str, Bands]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return METHODS[method](responses, seed)

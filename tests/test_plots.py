@@ -1,0 +1,283 @@
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import xarray as xr
+
+import edp_bayes as edp
+from edp_bayes import plots
+from edp_bayes.exceptions import InvalidInputError
+
+mpl.use("agg")
+
+PROB = 0.9
+CURVES = {"delta": plots.plot_delta, "total_risk": plots.plot_total_risk}
+PLOTS = (*CURVES.values(), plots.plot_density, plots.plot_individuals)
+
+
+@pytest.fixture(scope="module")
+def audit():
+    rng = np.random.default_rng(1)
+    contribution = rng.gamma(2.0, 0.2, (40, 6)) * np.array([4.0, 1, 1, 2, 1, 1])
+    response = rng.normal(10.0, 1.0, 40) + contribution.sum(axis=1)
+    responses = edp.Responses.from_arrays(
+        response,
+        response[:, None] - contribution,
+        individual=["ann", "bob", "cy", "dee", "eve", "fay"],
+        query="sum:kwh",
+    )
+    return edp.audit(
+        responses,
+        epsilon=np.linspace(0.05, 2.5, 12),
+        model=edp.SmoothedBootstrap(kernel="laplace"),
+        keep=4,
+        draws=100,
+        chains=2,
+        random_seed=1,
+        progressbar=False,
+    )
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def drawn(collection, visual, variable):
+    """The arguments that the backend "none" recorded for one visual."""
+    return collection.get_viz(visual, variable)
+
+
+@pytest.mark.parametrize("quantity", CURVES)
+def test_bands_and_median_are_those_of_the_audit(audit, quantity):
+    pc = CURVES[quantity](audit, ci_prob=PROB, backend="none")
+    for kind in ("simultaneous", "pointwise"):
+        band = audit.band(quantity, kind=kind, prob=PROB)
+        element = drawn(pc, f"{kind}_band", quantity)
+        np.testing.assert_array_equal(element["x"], audit.epsilon)
+        np.testing.assert_array_equal(element["y_bottom"], band["lower"])
+        np.testing.assert_array_equal(element["y_top"], band["upper"])
+    line = drawn(pc, "median", quantity)
+    np.testing.assert_array_equal(line["y"], band["median"])
+
+
+@pytest.mark.parametrize("quantity", CURVES)
+@pytest.mark.parametrize("kind", ["simultaneous", "pointwise"])
+def test_one_kind_of_band_only(audit, quantity, kind):
+    pc = CURVES[quantity](audit, kind=kind, backend="none")
+    found = {str(name) for name in pc.viz.children if name.endswith("_band")}
+    assert found == {f"{kind}_band"}
+
+
+def test_total_risk_has_its_bounds(audit):
+    pc = plots.plot_total_risk(audit, backend="none")
+    low, high = (drawn(pc, name, "total_risk")["y"] for name in ("lower_bound", "upper_bound"))
+    np.testing.assert_array_equal(low, audit.delta.median(("chain", "draw")))
+    np.testing.assert_array_equal(high, audit.total_risk_bound.median(("chain", "draw")))
+    middle = drawn(pc, "median", "total_risk")["y"]
+    assert (low <= middle + 1e-12).all()
+    assert (middle <= high + 1e-12).all()
+
+
+def test_delta_has_no_bounds(audit):
+    pc = plots.plot_delta(audit, backend="none")
+    assert not {"lower_bound", "upper_bound"} & set(pc.viz.children)
+
+
+def test_legend_states_kind_and_probability(audit):
+    pc = plots.plot_total_risk(audit, ci_prob=PROB, backend="matplotlib")
+    words = [text.get_text() for text in pc.get_viz("figure").legends[0].get_texts()]
+    assert words == [
+        "90% simultaneous band",
+        "90% pointwise band",
+        "posterior median",
+        "min(1, sum of risks), median",
+        "largest risk, median",
+    ]
+
+
+def test_probability_follows_arviz(audit):
+    import arviz_base
+
+    with arviz_base.rc_context({"stats.ci_prob": 0.77}):
+        pc = plots.plot_delta(audit, kind="pointwise", backend="matplotlib")
+        element = drawn(plots.plot_delta(audit, backend="none"), "pointwise_band", "delta")
+    assert pc.get_viz("figure").legends[0].get_texts()[0].get_text() == "77% pointwise band"
+    band = audit.band("delta", kind="pointwise", prob=0.77)
+    np.testing.assert_array_equal(element["y_top"], band["upper"])
+
+
+def test_matplotlib_axes_hold_the_data(audit):
+    pc = plots.plot_delta(audit, ci_prob=PROB, backend="matplotlib")
+    ax = pc.get_viz("plot", "delta")
+    assert ax.get_xlabel() == "epsilon"
+    assert "delta" in ax.get_ylabel()
+    assert ax.get_title() == "Privacy curve of sum:kwh\n40 databases, 6 individuals"
+    top = float(audit.band("delta", prob=PROB)["upper"].max())
+    low, high = ax.get_ylim()
+    assert low == 0
+    assert top <= high <= max(1.02, 1.06 * top)
+    assert ax.get_xlim() == pytest.approx((0.05, 2.5))
+
+
+def test_logarithmic_axis(audit):
+    pc = plots.plot_delta(audit, log=True, backend="matplotlib")
+    ax = pc.get_viz("plot", "delta")
+    assert ax.get_yscale() == "log"
+    low, high = ax.get_ylim()
+    assert 0 < low < high
+
+
+def test_density_with_and_without_the_riskiest(audit):
+    pc = plots.plot_density(audit, ci_prob=PROB, backend="none")
+    group = audit.tree["densities"].to_dataset().isel(individual=0).astype(float)
+    tail = 0.5 * (1 - PROB)
+    for law in ("with", "without"):
+        draws = group[f"density_{law}"].stack(s=("chain", "draw"))
+        element = drawn(pc, f"band_{law}", "density")
+        np.testing.assert_array_equal(element["x"], group["x"])
+        np.testing.assert_allclose(element["y_bottom"], draws.quantile(tail, "s"), rtol=1e-9)
+        np.testing.assert_allclose(element["y_top"], draws.quantile(1 - tail, "s"), rtol=1e-9)
+    line = drawn(pc, "median_with", "density")["y"]
+    assert np.trapezoid(line, group["x"]) == pytest.approx(1.0, abs=0.15)
+
+
+def test_ratio_is_taken_draw_by_draw(audit):
+    pc = plots.plot_density(audit, individual="dee", epsilon=0.3, backend="none")
+    group = audit.tree["densities"].to_dataset().sel(individual="dee").astype(float)
+    element = drawn(pc, "median_ratio", "ratio")
+    ratio = np.log(group["density_with"] / group["density_without"]).median(("chain", "draw"))
+    np.testing.assert_allclose(element["y"], ratio.sel(x=element["x"]), rtol=1e-6, atol=1e-9)
+    assert element["x"].size < group.sizes["x"]
+    edge = drawn(pc, "epsilon", "ratio")["y"]
+    nearest = float(audit.epsilon.sel(epsilon=0.3, method="nearest"))
+    np.testing.assert_array_equal(edge, nearest)
+    np.testing.assert_array_equal(drawn(pc, "minus_epsilon", "ratio")["y"], -nearest)
+
+
+def test_density_legend_names_individual_and_band(audit):
+    pc = plots.plot_density(audit, individual="dee", ci_prob=PROB, backend="matplotlib")
+    words = [text.get_text() for text in pc.get_viz("figure").legends[0].get_texts()]
+    assert words[0] == "with dee: median, 90% pointwise band"
+    assert words[1] == "without dee: median, 90% pointwise band"
+    assert words[2] == "log ratio: median, 90% pointwise band"
+
+
+def test_densities_that_vanish_in_the_tails_stay_finite(audit):
+    tree = audit.tree.copy()
+    group = tree["densities"].to_dataset()
+    tree["densities"] = xr.DataTree(group.where(group["density_with"] > 1e-3, 0.0))
+    pc = plots.plot_density(edp.Audit(tree), backend="none")
+    for name in ("median_ratio", "band_ratio"):
+        for key in ("y", "y_bottom", "y_top"):
+            element = drawn(pc, name, "ratio")
+            assert np.isfinite(element.get(key, 0.0)).all()
+
+
+def test_unknown_individual_is_refused_by_name(audit):
+    with pytest.raises(InvalidInputError, match="'zoe' were not kept; there are ann"):
+        plots.plot_density(audit, individual="zoe", backend="none")
+
+
+def test_individuals_by_falling_median(audit):
+    pc = plots.plot_individuals(audit, epsilon=0.3, ci_prob=PROB, backend="none")
+    nearest = audit.epsilon.sel(epsilon=0.3, method="nearest")
+    draws = audit.individual_delta.sel(epsilon=nearest)
+    points = pc.viz["point_estimate"]["delta_i"]
+    heights = {}
+    for label in draws["individual"].to_numpy():
+        element = points.sel(individual=label, column="forest").item()
+        one = draws.sel(individual=label)
+        assert element["x"].item() == pytest.approx(float(one.median()))
+        heights[label] = element["y"].item()
+        twig = pc.viz["twig"]["delta_i"].sel(individual=label, column="forest").item()
+        ends = one.quantile([0.05, 0.95], ("chain", "draw"))
+        np.testing.assert_allclose(np.sort(twig["x"]), ends, rtol=1e-9)
+    medians = draws.median(("chain", "draw")).to_series()
+    assert sorted(heights, key=heights.get) == list(medians.sort_values().index)
+
+
+def test_individuals_axis_states_interval(audit):
+    pc = plots.plot_individuals(audit, ci_prob=PROB, ci_kind="hdi", backend="matplotlib")
+    ax = pc.get_viz("plot", column="forest")
+    assert ax.get_xlabel() == "delta_i: median, 50% and 90% highest-density intervals"
+    assert ax.get_title() == "Riskiest individuals at epsilon = 0.05"
+    assert ax.get_xlim()[0] == 0
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+@pytest.mark.parametrize("backend", ["none", "matplotlib"])
+def test_every_plot_on_every_backend(audit, plot, backend):
+    pc = plot(audit, backend=backend)
+    assert pc.backend == backend
+
+
+@pytest.mark.parametrize("plot", PLOTS[:3])
+def test_visuals_are_styled_or_left_out(audit, plot):
+    name = "median_with" if plot is plots.plot_density else "median"
+    variable = {plots.plot_delta: "delta", plots.plot_total_risk: "total_risk"}.get(plot, "density")
+    pc = plot(audit, backend="none", visuals={name: {"color": "red"}, "title": False})
+    assert drawn(pc, name, variable)["color"] == "red"
+    assert "title" not in pc.viz.children
+    assert name not in plot(audit, backend="none", visuals={name: False}).viz.children
+    with pytest.raises(InvalidInputError, match="visual must be one of"):
+        plot(audit, backend="none", visuals={"banner": False})
+
+
+def test_a_second_curve_joins_a_plot_collection(audit):
+    pc = plots.plot_delta(audit, kind="pointwise", backend="matplotlib")
+    title = pc.get_viz("plot", "delta").get_title()
+    again = plots.plot_delta(
+        audit, kind="simultaneous", plot_collection=pc, visuals={"median": False}
+    )
+    assert again is pc
+    assert len(pc.get_viz("plot", "delta").collections) == 2
+    assert pc.get_viz("plot", "delta").get_title() == title
+    assert len(pc.get_viz("figure").legends) == 1
+
+
+def test_figure_options_are_passed_on(audit):
+    pc = plots.plot_delta(audit, backend="matplotlib", figure_kwargs={"figsize": (4, 3)})
+    assert tuple(pc.get_viz("figure").get_size_inches()) == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("plot", "options", "message"),
+    [
+        (plots.plot_delta, {"kind": "wavy"}, "kind must be one of simultaneous, pointwise"),
+        (plots.plot_delta, {"ci_prob": 1.5}, "strictly between 0 and 1"),
+        (plots.plot_density, {"ci_prob": 0}, "strictly between 0 and 1"),
+        (plots.plot_density, {"epsilon": 9.0}, "grid from 0.05 to 2.5, found 9"),
+        (plots.plot_individuals, {"epsilon": 0.0}, "grid from 0.05 to 2.5, found 0"),
+        (plots.plot_individuals, {"ci_kind": "eta"}, "ci_kind must be one of eti, hdi"),
+        (plots.plot_individuals, {"ci_prob": 2.0}, "strictly between 0 and 1"),
+    ],
+)
+def test_bad_options_are_refused(audit, plot, options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        plot(audit, backend="none", **options)
+
+
+def test_audit_has_the_plots_as_methods(audit):
+    assert audit.plot_delta(backend="none").backend == "none"
+    assert audit.plot_total_risk(backend="none").backend == "none"
+    assert audit.plot_density("dee", backend="none").backend == "none"
+    assert audit.plot_individuals(backend="none").backend == "none"
+
+
+def test_a_curve_of_zeros_can_be_drawn(audit):
+    tree = audit.tree.copy()
+    posterior = tree["posterior"].to_dataset()
+    tree["posterior"] = xr.DataTree(posterior * 0.0)
+    for plot in PLOTS[:2]:
+        for log in (False, True):
+            pc = plot(edp.Audit(tree), log=log, backend="matplotlib")
+            pc.get_viz("figure").draw_without_rendering()
+
+
+def test_one_epsilon_can_be_drawn(audit):
+    tree = audit.tree.copy()
+    tree["posterior"] = xr.DataTree(tree["posterior"].to_dataset().isel(epsilon=[0]))
+    for plot in PLOTS[:2]:
+        plot(edp.Audit(tree), backend="matplotlib").get_viz("figure").draw_without_rendering()
