@@ -25,14 +25,15 @@ Array = NDArray[np.float64]
 # kernel; with noise, a is the Gaussian and b the Laplace scale, or both are Laplace scales.
 GAUSSIAN, LAPLACE, NORMAL_LAPLACE, LAPLACE_LAPLACE = 0, 1, 2, 3
 
-# Rows of the table: weight, location, scales a and b, family, and for a close pair also the scale
-# of q, the location of q, the log ratio of the factors in front, the relative change of scale,
-# the shift in units of q's scale and the number of the component.
-WEIGHT, PLACE, A, B, FAMILY = 0, 1, 2, 3, 4
-A_Q, PLACE_Q, FRONT, CHANGE, SHIFT, NUMBER = 5, 6, 7, 8, 9, 10
-TABLE_ROWS = 11
+# Rows of the table: weight, location, scales a and b, family, 1 / a and weight / a, and for a close
+# pair also the scale of q, the location of q, the log ratio of the factors in front, the relative
+# change of scale, the shift in units of q's scale and the number of the component.
+WEIGHT, PLACE, A, B, FAMILY, RATE, HEIGHT = 0, 1, 2, 3, 4, 5, 6
+A_Q, PLACE_Q, FRONT, CHANGE, SHIFT, NUMBER = 7, 8, 9, 10, 11, 12
+TABLE_ROWS = 13
 
 CLOSE = 0.5  # log ratio of two components up to which their difference has a series
+CLOSE_NOISY = 0.01  # shift over scale up to which the same holds for kernels with noise
 VECTOR = 4  # columns of each group are padded to a multiple of this
 
 
@@ -67,8 +68,7 @@ def tabulate(p, q, reach_gaussian, reach_laplace, table, ends):  # type: ignore[
             if known < pairs and table[NUMBER, known] == k:
                 known += 1
             elif mine[k, 0] > 0.0:
-                for row in range(5):
-                    table[row, size] = mine[k, row]
+                _enter(mine[k], table, size)
                 size += 1
         size = _pad(table, start, size)
         ends[side + 1] = size
@@ -78,21 +78,32 @@ def tabulate(p, q, reach_gaussian, reach_laplace, table, ends):  # type: ignore[
 def _close(p, q, reach_gaussian, reach_laplace, table, column):  # type: ignore[no-untyped-def]
     """Whether two components are close; if so, fill the column."""
     w, v, a, b, family = p[0], q[0], p[2], q[2], p[4]
-    if w <= 0.0 or v <= 0.0 or family != q[4] or family > LAPLACE:
+    if w <= 0.0 or v <= 0.0 or family != q[4]:
         return False
     front = math.log1p((v - w) / w) - math.log1p((b - a) / a)
     change = (b - a) / b
     shift = (q[1] - p[1]) / b
-    reach = reach_gaussian if family == GAUSSIAN else reach_laplace
-    step = abs(change) * reach + abs(shift)
-    largest = abs(front) + (step * (reach + 0.5 * step) if family == GAUSSIAN else step)
-    if not largest <= CLOSE:
-        return False
-    for row in range(5):
-        table[row, column] = p[row]
+    if family > LAPLACE:
+        near = abs(q[1] - p[1]) <= CLOSE_NOISY * min(a, p[3]) and abs(front) <= CLOSE
+        if not (near and a == b and p[3] == q[3]):
+            return False
+    else:
+        reach = reach_gaussian if family == GAUSSIAN else reach_laplace
+        step = abs(change) * reach + abs(shift)
+        largest = abs(front) + (step * (reach + 0.5 * step) if family == GAUSSIAN else step)
+        if not largest <= CLOSE:
+            return False
+    _enter(p, table, column)
     table[A_Q, column], table[PLACE_Q, column] = b, q[1]
     table[FRONT, column], table[CHANGE, column], table[SHIFT, column] = front, change, shift
     return True
+
+
+@compiled
+def _enter(row, table, column):  # type: ignore[no-untyped-def]
+    for k in range(5):
+        table[k, column] = row[k]
+    table[RATE, column], table[HEIGHT, column] = 1.0 / row[2], row[0] / row[2]
 
 
 @compiled
@@ -101,7 +112,7 @@ def _pad(table, start, size):  # type: ignore[no-untyped-def]
     while (size - start) % VECTOR != 0:
         for row in range(TABLE_ROWS):
             table[row, size] = table[row, size - 1]
-        table[WEIGHT, size] = 0.0
+        table[WEIGHT, size] = table[HEIGHT, size] = 0.0
         size += 1
     return size
 

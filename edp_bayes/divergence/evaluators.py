@@ -21,10 +21,12 @@ from edp_bayes.divergence.components import (
     FAMILY,
     FRONT,
     GAUSSIAN,
+    HEIGHT,
     LAPLACE,
     NORMAL_LAPLACE,
     PLACE,
     PLACE_Q,
+    RATE,
     SHIFT,
     WEIGHT,
     A,
@@ -36,7 +38,7 @@ __all__ = ["VALUES", "D", "D_SLOPE", "P", "P_SLOPE", "Q", "Q_SLOPE", "evaluator"
 P, Q, D, P_SLOPE, Q_SLOPE, D_SLOPE = 0, 1, 2, 3, 4, 5  # rows of the result
 VALUES = 6
 
-_ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
+_NORMAL_PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 _ROOT_TWO = math.sqrt(2.0)
 
 _VECTOR, _MATRIX = types.float64[::1], types.float64[:, ::1]
@@ -63,7 +65,7 @@ def _gaussian_values(table, ends, x, middle, out):  # type: ignore[no-untyped-de
         p, q, d, p_slope, q_slope, d_slope = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for k in range(ends[0]):
             value, minus, slope, slope_minus = _gaussian_pair(
-                t, table[WEIGHT, k], table[PLACE, k], table[A, k], table[A_Q, k],
+                t, table[HEIGHT, k], table[PLACE, k], table[RATE, k],
                 table[FRONT, k], table[CHANGE, k], table[SHIFT, k],
             )  # fmt: skip
             p += value
@@ -72,13 +74,13 @@ def _gaussian_values(table, ends, x, middle, out):  # type: ignore[no-untyped-de
             d_slope += slope_minus
         q, q_slope = p - d, p_slope - d_slope
         for k in range(ends[0], ends[1]):
-            value, slope = _gaussian(t, table[WEIGHT, k], table[PLACE, k], table[A, k])
+            value, slope = _gaussian(t, table[HEIGHT, k], table[PLACE, k], table[RATE, k])
             p += value
             d += value
             p_slope += slope
             d_slope += slope
         for k in range(ends[1], ends[2]):
-            value, slope = _gaussian(t, table[WEIGHT, k], table[PLACE, k], table[A, k])
+            value, slope = _gaussian(t, table[HEIGHT, k], table[PLACE, k], table[RATE, k])
             q += value
             d -= value
             q_slope += slope
@@ -111,22 +113,20 @@ def _any_values(table, ends, x, middle, out):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _gaussian(x, w, mu, a):  # type: ignore[no-untyped-def]
-    """Return value and slope of one component."""
-    rate = 1.0 / a
+def _gaussian(x, height, mu, rate):  # type: ignore[no-untyped-def]
+    """Return value and slope of one component; height is its weight over its scale."""
     z = (x - mu) * rate
-    value = w * rate / _ROOT_TWO_PI * decay(0.5 * z * z)[0]
+    value = height * _NORMAL_PEAK * decay(0.5 * z * z)[0]
     return value, -z * rate * value
 
 
 @inlined
-def _gaussian_pair(x, w, mu, a, b, front, change, shift):  # type: ignore[no-untyped-def]
+def _gaussian_pair(x, height, mu, rate, front, change, shift):  # type: ignore[no-untyped-def]
     """Return p, p - q and their slopes for two close components."""
-    rate = 1.0 / a
     z = (x - mu) * rate
     step = change * z + shift  # z - (x - nu) / b without cancellation
     zq = z - step
-    value = w * rate / _ROOT_TWO_PI * decay(0.5 * z * z)[0]
+    value = height * _NORMAL_PEAK * decay(0.5 * z * z)[0]
     minus = -value * _expm1_series(front + 0.5 * step * (z + zq))
     slope_minus = -rate * (z * minus + (step + zq * change) * (value - minus))
     return value, minus, -z * rate * value, slope_minus
@@ -134,23 +134,62 @@ def _gaussian_pair(x, w, mu, a, b, front, change, shift):  # type: ignore[no-unt
 
 @compiled
 def _any_pair(x, middle, table, k):  # type: ignore[no-untyped-def]
-    """Do the same for a pair of Gaussian or Laplace components."""
-    w, mu, a, b = table[WEIGHT, k], table[PLACE, k], table[A, k], table[A_Q, k]
+    """Return the same for a close pair of any family."""
+    mu, nu, family = table[PLACE, k], table[PLACE_Q, k], table[FAMILY, k]
     front, change, shift = table[FRONT, k], table[CHANGE, k], table[SHIFT, k]
-    nu = table[PLACE_Q, k]
-    if table[FAMILY, k] == GAUSSIAN:
-        return _gaussian_pair(x, w, mu, a, b, front, change, shift)
+    height, rate = table[HEIGHT, k], table[RATE, k]
+    if family == GAUSSIAN:
+        return _gaussian_pair(x, height, mu, rate, front, change, shift)
+    if family != LAPLACE:
+        return _noisy_pair(x, middle, table, k)
     hand = 1.0 if middle > mu else -1.0
-    rate = hand / a
-    z = (x - mu) * rate
-    value = 0.5 * w / a * decay(max(z, 0.0))[0]
+    value = 0.5 * height * decay(max(hand * rate * (x - mu), 0.0))[0]
+    slope = -hand * rate * value
     if (middle > mu) == (middle > nu):
-        minus = -value * _expm1_series(front + change * z + hand * shift)
-        slope_minus = -rate * (minus + change * (value - minus))
-        return value, minus, -rate * value, slope_minus
-    # between the two locations p and q lean opposite ways, and nothing cancels
-    other = value * math.exp(front + z + hand * (x - nu) / b)
-    return value, value - other, -rate * value, -rate * value - hand / b * other
+        minus = -value * _expm1_series(front + hand * (change * rate * (x - mu) + shift))
+        return value, minus, slope, -hand * rate * (minus + change * (value - minus))
+    # between the two locations p and q lean opposite ways: no difference of slopes cancels
+    rate_q = -hand / table[A_Q, k]
+    other = 0.5 * height * math.exp(front) * decay(max(rate_q * (x - nu), 0.0))[0]
+    return value, value - other, slope, slope + rate_q * other
+
+
+@compiled
+def _noisy_pair(x, middle, table, k):  # type: ignore[no-untyped-def]
+    """Return the same for two kernels with noise that differ by weight and a small shift.
+
+    Their difference is a series in the odd derivatives of the density at the middle between
+    them. The density f of U + Laplace(b) solves f - b^2 f'' = g with g the density of U.
+    """
+    w, mu, nu = table[WEIGHT, k], table[PLACE, k], table[PLACE_Q, k]
+    a, b, family = table[A, k], table[B, k], table[FAMILY, k]
+    growth = math.expm1(table[FRONT, k])
+    value, slope = _single(x, middle, family, w, mu, a, b)
+    if family != NORMAL_LAPLACE and (middle > mu) != (middle > nu):
+        other, other_slope = _single(x, middle, family, w * (1.0 + growth), nu, a, b)
+        return value, value - other, slope, slope - other_slope
+    shift, centre = nu - mu, 0.5 * (mu + nu)
+    f, f1 = _single(x, middle, family, w, centre, a, b)
+    hand = 1.0 if middle > centre else -1.0
+    if family == NORMAL_LAPLACE:
+        z = (x - centre) / a
+        g, g1 = _gaussian(x, w / a, centre, 1.0 / a)
+        g2 = (z * z - 1.0) / (a * a) * g
+        g3 = (3.0 - z * z) * z / (a * a * a) * g
+    else:
+        g = 0.5 * w / a * decay(max(hand * (x - centre) / a, 0.0))[0]
+        g1, g2, g3 = -hand / a * g, g / (a * a), -hand / (a * a * a) * g
+    square, half = b * b, 0.25 * shift * shift
+    f2, f3 = (f - g) / square, (f1 - g1) / square
+    f4, f5 = (f2 - g2) / square, (f3 - g3) / square
+    moved = shift * (f1 + half / 6.0 * (f3 + half / 20.0 * f5))
+    moved_slope = shift * (f2 + half / 6.0 * f4)
+    return (
+        value,
+        moved - growth * (value - moved),
+        slope,
+        moved_slope - growth * (slope - moved_slope),
+    )
 
 
 @compiled
@@ -159,7 +198,7 @@ def _single(x, middle, family, w, mu, a, b):  # type: ignore[no-untyped-def]
     u = x - mu
     hand = 1.0 if middle > mu else -1.0
     if family == GAUSSIAN:
-        return _gaussian(x, w, mu, a)
+        return _gaussian(x, w / a, mu, 1.0 / a)
     if family == LAPLACE:
         value = 0.5 * w / a * decay(max(hand * u / a, 0.0))[0]
         return value, -hand / a * value

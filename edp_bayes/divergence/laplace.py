@@ -78,7 +78,7 @@ def shift_curves(
         rank[rows],
         np.asarray(values, dtype=np.float64),
         np.asarray(epsilon, dtype=np.float64),
-        np.expm1(epsilon),
+        _growth(epsilon),
         out,
     )
     return out
@@ -142,6 +142,11 @@ def curves(
             p[draw], q[draw, person][:, None], epsilon, direction=direction, floor=floor
         )[:, 0]  # fmt: skip
     return out
+
+
+def _growth(epsilon: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return np.expm1(np.asarray(epsilon, dtype=np.float64))
 
 
 def _in_lanes(weights: Array) -> Array:
@@ -217,7 +222,7 @@ def _shared_curves(
     b = np.take_along_axis(b, order[..., None], axis=1)
     both = np.zeros((len(a), 2, epsilon.size))
     in_threads(_shared_tasks, len(a), np.ascontiguousarray(a), np.ascontiguousarray(b),
-               np.expm1(epsilon), both)  # fmt: skip
+               _growth(epsilon), both)  # fmt: skip
     result = both.max(axis=1) if direction == smooth.BOTH else both[:, 0]
     return np.where(result >= floor, result, 0.0)
 

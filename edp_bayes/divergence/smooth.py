@@ -85,6 +85,8 @@ def curves(
     ndarray, shape (S, B, E)
     """
     reach_laplace = -math.log(max(floor * 1e-9, 1e-300))
+    with np.errstate(over="ignore"):
+        growth = np.expm1(np.asarray(epsilon, dtype=np.float64))
     out = np.zeros((*q.shape[:2], len(epsilon)))
     in_threads(
         _curves,
@@ -92,7 +94,7 @@ def curves(
         evaluator(bool((p[..., 4] == GAUSSIAN).all() and (q[..., 4] == GAUSSIAN).all())),
         p,
         q,
-        np.expm1(np.asarray(epsilon, dtype=np.float64)),
+        growth,
         direction,
         float(floor),
         math.sqrt(2.0 * reach_laplace),

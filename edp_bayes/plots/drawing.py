@@ -120,7 +120,15 @@ class Canvas:
         style = self.style(visual, defaults)
         if style is not None:
             one = xr.Dataset({variable: self.pc.data[variable]})
-            self.pc.map(getattr(vis, function), visual, data=one, ignore_aes="all", **style)
+            words = function.startswith("labelled")
+            self.pc.map(
+                getattr(vis, function),
+                visual,
+                data=one,
+                ignore_aes="all",
+                store_artist=words,
+                **style,
+            )
 
     def legend(self) -> None:
         """Put the legend outside of the axes, below them."""

@@ -1,0 +1,188 @@
+"""The benchmarks: each returns rows of (what, measured) and runs in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from scipy import integrate
+
+import edp_bayes as edp
+from edp_bayes.auditing import evaluate
+from edp_bayes.models import GibbsDirichletProcessMixture, SamplerSettings
+
+DATA = Path(os.environ.get("EDP_BAYES_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
+GRID = np.linspace(0.01, 0.30, 50)
+Row = tuple[str, str]
+
+
+@contextmanager
+def stopwatch() -> Iterator[Callable[[], float]]:
+    start = time.perf_counter()
+    end: list[float] = []
+    yield lambda: (end[0] if end else time.perf_counter()) - start
+    end.append(time.perf_counter())
+
+
+def peak() -> str:
+    return f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB peak"
+
+
+def settings(draws: int) -> SamplerSettings:
+    return SamplerSettings(draws=draws // 4, tune=1000, chains=4, random_seed=1, progressbar=False)
+
+
+def gpcp() -> edp.Responses:
+    import xarray as xr
+
+    with np.load(DATA / "gpcp_daily_mm.npz") as stored:
+        array = xr.DataArray(
+            stored["daily_mm"],
+            dims=("day", "lat", "lon"),
+            coords={name: stored[name] for name in ("day", "lat", "lon")},
+        )
+    whole = np.isfinite(array).all(("lat", "lon"))
+    databases = edp.Databases.from_xarray(
+        array[whole.to_numpy()], database="day", individual=("lat", "lon")
+    )
+    return databases.respond(edp.queries.Mean(), progressbar=False)
+
+
+def _audit(responses: edp.Responses, model: object) -> list[Row]:
+    rows = []
+    for run in ("first, with compilation", "second"):
+        with stopwatch() as sampling:
+            fitted = model.fit(responses, settings(1000))
+        with stopwatch() as evaluation:
+            evaluate(fitted.coupling, GRID, progressbar=False)
+        rows.append((f"{run}: fit", f"{sampling():.1f} s"))
+        rows.append((f"{run}: delta and delta* of all individuals", f"{evaluation():.1f} s"))
+    return [*rows, ("memory", peak())]
+
+
+def gpcp_bootstrap() -> list[Row]:
+    """GPCP days, SmoothedBootstrap(laplace): 59 x 10,368, 1,000 draws x 50 epsilons."""
+    return _audit(gpcp(), edp.SmoothedBootstrap(kernel="laplace"))
+
+
+def gpcp_mixture() -> list[Row]:
+    """GPCP days, DirichletProcessMixture by NUTS: 59 x 10,368, 1,000 draws x 50 epsilons."""
+    return _audit(gpcp(), edp.DirichletProcessMixture())
+
+
+def gpcp_gibbs() -> list[Row]:
+    """GPCP days, the Gibbs sibling: 59 x 10,368, 1,000 draws x 50 epsilons."""
+    return _audit(gpcp(), GibbsDirichletProcessMixture())
+
+
+def excess(x: float, p: edp.Mixture, one: np.ndarray, other: np.ndarray, growth: float) -> float:
+    """(p - growth q)_+ at one point, both with the weights and the scale of p."""
+    w, h = p.weights, p.scales[0]
+    a = (w * np.exp(-np.abs(x - one) / h)).sum()
+    b = (w * np.exp(-np.abs(x - other) / h)).sum()
+    return float(max(a - growth * b, 0.0) / (2.0 * h))
+
+
+def literal() -> list[Row]:
+    """Against the literal algorithm and a grid, on the same GPCP draws and epsilons."""
+    responses = gpcp()
+    fitted = edp.SmoothedBootstrap(kernel="laplace").fit(responses, settings(1000))
+    coupling = fitted.coupling
+    everybody, _ = coupling.relevant(GRID)
+    coupling.curves(everybody[:2], GRID)
+    evaluate(coupling, GRID[:1], progressbar=False)
+    with stopwatch() as ours:
+        evaluate(coupling, GRID, progressbar=False)
+    cells = coupling.n_draws * coupling.n_individuals * GRID.size
+    each = ours() / cells
+
+    rng = np.random.default_rng(0)
+    y = responses.response
+    dense = responses.contribution.toarray()
+    sample = rng.integers(coupling.n_individuals, size=6)
+    margin = 15.0 * float(coupling.mixture.scales.max())
+    ends = float(y.min()) - margin, float(y.max()) + margin
+    worst = 0.0
+    with stopwatch() as by_quad:
+        for i in sample:
+            mixture = coupling.mixture[0, 0]
+            for epsilon in GRID[::10]:
+                growth = float(np.exp(epsilon))
+                value = max(
+                    integrate.quad(excess, *ends, args=(mixture, *pair, growth), limit=400, epsabs=1e-10)[0]
+                    for pair in ((y, y - dense[:, i]), (y - dense[:, i], y))
+                )
+                exact = coupling.curves(np.array([i]), np.array([epsilon]))[0, 0, 0]
+                worst = max(worst, abs(value - exact))
+    quad_each = by_quad() / (sample.size * GRID[::10].size)
+
+    x = np.linspace(*ends, 2000)
+    step = x[1] - x[0]
+    with stopwatch() as by_grid:
+        for i in sample:
+            for draw in range(3):
+                w, h = coupling.mixture.weights[0, draw], coupling.mixture.scales[0, draw, 0]
+                a, b = (
+                    (w[:, None] * np.exp(-np.abs(x - c[:, None]) / h)).sum(0) / (2 * h)
+                    for c in (y, y - dense[:, i])
+                )
+                growth = np.exp(GRID)[:, None]
+                np.maximum(
+                    np.maximum(a - growth * b, 0).sum(1) * step,
+                    np.maximum(b - growth * a, 0).sum(1) * step,
+                )
+    grid_each = by_grid() / (sample.size * 3 * GRID.size)
+    return [
+        ("this library, a draw, individual and epsilon", f"{each * 1e9:.1f} ns"),
+        ("SciPy quad, the same (30 sampled)", f"{quad_each * 1e3:.2f} ms"),
+        ("NumPy grid of 2,000 points, the same", f"{grid_each * 1e6:.1f} us"),
+        ("ratio to SciPy quad", f"{quad_each / each:,.0f}"),
+        ("ratio to the NumPy grid", f"{grid_each / each:,.0f}"),
+        ("largest difference from quad (epsabs 1e-10)", f"{worst:.1e}"),
+    ]
+
+
+def sparse_responses(m: int, surviving: float, epsilon: float) -> edp.Responses:
+    """78 databases, everybody present in 1% of them, Gamma contributions."""
+    rng = np.random.default_rng(2)
+    n = 78
+    nnz = rng.binomial(n * m, 0.01)
+    where = rng.choice(n * m, nnz, replace=False) if n * m < 1e7 else rng.integers(n * m, size=nnz)
+    amount = rng.gamma(2.0, 1.0, nnz)
+    contribution = sp.csc_array((amount, (where % n, where // n)), shape=(n, m))
+    contribution.sum_duplicates()
+    response = rng.standard_normal(n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        probe = edp.Responses.from_arrays(response, contribution=contribution)
+        fitted = edp.SmoothedBootstrap().fit(probe, settings(500))
+        threshold = epsilon * float(fitted.mixture.scales.min())
+        scale = threshold / float(np.quantile(probe.largest_contribution, 1.0 - surviving))
+        return edp.Responses.from_arrays(response, contribution=scale * contribution)
+
+
+def millions() -> list[Row]:
+    """78 databases, 1% present, 500 draws x 20 epsilons in [0.05, 1], SmoothedBootstrap."""
+    epsilon = np.linspace(0.05, 1.0, 20)
+    rows = []
+    for m, surviving in ((10_000, 0.01), (100_000, 0.01), (1_000_000, 0.01), (1_000_000, 0.1)):
+        responses = sparse_responses(m, surviving, epsilon[0])
+        with stopwatch() as watch:
+            fitted = edp.SmoothedBootstrap().fit(responses, settings(500))
+            kept = fitted.coupling.relevant(epsilon)[0].size
+            evaluate(fitted.coupling, epsilon, progressbar=False)
+        rows.append((f"{m:,} individuals, {kept:,} survive screening", f"{watch():.1f} s"))
+        rows.append(("", peak()))
+    return rows
+
+
+CASES: dict[str, Callable[[], list[Row]]] = {
+    case.__name__: case for case in (gpcp_bootstrap, gpcp_mixture, gpcp_gibbs, literal, millions)
+}

@@ -1,0 +1,76 @@
+"""A few cells of the calibration study, enough to catch a coverage below 80%."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from edp_bayes.divergence import hockey_stick
+from edp_bayes.mixtures import Mixture
+from tests.calibration import study
+from tests.calibration.scenarios import EPSILON, INDIVIDUALS, LAWS, Scenario
+
+REPETITIONS = 50
+CELLS = [
+    Scenario("normal", 41, "0.4"),
+    Scenario("heavy-tailed", 41, "0.4"),
+    Scenario("bimodal", 100, "absent 70%"),
+    Scenario("normal", 41, "0.1", population=300),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
+def test_the_default_model_covers(cell):
+    repetitions = REPETITIONS if cell.population == 1 else 8
+    values = study.batch(cell, "dirichlet process", 0, repetitions)
+    for row in study._rows(cell, "dirichlet process", "delta", values["delta"]):
+        covered = round(row["coverage"] * repetitions)
+        # Fails when the data speak against a coverage of 80% or more.
+        assert stats.binomtest(covered, repetitions, 0.8, alternative="less").pvalue > 1e-3, row
+
+
+@pytest.mark.slow
+def test_a_careless_band_is_caught():
+    """Unpaired posteriors, known not to cover small risks, fail the same test."""
+    cell = Scenario("normal", 41, "0.1")
+    values = study.batch(cell, "unpaired", 0, 30)["delta"]
+    rows = list(study._rows(cell, "unpaired", "delta", values))
+    covered = [round(row["coverage"] * 30) for row in rows]
+    assert min(stats.binomtest(c, 30, 0.8, alternative="less").pvalue for c in covered) < 1e-3
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("individual", INDIVIDUALS)
+def test_the_truth_is_that_of_the_sampler(law, individual):
+    """Moments of large samples with and without the individual match the true mixtures."""
+    scenario = Scenario(law, 40_000, individual)
+    responses = scenario.sample(np.random.default_rng(5))
+    w, m, s = scenario.components
+    assert w @ m == pytest.approx(0.0, abs=1e-12)
+    assert w @ (s**2 + m**2) == pytest.approx(1.0)
+    rest = responses.response_without(responses.individual[0])
+    assert rest.mean() == pytest.approx(0.0, abs=0.03)
+    assert rest.std() == pytest.approx(1.0, abs=0.05)
+    who = INDIVIDUALS[individual]
+    truth = scenario.truth["delta"]
+    without = Mixture(w, m, s)
+    moved = Mixture(w, (1 + who.slope) * m + who.mean, np.hypot((1 + who.slope) * s, who.spread))
+    both = Mixture(
+        np.r_[(1 - who.presence) * w, who.presence * moved.weights],
+        np.r_[m, moved.locations],
+        np.r_[s, moved.scales],
+    )
+    expected = np.maximum(
+        hockey_stick(both, without, EPSILON), hockey_stick(without, both, EPSILON)
+    )
+    np.testing.assert_allclose(truth, expected, rtol=1e-9, atol=1e-13)
+    assert responses.response.mean() == pytest.approx(float(both.mean()), abs=0.04)
+
+
+def test_population_truth_counts_everybody():
+    alone = Scenario("normal", 41, "0.05").truth["delta"]
+    crowd = Scenario("normal", 41, "0.05", population=300)
+    assert crowd.means.size == 299
+    assert crowd.means.mean() == pytest.approx(0.01, rel=0.2)
+    assert (crowd.truth["delta"][:2] >= 0.9 * alone[:2]).all()
+    assert (crowd.truth["total_risk"] >= crowd.truth["delta"]).all()
