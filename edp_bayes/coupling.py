@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -22,8 +23,6 @@ Index = NDArray[np.int64]
 
 # Individual risks below this are not looked for; what is left out is bounded and reported.
 FLOOR = 1e-12
-# The share of a component's variance that one individual may explain.
-LARGEST_SHARE = 0.9
 
 
 class Coupling(Protocol):
@@ -193,25 +192,20 @@ class RegressionCoupling:
 
     def curves(self, individuals: Index, epsilon: Array) -> Array:
         """Return delta_i(eps), shape (chain * draw, individual, epsilon)."""
-        from edp_bayes.divergence import close
+        law = self.posterior.draw(individuals, self.n_draws)
+        if self.mixture.kernel == "gaussian" and not isinstance(self.noise, LaplaceNoise):
+            from edp_bayes.coupled_curves import coupled_curves
 
-        draws = self.posterior.draw(individuals, self.n_draws)
-        laws = self._laws(draws)
-        gaussian = self.mixture.kernel == "gaussian" and not isinstance(self.noise, LaplaceNoise)
-        if gaussian:
-            out, done = close.curves(
-                self._widened(laws.base),
-                self._widened(laws.present),
-                self._widened(laws.without),
-                draws.presence,
-                epsilon,
+            noise_scale = 0.0 if self.noise is None else self.noise.scale
+            out, done = coupled_curves(
+                self._base, law, epsilon, noise_scale=noise_scale, floor=FLOOR
             )
         else:
-            out = np.zeros((*draws.presence.shape, epsilon.size))
-            done = np.zeros(draws.presence.shape, dtype=bool)
+            out = np.zeros((*law.presence.shape, epsilon.size))
+            done = np.zeros(law.presence.shape, dtype=bool)
         rows, columns = np.nonzero(~done)
         if rows.size:
-            p, q = laws.select(rows, columns)
+            p, q = self._components(law, rows, columns)
             out[rows, columns] = _curves(
                 p,
                 q[:, None],
@@ -225,88 +219,40 @@ class RegressionCoupling:
     def pair(self, individual: int) -> tuple[Mixture, Mixture]:
         """Return the densities with and without one individual, shape (chain, draw, component)."""
         lead = self.mixture.weights.shape[:-1]
-        laws = self._laws(self.posterior.draw(np.array([individual]), self.n_draws))
+        law = self.posterior.draw(np.array([individual]), self.n_draws)
         rows = np.arange(self.n_draws)
-        p, q = (
-            part.reshape(*lead, *part.shape[1:]) for part in laws.select(rows, np.zeros_like(rows))
-        )
-        return self._mixture(p), self._mixture(q)
+        parts = self._components(law, rows, np.zeros_like(rows))
+        p, q = (self._mixture(part.reshape(*lead, *part.shape[1:])) for part in parts)
+        return p, q
 
     def _mixture(self, components: Array) -> Mixture:
         parts = np.moveaxis(components, -1, 0)
         return Mixture(*parts, kernel=self.mixture.kernel, noise=self.noise)
 
-    def _widened(self, parts: Array) -> Array:
-        """Add Gaussian noise to scales, the last of the parts (..., part, component)."""
-        if self.noise is None:
-            return parts
-        wide = np.array(parts)
-        wide[..., -1, :] = np.hypot(wide[..., -1, :], self.noise.scale)
-        return wide
+    @cached_property
+    def _base(self) -> Array:
+        """Weights, locations and scales of p, shape (draw, 3, component)."""
+        p = self.mixture
+        return np.stack([_flat(part) for part in (p.weights, p.locations, p.scales)], axis=1)
 
-    def _laws(self, law: ContributionDraws) -> ComponentLaws:
-        """Take the contribution out of every component."""
-        base = np.stack(
-            [
-                _flat(part)
-                for part in (self.mixture.weights, self.mixture.locations, self.mixture.scales)
-            ],
-            axis=1,
-        )
-        unit = 1.0 if self.mixture.kernel == "gaussian" else 2.0
-        mu, variance = base[:, None, 1], unit * base[:, None, 2] ** 2
-        rho, a, b, tau2 = (
-            part[..., None] for part in (law.presence, law.intercept, law.slope, law.spread**2)
-        )
-        m = (mu - rho * a) / (1.0 + rho * b)
-        jump = a + b * m
-        spread = np.minimum(tau2, LARGEST_SHARE * variance)
-        explained = np.minimum(rho * tau2 + rho * (1.0 - rho) * jump**2, LARGEST_SHARE * variance)
-        rest = (variance - explained) / (1.0 - rho + rho * (1.0 + b) ** 2)
-        present = np.sqrt(((1.0 + b) ** 2 * rest + spread) / unit)
-        always = law.presence[..., None] == 1.0
-        # Exactly p for somebody always present, so that rounding does not make a difference.
-        moved = np.where(always, mu, m + jump)
-        present = np.where(always, base[:, None, 2], present)
-        return ComponentLaws(
-            base=base,
-            present=np.stack([moved, present], axis=2),
-            without=np.stack([m, np.sqrt(rest / unit)], axis=2),
-            presence=law.presence,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class ComponentLaws:
-    """Components with and without some individuals.
-
-    Attributes
-    ----------
-    base : ndarray
-        Shape (draw, 3, component): weights, locations and scales of p.
-    present, without : ndarray
-        Shape (draw, individual, 2, component): locations and scales of the response given that
-        the individual is present, and of the response without him; the weights are those of p.
-    presence : ndarray
-        Shape (draw, individual).
-    """
-
-    base: Array
-    present: Array
-    without: Array
-    presence: Array
-
-    def select(self, rows: Index, columns: Index) -> tuple[Array, Array]:
+    def _components(
+        self, law: ContributionDraws, rows: Index, columns: Index
+    ) -> tuple[Array, Array]:
         """Return components (pair, component, [w, mu, s]) of p and of p_i.
 
         p = (1 - rho) p_i + rho (the law given presence): twice the components, unless everybody
         selected is always present.
         """
-        weights = self.base[rows, 0]
-        present, without = (
-            np.moveaxis(part[rows, columns], 1, -1) for part in (self.present, self.without)
+        from edp_bayes.coupled_curves import component_laws
+
+        base = self._base[rows]
+        rho, a, b, spread = (
+            part[rows, columns] for part in (law.presence, law.intercept, law.slope, law.spread)
         )
-        rho = self.presence[rows, columns][:, None]
+        unit = 1.0 if self.mixture.kernel == "gaussian" else 2.0
+        laws = np.moveaxis(component_laws(base, rho, a, b, spread, unit=unit), 2, -1)
+        present, without = laws[:, 0], laws[:, 1]
+        weights, rho = base[:, 0], rho[:, None]
         if (rho == 1.0).all():
             return _join(weights, present), _join(weights, without)
         both = np.concatenate([(1.0 - rho) * weights, rho * weights], axis=1)

@@ -325,5 +325,21 @@ def test_epsilons_off_the_grid_are_said_to_be():
     assert crossing(0.25, grid) == "0.25"
 
 
-def test_risks_keep_two_digits():
-    assert [risk(value) for value in (0.0, 0.123456, 1.0, 3.21e-7)] == ["0", "0.12", "1", "3.2e-07"]
+def test_risks_keep_two_digits_in_few_characters():
+    values = (0.0, 0.123456, 1.0, 0.00098, 3.21e-5, 1e-6, 3.21e-7)
+    shown = ["0", "0.12", "1", "9.8e-4", "3.2e-5", "1.0e-6", "< 1e-6"]
+    assert [risk(value) for value in values] == shown
+
+
+def test_the_widest_numbers_fit_80_columns():
+    from rich.console import Console
+
+    from edp_bayes.cli.report import Table
+
+    console = Console(width=80, record=True, quiet=True)
+    table = Table()
+    for head in ("epsilon", "delta", "band", "delta*", "band", "sum"):
+        table.add_column(head)
+    wide = risk(9.87e-5)
+    table.add_row("0.02345", wide, f"{wide} to {wide}", wide, f"{wide} to {wide}", wide)
+    assert console.measure(table).maximum <= 80

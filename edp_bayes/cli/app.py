@@ -24,8 +24,8 @@ Seed = Annotated[int | None, typer.Option("--seed", min=0, help="The same seed, 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Zarr = Annotated[bool, typer.Option("--zarr", help="Save audit.zarr instead of audit.nc.")]
 
-# Contributions are small beside a week's revenue: beyond 0.2 there is no risk left to see.
-DEMO_EPSILON = "0.02:0.2:19"
+# Contributions are small beside a week's revenue: beyond 0.15 there is no risk left to see.
+DEMO_EPSILON = "0.02:0.15:14"
 DEMO_DRAWS = 250
 DEMO_TUNE = 500
 

@@ -23,6 +23,7 @@ __all__ = ["print_report"]
 
 EPSILONS = 6
 INDIVIDUALS = 5
+SMALLEST = 1e-6
 # Checks whose sentence is worth reading when they passed.
 TOLD = ("convergence", "out-of-sample")
 
@@ -165,14 +166,16 @@ def interval(draws: xr.DataArray, prob: float) -> tuple[float, float, float]:
 
 
 def risk(value: float) -> str:
-    """Return a probability with two digits.
+    """Return a probability with two digits, in few characters.
 
     Examples
     --------
-    >>> risk(0.01234), risk(0.0)
-    ('0.012', '0')
+    >>> [risk(value) for value in (0.01234, 0.00012, 3e-9, 0.0)]
+    ['0.012', '1.2e-4', '< 1e-6', '0']
     """
-    return f"{value:.2g}"
+    if 0.0 < value < SMALLEST:
+        return f"< {SMALLEST:.0e}".replace("e-0", "e-")
+    return f"{value:.2g}" if value == 0.0 or value >= 1e-3 else f"{value:.1e}".replace("e-0", "e-")
 
 
 def crossing(value: float, grid: NDArray[np.float64]) -> str:

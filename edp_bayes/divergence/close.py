@@ -2,20 +2,12 @@
 
 A posterior draw of p is compared with thousands of p_i that differ from it by little. Everything
 about p alone is computed once a draw: nodes that resolve its components, and each component's
-density there. At those nodes a mixture of the same weights whose components moved and stretched
-is p times 1 + s, with s a sum of expm1 of quadratics. p_i > exp(eps) p is s > expm1(eps) and
-p > exp(eps) p_i is s < expm1(-eps), so the sign changes of a whole grid of epsilon follow from
+density there. At those nodes two mixtures g and q of the same weights, whose components moved and
+stretched a little, follow from expm1 of quadratics. q > exp(e) g is s = q / g - 1 > expm1(e), and
+g > exp(e) q is s < expm1(-e), so the sign changes of a whole grid of epsilon follow from
 the monotone pieces of s; each is polished by Newton's method (an error dx costs O(dx^2)), and
 the integrals are differences of normal tails. The absolute error is about 1e-15 for each sign
 change. Mixtures that are not close are left to `smooth`.
-
-For somebody who is present with probability rho, p = (1 - rho) q + rho g, with q the law without
-him and g the law given his presence, and exactly
-
-    H_eps(p || q) = rho H_e(g || q),   expm1(e) = expm1(eps) / rho,
-    H_eps(q || p) = k H_e(q || g),     exp(e) = exp(eps) rho / k,   k = 1 - exp(eps) (1 - rho),
-
-and 0 where k <= 0. So only the pair (g, q) of as many components as p is ever integrated.
 """
 
 from __future__ import annotations
@@ -23,13 +15,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edp_bayes.divergence.compiled import compiled, decay, in_threads, inlined
+from edp_bayes.divergence.compiled import compiled, decay, inlined
 
-__all__ = ["CLOSE_SHIFT", "CLOSE_STRETCH", "curves"]
-
-Array = NDArray[np.float64]
+__all__ = ["are_close", "both_integrals", "convexity_bound", "place_nodes", "workspace"]
 
 CLOSE_SHIFT = 1.0  # largest move of a component, in its own standard deviations
 CLOSE_STRETCH = 1.6  # largest ratio of standard deviations
@@ -46,77 +35,102 @@ ROOT_TWO = math.sqrt(2.0)
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 
-def curves(
-    base: Array, law: Array, without: Array, presence: Array, epsilon: Array
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the privacy curves of everybody whose mixtures are close to the base.
+@compiled
+def workspace(components, levels):  # type: ignore[no-untyped-def]
+    """Return what the functions below write to, for one thread."""
+    span = components * (int(2 * REACH / STEP) + 2)
+    return (
+        np.empty(span),
+        np.empty((components, span)),
+        np.empty((components, 2), dtype=np.int64),
+        np.empty((ROWS, components)),
+        np.empty((4, span)),
+        np.empty((6, levels)),
+        np.empty((2, levels)),
+    )
 
-    Parameters
-    ----------
-    base : ndarray, shape (S, 3, K)
-        Weights, locations and standard deviations of p in every draw.
-    law, without : ndarray, shape (S, B, 2, K)
-        Locations and standard deviations of g (given presence) and of q (without), with the
-        weights of the base.
-    presence : ndarray, shape (S, B)
-        rho, 1 for somebody always present.
-    epsilon : ndarray, shape (E,)
-        Finite, non-negative, increasing.
 
-    Returns
-    -------
-    curves : ndarray, shape (S, B, E)
-        max(H_eps(p || q), H_eps(q || p)); zero where not close.
-    close : ndarray of bool, shape (S, B)
-        Whether the mixtures were close enough.
+@compiled
+def both_integrals(base, law, without, count, low, high, work, total):  # type: ignore[no-untyped-def]
+    """Fill total with the integrals of (g - q / (1 + low))_+ and of (q - (1 + high) g)_+.
+
+    base is (3, K), weights, locations and standard deviations, whose `count` nodes are in work;
+    law and without are (2, K), locations and standard deviations of g and of q.
     """
-    out = np.zeros((*presence.shape, epsilon.size))
-    close = np.zeros(presence.shape, dtype=np.bool_)
-    in_threads(_draws, len(base), base, law, without, presence, epsilon, out, close)
-    return out, close
+    x, table, ranges, pair, values, state, _ = work
+    g, slope, d, d_slope = values[0], values[1], values[2], values[3]
+    series = _pairs(base, law, without, pair)
+    _ratio(base, law, without, x, table, ranges, count, g, slope, d, d_slope)
+    _integrate(pair, series, x, count, g, slope, d, d_slope, low, high, state, total[0], total[1])
 
 
 @compiled
-def _draws(first, last, base, law, without, presence, epsilon, out, close):  # type: ignore[no-untyped-def]
-    size, levels = base.shape[2], epsilon.size
-    span = int(2 * REACH / STEP) + 2
-    x = np.empty(size * span)
-    table = np.empty((size, size * span))
-    ranges = np.empty((size, 2), dtype=np.int64)
-    low, high = np.empty(levels), np.empty(levels)
-    scale = np.empty(levels)
-    forward, backward = np.empty(levels), np.empty(levels)
-    state = np.empty((6, levels))
-    g, slope, d, d_slope = np.empty((4, size * span))
-    pair = np.empty((ROWS, size))
-    for s in range(first, last):
-        count = _nodes(base[s], x, table, ranges)
-        for i in range(presence.shape[1]):
-            if not _are_close(base[s], law[s, i], without[s, i]):
-                continue
-            close[s, i] = True
-            rho = presence[s, i]
-            for e in range(levels):
-                growth = math.expm1(epsilon[e])
-                low[e] = -growth / (rho + growth)  # q / g - 1 below which g exceeds
-                kept = rho - growth * (1.0 - rho)
-                scale[e] = kept
-                # q > exp(e) g, with expm1(e) = expm1(eps) / k
-                high[e] = growth / kept if kept > 0.0 else np.inf
-            series = _pairs(base[s], law[s, i], without[s, i], pair)
-            _ratio(base[s], law[s, i], without[s, i], x, table, ranges, count, g, slope, d, d_slope)
-            _integrate(
-                pair, series, x, count, g, slope, d, d_slope, low, high, state, forward, backward
-            )
-            for e in range(levels):
-                value = rho * forward[e]
-                if scale[e] > 0.0:
-                    value = max(value, scale[e] * backward[e])
-                out[s, i, e] = max(value, 0.0)
+def convexity_bound(base, law, without, low, high, forward, backward, enough):  # type: ignore[no-untyped-def]
+    """Bound forward (g - q / (1 + low))_+ and backward (q - (1 + high) g)_+ integrated, by pairs.
+
+    A pair of components whose log ratio stays within the thresholds wherever it counts adds
+    nothing, others their closed form. Stops once the bound is more than `enough`.
+    """
+    up, down = math.log1p(high), -math.log1p(low)
+    total = 0.0
+    for k in range(law.shape[1]):
+        m, s, n, t = law[0, k], law[1, k], without[0, k], without[1, k]
+        stretch = s / t
+        move = (abs(m - n) / t + abs(stretch - 1.0) * (REACH + 1.0)) * max(stretch, 1.0 / stretch)
+        if move * (REACH + 1.0 + 0.5 * move) + abs(math.log(stretch)) <= min(up, down):
+            continue
+        one = forward * pair_integral(m, s, n, t, down)
+        if up < np.inf:
+            one = max(one, backward * pair_integral(n, t, m, s, up))
+        total += base[0, k] * one
+        if total > enough:
+            break
+    return total
 
 
 @compiled
-def _are_close(base, law, without):  # type: ignore[no-untyped-def]
+def pair_integral(m, s, n, t, epsilon):  # type: ignore[no-untyped-def]
+    """H_eps of N(m, s) against N(n, t): where it exceeds is bounded by the roots of a quadratic."""
+    d = (m - n) / s
+    r = s / t
+    curvature = 0.5 * (r * r - 1.0)
+    # In units of s about m: log ratio = c u^2 + b u + a with u ~ N(0, 1) under the first law.
+    b = r * r * d
+    a = 0.5 * r * r * d * d - math.log(r) - epsilon
+    root = b * b - 4.0 * curvature * a
+    if abs(curvature) < 1e-14:
+        if b == 0.0:
+            return 0.0
+        edge = abs(-a / b)
+        sign = 1.0 if a < 0.0 else -1.0
+        value = _upper(sign * edge)
+        other = _upper(sign * edge + r * abs(d))
+        return max(value - math.exp(epsilon) * other, 0.0)
+    if root <= 0.0:
+        return max(-math.expm1(epsilon), 0.0) if curvature > 0.0 else 0.0
+    half = -0.5 * (b + math.copysign(math.sqrt(root), b))
+    x, y = half / curvature, a / half if half != 0.0 else 0.0
+    low, high = min(x, y), max(x, y)
+    if curvature > 0.0:
+        first = _upper(-low) + _upper(high)
+        second = _upper(-r * (low + d)) + _upper(r * (high + d))
+    elif low > 0.0:
+        first = _upper(low) - _upper(high)
+        second = _upper(r * (low + d)) - _upper(r * (high + d))
+    else:
+        first = _upper(-high) - _upper(-low)
+        second = _upper(-r * (high + d)) - _upper(-r * (low + d))
+    return max(first - math.exp(epsilon) * second, 0.0)
+
+
+@compiled
+def _upper(u):  # type: ignore[no-untyped-def]
+    return 0.5 * math.erfc(u / ROOT_TWO)
+
+
+@compiled
+def are_close(base, law, without):  # type: ignore[no-untyped-def]
+    """Return whether every component of g and of q is near its own in the base."""
     for k in range(base.shape[1]):
         sd = base[2, k]
         for part in (law, without):
@@ -129,7 +143,7 @@ def _are_close(base, law, without):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _nodes(base, x, table, ranges):  # type: ignore[no-untyped-def]
+def place_nodes(base, x, table, ranges):  # type: ignore[no-untyped-def]
     """Fill x with nodes that resolve every component where it counts, and its density there."""
     size = base.shape[1]
     candidates = np.empty(x.size)

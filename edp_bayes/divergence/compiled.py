@@ -5,20 +5,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numba
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 BLOCKS_PER_THREAD = 8
 
+# A counter that starts here, and not at a literal 0, does not make the functions it is passed to
+# compile a second time.
+ZERO = cast(int, np.int64(0))
 
-def compiled(function: F) -> F:
+
+def compiled[F: Callable[..., Any]](function: F) -> F:
     """Compile a function without the interpreter lock and keep the result on disk.
 
     Divisions follow IEEE rules; products may be fused with sums, but no sum is ever reordered.
@@ -27,7 +29,7 @@ def compiled(function: F) -> F:
     return cast(F, jit(function))
 
 
-def inlined(function: F) -> F:
+def inlined[F: Callable[..., Any]](function: F) -> F:
     """Compile a formula into whatever calls it, so that loops around it can become vectors."""
     jit = numba.njit(
         cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True
@@ -44,7 +46,8 @@ def in_threads(function: Callable[..., None], tasks: int, *arguments: object) ->
     """
     # one memory layout, so that every function is compiled once
     arguments = tuple(
-        np.require(a, requirements="CW") if isinstance(a, np.ndarray) else a for a in arguments
+        np.require(a, requirements=["C", "W"]) if isinstance(a, np.ndarray) else a
+        for a in arguments
     )
     threads = min(numba.get_num_threads(), tasks)
     if threads <= 1:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.divergence.compiled import compiled
+from edp_bayes.divergence.compiled import ZERO, compiled
 
 __all__ = [
     "GAUSSIAN",
@@ -20,6 +20,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 # Family of a mixture. Components are rows (weight, location, a, b, family): a is the scale of the
 # kernel; with noise, a is the Gaussian and b the Laplace scale, or both are Laplace scales.
@@ -44,7 +45,9 @@ def rows(family: int, weights: Array, locations: Array, a: Array, b: float | Arr
 
 
 @compiled
-def tabulate(p, q, reach_gaussian, reach_laplace, table, ends):  # type: ignore[no-untyped-def]
+def tabulate(
+    p: Array, q: Array, reach_gaussian: float, reach_laplace: float, table: Array, ends: Index
+) -> None:
     """Fill the table of columns: close pairs of p and q, other components of p, others of q.
 
     ends gets the end of each of the three groups. With equally many components, number k of p and
@@ -52,18 +55,18 @@ def tabulate(p, q, reach_gaussian, reach_laplace, table, ends):  # type: ignore[
     they matter, so that their difference can be formed from a series instead of a subtraction.
     """
     paired = p.shape[0] == q.shape[0]
-    size = np.int64(0)
+    size = ZERO
     if paired:
         for k in range(p.shape[0]):
             if _close(p[k], q[k], reach_gaussian, reach_laplace, table, size):
                 table[NUMBER, size] = k
                 size += 1
     pairs = size
-    size = _pad(table, np.int64(0), size)
+    size = _pad(table, ZERO, size)
     ends[0] = size
     for side in range(2):
         mine = p if side == 0 else q
-        start, known = size, np.int64(0)
+        start, known = size, ZERO
         for k in range(mine.shape[0]):
             if known < pairs and table[NUMBER, known] == k:
                 known += 1
@@ -75,7 +78,9 @@ def tabulate(p, q, reach_gaussian, reach_laplace, table, ends):  # type: ignore[
 
 
 @compiled
-def _close(p, q, reach_gaussian, reach_laplace, table, column):  # type: ignore[no-untyped-def]
+def _close(
+    p: Array, q: Array, reach_gaussian: float, reach_laplace: float, table: Array, column: int
+) -> bool:
     """Whether two components are close; if so, fill the column."""
     w, v, a, b, family = p[0], q[0], p[2], q[2], p[4]
     if w <= 0.0 or v <= 0.0 or family != q[4]:
@@ -100,14 +105,14 @@ def _close(p, q, reach_gaussian, reach_laplace, table, column):  # type: ignore[
 
 
 @compiled
-def _enter(row, table, column):  # type: ignore[no-untyped-def]
+def _enter(row: Array, table: Array, column: int) -> None:
     for k in range(5):
         table[k, column] = row[k]
     table[RATE, column], table[HEIGHT, column] = 1.0 / row[2], row[0] / row[2]
 
 
 @compiled
-def _pad(table, start, size):  # type: ignore[no-untyped-def]
+def _pad(table: Array, start: int, size: int) -> int:
     """Repeat the last column of a group without weight until the group fills whole vectors."""
     while (size - start) % VECTOR != 0:
         for row in range(TABLE_ROWS):
@@ -118,13 +123,15 @@ def _pad(table, start, size):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def zones(p, q, reach_gaussian, reach_laplace, found, bends):  # type: ignore[no-untyped-def]
+def zones(
+    p: Array, q: Array, reach_gaussian: float, reach_laplace: float, found: Array, bends: Array
+) -> tuple[int, int]:
     """Fill zones (start, end, centre, scale, is Gaussian) and locations of bends.
 
     In a zone cells must resolve that scale; beyond the reach of a component its mass is
     negligible. Returns the numbers of zones and bends.
     """
-    size, bent = np.int64(0), np.int64(0)
+    size, bent = ZERO, ZERO
     for k in range(p.shape[0] + q.shape[0]):
         row = p[k] if k < p.shape[0] else q[k - p.shape[0]]
         w, mu, a, b, family = row[0], row[1], row[2], row[3], row[4]
@@ -152,7 +159,7 @@ def zones(p, q, reach_gaussian, reach_laplace, found, bends):  # type: ignore[no
 
 
 @compiled
-def _zone(found, size, mu, radius, scale, gaussian):  # type: ignore[no-untyped-def]
+def _zone(found: Array, size: int, mu: float, radius: float, scale: float, gaussian: float) -> int:
     found[size, 0], found[size, 1], found[size, 2] = mu - radius, mu + radius, mu
     found[size, 3], found[size, 4] = scale, gaussian
     return size + 1

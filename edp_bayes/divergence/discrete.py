@@ -63,8 +63,8 @@ def hockey_stick(
         with np.errstate(over="ignore", invalid="ignore"):
             loss = np.where(base > 0.0, np.expm1(value) * base, 0.0)
         result[:, e] = np.maximum(d - loss, 0.0).sum(axis=-1)
-    result = result.reshape(p.shape[:-1] + eps.shape)
-    return float(result) if result.ndim == 0 else result
+    sums = result.reshape(p.shape[:-1] + eps.shape)
+    return float(sums) if sums.ndim == 0 else sums
 
 
 def _masses(value: ArrayLike, name: str) -> NDArray[np.float64]:

@@ -12,7 +12,9 @@ import math
 from typing import Any
 
 import numba
+import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
 from edp_bayes.divergence.compiled import compiled, decay, inlined
 from edp_bayes.divergence.components import (
@@ -33,7 +35,10 @@ from edp_bayes.divergence.components import (
     B,
 )
 
-__all__ = ["VALUES", "D", "D_SLOPE", "P", "P_SLOPE", "Q", "Q_SLOPE", "evaluator"]
+__all__ = ["D_SLOPE", "P_SLOPE", "Q_SLOPE", "VALUES", "D", "P", "Q", "evaluator"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 P, Q, D, P_SLOPE, Q_SLOPE, D_SLOPE = 0, 1, 2, 3, 4, 5  # rows of the result
 VALUES = 6
@@ -59,7 +64,7 @@ def evaluator(gaussian: bool) -> Any:
     )(function)
 
 
-def _gaussian_values(table, ends, x, middle, out):  # type: ignore[no-untyped-def]
+def _gaussian_values(table: Array, ends: Index, x: Array, middle: float, out: Array) -> None:
     for i in range(x.size):
         t = x[i]
         p, q, d, p_slope, q_slope, d_slope = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -89,7 +94,7 @@ def _gaussian_values(table, ends, x, middle, out):  # type: ignore[no-untyped-de
         out[P_SLOPE, i], out[Q_SLOPE, i], out[D_SLOPE, i] = p_slope, q_slope, d_slope
 
 
-def _any_values(table, ends, x, middle, out):  # type: ignore[no-untyped-def]
+def _any_values(table: Array, ends: Index, x: Array, middle: float, out: Array) -> None:
     for i in range(x.size):
         t = x[i]
         for row in range(VALUES):
@@ -113,7 +118,7 @@ def _any_values(table, ends, x, middle, out):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _gaussian(x, height, mu, rate):  # type: ignore[no-untyped-def]
+def _gaussian(x: float, height: float, mu: float, rate: float) -> tuple[float, float]:
     """Return value and slope of one component; height is its weight over its scale."""
     z = (x - mu) * rate
     value = height * _NORMAL_PEAK * decay(0.5 * z * z)[0]
@@ -121,7 +126,9 @@ def _gaussian(x, height, mu, rate):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _gaussian_pair(x, height, mu, rate, front, change, shift):  # type: ignore[no-untyped-def]
+def _gaussian_pair(
+    x: float, height: float, mu: float, rate: float, front: float, change: float, shift: float
+) -> tuple[float, float, float, float]:
     """Return p, p - q and their slopes for two close components."""
     z = (x - mu) * rate
     step = change * z + shift  # z - (x - nu) / b without cancellation
@@ -133,7 +140,7 @@ def _gaussian_pair(x, height, mu, rate, front, change, shift):  # type: ignore[n
 
 
 @compiled
-def _any_pair(x, middle, table, k):  # type: ignore[no-untyped-def]
+def _any_pair(x: float, middle: float, table: Array, k: int) -> tuple[float, float, float, float]:
     """Return the same for a close pair of any family."""
     mu, nu, family = table[PLACE, k], table[PLACE_Q, k], table[FAMILY, k]
     front, change, shift = table[FRONT, k], table[CHANGE, k], table[SHIFT, k]
@@ -155,7 +162,7 @@ def _any_pair(x, middle, table, k):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _noisy_pair(x, middle, table, k):  # type: ignore[no-untyped-def]
+def _noisy_pair(x: float, middle: float, table: Array, k: int) -> tuple[float, float, float, float]:
     """Return the same for two kernels with noise that differ by weight and a small shift.
 
     Their difference is a series in the odd derivatives of the density at the middle between
@@ -193,7 +200,9 @@ def _noisy_pair(x, middle, table, k):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _single(x, middle, family, w, mu, a, b):  # type: ignore[no-untyped-def]
+def _single(
+    x: float, middle: float, family: float, w: float, mu: float, a: float, b: float
+) -> tuple[float, float]:
     """Return value and slope of one component of any family."""
     u = x - mu
     hand = 1.0 if middle > mu else -1.0
@@ -210,7 +219,7 @@ def _single(x, middle, family, w, mu, a, b):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _expm1_series(t):  # type: ignore[no-untyped-def]
+def _expm1_series(t: float) -> float:
     """exp(t) - 1 for abs(t) <= 1/2, to 1e-17 of its value; clipped beyond, where it is unused."""
     t = min(max(t, -1.0), 1.0)
     s = 1.0 / 1307674368000.0
@@ -231,7 +240,7 @@ def _expm1_series(t):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _erfcx(z):  # type: ignore[no-untyped-def]
+def _erfcx(z: float) -> float:
     """exp(z^2) erfc(z) for z >= 0."""
     if z < 4.0:
         return math.exp(z * z) * math.erfc(z)
@@ -242,7 +251,7 @@ def _erfcx(z):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _half_normal_laplace(u, s, b):  # type: ignore[no-untyped-def]
+def _half_normal_laplace(u: float, s: float, b: float) -> float:
     """Density at u of N(0, s^2) plus an exponential of mean b."""
     z = (s / b - u / s) / _ROOT_TWO
     if z >= 0.0:
@@ -251,7 +260,7 @@ def _half_normal_laplace(u, s, b):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _normal_laplace(u, s, b):  # type: ignore[no-untyped-def]
+def _normal_laplace(u: float, s: float, b: float) -> tuple[float, float]:
     """Density and slope at u of N(0, s^2) plus Laplace(b)."""
     right = 0.5 * _half_normal_laplace(u, s, b)
     left = 0.5 * _half_normal_laplace(-u, s, b)
@@ -259,7 +268,7 @@ def _normal_laplace(u, s, b):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _two_laplaces(u, side, a, b):  # type: ignore[no-untyped-def]
+def _two_laplaces(u: float, side: float, a: float, b: float) -> tuple[float, float]:
     """Density and slope at u of Laplace(a) plus Laplace(b); side is the sign of u.
 
     With a <= b and r = 1/a - 1/b the density (b exp(-u/b) - a exp(-u/a)) / (2 (b^2 - a^2)) is

@@ -73,8 +73,8 @@ def hockey_stick(p: Mixture, q: Mixture, epsilon: ArrayLike) -> Array | float:
     result = np.zeros((int(np.prod(lead)), levels.size + 1))
     if levels.size and result.size:
         result[:, :-1] = _curves(_rows(p, lead), _rows(q, lead), levels)
-    result = result[:, positions].reshape(lead + shape)
-    return float(result) if result.ndim == 0 else result
+    curves = result[:, positions].reshape(lead + shape)
+    return float(curves) if curves.ndim == 0 else curves
 
 
 def _levels(epsilon: ArrayLike) -> tuple[Array, NDArray[np.intp], tuple[int, ...]]:
@@ -120,6 +120,8 @@ def _family(mixture: Mixture) -> int:
 def _curves(p: Array, q: Array, levels: Array) -> Array:
     q = q[:, None]
     if (p[..., 4] == LAPLACE).all() and (q[..., 4] == LAPLACE).all():
-        parts = [a[..., k] for a in (p, q) for k in range(3)]
-        return laplace.curves(*parts, levels, direction=smooth.FORWARD)[:, 0]
+        return laplace.curves(
+            p[..., 0], p[..., 1], p[..., 2], q[..., 0], q[..., 1], q[..., 2], levels,
+            direction=smooth.FORWARD,
+        )[:, 0]  # fmt: skip
     return smooth.curves(p, q, levels, direction=smooth.FORWARD)[:, 0]

@@ -161,12 +161,25 @@ def _in_lanes(weights: Array) -> Array:
 
 
 @compiled
-def _shift_tasks(  # type: ignore[no-untyped-def]
-    first, last, groups, weights, y, rates, indptr, rows, shifts, epsilon, growth, out
-):
+def _shift_tasks(
+    first: int,
+    last: int,
+    groups: int,
+    weights: Array,
+    y: Array,
+    rates: Array,
+    indptr: Index,
+    rows: Index,
+    shifts: Array,
+    epsilon: Array,
+    growth: Array,
+    out: Array,
+) -> None:
     n, levels, draws = y.size, epsilon.size, rates.size
     position, steps, distances, values = shared_scale.buffers(n, n, LANES)
-    carry = np.zeros((4, LANES))
+    carry = np.zeros((shared_scale.CARRIED, LANES))
+    start_p, start_q = np.zeros(LANES), np.zeros(LANES)
+    later = growth[1:]
     work = np.zeros((3, 2 * levels + 1))
     bounds = np.zeros(2 * levels + 2)
     curve = np.zeros((2, levels))
@@ -194,20 +207,35 @@ def _shift_tasks(  # type: ignore[no-untyped-def]
             if count == 0:
                 count, total = shared_scale.plan(y, moved, True, y, position, steps, distances)
             shared_scale.knot_values(count, total, steps, distances, rate, weights[block],
-                                     weights[block], lanes, values, carry)  # fmt: skip
+                                     weights[block], True, lanes, values, carry)  # fmt: skip
+            shared_scale.first(count, lanes, growth[0], 1.0, shared_scale.Q, values, start_p)
+            start_q[:] = start_p  # total variation is the same both ways
+            if growth[0] > 0.0:
+                shared_scale.first(count, lanes, growth[0], -1.0, shared_scale.P, values, start_q)
+            filled = False
             known = -1
             for lane in range(lanes):
+                if largest * rate[lane] <= epsilon[0]:
+                    continue
+                out[begin + lane, i, 0] = max(start_p[lane], start_q[lane])
                 live = 0
-                while live < levels and epsilon[live] < largest * rate[lane]:
+                while (
+                    live < levels - 1
+                    and later[live] < carry[4, lane]
+                    and epsilon[live + 1] < largest * rate[lane]
+                ):
                     live += 1
                 if live == 0:
                     continue
+                if not filled:
+                    shared_scale.intervals(count, lanes, values)
+                    filled = True
                 if live != known:
-                    shared_scale.thresholds(growth, live, bounds)
+                    shared_scale.thresholds(later, live, bounds)
                     known = live
-                shared_scale.integrate(count, growth, live, bounds, lane, values, work, curve)
+                shared_scale.integrate(count, later, live, bounds, lane, values, work, curve)
                 for e in range(live):
-                    out[begin + lane, i, e] = max(curve[0, e], curve[1, e])
+                    out[begin + lane, i, e + 1] = max(curve[0, e], curve[1, e])
 
 
 def _shared_curves(
@@ -228,10 +256,10 @@ def _shared_curves(
 
 
 @compiled
-def _shared_tasks(first, last, p, q, growth, out):  # type: ignore[no-untyped-def]
+def _shared_tasks(first: int, last: int, p: Array, q: Array, growth: Array, out: Array) -> None:
     n, m, levels = p.shape[1], q.shape[1], growth.size
     position, steps, distances, values = shared_scale.buffers(n, m, 1)
-    carry = np.zeros((4, 1))
+    carry = np.zeros((shared_scale.CARRIED, 1))
     work = np.zeros((3, 2 * levels + 1))
     bounds = np.zeros(2 * levels + 2)
     shared_scale.thresholds(growth, levels, bounds)
@@ -246,5 +274,8 @@ def _shared_tasks(first, last, p, q, growth, out):  # type: ignore[no-untyped-de
             if n == m:
                 moved[j] = y[j] - z[j]
         count, total = shared_scale.plan(y, moved, n == m, z, position, steps, distances)
-        shared_scale.knot_values(count, total, steps, distances, rate, wp, wq, 1, values, carry)
+        shared_scale.knot_values(
+            count, total, steps, distances, rate, wp, wq, False, 1, values, carry
+        )
+        shared_scale.intervals(count, 1, values)
         shared_scale.integrate(count, growth, levels, bounds, 0, values, work, out[s])

@@ -16,8 +16,11 @@ A component and its shifted copy are kept together as a pair, whose share of d i
 that lie inside the shift of another pair see the two members of that pair apart.
 
 The order of the knots is the same for all draws, so the recurrences run over many draws (lanes)
-at once, in loops that become vector instructions. A pass over the knots of each lane then adds
-up intervals of equal level: the number of epsilon below the log ratio, negative where q > p.
+at once, in loops that become vector instructions, and so does the integral at the smallest
+epsilon, where most sign changes are. The largest ratio at a knot is the largest anywhere: from
+there on every epsilon is exactly safe. For the epsilon in between, a pass over the knots of one
+lane adds up intervals of equal level: how many epsilon lie below the log ratio, counted
+negatively where q > p.
 """
 
 from __future__ import annotations
@@ -25,10 +28,23 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
-from edp_bayes.divergence.compiled import compiled, decay
+from edp_bayes.divergence.compiled import compiled, decay, inlined
 
-__all__ = ["buffers", "integrate", "knot_values", "plan", "thresholds"]
+__all__ = [
+    "CARRIED",
+    "buffers",
+    "first",
+    "integrate",
+    "intervals",
+    "knot_values",
+    "plan",
+    "thresholds",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 # Columns of the plan of a knot: components of p and q that are added when it is passed (they sit
 # there and have no partner elsewhere), pair that closes here from the left, from the right, side
@@ -40,10 +56,11 @@ COLUMNS = 9
 # Rows of the buffer of values: arrays (knot, lane).
 KEPT, LOST, P, Q, D, RATIO, INTEGRAL, BASE = 0, 1, 2, 3, 4, 5, 6, 7
 ROWS = 8
+CARRIED = 5  # rows of running sums per lane; the last one ends as the largest ratio
 
 
 @compiled
-def buffers(n, m, lanes):  # type: ignore[no-untyped-def]
+def buffers(n: int, m: int, lanes: int) -> tuple[Array, Index, Array, Array]:
     """Return position (2, n + m), plan, distances and values for n and m components."""
     return (
         np.zeros((4, n + m)),
@@ -54,7 +71,7 @@ def buffers(n, m, lanes):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _sort(position, count):  # type: ignore[no-untyped-def]
+def _sort(position: Array, count: int) -> None:
     """Sort the columns of position by its first row; made for columns nearly in order."""
     for k in range(1, count):
         x, a, b = position[0, k], position[1, k], position[2, k]
@@ -68,7 +85,9 @@ def _sort(position, count):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def plan(y, moved, paired, z, position, steps, distances):  # type: ignore[no-untyped-def]
+def plan(
+    y: Array, moved: Array, paired: bool, z: Array, position: Array, steps: Index, distances: Array
+) -> tuple[int, int]:
     """Order the knots, match pairs and list the distances whose exponentials are needed.
 
     y holds the locations of p, increasing. If paired, component j of q sits at y_j - moved_j,
@@ -125,22 +144,37 @@ def plan(y, moved, paired, z, position, steps, distances):  # type: ignore[no-un
 
 
 @compiled
-def knot_values(count, total, steps, distances, rate, wp, wq, lanes, values, carry):  # type: ignore[no-untyped-def]
+def knot_values(
+    count: int,
+    total: int,
+    steps: Index,
+    distances: Array,
+    rate: Array,
+    wp: Array,
+    wq: Array,
+    same: bool,
+    lanes: int,
+    values: Array,
+    carry: Array,
+) -> None:
     """Fill the buffer of values for a block of lanes, up to the factor 1 / (2 h).
 
-    rate (lanes) holds 1 / h; wp, wq (component + 1, lanes) the weights, with a last row of zeros.
+    rate (lanes) holds 1 / h; wp, wq (component + 1, lanes) the weights, with a last row of zeros;
+    same tells that wq is wp.
+    The last row of carry (CARRIED, lanes) gets the largest ratio.
     """
     _decays(total, distances, rate, lanes, values[KEPT], values[LOST])
-    _forward(count, steps, wp, wq, lanes, values[KEPT], values[LOST], values[P], values[Q],
+    _forward(count, steps, wp, wq, same, lanes, values[KEPT], values[LOST], values[P], values[Q],
              values[D], carry)  # fmt: skip
-    _backward(count, steps, wp, wq, lanes, values[KEPT], values[LOST], values[P], values[Q],
+    _backward(count, steps, wp, wq, same, lanes, values[KEPT], values[LOST], values[P], values[Q],
               values[D], carry)  # fmt: skip
-    _intervals(count, lanes, values[KEPT], values[LOST], values[P], values[Q], values[D],
-               values[RATIO], values[INTEGRAL], values[BASE])  # fmt: skip
+    _ratios(count, lanes, values[P], values[Q], values[D], values[RATIO], values[BASE], carry[4])
 
 
 @compiled
-def _decays(total, distances, rate, lanes, kept, lost):  # type: ignore[no-untyped-def]
+def _decays(
+    total: int, distances: Array, rate: Array, lanes: int, kept: Array, lost: Array
+) -> None:
     for k in range(total):
         gap = distances[k]
         for lane in range(lanes):
@@ -148,7 +182,20 @@ def _decays(total, distances, rate, lanes, kept, lost):  # type: ignore[no-untyp
 
 
 @compiled
-def _forward(count, steps, wp, wq, lanes, kept, lost, p, q, d, carry):  # type: ignore[no-untyped-def]
+def _forward(
+    count: int,
+    steps: Index,
+    wp: Array,
+    wq: Array,
+    same: bool,
+    lanes: int,
+    kept: Array,
+    lost: Array,
+    p: Array,
+    q: Array,
+    d: Array,
+    carry: Array,
+) -> None:
     """Sum everything that lies to the left of each knot, the knot included.
 
     The loops over lanes stay short on purpose: with more arrays in one of them the compiler can
@@ -172,9 +219,11 @@ def _forward(count, steps, wp, wq, lanes, kept, lost, p, q, d, carry):  # type: 
                 q[k, lane] = q[last, lane] * kept[last, lane] + wq[b, lane]
             for lane in range(lanes):
                 closed[lane] *= kept[last, lane]
-        _add_rows(closed, wp[step[OWN_P]], wq[step[OWN_Q]], lanes, step[OWN_P] < n, step[OWN_Q] < m)
+        own_p, own_q = step[OWN_P], step[OWN_Q]
+        if not same:  # weights that stay where they are drop out of d
+            _add_rows(closed, wp[own_p], wq[own_q], lanes, own_p < n, own_q < m)
         if step[ENDS] >= 0:
-            _close(closed, step, step[ENDS], wp, wq, lost, lanes)
+            _close(closed, step, step[ENDS], wp, wq, same, lost, lanes)
         for lane in range(lanes):
             d[k, lane] = closed[lane]
         if open_pairs > 0:
@@ -194,7 +243,20 @@ def _forward(count, steps, wp, wq, lanes, kept, lost, p, q, d, carry):  # type: 
 
 
 @compiled
-def _backward(count, steps, wp, wq, lanes, kept, lost, p, q, d, carry):  # type: ignore[no-untyped-def]
+def _backward(
+    count: int,
+    steps: Index,
+    wp: Array,
+    wq: Array,
+    same: bool,
+    lanes: int,
+    kept: Array,
+    lost: Array,
+    p: Array,
+    q: Array,
+    d: Array,
+    carry: Array,
+) -> None:
     """Add everything that lies to the right of each knot, the knot excluded.
 
     A pair whose left member is the knot counts as closed here, and not in the forward pass.
@@ -218,10 +280,12 @@ def _backward(count, steps, wp, wq, lanes, kept, lost, p, q, d, carry):  # type:
         for lane in range(lanes):
             closed[lane] *= kept[k, lane]
         if step[STARTS] >= 0:
-            _close(closed, step, step[STARTS], wp, wq, lost, lanes)
+            _close(closed, step, step[STARTS], wp, wq, same, lost, lanes)
         for lane in range(lanes):
             d[k, lane] += closed[lane]
-        _add_rows(closed, wp[step[OWN_P]], wq[step[OWN_Q]], lanes, step[OWN_P] < n, step[OWN_Q] < m)
+        own_p, own_q = step[OWN_P], step[OWN_Q]
+        if not same:  # weights that stay where they are drop out of d
+            _add_rows(closed, wp[own_p], wq[own_q], lanes, own_p < n, own_q < m)
         if open_pairs > 0:
             for lane in range(lanes):
                 apart[lane] *= kept[k, lane]
@@ -239,7 +303,9 @@ def _backward(count, steps, wp, wq, lanes, kept, lost, p, q, d, carry):  # type:
 
 
 @compiled
-def _add_rows(total, row_p, row_q, lanes, has_p, has_q):  # type: ignore[no-untyped-def]
+def _add_rows(
+    total: Array, row_p: Array, row_q: Array, lanes: int, has_p: bool, has_q: bool
+) -> None:
     """Add a weight of p and subtract one of q."""
     if has_p and has_q:
         for lane in range(lanes):
@@ -253,15 +319,18 @@ def _add_rows(total, row_p, row_q, lanes, has_p, has_q):  # type: ignore[no-unty
 
 
 @compiled
-def _close(total, step, j, wp, wq, lost, lanes):  # type: ignore[no-untyped-def]
+def _close(
+    total: Array, step: Index, j: int, wp: Array, wq: Array, same: bool, lost: Array, lanes: int
+) -> None:
     """Add the share in d of pair j, seen from its member at this knot.
 
     It is w - v exp(-t) = (w - v) + v (1 - exp(-t)) from p's side, and
     w exp(-t) - v = (w - v) - w (1 - exp(-t)) from q's.
     """
     row_p, row_q, loss = wp[j], wq[j], lost[step[SHIFT]]
-    for lane in range(lanes):
-        total[lane] += row_p[lane] - row_q[lane]
+    if not same:
+        for lane in range(lanes):
+            total[lane] += row_p[lane] - row_q[lane]
     if step[IS_P] == 1:
         for lane in range(lanes):
             total[lane] += row_q[lane] * loss[lane]
@@ -271,7 +340,7 @@ def _close(total, step, j, wp, wq, lost, lanes):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _join(apart, step, j, wp, wq, kept, lanes):  # type: ignore[no-untyped-def]
+def _join(apart: Array, step: Index, j: int, wp: Array, wq: Array, kept: Array, lanes: int) -> None:
     """Remove the member of a wide pair that was met first, now that the other closes it."""
     keep = kept[step[SHIFT]]
     if step[IS_P] == 1:
@@ -285,17 +354,83 @@ def _join(apart, step, j, wp, wq, kept, lanes):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _intervals(count, lanes, kept, lost, p, q, d, ratio, integral, base):  # type: ignore[no-untyped-def]
-    """Fill the signed ratio at knots and, per interval, the integrals of d and of min(p, q).
-
-    The ratio is p / q - 1 where p > q and 1 - q / p where p < q; an interval that meets both
-    cases is never taken as a whole.
-    """
+def _ratios(
+    count: int, lanes: int, p: Array, q: Array, d: Array, ratio: Array, base: Array, largest: Array
+) -> None:
+    """Fill the signed ratio at knots: p / q - 1 where p > q and 1 - q / p where p < q."""
+    for lane in range(lanes):
+        largest[lane] = 0.0
     for k in range(count):
         for lane in range(lanes):
             less = q[k, lane] if d[k, lane] > 0.0 else p[k, lane]
             ratio[k, lane] = d[k, lane] / max(less, 1e-300)
             base[k, lane] = less
+        for lane in range(lanes):
+            largest[lane] = max(largest[lane], abs(ratio[k, lane]))
+
+
+@compiled
+def first(
+    count: int, lanes: int, growth: float, sign: float, base: int, values: Array, total: Array
+) -> None:
+    """Fill total (lanes) with the integral at one epsilon, for all lanes at once.
+
+    growth is expm1(eps), and base the row Q with sign 1 for H(p || q), or P with -1 for
+    H(q || p).
+    """
+    _first(count, lanes, growth, sign, values[D], values[base], values[KEPT], values[LOST], total)
+
+
+@compiled
+def _first(
+    count: int,
+    lanes: int,
+    growth: float,
+    sign: float,
+    d: Array,
+    base: Array,
+    kept: Array,
+    lost: Array,
+    total: Array,
+) -> None:
+    last = count - 1
+    for lane in range(lanes):
+        left = max(sign * d[0, lane] - growth * base[0, lane], 0.0)
+        total[lane] = left + max(sign * d[last, lane] - growth * base[last, lane], 0.0)
+    for k in range(last):
+        for lane in range(lanes):
+            g0 = sign * d[k, lane] - growth * base[k, lane]
+            g1 = sign * d[k + 1, lane] - growth * base[k + 1, lane]
+            keep, lose = kept[k, lane], lost[k, lane]
+            low = min(g0, g1)
+            total[lane] += _cut(max(max(g0, g1), 0.0), max(-low, 0.0), keep, lose)
+            total[lane] += max(low, 0.0) * lose / (1.0 + keep)
+    for lane in range(lanes):
+        total[lane] = min(0.5 * total[lane], 1.0)
+
+
+@inlined
+def _cut(g: float, m: float, kept: float, lost: float) -> float:
+    """Integrate the positive part of an interval with values g and -m at its ends."""
+    a = g + kept * m
+    b = kept * (kept * g + m)
+    whole = a + b + 2.0 * math.sqrt(a * b)
+    return g * g * lost * (1.0 + kept) / max(whole, 1e-300)
+
+
+@compiled
+def intervals(count: int, lanes: int, values: Array) -> None:
+    """Fill the integrals of d and of min(p, q) over each interval, which `integrate` needs.
+
+    An interval that meets both p > q and p < q is never taken as a whole.
+    """
+    _intervals(count, lanes, values[KEPT], values[LOST], values[D], values[INTEGRAL], values[BASE])
+
+
+@compiled
+def _intervals(
+    count: int, lanes: int, kept: Array, lost: Array, d: Array, integral: Array, base: Array
+) -> None:
     for k in range(count - 1):
         for lane in range(lanes):  # the hyperbolic tangent of half the width
             integral[k, lane] = lost[k, lane] / (1.0 + kept[k, lane])
@@ -306,7 +441,7 @@ def _intervals(count, lanes, kept, lost, p, q, d, ratio, integral, base):  # typ
 
 
 @compiled
-def thresholds(growth, live, out):  # type: ignore[no-untyped-def]
+def thresholds(growth: Array, live: int, out: Array) -> None:
     """Fill out with the ratios at which the signed level changes, between two infinities.
 
     Level v (from -live to live) lies between out[v + live] and out[v + live + 1].
@@ -319,7 +454,16 @@ def thresholds(growth, live, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def integrate(count, growth, live, bounds, lane, values, work, out):  # type: ignore[no-untyped-def]
+def integrate(
+    count: int,
+    growth: Array,
+    live: int,
+    bounds: Array,
+    lane: int,
+    values: Array,
+    work: Array,
+    out: Array,
+) -> None:
     """Add up one lane; out (2, E) gets H(p || q) and H(q || p) for the first live epsilon."""
     ratio, integral, base = values[RATIO], values[INTEGRAL], values[BASE]
     for row in range(3):
@@ -367,7 +511,7 @@ def integrate(count, growth, live, bounds, lane, values, work, out):  # type: ig
 
 
 @compiled
-def _move(level, r, bounds, live):  # type: ignore[no-untyped-def]
+def _move(level: int, r: float, bounds: Array, live: int) -> int:
     """Return the level of ratio r: bounds are passed strictly, away from zero."""
     while level < 2 * live and (r > bounds[level + 1] or (level < live and r == bounds[level + 1])):
         level += 1
@@ -377,7 +521,9 @@ def _move(level, r, bounds, live):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _cross(k, lane, before, after, live, growth, values, work):  # type: ignore[no-untyped-def]
+def _cross(
+    k: int, lane: int, before: int, after: int, live: int, growth: Array, values: Array, work: Array
+) -> None:
     """Add an interval that spans several levels: in part to those it crosses."""
     d0, d1 = values[D, k, lane], values[D, k + 1, lane]
     kept, lost = values[KEPT, k, lane], values[LOST, k, lane]
@@ -397,9 +543,5 @@ def _cross(k, lane, before, after, live, growth, values, work):  # type: ignore[
             g1 = sign * d1 - growth[e] * q1
             if last > first:
                 g0, g1 = g1, g0
-            g, m = max(g0, 0.0), max(-g1, 0.0)
-            a = g + kept * m
-            b = kept * (kept * g + m)
-            whole = a + b + 2.0 * math.sqrt(a * b)
-            if whole > 0.0:
-                work[2, live + sign * (e + 1)] += g * g * lost * (1.0 + kept) / whole
+            share = _cut(max(g0, 0.0), max(-g1, 0.0), kept, lost)
+            work[2, live + sign * (e + 1)] += share

@@ -17,11 +17,12 @@ are ever subtracted.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.divergence.compiled import compiled, in_threads
+from edp_bayes.divergence.compiled import ZERO, compiled, in_threads
 from edp_bayes.divergence.components import GAUSSIAN, TABLE_ROWS, tabulate, zones
 from edp_bayes.divergence.evaluators import (
     D_SLOPE,
@@ -37,6 +38,8 @@ from edp_bayes.divergence.evaluators import (
 __all__ = ["BOTH", "FORWARD", "curves"]
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+Evaluate = Callable[[Array, Index, Array, float, Array], None]
 
 FORWARD, BOTH = 0, 1  # H(p || q), or the larger of the two directions
 
@@ -44,6 +47,7 @@ BATCH = 16  # nodes of a cell
 CELL = 1.25  # half the width of a cell, in scales of a Gaussian component
 CELL_GROWTH = 12.0  # largest change of a log density over half a cell
 HALVINGS = 16
+SMALLEST = 1e-100  # mass that is neglected when every result counts
 STACK = 64
 
 
@@ -60,6 +64,9 @@ def _lobatto(n: int) -> tuple[Array, Array]:
 
 LOBATTO_X, LOBATTO_W = _lobatto(BATCH)
 LEGENDRE_X, LEGENDRE_W = np.polynomial.legendre.leggauss(BATCH)
+FEW = 8  # nodes of a short piece
+FEW_X, FEW_W = np.polynomial.legendre.leggauss(FEW)
+FEW_LENGTH, FEW_GROWTH = 0.35, 2.0  # part of a cell, and change of a log density, up to which
 
 
 def curves(
@@ -84,7 +91,7 @@ def curves(
     -------
     ndarray, shape (S, B, E)
     """
-    reach_laplace = -math.log(max(floor * 1e-9, 1e-300))
+    reach_laplace = -math.log(max(floor * 1e-9, SMALLEST))
     with np.errstate(over="ignore"):
         growth = np.expm1(np.asarray(epsilon, dtype=np.float64))
     out = np.zeros((*q.shape[:2], len(epsilon)))
@@ -105,9 +112,19 @@ def curves(
 
 
 @compiled
-def _curves(  # type: ignore[no-untyped-def]
-    first, last, evaluate, p, q, growth, direction, floor, reach_gaussian, reach_laplace, out
-):
+def _curves(
+    first: int,
+    last: int,
+    evaluate: Evaluate,
+    p: Array,
+    q: Array,
+    growth: Array,
+    direction: int,
+    floor: float,
+    reach_gaussian: float,
+    reach_laplace: float,
+    out: Array,
+) -> None:
     people, levels = q.shape[1], growth.size
     most = p.shape[1] + q.shape[2]
     table = np.zeros((TABLE_ROWS, most + 16))
@@ -116,7 +133,7 @@ def _curves(  # type: ignore[no-untyped-def]
     bends = np.empty(most)
     x = np.empty(BATCH)
     values = np.empty((VALUES, BATCH))
-    nodes = np.empty((3, BATCH))
+    nodes = np.empty((4, BATCH))
     stack = np.empty((STACK, 7))
     breaks = np.empty((256 + 2 * levels, 6))
     work = np.empty((4, levels + 1))
@@ -144,16 +161,16 @@ def _curves(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _width(zone, x):  # type: ignore[no-untyped-def]
+def _width(zone: Array, x: float) -> float:
     """Largest width of a cell that starts at x, for the sake of one zone."""
     if zone[4] > 0.0:
         z = abs(x - zone[2]) / zone[3]
-        return 2.0 * zone[3] * min(CELL, CELL_GROWTH / (z + CELL))
-    return CELL_GROWTH * zone[3]
+        return float(2.0 * zone[3] * min(CELL, CELL_GROWTH / (z + CELL)))
+    return float(CELL_GROWTH * zone[3])
 
 
 @compiled
-def _next_edge(left, zones, count, bends, bent):  # type: ignore[no-untyped-def]
+def _next_edge(left: float, zones: Array, count: int, bends: Array, bent: int) -> float:
     """Return the end of the cell that starts at left, or -inf in a gap between all zones."""
     width = math.inf
     for k in range(count):
@@ -175,7 +192,7 @@ def _next_edge(left, zones, count, bends, bent):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _next_start(left, zones, count):  # type: ignore[no-untyped-def]
+def _next_start(left: float, zones: Array, count: int) -> float:
     start = math.inf
     for k in range(count):
         if zones[k, 0] > left:
@@ -184,7 +201,7 @@ def _next_start(left, zones, count):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _excess(values, i):  # type: ignore[no-untyped-def]
+def _excess(values: Array, i: int) -> tuple[float, float]:
     """Return the signed excess s at point i and its slope."""
     d = values[D, i]
     base, base_slope = values[Q, i], values[Q_SLOPE, i]
@@ -197,7 +214,7 @@ def _excess(values, i):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _count_below(growth, s):  # type: ignore[no-untyped-def]
+def _count_below(growth: Array, s: float) -> int:
     low, high = 0, growth.size
     while low < high:
         middle = (low + high) // 2
@@ -209,7 +226,7 @@ def _count_below(growth, s):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _signed_level(s, growth):  # type: ignore[no-untyped-def]
+def _signed_level(s: float, growth: Array) -> int:
     """Return how many thresholds lie below abs(s), with the sign of s."""
     if s > 0.0:
         return _count_below(growth, s)
@@ -217,7 +234,7 @@ def _signed_level(s, growth):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _threshold(level, growth):  # type: ignore[no-untyped-def]
+def _threshold(level: int, growth: Array) -> float:
     """Return the value of s at which the signed level passes from level to level + 1."""
     if level >= 0:
         return growth[level] if level < growth.size else math.inf
@@ -225,7 +242,9 @@ def _threshold(level, growth):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _may_turn(width, s0, m0, s1, m1, growth, low, high):  # type: ignore[no-untyped-def]
+def _may_turn(
+    width: float, s0: float, m0: float, s1: float, m1: float, growth: Array, low: int, high: int
+) -> bool:
     """Whether s may leave [s0, s1] between two nodes far enough to pass another threshold.
 
     low and high are the levels at the lower and the higher end.
@@ -247,28 +266,42 @@ def _may_turn(width, s0, m0, s1, m1, growth, low, high):  # type: ignore[no-unty
 
 
 @compiled
-def _cell(  # type: ignore[no-untyped-def]
-    evaluate, table, ends, left, right, growth, x, values, nodes, stack, breaks, work
-):
+def _cell(
+    evaluate: Evaluate,
+    table: Array,
+    ends: Index,
+    left: float,
+    right: float,
+    growth: Array,
+    x: Array,
+    values: Array,
+    nodes: Array,
+    stack: Array,
+    breaks: Array,
+    work: Array,
+) -> None:
     """Add the share of one cell to work."""
     middle, half = 0.5 * (left + right), 0.5 * (right - left)
     for i in range(BATCH):
         x[i] = middle + half * LOBATTO_X[i]
     evaluate(table, ends, x, middle, values)
-    edge, s, slope = nodes[0], nodes[1], nodes[2]
+    edge, s, slope, mass = nodes[0], nodes[1], nodes[2], nodes[3]
     for i in range(BATCH):
         edge[i] = x[i]
         s[i], slope[i] = _excess(values, i)
-    found = np.int64(0)
+    found = ZERO
     level = _signed_level(s[0], growth)
     first = level
-    sums_p = 0.0
-    sums_q = 0.0
-    sums_d = 0.0
+    whole_p, whole_q, whole_d = 0.0, 0.0, 0.0
+    steepest = FEW_GROWTH / (FEW_LENGTH * half)
     for i in range(BATCH):
-        sums_p += LOBATTO_W[i] * values[P, i]
-        sums_q += LOBATTO_W[i] * values[Q, i]
-        sums_d += LOBATTO_W[i] * values[D, i]
+        weight = half * LOBATTO_W[i]
+        mass[i] = weight * values[P, i]
+        whole_p += mass[i]
+        whole_q += weight * values[Q, i]
+        whole_d += weight * values[D, i]
+        for row in (P, Q):
+            steepest = max(steepest, abs(values[row + P_SLOPE, i]) / max(values[row, i], 1e-290))
     for i in range(BATCH - 1):
         after = _signed_level(s[i + 1], growth)
         lowest, highest = min(level, after), max(level, after)
@@ -282,25 +315,67 @@ def _cell(  # type: ignore[no-untyped-def]
                                slope[i + 1], after, growth, breaks, found)  # fmt: skip
         level = after
     if found == 0:
-        _add(first, half * sums_p, half * sums_q, half * sums_d, work)
+        _add(first, whole_p, whole_q, whole_d, work)
         return
     _polish(evaluate, table, ends, middle, x, values, breaks, found)
-    level = first
+    # the piece with most mass is what the others leave of the cell
+    largest = _largest(left, edge, mass, breaks, found)
+    level, spared = first, first
     start = left
     for k in range(found + 1):
         stop = right if k == found else min(max(breaks[k, 0], start), right)
-        if level != 0 and stop > start:
-            _piece(evaluate, table, ends, middle, start, stop, level, x, values, work)
+        if k == largest:
+            spared = level
+        elif stop > start:
+            few = 0.5 * (stop - start) * steepest <= FEW_GROWTH
+            part_p, part_q, part_d = _piece(evaluate, table, ends, middle, start, stop, few, x,
+                                            values)  # fmt: skip
+            _add(level, part_p, part_q, part_d, work)
+            whole_p -= part_p
+            whole_q -= part_q
+            whole_d -= part_d
         start = stop
         if k < found:
             level = int(breaks[k, 5])
+    _add(spared, max(whole_p, 0.0), max(whole_q, 0.0), whole_d, work)
 
 
 @compiled
-def _resolve(  # type: ignore[no-untyped-def]
-    evaluate, table, ends, middle, growth,
-    x0, s0, m0, x1, s1, m1, x, values, stack, breaks, found,
-):  # fmt: skip
+def _largest(left: float, edge: Array, mass: Array, breaks: Array, found: int) -> int:
+    """Return the number of the piece with most mass of p, by the nodes that lie in it."""
+    best, largest = -1.0, 0
+    node, start = 0, left
+    for k in range(found + 1):
+        share = 0.0
+        stop = math.inf if k == found else max(breaks[k, 0], start)
+        while node < BATCH and edge[node] <= stop:
+            share += mass[node]
+            node += 1
+        if share > best:
+            best, largest = share, k
+        start = stop
+    return largest
+
+
+@compiled
+def _resolve(
+    evaluate: Evaluate,
+    table: Array,
+    ends: Index,
+    middle: float,
+    growth: Array,
+    x0: float,
+    s0: float,
+    m0: float,
+    x1: float,
+    s1: float,
+    m1: float,
+    x: Array,
+    values: Array,
+    stack: Array,
+    breaks: Array,
+    found: int,
+) -> int:
     """Halve an interval until s is monotone, or no threshold in reach, on every part."""
     size = 1
     stack[0, 0], stack[0, 1], stack[0, 2] = x0, s0, m0
@@ -315,7 +390,7 @@ def _resolve(  # type: ignore[no-untyped-def]
             centre = 0.5 * (x0 + x1)
             x[0] = centre
             evaluate(table, ends, x[:1], middle, values)
-            sc, mc = _excess(values, np.int64(0))
+            sc, mc = _excess(values, ZERO)
             stack[size, 0], stack[size, 1], stack[size, 2] = centre, sc, mc
             stack[size, 3], stack[size, 4], stack[size, 5] = x1, s1, m1
             stack[size, 6] = depth + 1.0
@@ -330,7 +405,19 @@ def _resolve(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _crossings(x0, s0, m0, before, x1, s1, m1, after, growth, breaks, found):  # type: ignore[no-untyped-def]
+def _crossings(
+    x0: float,
+    s0: float,
+    m0: float,
+    before: int,
+    x1: float,
+    s1: float,
+    m1: float,
+    after: int,
+    growth: Array,
+    breaks: Array,
+    found: int,
+) -> int:
     """Append a row (guess, low, high, threshold, rises, level after) for each sign change."""
     step = 1 if after > before else -1
     level = before
@@ -348,7 +435,9 @@ def _crossings(x0, s0, m0, before, x1, s1, m1, after, growth, breaks, found):  #
 
 
 @compiled
-def _inverse_hermite(x0, s0, m0, x1, s1, m1, target):  # type: ignore[no-untyped-def]
+def _inverse_hermite(
+    x0: float, s0: float, m0: float, x1: float, s1: float, m1: float, target: float
+) -> float:
     """Solve the cubic with these end values and slopes for target."""
     width = x1 - x0
     rise = s1 - s0
@@ -364,7 +453,16 @@ def _inverse_hermite(x0, s0, m0, x1, s1, m1, target):  # type: ignore[no-untyped
 
 
 @compiled
-def _polish(evaluate, table, ends, middle, x, values, breaks, found):  # type: ignore[no-untyped-def]
+def _polish(
+    evaluate: Evaluate,
+    table: Array,
+    ends: Index,
+    middle: float,
+    x: Array,
+    values: Array,
+    breaks: Array,
+    found: int,
+) -> None:
     """Move every row of breaks to its sign change, a batch of them at a time."""
     for start in range(0, found, BATCH):
         size = min(BATCH, found - start)
@@ -398,22 +496,34 @@ def _polish(evaluate, table, ends, middle, x, values, breaks, found):  # type: i
 
 
 @compiled
-def _piece(evaluate, table, ends, middle, start, stop, level, x, values, work):  # type: ignore[no-untyped-def]
-    """Add the integrals over [start, stop], on which the level is constant."""
+def _piece(
+    evaluate: Evaluate,
+    table: Array,
+    ends: Index,
+    middle: float,
+    start: float,
+    stop: float,
+    few: bool,
+    x: Array,
+    values: Array,
+) -> tuple[float, float, float]:
+    """Return the integrals of p, q and d over [start, stop]."""
     centre, half = 0.5 * (start + stop), 0.5 * (stop - start)
-    for i in range(BATCH):
-        x[i] = centre + half * LEGENDRE_X[i]
-    evaluate(table, ends, x, middle, values)
-    whole_p, whole_q, whole_d = 0.0, 0.0, 0.0
-    for i in range(BATCH):
-        whole_p += LEGENDRE_W[i] * values[P, i]
-        whole_q += LEGENDRE_W[i] * values[Q, i]
-        whole_d += LEGENDRE_W[i] * values[D, i]
-    _add(level, half * whole_p, half * whole_q, half * whole_d, work)
+    nodes, weights = (FEW_X, FEW_W) if few else (LEGENDRE_X, LEGENDRE_W)
+    size = nodes.size
+    for i in range(size):
+        x[i] = centre + half * nodes[i]
+    evaluate(table, ends, x[:size], middle, values)
+    part_p, part_q, part_d = 0.0, 0.0, 0.0
+    for i in range(size):
+        part_p += weights[i] * values[P, i]
+        part_q += weights[i] * values[Q, i]
+        part_d += weights[i] * values[D, i]
+    return half * part_p, half * part_q, half * part_d
 
 
 @compiled
-def _add(level, whole_p, whole_q, whole_d, work):  # type: ignore[no-untyped-def]
+def _add(level: int, whole_p: float, whole_q: float, whole_d: float, work: Array) -> None:
     if level > 0:
         work[0, level] += whole_d
         work[1, level] += whole_q
@@ -423,7 +533,7 @@ def _add(level, whole_p, whole_q, whole_d, work):  # type: ignore[no-untyped-def
 
 
 @compiled
-def _collect(growth, work, out):  # type: ignore[no-untyped-def]
+def _collect(growth: Array, work: Array, out: Array) -> None:
     """Sum the integrals over all levels above each epsilon, in both directions."""
     levels = growth.size
     for side in range(2):

@@ -134,5 +134,5 @@ def _dress(
         style = chosen[name]
         if style is not False:
             style = {**words, **(style if isinstance(style, Mapping) else {})}
-            words = "text" in style
-            pc.map(function, name, coords=forest, ignore_aes="all", store_artist=words, **style)
+            stored = "text" in style
+            pc.map(function, name, coords=forest, ignore_aes="all", store_artist=stored, **style)

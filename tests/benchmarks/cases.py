@@ -116,7 +116,9 @@ def literal() -> list[Row]:
             for epsilon in GRID[::10]:
                 growth = float(np.exp(epsilon))
                 value = max(
-                    integrate.quad(excess, *ends, args=(mixture, *pair, growth), limit=400, epsabs=1e-10)[0]
+                    integrate.quad(
+                        excess, *ends, args=(mixture, *pair, growth), limit=400, epsabs=1e-10
+                    )[0]
                     for pair in ((y, y - dense[:, i]), (y - dense[:, i], y))
                 )
                 exact = coupling.curves(np.array([i]), np.array([epsilon]))[0, 0, 0]

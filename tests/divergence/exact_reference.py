@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import mpmath as mp
 import numpy as np
 
@@ -75,7 +77,7 @@ def hockey_stick(p, q, epsilon, points=400):
             cuts.append((a.cdf(t), b.cdf(t)))
         cuts.append((a.total, b.total))
         total, mass = mp.mpf(0), mp.mpf(0)
-        for left, right in zip(cuts, cuts[1:], strict=False):
+        for left, right in itertools.pairwise(cuts):
             share = (right[0] - left[0]) - growth * (right[1] - left[1])
             if share > 0:
                 total += share

@@ -1,0 +1,183 @@
+"""Curves of delta_i under the regression coupling, for every draw and individual at once.
+
+For somebody who is present with probability rho, p = (1 - rho) q + rho g, with q the law without
+him and g the law given his presence, and exactly
+
+    H_eps(p || q) = rho H_e(g || q),   expm1(e) = expm1(eps) / rho,
+    H_eps(q || p) = k H_e(q || g),     expm1(e) = expm1(eps) / k,   k = rho - expm1(eps) (1 - rho),
+
+and 0 where k <= 0. So only the pair (g, q), of as many components as p, is ever integrated, and
+most individuals are safe by joint convexity, component by component.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.contributions import ContributionDraws
+from edp_bayes.divergence.close import (
+    are_close,
+    both_integrals,
+    convexity_bound,
+    place_nodes,
+    workspace,
+)
+from edp_bayes.divergence.compiled import compiled, in_threads
+
+__all__ = ["component_laws", "coupled_curves"]
+
+Array = NDArray[np.float64]
+
+# The share of a component's variance that one individual may explain.
+LARGEST_SHARE = 0.9
+
+
+def coupled_curves(
+    base: Array, law: ContributionDraws, epsilon: Array, *, noise_scale: float, floor: float
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the privacy curves of everybody whose laws are close to the base.
+
+    Parameters
+    ----------
+    base : ndarray, shape (S, 3, K)
+        Weights, locations and standard deviations of p in every draw.
+    law : ContributionDraws
+        Contribution laws, each of shape (S, B).
+    epsilon : ndarray, shape (E,)
+        Finite, non-negative, increasing.
+    noise_scale : float
+        Standard deviation of known Gaussian noise, 0 for none.
+    floor : float
+        Curves that joint convexity bounds by this are not looked for and returned as zero.
+
+    Returns
+    -------
+    curves : ndarray, shape (S, B, E)
+        max(H_eps(p || q), H_eps(q || p)); zero where not close.
+    close : ndarray of bool, shape (S, B)
+        Whether the laws were close enough.
+    """
+    out = np.zeros((*law.presence.shape, epsilon.size))
+    close = np.zeros(law.presence.shape, dtype=np.bool_)
+    in_threads(
+        _draws,
+        len(base),
+        base,
+        _widened(base, noise_scale),
+        law.presence,
+        law.intercept,
+        law.slope,
+        law.spread**2,
+        float(noise_scale),
+        np.expm1(epsilon),
+        float(floor),
+        out,
+        close,
+    )
+    return out, close
+
+
+def component_laws(
+    base: Array, rho: Array, a: Array, b: Array, spread: Array, *, unit: float
+) -> Array:
+    """Return locations and scales of g and of q for some pairs of draw and individual.
+
+    Parameters
+    ----------
+    base : ndarray, shape (pair, 3, K)
+        Weights, locations and scales of p.
+    rho, a, b, spread : ndarray, shape (pair,)
+        Presence, intercept, slope and standard deviation of the contribution.
+    unit : float
+        Variance of a kernel of scale one.
+
+    Returns
+    -------
+    ndarray, shape (pair, 2, 2, K)
+        [g, q], [locations, scales].
+    """
+    out = np.empty((len(base), 2, 2, base.shape[2]))
+    in_threads(_all_laws, len(base), base, rho, a, b, spread**2, float(unit), out)
+    return out
+
+
+def _widened(base: Array, noise_scale: float) -> Array:
+    wide = base.copy()
+    wide[:, 2] = np.hypot(base[:, 2], noise_scale)
+    return wide
+
+
+@compiled
+def _all_laws(first, last, base, rho, a, b, tau2, unit, out):  # type: ignore[no-untyped-def]
+    for j in range(first, last):
+        _laws(base[j], rho[j], a[j], b[j], tau2[j], unit, 0.0, out[j, 0], out[j, 1])
+
+
+@compiled
+def _laws(base, rho, a, b, tau2, unit, noise, law, without):  # type: ignore[no-untyped-def]
+    """Take the contribution a + b rest + tau e out of every component.
+
+    The component without has the mean and variance which, with the contribution of somebody
+    present with probability rho added back, give those of the component of p.
+    """
+    for k in range(base.shape[1]):
+        mu, variance = base[1, k], unit * base[2, k] ** 2
+        m = (mu - rho * a) / (1.0 + rho * b)
+        jump = a + b * m
+        share = LARGEST_SHARE * variance
+        explained = min(rho * tau2 + rho * (1.0 - rho) * jump * jump, share)
+        stretch = (1.0 + b) ** 2
+        rest = (variance - explained) / (1.0 - rho + rho * stretch)
+        without[0, k], without[1, k] = m, math.sqrt(rest / unit + noise)
+        if rho == 1.0:
+            # Exactly p, so that rounding does not make a difference between individuals.
+            law[0, k], law[1, k] = mu, math.sqrt(base[2, k] ** 2 + noise)
+        else:
+            law[0, k] = m + jump
+            law[1, k] = math.sqrt((stretch * rest + min(tau2, share)) / unit + noise)
+
+
+@compiled
+def _thresholds(rho, growth):  # type: ignore[no-untyped-def]
+    """Return q / g - 1 below which p > exp(eps) q, and above which q > exp(eps) p."""
+    kept = rho - growth * (1.0 - rho)
+    return -growth / (rho + growth), growth / kept if kept > 0.0 else np.inf
+
+
+@compiled
+def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, close):  # type: ignore[no-untyped-def]
+    size, levels = base.shape[2], growth.size
+    work = workspace(size, levels)
+    x, table, ranges, total = work[0], work[1], work[2], work[6]
+    law, without = np.empty((2, size)), np.empty((2, size))
+    low, high = np.empty(levels), np.empty(levels)
+    for s in range(first, last):
+        count = 0
+        for i in range(rho.shape[1]):
+            present = rho[s, i]
+            _laws(base[s], present, a[s, i], b[s, i], tau2[s, i], 1.0, noise * noise, law, without)
+            low[0], high[0] = _thresholds(present, growth[0])
+            kept = present - growth[0] * (1.0 - present)
+            bound = convexity_bound(
+                wide[s], law, without, low[0], high[0], present, max(kept, 0.0), floor
+            )
+            if bound <= floor:
+                close[s, i] = True
+                continue
+            if not are_close(wide[s], law, without):
+                continue
+            close[s, i] = True
+            if count == 0:
+                count = place_nodes(wide[s], x, table, ranges)
+            for e in range(levels):
+                low[e], high[e] = _thresholds(present, growth[e])
+            both_integrals(wide[s], law, without, count, low, high, work, total)
+            for e in range(levels):
+                value = present * total[0, e]
+                kept = present - growth[e] * (1.0 - present)
+                if kept > 0.0:
+                    value = max(value, kept * total[1, e])
+                out[s, i, e] = max(value, 0.0)
