@@ -119,8 +119,8 @@ class ShiftCoupling:
                 weights,
                 self.responses.response,
                 np.ascontiguousarray(scales[:, 0]),
-                part.indptr,
-                part.indices,
+                part.indptr.astype(np.int64),
+                part.indices.astype(np.int64),
                 part.data,
                 epsilon,
             )
@@ -137,9 +137,9 @@ class ShiftCoupling:
         """Return the densities with and without one individual, shape (chain, draw, component)."""
         moved = self.responses.contribution[:, [individual]].toarray()[:, 0]
         p, noise = self.mixture, self.responses.noise
-        return tuple(
-            Mixture(p.weights, at, p.scales, kernel=p.kernel, noise=noise)
-            for at in (p.locations, p.locations - moved)
+        return (
+            Mixture(p.weights, p.locations, p.scales, kernel=p.kernel, noise=noise),
+            Mixture(p.weights, p.locations - moved, p.scales, kernel=p.kernel, noise=noise),
         )
 
 

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from edp_bayes.exceptions import InvalidInputError
 
@@ -71,7 +71,7 @@ def load_tree(path: Path) -> xr.DataTree:
         raise InvalidInputError(f"{path} does not exist")
     try:
         engine = "zarr" if path.suffix == ".zarr" else "h5netcdf"
-        options = {"consolidated": False} if engine == "zarr" else {}
+        options: dict[str, Any] = {"consolidated": False} if engine == "zarr" else {}
         with xr.open_datatree(path, engine=engine, **options) as tree:
             return tree.load()
     except (OSError, ValueError, KeyError, RuntimeError) as error:

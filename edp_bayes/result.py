@@ -202,8 +202,7 @@ class Audit:
         """
         from arviz_stats import summary
 
-        table = self.to_datatree()
-        posterior = table["posterior"].to_dataset()
+        posterior = self.tree["posterior"].to_dataset()
         for target in np.atleast_1d(np.asarray(targets, dtype=np.float64)):
             crossing = self.epsilon_at(float(target))
             posterior[f"epsilon_at[{target:g}]"] = crossing.clip(max=float(self.epsilon[-1]))
@@ -216,7 +215,8 @@ class Audit:
                 round_to="none",
             )
         # Draws that are all equal have converged, though R-hat is 0 / 0 there.
-        return table.fillna({"r_hat": 1.0})
+        table["r_hat"] = table["r_hat"].fillna(1.0)
+        return table
 
     def to_datatree(self) -> xr.DataTree:
         """Return a copy of the tree, in ArviZ's conventions."""
@@ -286,7 +286,7 @@ def _crossing(curve: xr.DataArray, target: ArrayLike) -> xr.DataArray:
     """Return where a non-increasing curve meets a target, by its chord in exp(epsilon)."""
     targets = validate.finite_array(target, "delta")
     if ((targets <= 0) | (targets >= 1)).any():
-        raise InvalidInputError(f"delta must lie strictly between 0 and 1, found {target}")
+        raise InvalidInputError(f"delta must lie strictly between 0 and 1, found {targets.tolist()}")
     grid = curve["epsilon"].to_numpy()
     growth = np.exp(grid)
     values = curve.transpose("chain", "draw", "epsilon").to_numpy()

@@ -163,13 +163,13 @@ def refuse_incomplete(tree: xr.DataTree, settings: SamplerSettings) -> xr.DataTr
             f"{settings.chains} of {settings.draws} were asked for"
         )
     for name, values in posterior.items():
-        bad = ~np.isfinite(values).all([d for d in values.dims if d not in ("chain", "draw")])
-        share = bad.mean("draw")
+        draws = values.transpose("chain", "draw", ...).to_numpy().reshape(*found, -1)
+        share = (~np.isfinite(draws)).any(axis=-1).mean(axis=-1)
         if (share > 0).any():
-            chain = int(share.argmax("chain"))
+            chain = int(share.argmax())
             raise SamplingError(
                 f"chain {chain} was interrupted or failed: {name!r} is not finite in "
-                f"{float(share[chain]):.0%} of its draws"
+                f"{share[chain]:.0%} of its draws"
             )
     return tree
 

@@ -105,7 +105,10 @@ def draw_mixture(
 
     def chain(index: int) -> tuple[NDArray[np.float64], ...]:
         rng = settings.generator("gibbs", index)
-        return sweep_chain(y, components, hyper, settings.tune, settings.draws, THIN, rng)
+        parts: tuple[NDArray[np.float64], ...] = sweep_chain(
+            y, components, hyper, settings.tune, settings.draws, THIN, rng
+        )
+        return parts
 
     with ThreadPoolExecutor(settings.cores) as pool:
         chains = list(pool.map(chain, range(settings.chains)))
