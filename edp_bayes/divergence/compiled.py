@@ -25,9 +25,7 @@ def compiled[F: Callable[..., Any]](function: F) -> F:
 
     Divisions follow IEEE rules; products may be fused with sums, but no sum is ever reordered.
     """
-    import os
-    inner = function.__name__ not in ("_curves","_shift_tasks","_shared_tasks","_draws") and os.environ.get("X")
-    jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, **(dict(no_cfunc_wrapper=True, no_cpython_wrapper=True) if inner else {}))
+    jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
     return cast(F, jit(function))
 
 

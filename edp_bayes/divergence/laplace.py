@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.divergence import shared_scale, smooth
+from edp_bayes.divergence import knots, shared_scale, smooth
 from edp_bayes.divergence.compiled import compiled, in_threads
 from edp_bayes.divergence.components import LAPLACE
 from edp_bayes.divergence.components import rows as component_rows
@@ -176,7 +176,7 @@ def _shift_tasks(
     out: Array,
 ) -> None:
     n, levels, draws = y.size, epsilon.size, rates.size
-    position, steps, distances, values = shared_scale.buffers(n, n, LANES)
+    position, steps, distances, values = knots.buffers(n, n, shared_scale.ROWS, LANES)
     carry = np.zeros((shared_scale.CARRIED, LANES))
     start_p, start_q = np.zeros(LANES), np.zeros(LANES)
     later = growth[1:]
@@ -205,7 +205,7 @@ def _shift_tasks(
             if largest * highest <= epsilon[0]:
                 continue
             if count == 0:
-                count, total = shared_scale.plan(y, moved, True, y, position, steps, distances)
+                count, total = knots.plan(y, moved, True, y, position, steps, distances)
             shared_scale.knot_values(count, total, steps, distances, rate, weights[block],
                                      weights[block], True, lanes, values, carry)  # fmt: skip
             shared_scale.first(count, lanes, growth[0], 1.0, shared_scale.Q, values, start_p)
@@ -258,7 +258,7 @@ def _shared_curves(
 @compiled
 def _shared_tasks(first: int, last: int, p: Array, q: Array, growth: Array, out: Array) -> None:
     n, m, levels = p.shape[1], q.shape[1], growth.size
-    position, steps, distances, values = shared_scale.buffers(n, m, 1)
+    position, steps, distances, values = knots.buffers(n, m, shared_scale.ROWS, 1)
     carry = np.zeros((shared_scale.CARRIED, 1))
     work = np.zeros((3, 2 * levels + 1))
     bounds = np.zeros(2 * levels + 2)
@@ -273,7 +273,7 @@ def _shared_tasks(first: int, last: int, p: Array, q: Array, growth: Array, out:
             wq[j, 0], z[j] = q[s, j, 0], q[s, j, 1]
             if n == m:
                 moved[j] = y[j] - z[j]
-        count, total = shared_scale.plan(y, moved, n == m, z, position, steps, distances)
+        count, total = knots.plan(y, moved, n == m, z, position, steps, distances)
         shared_scale.knot_values(
             count, total, steps, distances, rate, wp, wq, False, 1, values, carry
         )

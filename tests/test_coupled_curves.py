@@ -1,0 +1,110 @@
+"""The fast integrals of close mixtures against the exact ones, and their screening."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import edp_bayes as edp
+from edp_bayes.contributions import ContributionDraws
+from edp_bayes.coupled_curves import component_laws, coupled_curves
+from edp_bayes.divergence.close import convexity_bound, pair_integral
+from edp_bayes.mixtures import Mixture
+
+EPSILON = np.array([0.0, 0.01, 0.1, 0.3, 1.0])
+
+
+def random_case(seed, people=6):
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 9))
+    base = np.empty((1, 3, size))
+    base[0, 0] = rng.dirichlet(np.full(size, 0.5))
+    base[0, 1] = rng.normal(0.0, 1.0, size)
+    base[0, 2] = np.exp(rng.normal(-0.5, 0.8, size))
+    magnitude = 10.0 ** rng.uniform(-5.0, -0.3)
+    rho = np.where(rng.random(people) < 0.5, 1.0, rng.random(people))
+    law = ContributionDraws(
+        presence=rho[None],
+        intercept=magnitude * rng.standard_normal((1, people)),
+        slope=0.3 * magnitude * rng.standard_normal((1, people)),
+        spread=0.3 * magnitude * rng.random((1, people)),
+    )
+    return base, law
+
+
+def exact(base, law, i):
+    g, q = component_laws(
+        base,
+        *(part[:, i] for part in (law.presence, law.intercept, law.slope, law.spread)),
+        unit=1.0,
+    )[0]
+    w, rho = base[0, 0], law.presence[0, i]
+    without = Mixture(w, *q)
+    both = Mixture(
+        np.r_[(1 - rho) * without.weights, rho * without.weights],
+        np.r_[q[0], g[0]],
+        np.r_[q[1], g[1]],
+    )
+    twin = Mixture(np.r_[(1 - rho) * w, rho * w], np.r_[q[0], q[0]], np.r_[q[1], q[1]])
+    return np.maximum(edp.hockey_stick(both, twin, EPSILON), edp.hockey_stick(twin, both, EPSILON))
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(st.integers(0, 10_000))
+def test_fast_integrals_are_the_exact_ones(seed):
+    base, law = random_case(seed)
+    curves, close = coupled_curves(base, law, EPSILON, noise_scale=0.0, floor=0.0)
+    for i in np.flatnonzero(close[0]):
+        expected = exact(base, law, i)
+        np.testing.assert_allclose(curves[0, i], expected, rtol=1e-7, atol=2e-12)
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(st.integers(0, 10_000), st.sampled_from([1e-12, 1e-8, 1e-4]))
+def test_screening_drops_nothing_above_its_floor(seed, floor):
+    base, law = random_case(seed)
+    kept, close = coupled_curves(base, law, EPSILON, noise_scale=0.0, floor=0.0)
+    screened, _ = coupled_curves(base, law, EPSILON, noise_scale=0.0, floor=floor)
+    dropped = close & (screened == 0).all(axis=-1)
+    assert (kept[dropped] <= floor + 1e-13).all()
+
+
+def test_noise_widens_every_law():
+    base, law = random_case(3)
+    noisy, close = coupled_curves(base, law, EPSILON, noise_scale=2.0, floor=0.0)
+    wide = base.copy()
+    for i in np.flatnonzero(close[0]):
+        g, q = component_laws(
+            base,
+            *(part[:, i] for part in (law.presence, law.intercept, law.slope, law.spread)),
+            unit=1.0,
+        )[0]
+        rho, w = law.presence[0, i], wide[0, 0]
+        g, q = (np.stack([m, np.hypot(s, 2.0)]) for m, s in (g, q))
+        both = Mixture(np.r_[(1 - rho) * w, rho * w], np.r_[q[0], g[0]], np.r_[q[1], g[1]])
+        without = Mixture(w, *q)
+        expected = np.maximum(
+            edp.hockey_stick(both, without, EPSILON), edp.hockey_stick(without, both, EPSILON)
+        )
+        np.testing.assert_allclose(noisy[0, i], expected, rtol=1e-6, atol=2e-12)
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(
+    st.floats(-2.0, 2.0), st.floats(0.3, 3.0), st.floats(0.3, 3.0), st.sampled_from([0.0, 0.1, 1.0])
+)
+def test_integral_of_one_pair_is_the_closed_form(m, s, t, epsilon):
+    found = pair_integral(m, s, 0.0, t, epsilon)
+    expected = edp.hockey_stick(Mixture(1.0, m, s), Mixture(1.0, 0.0, t), epsilon)
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-14)
+
+
+def test_bound_of_one_pair_with_a_common_scale_is_the_shift_formula():
+    base = np.array([[1.0], [0.0], [1.0]])
+    law, without = np.array([[0.4], [1.0]]), np.array([[0.0], [1.0]])
+    epsilon = 0.1
+    bound = convexity_bound(
+        base, law, without, np.expm1(-epsilon), np.expm1(epsilon), 1.0, 1.0, np.inf
+    )
+    expected = stats.norm.cdf(0.2 - 0.25) - np.exp(0.1) * stats.norm.cdf(-0.2 - 0.25)
+    np.testing.assert_allclose(bound, expected, rtol=1e-12)
