@@ -86,7 +86,10 @@ def label_coordinate(values: NDArray[Any]) -> NDArray[Any]:
     """Return labels as numbers or text, the parts of a compound key joined by a comma."""
     if values.dtype.kind in "iufM":
         return values
-    return np.array([", ".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in values])
+    text = [", ".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in values]
+    if len(set(text)) < len(text):
+        text = [str(v) for v in values]
+    return np.array(text)
 
 
 def _provenance() -> dict[str, str]:

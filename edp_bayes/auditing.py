@@ -25,9 +25,8 @@ __all__ = ["audit"]
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-# Numbers held at once while individuals are evaluated block by block.
-BLOCK_NUMBERS = 2**22
-COMPONENTS = 64
+# Risks held at once while individuals are evaluated block by block.
+BLOCK_NUMBERS = 2**24
 
 
 def audit(
@@ -182,19 +181,18 @@ class Risks:
 
 def evaluate(coupling: Coupling, epsilon: Array, *, progressbar: bool) -> Risks:
     """Evaluate every individual in blocks; the result does not depend on the blocks."""
-    from edp_bayes.reductions import accumulate
+    from edp_bayes.reductions import accumulate, moments
 
     relevant, dropped = coupling.relevant(epsilon)
     size = coupling.n_draws
     largest, log_survival, total = np.zeros((3, size, epsilon.size))
     mean, deviation = np.zeros((2, coupling.n_individuals, epsilon.size))
-    block = max(1, BLOCK_NUMBERS // (size * max(epsilon.size, COMPONENTS)))
+    block = max(1, BLOCK_NUMBERS // (size * epsilon.size))
     blocks = [relevant[start : start + block] for start in range(0, relevant.size, block)]
     for members in track(blocks, "Individuals", total=len(blocks), show=progressbar):
         curves = coupling.curves(members, epsilon)
         accumulate(curves, largest, log_survival, total)
-        mean[members] = curves.mean(axis=0)
-        deviation[members] = curves.std(axis=0)
+        mean[members], deviation[members] = moments(curves)
     return Risks(
         largest=largest,
         total=np.abs(np.expm1(log_survival)),

@@ -214,7 +214,8 @@ class RegressionCoupling:
                 noise=self.noise,
                 floor=FLOOR,
             )[:, 0]
-        return np.where(out > FLOOR, out, 0.0)
+        out[out <= FLOOR] = 0.0
+        return out
 
     def pair(self, individual: int) -> tuple[Mixture, Mixture]:
         """Return the densities with and without one individual, shape (chain, draw, component)."""

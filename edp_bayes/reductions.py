@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.divergence.compiled import compiled, in_threads
 
-__all__ = ["accumulate"]
+__all__ = ["accumulate", "moments"]
 
 Array = NDArray[np.float64]
 
@@ -33,3 +33,26 @@ def _accumulate(first, last, curves, largest, log_survival, total):  # type: ign
                     largest[s, e] = max(largest[s, e], value)
                     total[s, e] += value
                     log_survival[s, e] += math.log1p(-value) if value < 1.0 else -np.inf
+
+
+def moments(curves: Array) -> tuple[Array, Array]:
+    """Return mean and standard deviation over the draws of a block (draw, individual, epsilon)."""
+    out = np.empty((2, *curves.shape[1:]))
+    in_threads(_moments, curves.shape[1], curves, out)
+    return out[0], out[1]
+
+
+@compiled
+def _moments(first, last, curves, out):  # type: ignore[no-untyped-def]
+    draws, _, levels = curves.shape
+    for i in range(first, last):
+        for e in range(levels):
+            out[0, i, e] = out[1, i, e] = 0.0
+        for s in range(draws):
+            for e in range(levels):
+                out[0, i, e] += curves[s, i, e] / draws
+        for s in range(draws):
+            for e in range(levels):
+                out[1, i, e] += (curves[s, i, e] - out[0, i, e]) ** 2 / draws
+        for e in range(levels):
+            out[1, i, e] = math.sqrt(out[1, i, e])

@@ -286,7 +286,9 @@ def _crossing(curve: xr.DataArray, target: ArrayLike) -> xr.DataArray:
     """Return where a non-increasing curve meets a target, by its chord in exp(epsilon)."""
     targets = validate.finite_array(target, "delta")
     if ((targets <= 0) | (targets >= 1)).any():
-        raise InvalidInputError(f"delta must lie strictly between 0 and 1, found {targets.tolist()}")
+        raise InvalidInputError(
+            f"delta must lie strictly between 0 and 1, found {targets.tolist()}"
+        )
     grid = curve["epsilon"].to_numpy()
     growth = np.exp(grid)
     values = curve.transpose("chain", "draw", "epsilon").to_numpy()

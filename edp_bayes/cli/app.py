@@ -25,9 +25,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors."
 Zarr = Annotated[bool, typer.Option("--zarr", help="Save audit.zarr instead of audit.nc.")]
 
 # Contributions are small beside a week's revenue: beyond 0.15 there is no risk left to see.
-DEMO_EPSILON = "0.02:0.15:14"
+DEMO_EPSILON = "0.03:0.15:13"
 DEMO_DRAWS = 250
-DEMO_TUNE = 500
+DEMO_TUNE = 800
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

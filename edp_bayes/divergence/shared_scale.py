@@ -45,12 +45,10 @@ from edp_bayes.divergence.knots import (
 
 __all__ = [
     "CARRIED",
-    "buffers",
     "first",
     "integrate",
     "intervals",
     "knot_values",
-    "plan",
     "thresholds",
 ]
 

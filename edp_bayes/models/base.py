@@ -119,7 +119,10 @@ class FittedModel:
 class DensityModel(Protocol):
     """A model of the law of the response."""
 
-    kernel: str
+    @property
+    def kernel(self) -> str:
+        """Family of every component: gaussian or laplace."""
+        ...
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior.

@@ -67,7 +67,7 @@ def hockey_stick(p, q, epsilon, points=400):
             return a.pdf(t) - growth * b.pdf(t)
 
         signs = np.sign(gap)
-        for k in np.flatnonzero(np.abs(gap) < 1e-9 * (1 + np.abs(gap).max())):
+        for k in np.flatnonzero(np.abs(gap) < 1e-12 * (1 + np.abs(gap).max())):
             # here the sign in double precision means nothing
             signs[k] = float(mp.sign(excess(mp.mpf(float(x[k])))))
         x, signs = x[signs != 0], signs[signs != 0]

@@ -85,6 +85,16 @@ def test_results_depend_neither_on_blocks_nor_on_threads():
         numba.set_num_threads(threads)
 
 
+def test_shift_curves_fill_the_array_they_are_given():
+    rng = np.random.default_rng(9)
+    y, w, h = rng.normal(size=6), rng.dirichlet(np.ones(6), 5), rng.uniform(0.2, 1.0, 5)
+    c = contributions(rng, 6, 7, 0.3, 0.7)
+    given = np.full((5, 7, EPSILON.size), np.nan)
+    same = laplace.shift_curves(w, y, h, c.indptr, c.indices, c.data, EPSILON, out=given)
+    assert same is given
+    np.testing.assert_array_equal(given, shifted(w, y, h, c))
+
+
 def test_shift_curves_are_below_the_convexity_bound():
     from edp_bayes.divergence.screening import convexity_bound, laplace_shift
 
