@@ -235,8 +235,11 @@ def test_failed_checks_are_printed_in_plain_words(tmp_path, capsys):
         ({"epsilon": "-0.1,0.5"}, "--epsilon must not be negative"),
         ({"epsilon": "nan"}, "--epsilon must be finite"),
         ({"epsilon": ""}, "--epsilon must be start:stop:count or a list"),
-        ({"model": "normal"}, "--model must be dpm, finite:K or bootstrap, found 'normal'"),
-        ({"model": "finite:0"}, "--model must be dpm, finite:K or bootstrap"),
+        (
+            {"model": "normal"},
+            "--model must be dpm, dpm-gibbs, finite:K or bootstrap, found 'normal'",
+        ),
+        ({"model": "finite:0"}, "--model must be dpm, dpm-gibbs, finite:K or bootstrap"),
         ({"kernel": "cauchy"}, "kernel must be one of gaussian, laplace, found 'cauchy'"),
         ({"name": "south,99"}, "there is no individual 'south,99'"),
         ({"draws": "0"}, "--draws"),

@@ -25,9 +25,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors."
 Zarr = Annotated[bool, typer.Option("--zarr", help="Save audit.zarr instead of audit.nc.")]
 
 # Contributions are small beside a week's revenue: beyond 0.15 there is no risk left to see.
-DEMO_EPSILON = "0.03:0.15:13"
+DEMO_EPSILON = "0.02:0.15:14"
 DEMO_DRAWS = 250
-DEMO_TUNE = 800
+DEMO_TUNE = 1000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,6 +74,7 @@ def demo(
 
     run = Run.parse(
         query="sum:dollars",
+        model="dpm-gibbs",  # the posterior of dpm without the compilation of its NUTS
         epsilon=DEMO_EPSILON,
         draws=DEMO_DRAWS,
         tune=DEMO_TUNE,
@@ -101,7 +102,9 @@ def audit(
     epsilon: Annotated[
         str, typer.Option("--epsilon", help="start:stop:count, or a list 0.1,0.2,0.5.")
     ] = "0.01:0.5:50",
-    model: Annotated[str, typer.Option("--model", help="dpm, finite:K or bootstrap.")] = "dpm",
+    model: Annotated[
+        str, typer.Option("--model", help="dpm, dpm-gibbs, finite:K or bootstrap.")
+    ] = "dpm",
     kernel: Annotated[
         str | None, typer.Option("--kernel", help="gaussian or laplace; by default the model's.")
     ] = None,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Self
 
 from edp_bayes.exceptions import InvalidInputError
 
@@ -151,25 +151,32 @@ def parse_epsilon(text: str) -> NDArray[np.float64]:
 
 
 def parse_model(text: str, kernel: str | None) -> DensityModel:
-    """Return the density model that dpm, finite:K or bootstrap stands for.
+    """Return the density model that dpm, dpm-gibbs, finite:K or bootstrap stands for.
 
     Raises
     ------
     InvalidInputError
         If it is none of these, K is no positive integer or the kernel is unknown.
     """
-    from edp_bayes.models import DirichletProcessMixture, FiniteMixture, SmoothedBootstrap
+    from edp_bayes.models import (
+        DirichletProcessMixture,
+        FiniteMixture,
+        GibbsDirichletProcessMixture,
+        SmoothedBootstrap,
+    )
 
     name, _, count = text.partition(":")
     model: DirichletProcessMixture | FiniteMixture | SmoothedBootstrap
     if text == "dpm":
         model = DirichletProcessMixture()
+    elif text == "dpm-gibbs":
+        model = GibbsDirichletProcessMixture()
     elif text == "bootstrap":
         model = SmoothedBootstrap()
     elif name == "finite" and count.isdecimal() and int(count) > 0:
         model = FiniteMixture(components=int(count))
     else:
-        raise InvalidInputError(f"--model must be dpm, finite:K or bootstrap, found {text!r}")
-    chosen = model if kernel is None else replace(model, kernel=kernel)
-    # A frozen field satisfies the protocol at run time; mypy wants one that can be set.
-    return cast("DensityModel", chosen)
+        raise InvalidInputError(
+            f"--model must be dpm, dpm-gibbs, finite:K or bootstrap, found {text!r}"
+        )
+    return model if kernel is None else replace(model, kernel=kernel)

@@ -15,6 +15,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes import validate
 from edp_bayes.exceptions import InvalidInputError, SamplingError
 from edp_bayes.mixtures import Mixture
 from edp_bayes.models.base import FittedModel, SamplerSettings
@@ -28,19 +29,25 @@ if TYPE_CHECKING:
 
 __all__ = ["GibbsDirichletProcessMixture", "GibbsFiniteMixture"]
 
-THIN = 2
-
 
 @dataclass(frozen=True)
 class GibbsDirichletProcessMixture(DirichletProcessMixture):
     """DirichletProcessMixture with a Gaussian kernel, drawn by blocked Gibbs sampling.
 
-    Ishwaran and James (2001), Section 5; every second sweep is kept.
+    Ishwaran and James (2001), Section 5.
+
+    Parameters
+    ----------
+    thin : int
+        One sweep in so many is kept.
     """
+
+    thin: int = 10
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _require_gaussian(self.kernel)
+        validate.positive_integer(self.thin, "thin")
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by blocked Gibbs sampling."""
@@ -51,17 +58,27 @@ class GibbsDirichletProcessMixture(DirichletProcessMixture):
             base=self.base_measure,
             concentration=self.concentration,
             weight_concentration=0.0,
+            thin=self.thin,
         )
         return fitted_mixture(mixture, responses, settings, attributes=self.attributes(responses))
 
 
 @dataclass(frozen=True)
 class GibbsFiniteMixture(FiniteMixture):
-    """FiniteMixture with a Gaussian kernel, drawn by blocked Gibbs sampling."""
+    """FiniteMixture with a Gaussian kernel, drawn by blocked Gibbs sampling.
+
+    Parameters
+    ----------
+    thin : int
+        One sweep in so many is kept.
+    """
+
+    thin: int = 10
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _require_gaussian(self.kernel)
+        validate.positive_integer(self.thin, "thin")
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by blocked Gibbs sampling."""
@@ -72,6 +89,7 @@ class GibbsFiniteMixture(FiniteMixture):
             base=self.base_measure,
             concentration=(1.0, 1.0),
             weight_concentration=self.weight_concentration,
+            thin=self.thin,
         )
         attributes: dict[str, Any] = {"model": repr(self), "components": self.components}
         return fitted_mixture(mixture, responses, settings, attributes=attributes)
@@ -85,6 +103,7 @@ def draw_mixture(
     base: BaseMeasure,
     concentration: tuple[float, float],
     weight_concentration: float,
+    thin: int,
 ) -> Mixture:
     """Run every chain, each with a generator of its own; stick-breaking without Dirichlet."""
     units = Standardisation.of(responses)
@@ -106,7 +125,7 @@ def draw_mixture(
     def chain(index: int) -> tuple[NDArray[np.float64], ...]:
         rng = settings.generator("gibbs", index)
         parts: tuple[NDArray[np.float64], ...] = sweep_chain(
-            y, components, hyper, settings.tune, settings.draws, THIN, rng
+            y, components, hyper, settings.tune, settings.draws, thin, rng
         )
         return parts
 

@@ -56,7 +56,7 @@ def posterior(model: object) -> Callable[[Responses, int], dict[str, Bands]]:
 
 def unpaired(responses: Responses, seed: int) -> dict[str, Bands]:
     """Separate posteriors of p and p_i of the first individual, of equal models."""
-    model = GibbsDirichletProcessMixture()
+    model = GibbsDirichletProcessMixture(thin=2)
     fits = []
     without = Responses.from_arrays(
         responses.response_without(responses.individual[0]),
@@ -95,8 +95,8 @@ def plug_in(responses: Responses, seed: int) -> dict[str, Bands]:
 
 
 METHODS: dict[str, Callable[[Responses, int], dict[str, Bands]]] = {
-    "dirichlet process": posterior(GibbsDirichletProcessMixture()),
-    "normal": posterior(GibbsFiniteMixture(components=1)),
+    "dirichlet process": posterior(GibbsDirichletProcessMixture(thin=2)),
+    "normal": posterior(GibbsFiniteMixture(components=1, thin=2)),
     "smoothed bootstrap": posterior(SmoothedBootstrap(kernel="laplace")),
     "plug-in bootstrap": plug_in,
     "unpaired": unpaired,
