@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # Risks held at once while individuals are evaluated block by block.
-BLOCK_NUMBERS = 2**24
+BLOCK_NUMBERS = 2**23
 
 
 def audit(
@@ -189,8 +189,11 @@ def evaluate(coupling: Coupling, epsilon: Array, *, progressbar: bool) -> Risks:
     mean, deviation = np.zeros((2, coupling.n_individuals, epsilon.size))
     block = max(1, BLOCK_NUMBERS // (size * epsilon.size))
     blocks = [relevant[start : start + block] for start in range(0, relevant.size, block)]
+    # One buffer for all blocks: fresh memory for each costs as much as the integrals.
+    buffer = np.empty((size, min(block, relevant.size), epsilon.size))
     for members in track(blocks, "Individuals", total=len(blocks), show=progressbar):
-        curves = coupling.curves(members, epsilon)
+        whole = members.size == buffer.shape[1]
+        curves = coupling.curves(members, epsilon, out=buffer if whole else None)
         accumulate(curves, largest, log_survival, total)
         mean[members], deviation[members] = moments(curves)
     return Risks(

@@ -36,9 +36,16 @@ LARGEST_SHARE = 0.9
 
 
 def coupled_curves(
-    base: Array, law: ContributionDraws, epsilon: Array, *, noise_scale: float, floor: float
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the privacy curves of everybody whose laws are close to the base.
+    base: Array,
+    law: ContributionDraws,
+    epsilon: Array,
+    *,
+    noise_scale: float,
+    floor: float,
+    out: Array,
+    close: NDArray[np.bool_],
+) -> None:
+    """Fill in the privacy curves of everybody whose laws are close to the base.
 
     Parameters
     ----------
@@ -51,17 +58,12 @@ def coupled_curves(
     noise_scale : float
         Standard deviation of known Gaussian noise, 0 for none.
     floor : float
-        Curves that joint convexity bounds by this are not looked for and returned as zero.
-
-    Returns
-    -------
-    curves : ndarray, shape (S, B, E)
-        max(H_eps(p || q), H_eps(q || p)); zero where not close.
+        Curves that joint convexity bounds by this are not looked for and stay zero.
+    out : ndarray, shape (S, B, E)
+        Zeros; gets max(H_eps(p || q), H_eps(q || p)) where close.
     close : ndarray of bool, shape (S, B)
-        Whether the laws were close enough.
+        False; gets whether the laws were close enough.
     """
-    out = np.zeros((*law.presence.shape, epsilon.size))
-    close = np.zeros(law.presence.shape, dtype=np.bool_)
     in_threads(
         _draws,
         len(base),
@@ -77,7 +79,6 @@ def coupled_curves(
         out,
         close,
     )
-    return out, close
 
 
 def component_laws(

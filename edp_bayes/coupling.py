@@ -50,8 +50,8 @@ class Coupling(Protocol):
         """
         ...
 
-    def curves(self, individuals: Index, epsilon: Array) -> Array:
-        """Return delta_i(eps), shape (chain * draw, individual, epsilon)."""
+    def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
+        """Return delta_i(eps), shape (chain * draw, individual, epsilon), in `out` if given."""
         ...
 
     def pair(self, individual: int) -> tuple[Mixture, Mixture]:
@@ -106,8 +106,8 @@ class ShiftCoupling:
         kept = bound[:, 0] > FLOOR
         return np.flatnonzero(kept), bound[~kept].sum(axis=0)
 
-    def curves(self, individuals: Index, epsilon: Array) -> Array:
-        """Return delta_i(eps), shape (chain * draw, individual, epsilon)."""
+    def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
+        """Return delta_i(eps), shape (chain * draw, individual, epsilon), in `out` if given."""
         part = self.responses.contribution[:, individuals]
         weights = _flat(self.mixture.weights)
         scales = _flat(self.mixture.scales)
@@ -123,15 +123,17 @@ class ShiftCoupling:
                 part.indices.astype(np.int64),
                 part.data,
                 epsilon,
+                out=out,
             )
         y = self.responses.response
-        return _curves(
+        curves = _curves(
             _stack(weights, y, scales),
             _stack(weights[:, None], y - part.toarray().T, scales[:, None]),
             epsilon,
             kernel=self.mixture.kernel,
             noise=self.responses.noise,
         )
+        return curves if out is None else _copied(curves, out)
 
     def pair(self, individual: int) -> tuple[Mixture, Mixture]:
         """Return the densities with and without one individual, shape (chain, draw, component)."""
@@ -190,19 +192,20 @@ class RegressionCoupling:
         everybody = np.arange(self.n_individuals)
         return everybody, np.full_like(epsilon, FLOOR * self.n_individuals)
 
-    def curves(self, individuals: Index, epsilon: Array) -> Array:
-        """Return delta_i(eps), shape (chain * draw, individual, epsilon)."""
+    def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
+        """Return delta_i(eps), shape (chain * draw, individual, epsilon), in `out` if given."""
         law = self.posterior.draw(individuals, self.n_draws)
+        if out is None:
+            out = np.empty((*law.presence.shape, epsilon.size))
+        out[...] = 0.0
+        done = np.zeros(law.presence.shape, dtype=bool)
         if self.mixture.kernel == "gaussian" and not isinstance(self.noise, LaplaceNoise):
             from edp_bayes.coupled_curves import coupled_curves
 
             noise_scale = 0.0 if self.noise is None else self.noise.scale
-            out, done = coupled_curves(
-                self._base, law, epsilon, noise_scale=noise_scale, floor=FLOOR
+            coupled_curves(
+                self._base, law, epsilon, noise_scale=noise_scale, floor=FLOOR, out=out, close=done
             )
-        else:
-            out = np.zeros((*law.presence.shape, epsilon.size))
-            done = np.zeros(law.presence.shape, dtype=bool)
         rows, columns = np.nonzero(~done)
         if rows.size:
             p, q = self._components(law, rows, columns)
@@ -300,6 +303,11 @@ def _curves(
 
     left, right = component_rows(p, kernel, noise), component_rows(q, kernel, noise)
     return smooth.curves(left, right, epsilon, floor=floor)
+
+
+def _copied(values: Array, out: Array) -> Array:
+    out[...] = values
+    return out
 
 
 def draw_count(mixture: Mixture) -> int:

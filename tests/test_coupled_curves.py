@@ -6,12 +6,22 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import edp_bayes as edp
+from edp_bayes import coupled_curves as module
 from edp_bayes.contributions import ContributionDraws
-from edp_bayes.coupled_curves import component_laws, coupled_curves
+from edp_bayes.coupled_curves import component_laws
 from edp_bayes.divergence.close import convexity_bound, pair_integral
 from edp_bayes.mixtures import Mixture
 
 EPSILON = np.array([0.0, 0.01, 0.1, 0.3, 1.0])
+
+
+def coupled_curves(base, law, epsilon, *, noise_scale, floor):
+    out = np.zeros((*law.presence.shape, epsilon.size))
+    close = np.zeros(law.presence.shape, dtype=bool)
+    module.coupled_curves(
+        base, law, epsilon, noise_scale=noise_scale, floor=floor, out=out, close=close
+    )
+    return out, close
 
 
 def random_case(seed, people=6):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
-from tests.calibration import study
+from tests.calibration import report, study
 from tests.calibration.methods import METHODS
 
 
@@ -23,6 +23,7 @@ def main() -> None:
         study.run(chosen, options.methods, options.repetitions, options.workers)
     table = study.collect(everything, METHODS)
     table.to_csv(study.RESULTS, index=False, float_format="%.6g")
+    report.write(table)
     print(f"{len(table)} rows in {study.RESULTS.name}")
 
 

@@ -1,0 +1,53 @@
+"""The tables of docs/calibration.md, from the results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
+START, END = "<!-- results -->", "<!-- end of results -->"
+
+
+def write(table: pd.DataFrame) -> None:
+    """Put the tables between the page's markers."""
+    text = PAGE.read_text()
+    before, rest = text.split(START)
+    _, after = rest.split(END)
+    PAGE.write_text(f"{before}{START}\n\n{tables(table)}\n{END}{after}")
+
+
+def tables(table: pd.DataFrame) -> str:
+    parts = []
+    for (method, population, quantity), part in table.groupby(
+        ["method", "population", "quantity"], sort=False
+    ):
+        low, high = part["repetitions"].min(), part["repetitions"].max()
+        count = f"{low}" if low == high else f"{low} to {high}"
+        meets = (part["coverage_high"] >= 0.93) & (part["coverage_low"] <= 0.97)
+        parts.append(f"### {method}, population {population}, {quantity} ({count} repetitions)\n")
+        parts.append(
+            f"{len(part)} cells of law, n, individual and epsilon; {meets.mean():.0%} have a 99% "
+            f"Wilson interval that meets [0.93, 0.97].\n"
+        )
+        rows = part.groupby("n").agg(
+            mean=("coverage", "mean"),
+            least=("coverage", "min"),
+            most=("coverage", "max"),
+            simultaneous=("simultaneous", "mean"),
+        )
+        parts.append(_markdown(rows, "n"))
+        by_law = part.pivot_table(index="law", columns="n", values="coverage")
+        parts.append(_markdown(by_law, "coverage by law and n"))
+    return "\n".join(parts)
+
+
+def _markdown(rows: pd.DataFrame, corner: str) -> str:
+    lines = [
+        f"| {corner} | " + " | ".join(map(str, rows.columns)) + " |",
+        "|---" * (rows.shape[1] + 1) + "|",
+    ]
+    for name, row in rows.iterrows():
+        lines.append(f"| {name} | " + " | ".join(f"{value:.3f}" for value in row) + " |")
+    return "\n".join(lines) + "\n"
