@@ -241,11 +241,11 @@ def _checks(
 
 
 def _score(responses: Responses, fitted: FittedModel) -> dict[str, Any]:
-    """Out-of-sample log density: exact where the model has it, by PSIS-LOO otherwise."""
+    """Out-of-sample log density: the model's own where it has one, by PSIS-LOO otherwise."""
     name = "out-of-sample log density"
     if fitted.predictive is not None:
         total = float(fitted.predictive.sum())
-        text = f"Leave-one-out log predictive density {total:.2f}, exact."
+        text = f"Leave-one-out log predictive density {total:.2f}."
         return {"check": name, "statistic": total, "passed": True, "sentence": text}
     from arviz_stats import loo
 

@@ -55,7 +55,7 @@ class ContributionDraws:
 
 @dataclass(frozen=True, eq=False)
 class ContributionPosterior:
-    """Conjugate posterior of every individual's contribution law, in sufficient statistics.
+    """Empirical-Bayes conjugate posterior of every individual's contribution law.
 
     Attributes
     ----------
@@ -154,13 +154,12 @@ class _Statistics:
     @classmethod
     def of(cls, responses: Responses) -> _Statistics:
         y, c = responses.response, responses.contribution
-        weight = 1.0 / responses.samples
         owner = np.repeat(np.arange(responses.n_individuals), np.diff(c.indptr))
         centre = y.mean() - np.bincount(owner, c.data, responses.n_individuals) / y.size
         rest = y[c.indices] - c.data - centre[owner]
 
         def total(values: Array) -> Array:
-            return weight * np.bincount(owner, values, responses.n_individuals)
+            return np.bincount(owner, values, responses.n_individuals) / responses.samples
 
         return cls(
             count=total(np.ones_like(c.data)),
@@ -191,7 +190,7 @@ def _presence(count: Array, n: int) -> tuple[Array, Array]:
 
 
 def _truncated_beta_binomial(count: Array, n: int) -> tuple[float, float]:
-    """Maximum likelihood of a beta-binomial law seen only where it is not zero."""
+    """Maximum likelihood of a beta-binomial law seen only where it is neither zero nor n."""
     from scipy.optimize import minimize
     from scipy.special import betaln
 
@@ -199,11 +198,12 @@ def _truncated_beta_binomial(count: Array, n: int) -> tuple[float, float]:
 
     def loss(log_parameters: Array) -> float:
         a, b = np.exp(log_parameters)
-        zero = betaln(a, b + n) - betaln(a, b)
+        zero = np.exp(betaln(a, b + n) - betaln(a, b))
+        full = np.exp(betaln(a + n, b) - betaln(a, b))
         terms = betaln(a + values, b + n - values) - betaln(a, b)
         # A weak prior at Beta(1/2, 1/2) keeps a few individuals from fixing the law exactly.
         penalty = 0.5 * np.sum((log_parameters - np.log(0.5)) ** 2) / 4.0
-        return float(penalty - times @ (terms - np.log(-np.expm1(zero))))
+        return float(penalty - times @ (terms - np.log(max(1.0 - zero - full, 1e-300))))
 
     best = minimize(loss, np.log([0.5, 0.5]), method="Nelder-Mead", bounds=[(-6.0, 8.0)] * 2)
     a, b = np.exp(best.x)
@@ -231,8 +231,8 @@ def _pooled_spread(stats: _Statistics) -> _Spread:
     relative = about_mean[usable] / free[usable] / stats.size[usable] ** 2
     log_variance = np.log(relative) - digamma(half) + np.log(half)
     excess = log_variance.var(ddof=1) - polygamma(1, half).mean()
-    degrees = 2.0 * _inverse_trigamma(excess) if excess > 0 else MOST_DEGREES
-    degrees = float(np.clip(degrees, DEGREES, MOST_DEGREES))
+    alike = excess <= polygamma(1, 0.5 * MOST_DEGREES)
+    degrees = MOST_DEGREES if alike else max(2.0 * _inverse_trigamma(excess), DEGREES)
     variance = np.exp(log_variance.mean() + digamma(0.5 * degrees) - np.log(0.5 * degrees))
     return _Spread(float(np.sqrt(min(variance, 1.0))), degrees)
 

@@ -122,7 +122,8 @@ def _laws(base, rho, a, b, tau2, unit, noise, law, without):  # type: ignore[no-
     """Take the contribution a + b rest + tau e out of every component.
 
     The component without has the mean and variance which, with the contribution of somebody
-    present with probability rho added back, give those of the component of p.
+    present with probability rho added back, give those of the component of p, unless that
+    would take more than LARGEST_SHARE of its variance.
     """
     for k in range(base.shape[1]):
         mu, variance = base[1, k], unit * base[2, k] ** 2
@@ -138,7 +139,7 @@ def _laws(base, rho, a, b, tau2, unit, noise, law, without):  # type: ignore[no-
             law[0, k], law[1, k] = mu, math.sqrt(base[2, k] ** 2 + noise)
         else:
             law[0, k] = m + jump
-            law[1, k] = math.sqrt((stretch * rest + min(tau2, share)) / unit + noise)
+            law[1, k] = math.sqrt((stretch * rest + min(tau2, share / rho)) / unit + noise)
 
 
 @compiled

@@ -64,11 +64,13 @@ def test_posterior_of_the_mean_contribution_covers_it_in_repeated_samples():
     assert stats.binomtest(covered, 200, 0.95).pvalue > 1e-3
 
 
-def test_presence_prior_is_learned_from_the_seen():
+@pytest.mark.parametrize(("a", "b"), [(1.2, 14.0), (5.0, 1.0)])
+def test_presence_prior_is_learned_from_the_sometimes_absent(a, b):
     rng = np.random.default_rng(9)
-    n, a, b = 60, 1.2, 14.0
+    n = 60
     count = rng.binomial(n, rng.beta(a, b, 20_000))
-    found = contributions._truncated_beta_binomial(count[count > 0].astype(float), n)
+    seen = count[(count > 0) & (count < n)]
+    found = contributions._truncated_beta_binomial(seen.astype(float), n)
     assert found[0] / sum(found) == pytest.approx(a / (a + b), rel=0.05)
     assert sum(found) == pytest.approx(a + b, rel=0.25)
 
@@ -109,3 +111,26 @@ def test_somebody_never_seen_has_a_risk_from_the_prior_and_not_nan():
     assert np.isfinite(law.intercept).all()
     assert (law.presence < 0.3).all()
     assert law.presence.mean() < 0.05
+
+
+def test_always_present_in_every_sample_of_a_randomised_query():
+    rng = np.random.default_rng(13)
+    n, samples = 30, 49
+    c = sp.csc_array(rng.gamma(2.0, 0.1, (n * samples, 1)))
+    responses = edp.Responses(
+        rng.normal(5.0, 1.0, n * samples),
+        c,
+        np.array(["a"]),
+        np.arange(n),
+        presence=np.array([n]),
+        samples=samples,
+    )
+    assert (ContributionPosterior.fit(responses, 0).presence_b == 0).all()
+
+
+def test_equally_variable_individuals_do_not_break_the_pooling():
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        size = rng.gamma(2.0, 0.05, 9)
+        c = size * (1.0 + 0.3 * rng.standard_normal((30, 9)))
+        ContributionPosterior.fit(make_responses(c, rng.normal(5.0, 1.0, 30)), 0)

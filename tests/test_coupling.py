@@ -86,7 +86,7 @@ def test_bootstrap_moves_every_database_by_its_contribution(responses):
     rho=st.sampled_from([1.0, 0.95, 0.3, 0.05]),
     a=st.floats(-2.0, 2.0),
     b=st.floats(-0.5, 2.0),
-    tau=st.floats(0.001, 0.5),
+    tau=st.floats(0.001, 4.0),
 )
 def test_adding_the_contribution_back_gives_the_components_of_p(rho, a, b, tau):
     from edp_bayes.contributions import ContributionDraws

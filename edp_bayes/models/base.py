@@ -93,7 +93,7 @@ class FittedModel:
         Shape (chain, draw, database): log density of each database's responses.
     predictive : ndarray, optional
         Shape (database,): log predictive density of each database left out, where the model has
-        it exactly; otherwise it is estimated from log_likelihood by PSIS.
+        a better one than PSIS makes of log_likelihood.
     sample_stats : xarray.Dataset, optional
         What the sampler says of itself.
     attributes : mapping

@@ -33,7 +33,8 @@ class DirichletProcessMixture:
         Shape and rate of the Gamma prior on the concentration.
     components : int, optional
         Truncation; by default the fewest for which the bound of Ishwaran and James (2001) on the
-        truncation error, averaged over the prior on the concentration, is at most 0.05.
+        truncation error, in total variation and averaged over the prior on the concentration, is
+        at most 0.05.
     base_measure : BaseMeasure
         Prior of the components.
 
@@ -113,17 +114,19 @@ class DirichletProcessMixture:
 
 
 def truncation_bound(concentration: tuple[float, float], components: int, n: int) -> float:
-    """Prior mean of the truncation error, min(1, 4 n exp(-(K - 1) / alpha)).
+    """Prior mean of a bound on the truncation error, min(1, 2 n (alpha / (1 + alpha))^(K - 1)).
 
-    Ishwaran and James (2001), Theorem 2: the L1 distance between the marginal densities of n
-    observations under the truncated and the full process.
+    Ishwaran and James (2001), Theorem 2, bounds the L1 distance between the marginal densities
+    of n observations under the truncated and the full process by 4 (1 - E(sum_{k<K} p_k)^n),
+    which is at most 4 n E(sum_{k>=K} p_k); this is half of that, in total variation.
     """
     from scipy.stats import gamma
 
     shape, rate = concentration
     middle = (np.arange(2000) + 0.5) / 2000
     alpha = gamma(shape, scale=1.0 / rate).ppf(middle)
-    return float(np.minimum(1.0, 4.0 * n * np.exp(-(components - 1) / alpha)).mean())
+    tail = (alpha / (1.0 + alpha)) ** (components - 1)
+    return float(np.minimum(1.0, 2.0 * n * tail).mean())
 
 
 def truncation(concentration: tuple[float, float], n: int) -> int:

@@ -166,6 +166,32 @@ def test_bootstrap_draws_agree_with_its_pymc_model():
     assert weights.std() == pytest.approx(exact.mixture.weights.std(), rel=0.05)
 
 
+@pytest.mark.parametrize("outlier", [0.0, 6.0])
+def test_bootstrap_score_leaves_each_database_out(outlier):
+    base = make_responses(n=20)
+    y = np.array(base.response)
+    y[0] += outlier
+    responses = edp.Responses.from_arrays(y, contribution=base.contribution)
+    model = edp.SmoothedBootstrap()
+    found = model.fit(responses, settings(draws=2)).predictive
+    middle, _ = model._scale(responses)
+    grid = middle * np.exp(np.linspace(-2.8, 2.8, 300))
+    prior = stats.norm.logpdf(np.log(grid), np.log(middle), 0.7)
+
+    def left_out(values, at):
+        """Log density at a point of the equal-weight estimate from the others."""
+        u = np.abs(at - values) / grid[:, None]
+        return np.log((np.exp(-u) / (2 * grid[:, None])).mean(1))
+
+    exact = np.empty(20)
+    for j in range(20):
+        rest = np.delete(y, j)
+        score = sum(left_out(np.delete(rest, i), rest[i]) for i in range(19))
+        weight = np.exp(score + prior - (score + prior).max())
+        exact[j] = np.log(weight @ np.exp(left_out(rest, y[j])) / weight.sum())
+    assert found.sum() == pytest.approx(exact.sum(), abs=0.25)
+
+
 def test_bootstrap_mean_is_the_published_kernel_estimate():
     responses = make_responses()
     fitted = edp.SmoothedBootstrap().fit(responses, settings(draws=20_000, chains=1))
@@ -208,12 +234,14 @@ def test_samples_of_a_database_share_the_weight_of_one():
 
 def test_truncation_follows_from_the_bound_of_ishwaran_and_james():
     rng = np.random.default_rng(0)
-    alpha = rng.gamma(2.0, 0.5, 400_000)
-    direct = np.minimum(1.0, 4 * 41 * np.exp(-14 / alpha)).mean()
-    assert truncation_bound((2.0, 2.0), 15, 41) == pytest.approx(direct, rel=0.02)
-    size = truncation((2.0, 2.0), 41)
-    assert truncation_bound((2.0, 2.0), size, 41) <= 0.05
-    assert truncation_bound((2.0, 2.0), size - 1, 41) > 0.05
+    n, size = 41, truncation((2.0, 2.0), 41)
+    alpha = rng.gamma(2.0, 0.5, 200_000)
+    sticks = 1.0 - rng.random((alpha.size, size - 1)) ** (1.0 / alpha[:, None])
+    tail = np.prod(1.0 - sticks, axis=1)
+    theorem = 2.0 * (1.0 - ((1.0 - tail) ** n).mean())
+    assert theorem <= truncation_bound((2.0, 2.0), size, n) <= 2.0 * theorem
+    assert truncation_bound((2.0, 2.0), size, n) <= 0.05
+    assert truncation_bound((2.0, 2.0), size - 1, n) > 0.05
 
 
 def test_incomplete_or_broken_chains_are_an_error():
