@@ -270,25 +270,6 @@ def _join(weights: Array, laws: Array) -> Array:
     return np.concatenate([weights[..., None], laws], axis=-1)
 
 
-def component_rows(
-    components: Array, kernel: str, noise: GaussianNoise | LaplaceNoise | None
-) -> Array:
-    """Return the rows that the integrals take, from components (..., [w, mu, s])."""
-    from edp_bayes.divergence import components as families
-
-    w, mu, s = np.moveaxis(components, -1, 0)
-    if kernel == "gaussian":
-        if isinstance(noise, LaplaceNoise):
-            return families.rows(families.NORMAL_LAPLACE, w, mu, s, noise.scale)
-        wide = s if noise is None else np.hypot(s, noise.scale)
-        return families.rows(families.GAUSSIAN, w, mu, wide)
-    if isinstance(noise, GaussianNoise):
-        return families.rows(families.NORMAL_LAPLACE, w, mu, np.asarray(noise.scale), s)
-    if isinstance(noise, LaplaceNoise):
-        return families.rows(families.LAPLACE_LAPLACE, w, mu, s, noise.scale)
-    return families.rows(families.LAPLACE, w, mu, s)
-
-
 def _curves(
     p: Array,
     q: Array,
@@ -300,8 +281,11 @@ def _curves(
 ) -> Array:
     """Return max of both integrals; p (draw, K, 3), q (draw, individual, L, 3)."""
     from edp_bayes.divergence import smooth
+    from edp_bayes.divergence.integral import component_rows
 
-    left, right = component_rows(p, kernel, noise), component_rows(q, kernel, noise)
+    left, right = (
+        component_rows(part[..., 0], part[..., 1], part[..., 2], kernel, noise) for part in (p, q)
+    )
     return smooth.curves(left, right, epsilon, floor=floor)
 
 

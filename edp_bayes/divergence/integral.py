@@ -15,7 +15,7 @@ from edp_bayes.divergence.components import (
 )
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.mixtures import Mixture
-from edp_bayes.noise.laws import GaussianNoise
+from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
 
 __all__ = ["hockey_stick"]
 
@@ -96,25 +96,32 @@ def _levels(epsilon: ArrayLike) -> tuple[Array, NDArray[np.intp], tuple[int, ...
     return levels, np.searchsorted(levels, values.ravel()), values.shape
 
 
+def component_rows(
+    weights: Array,
+    locations: Array,
+    scales: Array,
+    kernel: str,
+    noise: GaussianNoise | LaplaceNoise | None,
+) -> Array:
+    """Return the rows (..., component, 5) that the integrals take, known noise included."""
+    if noise is None:
+        return rows(GAUSSIAN if kernel == "gaussian" else LAPLACE, weights, locations, scales)
+    extra = np.asarray(noise.scale)
+    if isinstance(noise, GaussianNoise):
+        if kernel == "gaussian":
+            return rows(GAUSSIAN, weights, locations, np.hypot(scales, extra))
+        return rows(NORMAL_LAPLACE, weights, locations, extra, scales)
+    family = NORMAL_LAPLACE if kernel == "gaussian" else LAPLACE_LAPLACE
+    return rows(family, weights, locations, scales, extra)
+
+
 def _rows(mixture: Mixture, lead: tuple[int, ...]) -> Array:
     """Return the components (pair, component, 5), broadcast to the leading axes."""
-    a: Array = mixture.scales
-    b: Array = np.zeros(())
-    if mixture.noise is not None:
-        b = np.asarray(mixture.noise.scale)
-        if mixture.kernel == "laplace" and isinstance(mixture.noise, GaussianNoise):
-            a, b = b, a
-    stacked = rows(_family(mixture), mixture.weights, mixture.locations, a, b)
+    stacked = component_rows(
+        mixture.weights, mixture.locations, mixture.scales, mixture.kernel, mixture.noise
+    )
     shape = stacked.shape[-2:]
     return np.broadcast_to(stacked, lead + shape).reshape(-1, *shape)
-
-
-def _family(mixture: Mixture) -> int:
-    if mixture.noise is None:
-        return GAUSSIAN if mixture.kernel == "gaussian" else LAPLACE
-    if mixture.kernel == "laplace" and not isinstance(mixture.noise, GaussianNoise):
-        return LAPLACE_LAPLACE
-    return NORMAL_LAPLACE
 
 
 def _curves(p: Array, q: Array, levels: Array) -> Array:
