@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.contributions import ContributionDraws
+from edp_bayes.divergence.affine import image_integrals, image_workspace, tabulate
 from edp_bayes.divergence.close import (
     are_close,
     both_integrals,
@@ -143,6 +144,16 @@ def _laws(base, rho, a, b, tau2, unit, noise, law, without):  # type: ignore[no-
 
 
 @compiled
+def _narrowest(base):  # type: ignore[no-untyped-def]
+    """Return the smallest variance of a component that weighs anything."""
+    least = np.inf
+    for k in range(base.shape[1]):
+        if base[0, k] > 0.0:
+            least = min(least, base[2, k] ** 2)
+    return least
+
+
+@compiled
 def _thresholds(rho, growth):  # type: ignore[no-untyped-def]
     """Return q / g - 1 below which p > exp(eps) q, and above which q > exp(eps) p."""
     kept = rho - growth * (1.0 - rho)
@@ -152,14 +163,30 @@ def _thresholds(rho, growth):  # type: ignore[no-untyped-def]
 @compiled
 def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, close):  # type: ignore[no-untyped-def]
     size, levels = base.shape[2], growth.size
-    work = workspace(size, levels)
+    work, image_work = workspace(size, levels), image_workspace(levels)
     x, table, ranges, total = work[0], work[1], work[2], work[6]
     law, without = np.empty((2, size)), np.empty((2, size))
     low, high = np.empty(levels), np.empty(levels)
+    always_low = -growth / (1.0 + growth)
     for s in range(first, last):
-        count = 0
+        count, image_count, narrowest = 0, -1, 0.0
         for i in range(rho.shape[1]):
             present = rho[s, i]
+            if present == 1.0:
+                if image_count < 0:
+                    image_count = tabulate(wide[s], image_work)
+                    narrowest = _narrowest(base[s])
+                stretch = 1.0 + b[s, i]
+                if image_count > 0 and tau2[s, i] <= LARGEST_SHARE * narrowest:
+                    # The noise is not part of the response that the individual leaves.
+                    lost = tau2[s, i] + noise * noise * (1.0 - stretch * stretch)
+                    if image_integrals(
+                        image_count, a[s, i], b[s, i], lost, always_low, growth, image_work, total
+                    ):
+                        close[s, i] = True
+                        for e in range(levels):
+                            out[s, i, e] = max(total[0, e], total[1, e], 0.0)
+                        continue
             _laws(base[s], present, a[s, i], b[s, i], tau2[s, i], 1.0, noise * noise, law, without)
             low[0], high[0] = _thresholds(present, growth[0])
             kept = present - growth[0] * (1.0 - present)

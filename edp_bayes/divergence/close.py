@@ -17,6 +17,7 @@ import math
 import numpy as np
 
 from edp_bayes.divergence.compiled import compiled, decay, inlined
+from edp_bayes.divergence.sweep import sweep
 
 __all__ = ["are_close", "both_integrals", "convexity_bound", "place_nodes", "workspace"]
 
@@ -29,8 +30,6 @@ SHARE = 1e-7  # a component below this share of the density needs no nodes of it
 SERIES = 0.06  # expm1 by its series up to here
 NEAR = 0.03  # tails by their series up to here
 ROWS = 14
-NEWTON = 6
-CLOSE_ENOUGH = 5e-3  # of the width of a piece: a Newton step after which the next is below rounding
 ROOT_TWO = math.sqrt(2.0)
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
@@ -48,20 +47,6 @@ def workspace(components, levels):  # type: ignore[no-untyped-def]
         np.empty((6, levels)),
         np.empty((2, levels)),
     )
-
-
-@compiled
-def both_integrals(base, law, without, count, low, high, work, total):  # type: ignore[no-untyped-def]
-    """Fill total with the integrals of (g - q / (1 + low))_+ and of (q - (1 + high) g)_+.
-
-    base is (3, K), weights, locations and standard deviations, whose `count` nodes are in work;
-    law and without are (2, K), locations and standard deviations of g and of q.
-    """
-    x, table, ranges, pair, values, state, _ = work
-    g, slope, d, d_slope = values[0], values[1], values[2], values[3]
-    series = _pairs(base, law, without, pair)
-    _ratio(base, law, without, x, table, ranges, count, g, slope, d, d_slope)
-    _integrate(pair, series, x, count, g, slope, d, d_slope, low, high, state, total[0], total[1])
 
 
 @compiled
@@ -256,8 +241,9 @@ def _small_expm1(t):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _point(pair, series, x):  # type: ignore[no-untyped-def]
+def _point(near, _, x):  # type: ignore[no-untyped-def]
     """Return s = q / g - 1 and its slope at one point."""
+    pair, series = near
     place, inverse, front = pair[0], pair[1], pair[2]
     a, b, c, e, f = pair[3], pair[4], pair[5], pair[6], pair[7]
     value, value_slope, change, change_slope = pair[10], pair[11], pair[12], pair[13]
@@ -287,12 +273,13 @@ def _point(pair, series, x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _tails(pair, x, weight):  # type: ignore[no-untyped-def]
+def _tails(near, _, x, weight):  # type: ignore[no-untyped-def]
     """Return the masses of q - weight g below and above x.
 
     The tails of the two members of a pair differ by the density times a series in h, their
     distance at x, where that is small.
     """
+    pair = near[0]
     moved, lower, upper = 0.0, 0.0, 0.0
     for k in range(pair.shape[1]):
         w = pair[8, k]
@@ -328,129 +315,21 @@ def _tails(pair, x, weight):  # type: ignore[no-untyped-def]
     return moved + (1.0 - weight) * lower, -moved + (1.0 - weight) * upper
 
 
-@compiled
-def _integrate(pair, series, x, count, g, slope, d, d_slope, low, high, state, forward, backward):  # type: ignore[no-untyped-def]
-    """Add up both integrals over the monotone pieces of s, from left to right.
+_integrate = sweep(_point, _tails)
 
-    state holds, for each direction and epsilon, whether the set is open on the left (1 from
-    minus infinity, 2 from a point) and the masses below and above that point.
+
+@compiled
+def both_integrals(base, law, without, count, low, high, work, total):  # type: ignore[no-untyped-def]
+    """Fill total with the integrals of (g - q / (1 + low))_+ and of (q - (1 + high) g)_+.
+
+    base is (3, K), weights, locations and standard deviations, whose `count` nodes are in work;
+    law and without are (2, K), locations and standard deviations of g and of q.
     """
-    levels = low.size
-    first = d[0] / g[0]
-    for e in range(levels):
-        forward[e] = backward[e] = 0.0
-        state[0, e] = 1.0 if first < low[e] else 0.0
-        state[3, e] = 1.0 if first > high[e] else 0.0
-    x0, s0 = x[0], first
-    m0 = (d_slope[0] - s0 * slope[0]) / g[0]
-    for j in range(1, count):
-        s1 = d[j] / g[j]
-        m1 = (d_slope[j] - s1 * slope[j]) / g[j]
-        x1 = x[j]
-        top = max(s0, s1) + 0.5 * (abs(m0) + abs(m1)) * (x1 - x0)
-        bottom = min(s0, s1) - 0.5 * (abs(m0) + abs(m1)) * (x1 - x0)
-        if m0 * m1 < 0.0 and (top > high[0] or bottom < low[0]):
-            t, s_t = _turn(pair, series, x0, m0, x1, m1)
-            _piece(pair, series, x0, s0, m0, t, s_t, 0.0, low, high, state, forward, backward)
-            _piece(pair, series, t, s_t, 0.0, x1, s1, m1, low, high, state, forward, backward)
-        else:
-            _piece(pair, series, x0, s0, m0, x1, s1, m1, low, high, state, forward, backward)
-        x0, s0, m0 = x1, s1, m1
-    for e in range(levels):
-        # A set still open extends to plus infinity.
-        if state[0, e] == 2.0:
-            forward[e] += state[2, e]
-        if state[3, e] == 2.0:
-            backward[e] += state[5, e]
-
-
-@compiled
-def _turn(pair, series, x0, m0, x1, m1):  # type: ignore[no-untyped-def]
-    """Find where s turns between two points, by the secant rule with bisection (Illinois)."""
-    a, b, fa, fb = x0, x1, m0, m1
-    t, s = a, 0.0
-    for _ in range(12):
-        t = (a * fb - b * fa) / (fb - fa)
-        s, m = _point(pair, series, t)
-        if m * fa > 0.0:
-            a, fa = t, m
-            fb *= 0.5
-        else:
-            b, fb = t, m
-            fa *= 0.5
-        if b - a < 1e-4 * (x1 - x0) or abs(m) * (x1 - x0) < 1e-9 * (abs(s) + 1e-12):
-            break
-    return t, s
-
-
-@compiled
-def _piece(pair, series, x0, s0, m0, x1, s1, m1, low, high, state, forward, backward):  # type: ignore[no-untyped-def]
-    """Cross every threshold that lies between the ends of a monotone piece."""
-    levels = low.size
-    top, bottom = max(s0, s1), min(s0, s1)
-    for e in range(levels):
-        if bottom >= low[e]:
-            break
-        if top < low[e]:
-            continue
-        root = _root(pair, series, x0, s0, m0, x1, s1, m1, low[e])
-        weight = 1.0 + low[e]
-        below, above = _tails(pair, root, weight)
-        _cross(state, 0, e, s1 < s0, -below / weight, -above / weight, forward)
-    for e in range(levels):
-        if top <= high[e]:
-            break
-        if bottom > high[e]:
-            continue
-        root = _root(pair, series, x0, s0, m0, x1, s1, m1, high[e])
-        below, above = _tails(pair, root, 1.0 + high[e])
-        _cross(state, 3, e, s1 > s0, below, above, backward)
-
-
-@compiled
-def _cross(state, row, e, enters, below, above, total):  # type: ignore[no-untyped-def]
-    if enters:
-        state[row, e], state[row + 1, e], state[row + 2, e] = 2.0, below, above
-        return
-    if state[row, e] == 1.0:
-        total[e] += below
-    elif state[row, e] == 2.0:
-        total[e] += (
-            state[row + 2, e] - above if abs(above) < abs(below) else below - state[row + 1, e]
-        )
-    state[row, e] = 0.0
-
-
-@compiled
-def _root(pair, series, x0, s0, m0, x1, s1, m1, target):  # type: ignore[no-untyped-def]
-    """Find where s passes a value: on its Hermite cubic, then by Newton's method on s itself."""
-    a, b, rising = x0, x1, s1 > s0
-    width = x1 - x0
-    t = (target - s0) / (s1 - s0)
-    for _ in range(3):
-        # The cubic through both ends with their slopes.
-        r = 1.0 - t
-        value = r * r * ((1.0 + 2.0 * t) * s0 + t * width * m0) + t * t * (
-            (3.0 - 2.0 * t) * s1 - r * width * m1
-        )
-        slope = 6.0 * t * r * (s1 - s0) + width * (
-            r * (1.0 - 3.0 * t) * m0 + t * (3.0 * t - 2.0) * m1
-        )
-        if slope == 0.0 or (slope > 0.0) != rising:
-            break
-        t = min(max(t - (value - target) / slope, 0.0), 1.0)
-    x = x0 + t * width
-    for _ in range(NEWTON):
-        s, m = _point(pair, series, x)
-        if (s < target) == rising:
-            a = x
-        else:
-            b = x
-        new = x + (target - s) / m if m != 0.0 else a
-        if not a <= new <= b:
-            new = 0.5 * (a + b)
-        moved = abs(new - x)
-        x = new
-        if moved < CLOSE_ENOUGH * width:
-            break
-    return x
+    x, table, ranges, pair, values, state, _ = work
+    g, slope, d, d_slope = values[0], values[1], values[2], values[3]
+    near = pair, _pairs(base, law, without, pair)
+    _ratio(base, law, without, x, table, ranges, count, g, slope, d, d_slope)
+    for j in range(count):
+        d[j] /= g[j]
+        d_slope[j] = (d_slope[j] - d[j] * slope[j]) / g[j]
+    _integrate(near, x, count, d, d_slope, (low, high, state, total[0], total[1]))

@@ -37,6 +37,11 @@ def inlined[F: Callable[..., Any]](function: F) -> F:
     return cast(F, jit(function))
 
 
+def generic[F: Callable[..., Any]](function: F) -> F:
+    """Compile a closure as part of what calls it, which is kept on disk."""
+    return cast(F, numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})(function))
+
+
 def in_threads(function: Callable[..., None], tasks: int, *arguments: object) -> None:
     """Call function(first, last, *arguments) on blocks of range(tasks), in Numba's threads.
 

@@ -1,0 +1,198 @@
+"""Integrals of (g - q / (1 + low))_+ and (q - (1 + high) g)_+ over a grid of thresholds.
+
+With s = q / g - 1 the first is over {s < low} and the second over {s > high}. Between two nodes
+s is split where it turns; each threshold a monotone piece passes is a sign change, polished by
+Newton's method (an error dx costs O(dx^2)), and the integrals are differences of tails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from edp_bayes.divergence.compiled import compiled, generic
+
+__all__ = ["sweep"]
+
+NEWTON = 40
+TURNS = 8
+FLAT = 1e-4  # of the slopes at the ends: then s at its turn is known to 1e-8 of its rise
+CLOSE_ENOUGH = 5e-3  # of the width of a piece: a Newton step after which the next is below rounding
+
+
+def sweep(point: Callable[..., Any], tails: Callable[..., Any]) -> Callable[..., None]:
+    """Return the compiled function integrate(near, x, count, s, slope, levels).
+
+    Its arguments are what the two functions need, the first `count` nodes with s and its slope
+    there, and the tuple of the thresholds (low, high), a workspace (6, E) and the two integrals
+    (E,) to be filled in. For each direction and threshold the workspace says whether the set is
+    open on the left (1 from minus infinity, 2 from a point) and holds the masses below and above
+    that point.
+
+    Parameters
+    ----------
+    point : compiled function of (near, j, x)
+        Returns s and its slope at x, between the nodes j - 1 and j.
+    tails : compiled function of (near, j, x, weight)
+        Returns the masses of q - weight g below and above x.
+    """
+
+    @generic
+    def turn(near, j, start, end):  # type: ignore[no-untyped-def]
+        """Find where s turns: on its Hermite cubic, then by the secant rule on its slope."""
+        a, _, fa = start
+        b, _, fb = end
+        enough = FLAT * (abs(fa) + abs(fb))
+        t = a + _cubic_turn(start, end) * (b - a)
+        s, m = point(near, j, t)
+        for _ in range(TURNS):
+            if abs(m) <= enough:
+                break
+            if (m > 0.0) == (fa > 0.0):
+                a, fa = t, m
+                fb *= 0.5
+            else:
+                b, fb = t, m
+                fa *= 0.5
+            t = (a * fb - b * fa) / (fb - fa)
+            s, m = point(near, j, t)
+        return t, s, 0.0
+
+    @generic
+    def root(near, j, start, end, target):  # type: ignore[no-untyped-def]
+        """Find where s passes a value: on its Hermite cubic, then by Newton's method on s."""
+        a, b, rising = start[0], end[0], end[1] > start[1]
+        width = b - a
+        x = a + _on_cubic(start, end, target) * width
+        for _ in range(NEWTON):
+            s, m = point(near, j, x)
+            if (s < target) == rising:
+                a = x
+            else:
+                b = x
+            new = x + (target - s) / m if m != 0.0 else a
+            if a <= new <= b and (m > 0.0) == rising:
+                moved, x = abs(new - x), new
+                if moved < CLOSE_ENOUGH * width:
+                    break
+            else:
+                x = 0.5 * (a + b)
+        return x
+
+    @generic
+    def piece(near, j, start, end, levels):  # type: ignore[no-untyped-def]
+        """Cross every threshold that lies between the ends of a monotone piece."""
+        low, high, state, forward, backward = levels
+        top, bottom = max(start[1], end[1]), min(start[1], end[1])
+        rises = end[1] > start[1]
+        for e in range(low.size):
+            if bottom >= low[e]:
+                break
+            if top < low[e]:
+                continue
+            weight = 1.0 + low[e]
+            below, above = tails(near, j, root(near, j, start, end, low[e]), weight)
+            _cross(state, 0, e, not rises, -below / weight, -above / weight, forward)
+        for e in range(high.size):
+            if top <= high[e]:
+                break
+            if bottom > high[e]:
+                continue
+            below, above = tails(near, j, root(near, j, start, end, high[e]), 1.0 + high[e])
+            _cross(state, 3, e, rises, below, above, backward)
+
+    @generic
+    def integrate(near, x, count, s, slope, levels):  # type: ignore[no-untyped-def]
+        """Fill in both integrals over the monotone pieces of s, from left to right."""
+        low, high, state, forward, backward = levels
+        for e in range(low.size):
+            forward[e] = backward[e] = 0.0
+            state[0, e] = 1.0 if s[0] < low[e] else 0.0
+            state[3, e] = 1.0 if s[0] > high[e] else 0.0
+        for j in range(1, count):
+            start, end = (x[j - 1], s[j - 1], slope[j - 1]), (x[j], s[j], slope[j])
+            top, bottom = max(start[1], end[1]), min(start[1], end[1])
+            if start[2] * end[2] < 0.0:
+                margin = 0.5 * (abs(start[2]) + abs(end[2])) * (end[0] - start[0])
+                if _passes(top, bottom, margin, low, high):
+                    middle = turn(near, j, start, end)
+                    piece(near, j, start, middle, levels)
+                    piece(near, j, middle, end, levels)
+                    continue
+            if top > high[0] or bottom < low[0]:
+                piece(near, j, start, end, levels)
+        for e in range(low.size):
+            # A set still open extends to plus infinity.
+            if state[0, e] == 2.0:
+                forward[e] += state[2, e]
+            if state[3, e] == 2.0:
+                backward[e] += state[5, e]
+
+    return integrate
+
+
+@compiled
+def _passes(top, bottom, margin, low, high):  # type: ignore[no-untyped-def]
+    """Return whether a threshold lies just above the top or just below the bottom."""
+    for e in range(high.size):
+        if high[e] >= top + margin:
+            break
+        if high[e] > top or bottom - margin < high[e] < bottom:
+            return True
+    for e in range(low.size):
+        if low[e] <= bottom - margin:
+            break
+        if low[e] < bottom or top < low[e] < top + margin:
+            return True
+    return False
+
+
+@compiled
+def _cubic_turn(start, end):  # type: ignore[no-untyped-def]
+    """Find where the cubic through both ends with their slopes turns, in [0, 1]."""
+    width = end[0] - start[0]
+    m0, m1, rise = start[2] * width, end[2] * width, end[1] - start[1]
+    # Its slope is m0 + 2 b t + 3 c t^2.
+    b, c = 3.0 * rise - 2.0 * m0 - m1, m0 + m1 - 2.0 * rise
+    root = math.sqrt(max(b * b - 3.0 * c * m0, 0.0))
+    half = -(b + math.copysign(root, b))
+    t = m0 / half if half != 0.0 else 0.5
+    if not 0.0 <= t <= 1.0:
+        t = half / (3.0 * c) if c != 0.0 else 0.5
+    return min(max(t, 0.0), 1.0)
+
+
+@compiled
+def _on_cubic(start, end, target):  # type: ignore[no-untyped-def]
+    """Find where the cubic through both ends with their slopes passes a value, in [0, 1]."""
+    x0, s0, m0 = start
+    x1, s1, m1 = end
+    width, rising = x1 - x0, s1 > s0
+    t = (target - s0) / (s1 - s0)
+    for _ in range(3):
+        r = 1.0 - t
+        value = r * r * ((1.0 + 2.0 * t) * s0 + t * width * m0) + t * t * (
+            (3.0 - 2.0 * t) * s1 - r * width * m1
+        )
+        slope = 6.0 * t * r * (s1 - s0) + width * (
+            r * (1.0 - 3.0 * t) * m0 + t * (3.0 * t - 2.0) * m1
+        )
+        if slope == 0.0 or (slope > 0.0) != rising:
+            break
+        t = min(max(t - (value - target) / slope, 0.0), 1.0)
+    return t
+
+
+@compiled
+def _cross(state, row, e, enters, below, above, total):  # type: ignore[no-untyped-def]
+    if enters:
+        state[row, e], state[row + 1, e], state[row + 2, e] = 2.0, below, above
+        return
+    if state[row, e] == 1.0:
+        total[e] += below
+    elif state[row, e] == 2.0:
+        total[e] += (
+            state[row + 2, e] - above if abs(above) < abs(below) else below - state[row + 1, e]
+        )
+    state[row, e] = 0.0

@@ -1,0 +1,76 @@
+"""The series for affine images of a mixture against the exact integrals."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import edp_bayes as edp
+from edp_bayes.divergence.affine import (
+    MOST_NODES,
+    image_integrals,
+    image_workspace,
+    tabulate,
+)
+
+EPSILON = np.array([0.0, 0.003, 0.01, 0.1, 0.3])
+
+
+def random_mixture(rng):
+    size = int(rng.integers(1, 12))
+    weights = rng.dirichlet(np.full(size, 0.4))
+    return np.stack([weights, 3.0 * rng.standard_normal(size), np.exp(rng.normal(-0.5, 1.0, size))])
+
+
+def image(base, a, b, tau2):
+    return edp.Mixture(
+        base[0], (base[1] - a) / (1.0 + b), np.sqrt(base[2] ** 2 - tau2) / (1.0 + b)
+    )
+
+
+def integrals(base, a, b, tau2):
+    work, total = image_workspace(EPSILON.size), np.empty((2, EPSILON.size))
+    growth = np.expm1(EPSILON)
+    count = tabulate(base, work)
+    done = image_integrals(count, a, b, tau2, -growth / (1.0 + growth), growth, work, total)
+    return total if done else None
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(st.integers(0, 100_000))
+def test_the_series_gives_the_exact_integrals(seed):
+    rng = np.random.default_rng(seed)
+    base = random_mixture(rng)
+    narrowest = base[2].min()
+    move = 10.0 ** rng.uniform(-5.0, -1.2) * narrowest
+    a, b = move * rng.standard_normal(), 0.02 * move / narrowest * rng.standard_normal()
+    tau2 = (move * rng.random()) ** 2 * (1.0 if rng.random() < 0.8 else -1.0)
+    found = integrals(base, a, b, tau2)
+    if found is None:
+        return
+    p, q = edp.Mixture(*base), image(base, a, b, tau2)
+    expected = [edp.hockey_stick(p, q, EPSILON), edp.hockey_stick(q, p, EPSILON)]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=2e-14)
+
+
+def test_most_of_the_random_cases_are_near_enough_for_the_series():
+    served = 0
+    for seed in range(50):
+        base = random_mixture(np.random.default_rng(seed))
+        served += integrals(base, 0.01 * base[2].min(), 0.0, 0.0) is not None
+    assert served == 50
+
+
+@pytest.mark.parametrize("change", [(1.0, 0.0, 0.0), (0.0, 2.0, 0.0), (0.0, 0.0, 1.0)], ids=str)
+def test_what_moves_too_far_is_left_to_others(change):
+    base = np.array([[1.0], [0.0], [1.0]])
+    assert integrals(base, *change) is None
+
+
+def test_a_mixture_that_needs_too_many_nodes_is_left_to_others():
+    base = np.array([[0.5, 0.5], [0.0, 0.0], [1.0, 1.0]])
+    many = 300
+    comb = np.stack([np.full(many, 1 / many), np.arange(many) * 1.0, np.full(many, 0.02)])
+    work = image_workspace(1)
+    assert 0 < tabulate(base, work) < MOST_NODES
+    assert tabulate(comb, work) == 0
