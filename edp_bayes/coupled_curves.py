@@ -23,10 +23,11 @@ from edp_bayes.divergence.close import (
     are_close,
     both_integrals,
     convexity_bound,
-    place_nodes,
+    densities,
     workspace,
 )
 from edp_bayes.divergence.compiled import compiled, in_threads
+from edp_bayes.divergence.nodes import MOST_NODES, place_nodes
 
 __all__ = ["component_laws", "coupled_curves"]
 
@@ -164,29 +165,29 @@ def _thresholds(rho, growth):  # type: ignore[no-untyped-def]
 def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, close):  # type: ignore[no-untyped-def]
     size, levels = base.shape[2], growth.size
     work, image_work = workspace(size, levels), image_workspace(levels)
-    x, table, ranges, total = work[0], work[1], work[2], work[6]
+    nodes, total = np.empty((2, MOST_NODES)), np.empty((2, levels))
     law, without = np.empty((2, size)), np.empty((2, size))
     low, high = np.empty(levels), np.empty(levels)
     always_low = -growth / (1.0 + growth)
     for s in range(first, last):
-        count, image_count, narrowest = 0, -1, 0.0
+        count = place_nodes(wide[s], nodes)
+        narrowest = _narrowest(base[s])
+        tabulated = known = False
         for i in range(rho.shape[1]):
             present = rho[s, i]
-            if present == 1.0:
-                if image_count < 0:
-                    image_count = tabulate(wide[s], image_work)
-                    narrowest = _narrowest(base[s])
-                stretch = 1.0 + b[s, i]
-                if image_count > 0 and tau2[s, i] <= LARGEST_SHARE * narrowest:
-                    # The noise is not part of the response that the individual leaves.
-                    lost = tau2[s, i] + noise * noise * (1.0 - stretch * stretch)
-                    if image_integrals(
-                        image_count, a[s, i], b[s, i], lost, always_low, growth, image_work, total
-                    ):
-                        close[s, i] = True
-                        for e in range(levels):
-                            out[s, i, e] = max(total[0, e], total[1, e], 0.0)
-                        continue
+            if present == 1.0 and count > 0 and tau2[s, i] <= LARGEST_SHARE * narrowest:
+                if not tabulated:
+                    tabulate(wide[s], nodes, count, image_work)
+                    tabulated = True
+                # The noise is not part of the response that the individual leaves.
+                lost = tau2[s, i] - noise * noise * b[s, i] * (2.0 + b[s, i])
+                if image_integrals(
+                    nodes, count, a[s, i], b[s, i], lost, always_low, growth, image_work, total
+                ):
+                    close[s, i] = True
+                    for e in range(levels):
+                        out[s, i, e] = max(total[0, e], total[1, e], 0.0)
+                    continue
             _laws(base[s], present, a[s, i], b[s, i], tau2[s, i], 1.0, noise * noise, law, without)
             low[0], high[0] = _thresholds(present, growth[0])
             kept = present - growth[0] * (1.0 - present)
@@ -196,14 +197,15 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
             if bound <= floor:
                 close[s, i] = True
                 continue
-            if not are_close(wide[s], law, without):
+            if count == 0 or not are_close(wide[s], law, without):
                 continue
             close[s, i] = True
-            if count == 0:
-                count = place_nodes(wide[s], x, table, ranges)
+            if not known:
+                densities(wide[s], nodes, count, work)
+                known = True
             for e in range(levels):
                 low[e], high[e] = _thresholds(present, growth[e])
-            both_integrals(wide[s], law, without, count, low, high, work, total)
+            both_integrals(wide[s], law, without, nodes, count, low, high, work, total)
             for e in range(levels):
                 value = present * total[0, e]
                 kept = present - growth[e] * (1.0 - present)

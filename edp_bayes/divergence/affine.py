@@ -19,17 +19,14 @@ import math
 import numpy as np
 
 from edp_bayes.divergence.compiled import compiled
+from edp_bayes.divergence.nodes import MOST_NODES, span
 from edp_bayes.divergence.sweep import sweep
 
 __all__ = ["image_integrals", "image_workspace", "tabulate"]
 
 ORDER = 18  # terms of the series
 POINT_ORDER = 13  # where a sign change is looked for
-STEP = 0.5  # of the narrowest component that counts, between nodes
-NEGLIGIBLE = 1e-17  # mass of a component's tails that needs no nodes
-MOST_NODES = 2048
-FARTHEST_TAIL = 10.0  # standard deviations: a component farther away adds nothing to a node
-FARTHEST = 0.3  # of a step: the largest move and narrowing for which ORDER terms will do
+FARTHEST_MOVE = 0.3  # of a step, moved and narrowed, for which ORDER terms will do
 TERM = math.log(1e-14)
 ROOT_TWO = math.sqrt(2.0)
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
@@ -39,11 +36,11 @@ ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 def image_workspace(levels):  # type: ignore[no-untyped-def]
     """Return what the functions below write to, for one thread.
 
-    Nodes with their steps and tails of p (4 rows), derivatives by node and by order, values of
-    one individual at the nodes, state of the sweep.
+    Tails of p at the nodes, derivatives by node and by order, values of one individual at the
+    nodes, state of the sweep.
     """
     return (
-        np.empty((4, MOST_NODES)),
+        np.empty((2, MOST_NODES)),
         np.empty((MOST_NODES, ORDER)),
         np.empty((ORDER, MOST_NODES)),
         np.empty((7, MOST_NODES)),
@@ -52,72 +49,27 @@ def image_workspace(levels):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def tabulate(base, work):  # type: ignore[no-untyped-def]
-    """Place nodes and fill in p^(m) h^m / m! and the tails of p there; return their number.
-
-    base is (3, K), weights, locations and standard deviations. Returns 0 for a mixture that
-    needs more nodes than there is room for.
-    """
-    nodes, by_node, by_order, values, _ = work
-    size = base.shape[1]
-    reach = np.zeros((2, size))
-    first, last = np.inf, -np.inf
-    for k in range(size):
-        reach[0, k], reach[1, k] = np.inf, -np.inf
-        if base[0, k] > NEGLIGIBLE:
-            half = math.sqrt(2.0 * math.log(base[0, k] / NEGLIGIBLE)) * base[2, k]
-            reach[0, k], reach[1, k] = base[1, k] - half, base[1, k] + half
-            first, last = min(first, reach[0, k]), max(last, reach[1, k])
-    x, count = first, 0
-    while x <= last:
-        if count == MOST_NODES:
-            return 0
-        width = np.inf
-        for k in range(size):
-            # Steps become shorter towards a narrow component, and longer after it.
-            away = max(reach[0, k] - x, x - reach[1, k])
-            width = min(width, max(base[2, k], 0.5 * away))
-        nodes[0, count], nodes[1, count] = x, STEP * width
-        count += 1
-        x = _within(reach, x + STEP * width)
-    _derivatives(base, nodes[:, :count], by_order, values)
+def tabulate(base, nodes, count, work):  # type: ignore[no-untyped-def]
+    """Fill in p^(m) h^m / m! and the tails of p at the nodes, component by component."""
+    masses, by_node, by_order, values, _ = work
     for j in range(count):
+        masses[0, j] = masses[1, j] = 0.0
         for m in range(ORDER):
-            by_node[j, m] = by_order[m, j]
-    return count
-
-
-@compiled
-def _within(reach, x):  # type: ignore[no-untyped-def]
-    """Return x, or the next point which a component reaches."""
-    following = np.inf
-    for k in range(reach.shape[1]):
-        if reach[0, k] <= x <= reach[1, k]:
-            return x
-        if reach[0, k] > x:
-            following = min(following, reach[0, k])
-    return following
-
-
-@compiled
-def _derivatives(base, nodes, by_order, values):  # type: ignore[no-untyped-def]
-    """Add up p^(m) h^m / m! and the tails at the nodes, component by component."""
-    count = nodes.shape[1]
-    nodes[2:] = 0.0
-    by_order[:, :count] = 0.0
+            by_order[m, j] = 0.0
     for k in range(base.shape[1]):
         w, mu, sd = base[0, k], base[1, k], base[2, k]
-        first = np.searchsorted(nodes[0], mu - FARTHEST_TAIL * sd)
-        last = np.searchsorted(nodes[0], mu + FARTHEST_TAIL * sd)
-        nodes[3, :first] += w
-        nodes[2, last:] += w
+        first, last = span(nodes, count, mu, sd)
+        for j in range(first):
+            masses[1, j] += w
+        for j in range(last, count):
+            masses[0, j] += w
         step, square = values[0, first:last], values[1, first:last]
         value, before = values[2, first:last], values[3, first:last]
         for j in range(last - first):
             u, r = (nodes[0, first + j] - mu) / sd, nodes[1, first + j] / sd
             tail = 0.5 * w * math.erfc(abs(u) / ROOT_TWO)
-            nodes[2, first + j] += tail if u < 0.0 else w - tail
-            nodes[3, first + j] += w - tail if u < 0.0 else tail
+            masses[0, first + j] += tail if u < 0.0 else w - tail
+            masses[1, first + j] += w - tail if u < 0.0 else tail
             step[j], square[j] = r * u, r * r
             value[j], before[j] = w / (sd * ROOT_TWO_PI) * math.exp(-0.5 * u * u), 0.0
         # Hermite's recurrence, times (-h / sd)^m / m!
@@ -127,6 +79,9 @@ def _derivatives(base, nodes, by_order, values):  # type: ignore[no-untyped-def]
                 row[j] += value[j]
                 new = inverse * (step[j] * value[j] + square[j] * before[j])
                 before[j], value[j] = value[j], new
+    for j in range(count):
+        for m in range(ORDER):
+            by_node[j, m] = by_order[m, j]
 
 
 @compiled
@@ -142,7 +97,7 @@ def _ratio(count, a, b, tau2, nodes, by_order, values):  # type: ignore[no-untyp
         move[j] = (a + b * x[j]) * inverse
         v[j] = tau2 * inverse * inverse
         farthest = max(farthest, abs(move[j]) + spread * inverse)
-    if not farthest <= FARTHEST:
+    if not farthest <= FARTHEST_MOVE:
         return False
     order = ORDER
     if farthest > 0.0:
@@ -172,7 +127,7 @@ def _place(near, j, x):  # type: ignore[no-untyped-def]
 
     Farther than one step from both lies nothing that counts.
     """
-    nodes, _, a, b, tau2 = near
+    nodes, _, _, a, b, tau2 = near
     i = j - 1 if x - nodes[0, j - 1] < nodes[0, j] - x else j
     h = nodes[1, i]
     t = min(max((x - nodes[0, i]) / h, -1.0), 1.0)
@@ -183,7 +138,7 @@ def _place(near, j, x):  # type: ignore[no-untyped-def]
 def _point(near, j, x):  # type: ignore[no-untyped-def]
     """Return s = q / p - 1 and its slope at one point."""
     i, t, move, v = _place(near, j, x)
-    row, b = near[1][i], near[3]
+    row, b = near[2][i], near[4]
     u = t + move
     p, rise, change, bend = row[0], 0.0, 0.0, 0.0
     power, moved, moved_before, difference = 1.0, 1.0, 0.0, 0.0
@@ -206,7 +161,7 @@ def _point(near, j, x):  # type: ignore[no-untyped-def]
 def _tails(near, j, x, weight):  # type: ignore[no-untyped-def]
     """Return the masses of q - weight p below and above x."""
     i, t, move, v = _place(near, j, x)
-    row = near[1][i]
+    row = near[2][i]
     u = t + move
     own, moved = 0.0, 0.0
     power, after, before, difference = 1.0, 1.0, 0.0, 0.0
@@ -219,7 +174,7 @@ def _tails(near, j, x, weight):  # type: ignore[no-untyped-def]
     h = near[0][1, i]
     own *= h
     moved *= h
-    lower, upper = near[0][2, i] + own, near[0][3, i] - own
+    lower, upper = near[1][0, i] + own, near[1][1, i] - own
     return moved + (1.0 - weight) * lower, -moved + (1.0 - weight) * upper
 
 
@@ -227,15 +182,15 @@ _integrate = sweep(_point, _tails)
 
 
 @compiled
-def image_integrals(count, a, b, tau2, low, high, work, total):  # type: ignore[no-untyped-def]
+def image_integrals(nodes, count, a, b, tau2, low, high, work, total):  # type: ignore[no-untyped-def]
     """Fill total with the integrals of (p - q / (1 + low))_+ and (q - (1 + high) p)_+.
 
     Returns whether the series serves; if not, nothing is filled in.
     """
-    nodes, by_node, by_order, values, state = work
+    masses, by_node, by_order, values, state = work
     if not _ratio(count, a, b, tau2, nodes, by_order, values):
         return False
-    near = nodes, by_node, a, b, tau2
+    near = nodes, masses, by_node, a, b, tau2
     s, slope = values[0], values[1]
     _integrate(near, nodes[0], count, s, slope, (low, high, state, total[0], total[1]))
     return True

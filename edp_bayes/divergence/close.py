@@ -17,16 +17,14 @@ import math
 import numpy as np
 
 from edp_bayes.divergence.compiled import compiled, decay, inlined
+from edp_bayes.divergence.nodes import FARTHEST, MOST_NODES, span
 from edp_bayes.divergence.sweep import sweep
 
-__all__ = ["are_close", "both_integrals", "convexity_bound", "place_nodes", "workspace"]
+__all__ = ["are_close", "both_integrals", "convexity_bound", "densities", "workspace"]
 
 CLOSE_SHIFT = 1.0  # largest move of a component, in its own standard deviations
 CLOSE_STRETCH = 1.6  # largest ratio of standard deviations
 
-REACH = 8.5  # standard deviations over which a component counts
-STEP = 0.5  # distance of its nodes
-SHARE = 1e-7  # a component below this share of the density needs no nodes of its own
 SERIES = 0.06  # expm1 by its series up to here
 NEAR = 0.03  # tails by their series up to here
 ROWS = 14
@@ -36,16 +34,17 @@ ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 @compiled
 def workspace(components, levels):  # type: ignore[no-untyped-def]
-    """Return what the functions below write to, for one thread."""
-    span = components * (int(2 * REACH / STEP) + 2)
+    """Return what the functions below write to, for one thread.
+
+    Densities at the nodes and which nodes are near, what one point needs, values at the nodes,
+    state of the sweep.
+    """
     return (
-        np.empty(span),
-        np.empty((components, span)),
+        np.empty((components, MOST_NODES)),
         np.empty((components, 2), dtype=np.int64),
         np.empty((ROWS, components)),
-        np.empty((4, span)),
+        np.empty((4, MOST_NODES)),
         np.empty((6, levels)),
-        np.empty((2, levels)),
     )
 
 
@@ -61,8 +60,8 @@ def convexity_bound(base, law, without, low, high, forward, backward, enough):  
     for k in range(law.shape[1]):
         m, s, n, t = law[0, k], law[1, k], without[0, k], without[1, k]
         stretch = s / t
-        move = (abs(m - n) / t + abs(stretch - 1.0) * (REACH + 1.0)) * max(stretch, 1.0 / stretch)
-        if move * (REACH + 1.0 + 0.5 * move) + abs(math.log(stretch)) <= min(up, down):
+        move = (abs(m - n) / t + abs(stretch - 1.0) * FARTHEST) * max(stretch, 1.0 / stretch)
+        if move * (FARTHEST + 0.5 * move) + abs(math.log(stretch)) <= min(up, down):
             continue
         one = forward * pair_integral(m, s, n, t, down)
         if up < np.inf:
@@ -128,45 +127,16 @@ def are_close(base, law, without):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def place_nodes(base, x, table, ranges):  # type: ignore[no-untyped-def]
-    """Fill x with nodes that resolve every component where it counts, and its density there."""
-    size = base.shape[1]
-    candidates = np.empty(x.size)
-    widths = np.empty(x.size)
-    count = 0
-    for k in range(size):
-        w, mu, sd = base[0, k], base[1, k], base[2, k]
-        if w <= 0.0:
-            continue
-        u = -REACH
-        while u <= REACH:
-            t = mu + u * sd
-            total = 0.0
-            for other in range(size):
-                v = (t - base[1, other]) / base[2, other]
-                total += base[0, other] / base[2, other] * math.exp(-0.5 * v * v)
-            if w / sd * math.exp(-0.5 * u * u) >= SHARE * total and total > 1e-300:
-                candidates[count], widths[count] = t, STEP * sd
-                count += 1
-            u += STEP
-    order = np.argsort(candidates[:count])
-    kept = 0
-    width = 0.0
-    for c in order:
-        if kept == 0 or candidates[c] - x[kept - 1] >= 0.9 * min(widths[c], width):
-            x[kept], width = candidates[c], widths[c]
-            kept += 1
-        elif widths[c] < width:
-            width = widths[c]
-    for k in range(size):
-        front = base[0, k] / (base[2, k] * ROOT_TWO_PI)
-        reach = (REACH + 1.0) * base[2, k]
-        ranges[k, 0] = np.searchsorted(x[:kept], base[1, k] - reach)
-        ranges[k, 1] = np.searchsorted(x[:kept], base[1, k] + reach)
+def densities(base, nodes, count, work):  # type: ignore[no-untyped-def]
+    """Fill in the density of every component at the nodes near it."""
+    table, ranges = work[0], work[1]
+    for k in range(base.shape[1]):
+        mu, sd = base[1, k], base[2, k]
+        ranges[k, 0], ranges[k, 1] = span(nodes, count, mu, sd)
+        front = base[0, k] / (sd * ROOT_TWO_PI)
         for j in range(ranges[k, 0], ranges[k, 1]):
-            u = (x[j] - base[1, k]) / base[2, k]
+            u = (nodes[0, j] - mu) / sd
             table[k, j] = front * math.exp(-0.5 * u * u)
-    return kept
 
 
 @compiled
@@ -222,7 +192,7 @@ def _pairs(base, law, without, pair):  # type: ignore[no-untyped-def]
 @inlined
 def _largest(a, b, c):  # type: ignore[no-untyped-def]
     """Bound a quadratic over the reach of its component."""
-    return abs(a) + (REACH + 1.0) * (abs(b) + (REACH + 1.0) * abs(c))
+    return abs(a) + FARTHEST * (abs(b) + FARTHEST * abs(c))
 
 
 @compiled
@@ -319,13 +289,14 @@ _integrate = sweep(_point, _tails)
 
 
 @compiled
-def both_integrals(base, law, without, count, low, high, work, total):  # type: ignore[no-untyped-def]
+def both_integrals(base, law, without, nodes, count, low, high, work, total):  # type: ignore[no-untyped-def]
     """Fill total with the integrals of (g - q / (1 + low))_+ and of (q - (1 + high) g)_+.
 
-    base is (3, K), weights, locations and standard deviations, whose `count` nodes are in work;
+    base is (3, K), weights, locations and standard deviations, with its `count` nodes;
     law and without are (2, K), locations and standard deviations of g and of q.
     """
-    x, table, ranges, pair, values, state, _ = work
+    table, ranges, pair, values, state = work
+    x = nodes[0]
     g, slope, d, d_slope = values[0], values[1], values[2], values[3]
     near = pair, _pairs(base, law, without, pair)
     _ratio(base, law, without, x, table, ranges, count, g, slope, d, d_slope)
