@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes import validate
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError
 from edp_bayes.models.base import DensityModel, SamplerSettings
-from edp_bayes.progress import track
+from edp_bayes.progress import track, working
 from edp_bayes.responses import Responses
 
 if TYPE_CHECKING:
@@ -143,14 +143,15 @@ def audit(
     fitted = chosen.fit(responses, settings)
     risks = evaluate(fitted.coupling, grid, progressbar=progressbar)
     kept = _kept(risks.mean, keep, named)
-    result = assemble(
-        responses=responses,
-        fitted=fitted,
-        epsilon=grid,
-        risks=risks,
-        kept=kept,
-        settings=settings,
-    )
+    with working("Diagnostics", show=progressbar):
+        result = assemble(
+            responses=responses,
+            fitted=fitted,
+            epsilon=grid,
+            risks=risks,
+            kept=kept,
+            settings=settings,
+        )
     for warning in result.warnings:
         if warning not in responses.warnings:
             warnings.warn(warning, EdpBayesWarning, stacklevel=2)

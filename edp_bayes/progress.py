@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-__all__ = ["track"]
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+__all__ = ["track", "working"]
 
 SECONDS_BEFORE_BAR = 2.0
 
@@ -29,17 +34,48 @@ def track[T](items: Iterable[T], description: str, *, total: int, show: bool) ->
         return
     from rich.progress import Progress
 
-    start = time.monotonic()
     bar = Progress(transient=True)
     task = bar.add_task(description, total=total)
-    shown = False
-    try:
+    with _shown_later(bar):
         for item in items:
-            if not shown and time.monotonic() - start > SECONDS_BEFORE_BAR:
-                bar.start()
-                shown = True
             yield item
             bar.advance(task)
+
+
+@contextmanager
+def working(description: str, *, show: bool) -> Iterator[None]:
+    """Show, once two seconds have passed, that something of unknown length goes on.
+
+    Parameters
+    ----------
+    description : str
+        Text beside the bar.
+    show : bool
+        False to stay silent.
+    """
+    if not show:
+        yield
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), transient=True
+    )
+    bar.add_task(description, total=None)
+    with _shown_later(bar):
+        yield
+
+
+@contextmanager
+def _shown_later(bar: Progress) -> Iterator[None]:
+    """Start the bar from another thread: what is going on may not return for long."""
+    timer = threading.Timer(SECONDS_BEFORE_BAR, bar.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
     finally:
-        if shown:
+        timer.cancel()
+        timer.join()
+        if bar.live.is_started:
             bar.stop()

@@ -14,7 +14,7 @@ from edp_bayes.diagnostics import (
     posterior_predictive_check,
 )
 from edp_bayes.diagnostics.checks import holm
-from edp_bayes.diagnostics.independence import database_means, lag_one
+from edp_bayes.diagnostics.independence import database_means, lag_one, ljung_box
 from edp_bayes.diagnostics.predictive import skewness
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.mixtures import Mixture
@@ -126,6 +126,18 @@ def test_lag_one_moments_match_simulation():
     from scipy.stats import norm
 
     assert p == pytest.approx(2 * norm.sf(abs(z)))
+
+
+@settings(derandomize=True, deadline=None, max_examples=50)
+@given(st.integers(0, 10_000), st.integers(8, 120), st.integers(1, 4))
+def test_ljung_box_agrees_with_statsmodels(seed, size, lags):
+    from statsmodels.stats.diagnostic import acorr_ljungbox
+
+    y = np.random.default_rng(seed).standard_normal(size)
+    expected = acorr_ljungbox(y, lags=[lags]).iloc[0]
+    np.testing.assert_allclose(
+        ljung_box(y, lags), [expected["lb_stat"], expected["lb_pvalue"]], rtol=1e-10
+    )
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))

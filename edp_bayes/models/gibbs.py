@@ -23,6 +23,7 @@ from edp_bayes.models.base_measure import BaseMeasure, Standardisation
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.fitting import fitted_mixture
+from edp_bayes.progress import working
 
 if TYPE_CHECKING:
     from edp_bayes.responses import Responses
@@ -129,7 +130,7 @@ def draw_mixture(
         )
         return parts
 
-    with ThreadPoolExecutor(settings.cores) as pool:
+    with working("Sampling", show=settings.progressbar), ThreadPoolExecutor(settings.cores) as pool:
         chains = list(pool.map(chain, range(settings.chains)))
     w, mu, sd = (np.stack(part) for part in zip(*chains, strict=True))
     if not (np.isfinite(w).all() and np.isfinite(mu).all() and np.isfinite(sd).all()):

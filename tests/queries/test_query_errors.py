@@ -130,7 +130,7 @@ CONDITIONS = [
 
 
 @pytest.mark.parametrize("library", ["pandas", "categorical", "polars", "arrow"])
-@pytest.mark.parametrize(("query", "condition"), CONDITIONS, ids=str)
+@pytest.mark.parametrize(("query", "condition"), CONDITIONS, ids=[str(q) for q, _ in CONDITIONS])
 def test_conditions_on_columns_of_every_type(query, condition, library):
     table = pl.from_pandas(make(**typed_columns())).with_columns(pl.col("day").cast(pl.Date))
     if library == "arrow":
