@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from edp_bayes.divergence.compiled import compiled, generic
+from edp_bayes.divergence.compiled import compiled, generic, inlined
 
 __all__ = ["sweep"]
 
@@ -81,24 +81,15 @@ def sweep(point: Callable[..., Any], tails: Callable[..., Any]) -> Callable[...,
         return x
 
     @generic
-    def piece(near, j, start, end, levels):  # type: ignore[no-untyped-def]
-        """Cross every threshold that lies between the ends of a monotone piece."""
+    def piece(near, j, start, end, first, last, levels):  # type: ignore[no-untyped-def]
+        """Cross the thresholds between the ends of a monotone piece, given how many each passes."""
         low, high, state, forward, backward = levels
-        top, bottom = max(start[1], end[1]), min(start[1], end[1])
         rises = end[1] > start[1]
-        for e in range(low.size):
-            if bottom >= low[e]:
-                break
-            if top < low[e]:
-                continue
+        for e in range(min(first[0], last[0]), max(first[0], last[0])):
             weight = 1.0 + low[e]
             below, above = tails(near, j, root(near, j, start, end, low[e]), weight)
             _cross(state, 0, e, not rises, -below / weight, -above / weight, forward)
-        for e in range(high.size):
-            if top <= high[e]:
-                break
-            if bottom > high[e]:
-                continue
+        for e in range(min(first[1], last[1]), max(first[1], last[1])):
             below, above = tails(near, j, root(near, j, start, end, high[e]), 1.0 + high[e])
             _cross(state, 3, e, rises, below, above, backward)
 
@@ -110,18 +101,26 @@ def sweep(point: Callable[..., Any], tails: Callable[..., Any]) -> Callable[...,
             forward[e] = backward[e] = 0.0
             state[0, e] = 1.0 if s[0] < low[e] else 0.0
             state[3, e] = 1.0 if s[0] > high[e] else 0.0
+        below, above = _passed(low, high, s[0], 0, 0)
         for j in range(1, count):
+            was_below, was_above = below, above
+            below, above = _passed(low, high, s[j], below, above)
+            turns = slope[j - 1] * slope[j] < 0.0 and _near_threshold(
+                s[j - 1], s[j], 0.5 * (abs(slope[j - 1]) + abs(slope[j])) * (x[j] - x[j - 1]),
+                (min(below, was_below), max(below, was_below)),
+                (min(above, was_above), max(above, was_above)), low, high,
+            )  # fmt: skip
+            if below == was_below and above == was_above and not turns:
+                continue
+            first, last = (was_below, was_above), (below, above)
             start, end = (x[j - 1], s[j - 1], slope[j - 1]), (x[j], s[j], slope[j])
-            top, bottom = max(start[1], end[1]), min(start[1], end[1])
-            if start[2] * end[2] < 0.0:
-                margin = 0.5 * (abs(start[2]) + abs(end[2])) * (end[0] - start[0])
-                if _passes(top, bottom, margin, low, high):
-                    middle = turn(near, j, start, end)
-                    piece(near, j, start, middle, levels)
-                    piece(near, j, middle, end, levels)
-                    continue
-            if top > high[0] or bottom < low[0]:
-                piece(near, j, start, end, levels)
+            if turns:
+                middle = turn(near, j, start, end)
+                between = _passed(low, high, middle[1], below, above)
+                piece(near, j, start, middle, first, between, levels)
+                piece(near, j, middle, end, between, last, levels)
+            else:
+                piece(near, j, start, end, first, last, levels)
         for e in range(low.size):
             # A set still open extends to plus infinity.
             if state[0, e] == 2.0:
@@ -132,20 +131,30 @@ def sweep(point: Callable[..., Any], tails: Callable[..., Any]) -> Callable[...,
     return integrate
 
 
+@inlined
+def _passed(low, high, s, below, above):  # type: ignore[no-untyped-def]
+    """Count the thresholds low above s and high below s, from counts at a point nearby."""
+    while below < low.size and low[below] > s:
+        below += 1
+    while below > 0 and low[below - 1] <= s:
+        below -= 1
+    while above < high.size and high[above] < s:
+        above += 1
+    while above > 0 and high[above - 1] >= s:
+        above -= 1
+    return below, above
+
+
 @compiled
-def _passes(top, bottom, margin, low, high):  # type: ignore[no-untyped-def]
-    """Return whether a threshold lies just above the top or just below the bottom."""
-    for e in range(high.size):
-        if high[e] >= top + margin:
-            break
-        if high[e] > top or bottom - margin < high[e] < bottom:
-            return True
-    for e in range(low.size):
-        if low[e] <= bottom - margin:
-            break
-        if low[e] < bottom or top < low[e] < top + margin:
-            return True
-    return False
+def _near_threshold(s0, s1, margin, below, above, low, high):  # type: ignore[no-untyped-def]
+    """Return whether a threshold lies within the margin above both ends or below both."""
+    top, bottom = max(s0, s1) + margin, min(s0, s1) - margin
+    return (
+        (above[1] < high.size and high[above[1]] < top)
+        or (above[0] > 0 and high[above[0] - 1] > bottom)
+        or (below[1] < low.size and low[below[1]] > bottom)
+        or (below[0] > 0 and low[below[0] - 1] < top)
+    )
 
 
 @compiled
