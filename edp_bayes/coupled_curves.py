@@ -18,7 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.contributions import ContributionDraws
-from edp_bayes.divergence.affine import image_integrals, image_workspace, tabulate
+from edp_bayes.divergence.affine import (
+    image_integrals,
+    image_workspace,
+    is_negligible,
+    tabulate,
+)
 from edp_bayes.divergence.close import (
     are_close,
     both_integrals,
@@ -177,10 +182,15 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
             present = rho[s, i]
             if present == 1.0 and count > 0 and tau2[s, i] <= LARGEST_SHARE * narrowest:
                 if not tabulated:
-                    tabulate(wide[s], nodes, count, image_work)
+                    tabulate(wide[s], nodes, count, image_work, floor)
                     tabulated = True
                 # The noise is not part of the response that the individual leaves.
                 lost = tau2[s, i] - noise * noise * b[s, i] * (2.0 + b[s, i])
+                if is_negligible(
+                    nodes, count, a[s, i], b[s, i], lost, always_low[0], growth[0], image_work
+                ):
+                    close[s, i] = True
+                    continue
                 if image_integrals(
                     nodes, count, a[s, i], b[s, i], lost, always_low, growth, image_work, total
                 ):

@@ -22,11 +22,13 @@ from edp_bayes.divergence.compiled import compiled
 from edp_bayes.divergence.nodes import MOST_NODES, span
 from edp_bayes.divergence.sweep import sweep
 
-__all__ = ["image_integrals", "image_workspace", "tabulate"]
+__all__ = ["image_integrals", "image_workspace", "is_negligible", "tabulate"]
 
 ORDER = 18  # terms of the series
 POINT_ORDER = 13  # where a sign change is looked for
 FARTHEST_MOVE = 0.3  # of a step, moved and narrowed, for which ORDER terms will do
+SHARE_OF_FLOOR = 0.05
+BETWEEN = 1.25  # how much larger than at the nodes s may be between them
 TERM = math.log(1e-14)
 ROOT_TWO = math.sqrt(2.0)
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
@@ -37,7 +39,7 @@ def image_workspace(levels):  # type: ignore[no-untyped-def]
     """Return what the functions below write to, for one thread.
 
     Tails of p at the nodes, derivatives by node and by order, values of one individual at the
-    nodes, state of the sweep.
+    nodes, state of the sweep, largest derivatives.
     """
     return (
         np.empty((2, MOST_NODES)),
@@ -45,13 +47,17 @@ def image_workspace(levels):  # type: ignore[no-untyped-def]
         np.empty((ORDER, MOST_NODES)),
         np.empty((7, MOST_NODES)),
         np.empty((6, levels)),
+        np.empty(ORDER),
     )
 
 
 @compiled
-def tabulate(base, nodes, count, work):  # type: ignore[no-untyped-def]
-    """Fill in p^(m) h^m / m! and the tails of p at the nodes, component by component."""
-    masses, by_node, by_order, values, _ = work
+def tabulate(base, nodes, count, work, floor):  # type: ignore[no-untyped-def]
+    """Fill in p^(m) h^m / m! and the tails of p at the nodes, component by component.
+
+    The largest derivatives relative to p leave out tails that add up to less than the floor.
+    """
+    masses, by_node, by_order, values, _, steepest = work
     for j in range(count):
         masses[0, j] = masses[1, j] = 0.0
         for m in range(ORDER):
@@ -79,9 +85,30 @@ def tabulate(base, nodes, count, work):  # type: ignore[no-untyped-def]
                 row[j] += value[j]
                 new = inverse * (step[j] * value[j] + square[j] * before[j])
                 before[j], value[j] = value[j], new
+    for m in range(ORDER):
+        steepest[m] = 0.0
     for j in range(count):
+        scale = 1.0
         for m in range(ORDER):
             by_node[j, m] = by_order[m, j]
+            if min(masses[0, j], masses[1, j]) >= SHARE_OF_FLOOR * floor:
+                relative = abs(by_order[m, j]) * scale / by_order[0, j]
+                steepest[m] = max(steepest[m], relative)
+                scale *= nodes[1, 0] / nodes[1, j]
+
+
+@compiled
+def is_negligible(nodes, count, a, b, tau2, low, high, work):  # type: ignore[no-untyped-def]
+    """Return whether s surely stays between the thresholds wherever p counts."""
+    steepest = work[5]
+    inverse = 1.0 / nodes[1, 0]
+    move = max(abs(a + b * nodes[0, 0]), abs(a + b * nodes[0, count - 1])) * inverse
+    v = abs(tau2) * inverse * inverse
+    before, e, change = 0.0, 1.0, 0.0
+    for m in range(1, ORDER):
+        before, e = e, move * e + v * (m - 1.0) * before
+        change += steepest[m] * e
+    return BETWEEN * (abs(b) + (1.0 + b) * change) < min(-low, high)
 
 
 @compiled
@@ -187,7 +214,7 @@ def image_integrals(nodes, count, a, b, tau2, low, high, work, total):  # type: 
 
     Returns whether the series serves; if not, nothing is filled in.
     """
-    masses, by_node, by_order, values, state = work
+    masses, by_node, by_order, values, state, _ = work
     if not _ratio(count, a, b, tau2, nodes, by_order, values):
         return False
     near = nodes, masses, by_node, a, b, tau2

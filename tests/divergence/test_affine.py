@@ -27,7 +27,7 @@ def integrals(base, a, b, tau2):
     growth = np.expm1(EPSILON)
     nodes = np.empty((2, MOST_NODES))
     count = place_nodes(base, nodes)
-    tabulate(base, nodes, count, work)
+    tabulate(base, nodes, count, work, 0.0)
     done = image_integrals(nodes, count, a, b, tau2, -growth / (1.0 + growth), growth, work, total)
     return total if done else None
 
