@@ -9,7 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edp_bayes import diagnostics, models, noise, plugin, queries
+    from edp_bayes import (
+        diagnostics,
+        interval,
+        local_privacy,
+        mechanisms,
+        models,
+        noise,
+        plugin,
+        queries,
+    )
     from edp_bayes.auditing import audit
     from edp_bayes.databases import Databases
     from edp_bayes.divergence import hockey_stick
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
         InvalidInputError,
         SamplingError,
     )
+    from edp_bayes.membership import epsilon_from_membership
     from edp_bayes.mixtures import Mixture
     from edp_bayes.models import (
         DirichletProcessMixture,
@@ -33,7 +43,16 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_MODULES = ("diagnostics", "models", "noise", "plugin", "queries")
+_MODULES = (
+    "diagnostics",
+    "interval",
+    "local_privacy",
+    "mechanisms",
+    "models",
+    "noise",
+    "plugin",
+    "queries",
+)
 _NAMES = {
     "Audit": "result",
     "Databases": "databases",
@@ -51,6 +70,7 @@ _NAMES = {
     "SamplingError": "exceptions",
     "SmoothedBootstrap": "models.smoothed_bootstrap",
     "audit": "auditing",
+    "epsilon_from_membership": "membership",
     "hockey_stick": "divergence",
     "load_audit": "result",
 }
@@ -74,8 +94,12 @@ __all__ = [
     "__version__",
     "audit",
     "diagnostics",
+    "epsilon_from_membership",
     "hockey_stick",
+    "interval",
     "load_audit",
+    "local_privacy",
+    "mechanisms",
     "models",
     "noise",
     "plugin",

@@ -8,5 +8,14 @@ probability of every band stand in the legend.
 from edp_bayes.plots.curves import plot_delta, plot_total_risk
 from edp_bayes.plots.densities import plot_density
 from edp_bayes.plots.forest import plot_individuals
+from edp_bayes.plots.interval import plot_count_curves, plot_interval_level, plot_iso_curves
 
-__all__ = ["plot_delta", "plot_density", "plot_individuals", "plot_total_risk"]
+__all__ = [
+    "plot_count_curves",
+    "plot_delta",
+    "plot_density",
+    "plot_individuals",
+    "plot_interval_level",
+    "plot_iso_curves",
+    "plot_total_risk",
+]

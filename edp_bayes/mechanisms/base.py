@@ -1,0 +1,185 @@
+"""What every reference mechanism offers: a sampler, neighbouring inputs and exact truths."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes import validate
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.mechanisms import truths
+
+__all__ = ["DiscreteMechanism", "Mechanism", "answers", "checked_pair", "levels", "two_inputs"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Mechanism(ABC):
+    """A randomised function of a database whose privacy is known.
+
+    A mechanism is called as ``mechanism(database, size, rng)`` and returns `size` independent
+    outcomes: shape (size,), or (size, column) where an outcome is a row. Databases are written
+    as the true answers that the mechanism perturbs. In rows of the kind "mixed" the value 0.0
+    stands for "no number was released here", and every other value is continuous.
+
+    Its truths are those of one pair of neighbouring inputs, `pair`:
+
+    - `epsilon()`, the supremum of abs(log p - log q) over all outcomes, which may be infinite;
+    - `delta(epsilon)`, the larger of the two hockey-stick integrals;
+    - `local_epsilon(tau)`, the supremum over outcomes with max(p, q) >= tau. For discrete
+      outcomes and atoms tau is a probability, for densities it is relative to the maximum of the
+      larger density. Over no outcome at all the supremum is 0.
+
+    Subclasses are frozen dataclasses with the attributes below.
+
+    Attributes
+    ----------
+    name : str
+        Short name, one of a kind in `edp_bayes.mechanisms.suite`.
+    kind : {"continuous", "discrete", "mixed"}
+        Kind of outcomes.
+    adjacency : {"substitution", "add-remove"}
+        How the inputs of the pair differ: one record exchanged, or one more.
+    pair : tuple
+        The neighbouring inputs (x, x') for which the truths hold.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    adjacency: ClassVar[str]
+
+    def __call__(
+        self, database: Any, size: int, rng: np.random.Generator | int | None = None
+    ) -> NDArray[Any]:
+        """Return independent outcomes.
+
+        Parameters
+        ----------
+        database : object
+            An input of the kind of `pair`.
+        size : int
+            Number of outcomes.
+        rng : numpy.random.Generator or int, optional
+            Source of randomness or its seed.
+
+        Returns
+        -------
+        ndarray
+            Shape (size,) or (size, column).
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If the database or the size cannot be used.
+        """
+        count = validate.positive_integer(size, "size")
+        return self._sample(database, count, np.random.default_rng(rng))
+
+    @abstractmethod
+    def epsilon(self) -> float:
+        """Return the true epsilon of the pair, infinite where no epsilon holds."""
+
+    @abstractmethod
+    def delta(self, epsilon: float) -> float | None:
+        """Return the true delta of the pair at epsilon, None where it is not known.
+
+        Parameters
+        ----------
+        epsilon : float
+            Finite and not negative.
+        """
+
+    @abstractmethod
+    def local_epsilon(self, tau: float) -> float:
+        """Return the true eps_{x,x'}(tau) of the pair.
+
+        Parameters
+        ----------
+        tau : float
+            Strictly between 0 and 1.
+        """
+
+    @abstractmethod
+    def _sample(self, database: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """Return `size` outcomes of a database that is yet to be checked."""
+
+    @property
+    def _inputs(self) -> tuple[Any, Any]:
+        """Return the pair; every subclass has it as a field with its own default."""
+        return cast("tuple[Any, Any]", self.pair)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class DiscreteMechanism(Mechanism):
+    """A mechanism with finitely many outcomes, whose truths are exact sums."""
+
+    kind: ClassVar[str] = "discrete"
+
+    @abstractmethod
+    def law(self, database: Any) -> Mapping[Hashable, float]:
+        """Return the probability of every outcome; an outcome of several columns is a tuple."""
+
+    def epsilon(self) -> float:
+        """Return the largest absolute log ratio over all outcomes of the pair."""
+        return truths.discrete_epsilon(*self._masses(), 0.0)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the larger hockey-stick sum of the pair."""
+        return truths.discrete_delta(*self._masses(), levels(epsilon))
+
+    def local_epsilon(self, tau: float) -> float:
+        """Return the largest absolute log ratio over outcomes of probability tau or more."""
+        return truths.discrete_epsilon(*self._masses(), validate.probability(tau, "tau"))
+
+    def _masses(self) -> tuple[Array, Array]:
+        """Return the probabilities of all outcomes under both inputs, in one order."""
+        p, q = (self.law(database) for database in self._inputs)
+        outcomes = list(dict.fromkeys([*p, *q]))
+        return (
+            np.array([p.get(outcome, 0.0) for outcome in outcomes]),
+            np.array([q.get(outcome, 0.0) for outcome in outcomes]),
+        )
+
+
+def answers(database: ArrayLike, *, least: int = 1) -> Array:
+    """Return a database as the vector of its true answers."""
+    vector = validate.finite_array(database, "the database", ndim=1)
+    if vector.size < least:
+        raise InvalidInputError(
+            f"the database must hold at least {least} answer(s), found {vector.size}"
+        )
+    return vector
+
+
+def checked_pair(pair: Any) -> tuple[Array, Array]:
+    """Return both inputs of a pair as vectors of the same length."""
+    first, second = (answers(database) for database in two_inputs(pair))
+    if first.size != second.size:
+        raise InvalidInputError(
+            "the inputs of a pair must hold as many answers as each other, "
+            f"found {first.size} and {second.size}"
+        )
+    return first, second
+
+
+def two_inputs(pair: Any) -> tuple[Any, Any]:
+    """Return the two inputs of a pair."""
+    try:
+        first, second = pair
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"pair must hold two neighbouring inputs, found {pair!r}") from None
+    return first, second
+
+
+def levels(epsilon: float) -> float:
+    """Return epsilon as a finite number that is not negative."""
+    value = float(validate.finite_array(epsilon, "epsilon", ndim=0))
+    if value < 0:
+        raise InvalidInputError(f"epsilon must not be negative, found {value}")
+    return value

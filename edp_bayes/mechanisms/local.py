@@ -1,0 +1,255 @@
+"""Mechanisms that each person runs alone: randomized response and RAPPOR."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes import validate
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.mechanisms import truths
+from edp_bayes.mechanisms.base import DiscreteMechanism, Mechanism, levels, two_inputs
+
+__all__ = ["OneTimeRappor", "RandomizedResponse", "Rappor"]
+
+Array = NDArray[np.float64]
+Bits = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(DiscreteMechanism):
+    """Answer truthfully with odds exp(budget) to one against each other answer.
+
+    Parameters
+    ----------
+    budget : float
+        The mechanism is budget-private.
+    choices : int
+        Number of possible answers, 0 to choices - 1.
+    pair : tuple of int
+        The true answers of the neighbouring inputs.
+
+    References
+    ----------
+    Warner (1965), Randomized response: a survey technique for eliminating evasive answer bias.
+
+    Examples
+    --------
+    >>> mechanism = RandomizedResponse(math.log(3.0))
+    >>> {answer: round(mass, 12) for answer, mass in mechanism.law(1).items()}
+    {0: 0.25, 1: 0.75}
+    """
+
+    name: ClassVar[str] = "randomized response"
+    adjacency: ClassVar[str] = "substitution"
+
+    budget: float = 1.0
+    choices: int = 2
+    pair: tuple[int, int] = (0, 1)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "budget", validate.positive_number(self.budget, "budget"))
+        if validate.positive_integer(self.choices, "choices") < 2:
+            raise InvalidInputError(f"choices must be at least 2, found {self.choices}")
+        for database in two_inputs(self.pair):
+            self._answer(database)
+
+    def law(self, database: Any) -> Mapping[Hashable, float]:
+        """Return the probability of every answer."""
+        truth, lie = self._answer(database), 1.0 / (self.choices - 1 + math.exp(self.budget))
+        return {k: lie * math.exp(self.budget) if k == truth else lie for k in range(self.choices)}
+
+    def _sample(self, database: Any, size: int, rng: np.random.Generator) -> Bits:
+        truth = self._answer(database)
+        others = self.choices - 1
+        lying = rng.random(size) < others / (others + math.exp(self.budget))
+        return (truth + lying * rng.integers(1, self.choices, size)) % self.choices
+
+    def _answer(self, database: Any) -> int:
+        if database not in range(self.choices):
+            raise InvalidInputError(
+                f"the answer must be one of 0 to {self.choices - 1}, found {database!r}"
+            )
+        return int(database)
+
+
+@dataclass(frozen=True)
+class _BloomReport(Mechanism):
+    """A report of the Bloom bits of one value, each bit randomised alone."""
+
+    kind: ClassVar[str] = "discrete"
+    adjacency: ClassVar[str] = "substitution"
+
+    def epsilon(self) -> float:
+        """Return the sum of the log ratios of all bits in which the pair differs."""
+        p, q, _ = self._differing()
+        return truths.discrete_epsilon(p, q, 0.0)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the hockey-stick sum over the numbers of reported bits that differ."""
+        p, q, ways = self._differing()
+        return truths.discrete_delta(p * ways, q * ways, levels(epsilon))
+
+    def local_epsilon(self, tau: float) -> float:
+        """Return the largest log ratio over reports of probability tau or more."""
+        p, q, _ = self._differing()
+        first, second = (self._bloom(database) for database in self._inputs)
+        # Bits in which the pair agrees do not move the ratio: take their likeliest report.
+        agreed = np.array(self._rates)[first[first == second]]
+        common = float(np.prod(np.maximum(agreed, 1.0 - agreed)))
+        return truths.discrete_epsilon(common * p, common * q, validate.probability(tau, "tau"))
+
+    def _differing(self) -> tuple[Array, Array, Array]:
+        """Return the probability of one report under both inputs, and how many are like it.
+
+        Bits in which the inputs differ matter by how many of each kind are reported as one.
+        """
+        unset, set_ = self._rates
+        first, second = (self._bloom(database) for database in self._inputs)
+        kinds = int(np.sum(first > second)), int(np.sum(first < second))
+        rows = [
+            (
+                _run(set_, k, kinds[0]) * _run(unset, j, kinds[1]),
+                _run(unset, k, kinds[0]) * _run(set_, j, kinds[1]),
+                math.comb(kinds[0], k) * math.comb(kinds[1], j),
+            )
+            for k, j in product(range(kinds[0] + 1), range(kinds[1] + 1))
+        ]
+        p, q, ways = np.array(rows, dtype=np.float64).T
+        return p, q, ways
+
+    def _bloom(self, database: Any) -> Bits:
+        """Return the Bloom filter of a value: the bits that its hashes put first."""
+        return _bloom(database, self._sizes[0], self._sizes[1])
+
+    @property
+    @abstractmethod
+    def _rates(self) -> tuple[float, float]:
+        """Return the probability of reporting one for a bit that is zero and one that is one."""
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        """Return the numbers of bits and hashes; both are fields of every subclass."""
+        return self.bits, self.hashes  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Rappor(_BloomReport):
+    """One report of RAPPOR: a permanent and then an instantaneous randomized response per bit.
+
+    Every sample is the report of a new client, whose permanent response is drawn afresh.
+
+    Parameters
+    ----------
+    bits, hashes : int
+        Size of the Bloom filter and number of bits that a value sets.
+    permanent : float
+        f: a bit is replaced by a fair coin with this probability, once and for all.
+    report_unset, report_set : float
+        p and q: the probability of reporting one where the permanent bit is zero and one.
+    pair : tuple
+        Two values, of any type with a stable `repr`.
+
+    References
+    ----------
+    Erlingsson, Pihur and Korolova (2014), RAPPOR: randomized aggregatable privacy-preserving
+    ordinal response.
+
+    Examples
+    --------
+    >>> round(Rappor().epsilon(), 6)
+    1.021651
+    """
+
+    name: ClassVar[str] = "RAPPOR"
+
+    bits: int = 4
+    hashes: int = 1
+    permanent: float = 0.5
+    report_unset: float = 0.25
+    report_set: float = 0.75
+    pair: tuple[Hashable, Hashable] = ("yes", "no")
+
+    def __post_init__(self) -> None:
+        _check_sizes(self.bits, self.hashes)
+        two_inputs(self.pair)
+        for field in ("permanent", "report_unset", "report_set"):
+            validate.probability(getattr(self, field), field)
+
+    @property
+    def _rates(self) -> tuple[float, float]:
+        coin = 0.5 * self.permanent * (self.report_unset + self.report_set)
+        kept = 1.0 - self.permanent
+        return coin + kept * self.report_unset, coin + kept * self.report_set
+
+    def _sample(self, database: Any, size: int, rng: np.random.Generator) -> Bits:
+        truth = np.broadcast_to(self._bloom(database), (size, self.bits))
+        permanent = _remember(truth, self.permanent, rng)
+        rate = np.where(permanent == 1, self.report_set, self.report_unset)
+        return (rng.random(truth.shape) < rate).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class OneTimeRappor(_BloomReport):
+    """The permanent randomized response of RAPPOR, reported as it is.
+
+    Parameters
+    ----------
+    bits, hashes, permanent, pair
+        As for `Rappor`.
+
+    Examples
+    --------
+    >>> mechanism = OneTimeRappor()
+    >>> round(mechanism.epsilon(), 6) == round(2 * math.log(3.0), 6)
+    True
+    """
+
+    name: ClassVar[str] = "one-time RAPPOR"
+
+    bits: int = 4
+    hashes: int = 1
+    permanent: float = 0.5
+    pair: tuple[Hashable, Hashable] = ("yes", "no")
+
+    def __post_init__(self) -> None:
+        _check_sizes(self.bits, self.hashes)
+        two_inputs(self.pair)
+        validate.probability(self.permanent, "permanent")
+
+    @property
+    def _rates(self) -> tuple[float, float]:
+        return 0.5 * self.permanent, 1.0 - 0.5 * self.permanent
+
+    def _sample(self, database: Any, size: int, rng: np.random.Generator) -> Bits:
+        truth = np.broadcast_to(self._bloom(database), (size, self.bits))
+        return _remember(truth, self.permanent, rng)
+
+
+def _remember(truth: Bits, permanent: float, rng: np.random.Generator) -> Bits:
+    """Return bits of which each is replaced by a fair coin with a probability."""
+    uniform = rng.random(truth.shape)
+    return np.where(uniform < permanent, uniform < 0.5 * permanent, truth).astype(np.int64)
+
+
+def _run(rate: float, ones: int, count: int) -> float:
+    """Return the probability of one sequence with so many ones among `count` bits."""
+    return float(rate**ones * (1.0 - rate) ** (count - ones))
+
+
+def _bloom(value: Any, bits: int, hashes: int) -> Bits:
+    order = sorted(range(bits), key=lambda bit: blake2b(f"{value!r} {bit}".encode()).digest())
+    return np.isin(np.arange(bits), order[:hashes]).astype(np.int64)
+
+
+def _check_sizes(bits: int, hashes: int) -> None:
+    if validate.positive_integer(hashes, "hashes") > validate.positive_integer(bits, "bits"):
+        raise InvalidInputError(f"hashes must not exceed {bits} bits, found {hashes}")

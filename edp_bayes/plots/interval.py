@@ -1,0 +1,198 @@
+"""Plots of what epsilon means as an interval: the two figures of the paper, and a posterior."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+from edp_bayes import bands
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.plots.drawing import Canvas, Visuals, credible_probability, percent
+
+if TYPE_CHECKING:
+    from arviz_plots import PlotCollection
+
+__all__ = ["plot_count_curves", "plot_interval_level", "plot_iso_curves"]
+
+WORDS = ("title", "xlabel", "ylabel", "ticks", "xscale", "yscale", "xlim", "ylim", "legend")
+AXES = {
+    "width": "width, relative to the count",
+    "count": "true count",
+    "interval_level": "level",
+    "interval_epsilon": "epsilon",
+}
+COLORS = 10
+
+
+def plot_iso_curves(
+    curves: xr.DataArray | None = None,
+    *,
+    plot_collection: PlotCollection | None = None,
+    backend: str | None = None,
+    visuals: Visuals = None,
+    **pc_kwargs: Any,
+) -> PlotCollection:
+    """Plot the level at each width, a curve an epsilon.
+
+    Parameters
+    ----------
+    curves : DataArray, optional
+        From `edp_bayes.interval.iso_curves`, whose defaults are taken if not given.
+    plot_collection : PlotCollection, optional
+        Where to draw, a new figure if not given.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        ArviZ's ``plot.backend`` if not given.
+    visuals : mapping of {str : mapping or bool}, optional
+        Keyword arguments, or False to leave it out, for curve_0, curve_1 and so on, title,
+        xlabel, ylabel, ticks, ylim and legend.
+    **pc_kwargs
+        Passed to ``PlotCollection.wrap``.
+
+    Returns
+    -------
+    PlotCollection
+
+    References
+    ----------
+    Naldi and D'Acquisto (2015), Figure 1.
+    """
+    from edp_bayes import interval
+
+    data = interval.iso_curves() if curves is None else curves
+    canvas = _curves(data, "epsilon", "width", visuals, plot_collection, backend, pc_kwargs)
+    canvas.title("interval_level", f"Curves of equal epsilon at a count of {data.attrs['count']:g}")
+    canvas.each("ylim", "set_ylim", "interval_level", limits=(0.0, 1.02))
+    canvas.legend()
+    return canvas.pc
+
+
+def plot_count_curves(
+    curves: xr.DataArray | None = None,
+    *,
+    plot_collection: PlotCollection | None = None,
+    backend: str | None = None,
+    visuals: Visuals = None,
+    **pc_kwargs: Any,
+) -> PlotCollection:
+    """Plot epsilon against the true count, a curve a width, on logarithmic axes.
+
+    Parameters
+    ----------
+    curves : DataArray, optional
+        From `edp_bayes.interval.count_curves`, whose defaults are taken if not given.
+    plot_collection, backend, **pc_kwargs
+        As for `plot_iso_curves`.
+    visuals : mapping of {str : mapping or bool}, optional
+        As for `plot_iso_curves`, with xscale and yscale.
+
+    Returns
+    -------
+    PlotCollection
+
+    References
+    ----------
+    Naldi and D'Acquisto (2015), Figure 2.
+    """
+    from edp_bayes import interval
+
+    data = interval.count_curves() if curves is None else curves
+    canvas = _curves(data, "width", "count", visuals, plot_collection, backend, pc_kwargs)
+    canvas.title(
+        "interval_epsilon", f"Epsilon that keeps the count at a level of {data.attrs['level']:g}"
+    )
+    for scale in ("xscale", "yscale"):
+        canvas.each(scale, f"set_{scale}", "interval_epsilon", scale="log")
+    canvas.legend()
+    return canvas.pc
+
+
+def plot_interval_level(
+    found: xr.Dataset,
+    *,
+    ci_prob: float | None = None,
+    plot_collection: PlotCollection | None = None,
+    backend: str | None = None,
+    visuals: Visuals = None,
+    **pc_kwargs: Any,
+) -> PlotCollection:
+    """Plot the level that one epsilon implies at each width, with its credible band.
+
+    Parameters
+    ----------
+    found : Dataset
+        From `edp_bayes.interval.audit` with one epsilon and a vector of widths.
+    ci_prob : float, optional
+        Probability of the pointwise band; ArviZ's ``stats.ci_prob`` if not given. Every draw
+        gives a curve of the same family, so the band is simultaneous too.
+    plot_collection, backend, **pc_kwargs
+        As for `plot_iso_curves`.
+    visuals : mapping of {str : mapping or bool}, optional
+        For band, median, title, xlabel, ylabel, ticks, ylim and legend.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    InvalidInputError
+        If the audit holds no levels over widths, or those of several epsilons.
+    """
+    name = "interval_level"
+    if name not in found or set(found[name].dims) != {"chain", "draw", "width"}:
+        raise InvalidInputError(
+            "the audit must hold interval_level with the dims chain, draw and width, "
+            f"found {dict(found.sizes)} and {', '.join(map(str, found.data_vars))}"
+        )
+    prob = credible_probability(ci_prob)
+    level = found[name].stack(sample=("chain", "draw")).transpose("sample", "width").sortby("width")
+    lower, upper = (
+        xr.DataArray(end, {"width": level["width"]}, ("width",), name=name)
+        for end in bands.pointwise(level.to_numpy(), prob)
+    )
+    canvas = Canvas(
+        found[[name]],
+        visuals=("band", "median", *WORDS),
+        chosen=visuals,
+        plot_collection=plot_collection,
+        backend=backend,
+        **pc_kwargs,
+    )
+    canvas.band("band", lower, upper, f"{percent(prob)} band", color="C0", alpha=0.35)
+    middle = xr.DataArray(level.median("sample"), name=name)
+    canvas.line("median", middle, "posterior median", color="C0", width=2)
+    canvas.title(name, f"Widths and levels of epsilon {float(found['epsilon']):g}")
+    canvas.words(name, x=AXES["width"], y=AXES[name])
+    canvas.each("ylim", "set_ylim", name, limits=(0.0, 1.02))
+    canvas.legend()
+    return canvas.pc
+
+
+def _curves(
+    data: xr.DataArray,
+    each: str,
+    along: str,
+    visuals: Visuals,
+    plot_collection: PlotCollection | None,
+    backend: str | None,
+    options: dict[str, Any],
+) -> Canvas:
+    """Return a canvas with a line over one dimension for every value of another."""
+    if set(data.dims) != {each, along}:
+        raise InvalidInputError(f"curves must have the dims {each} and {along}, found {data.dims}")
+    names = tuple(f"curve_{i}" for i in range(data.sizes[each]))
+    canvas = Canvas(
+        data.to_dataset(),
+        visuals=(*names, *WORDS),
+        chosen=visuals,
+        plot_collection=plot_collection,
+        backend=backend,
+        **options,
+    )
+    for i, visual in enumerate(names):
+        curve = data.isel({each: i}, drop=True)
+        label = f"{each} {float(data[each][i]):g}"
+        canvas.line(visual, curve, label, color=f"C{i % COLORS}", width=2)
+    canvas.words(str(data.name), x=AXES[along], y=AXES[str(data.name)])
+    return canvas

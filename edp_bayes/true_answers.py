@@ -1,0 +1,289 @@
+"""Posterior draws of a query's true answer, for the audit of an interval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes import validate
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from edp_bayes.responses import Responses
+    from edp_bayes.result import Audit
+
+__all__ = ["answer_from_audit", "answer_from_data", "answer_from_release"]
+
+Array = NDArray[np.float64]
+
+# How many noise scales hold the likelihood up to 1e-16 of its peak.
+REACH = {LaplaceNoise: 37.0, GaussianNoise: 8.6}
+PRIOR_TAIL = 1e-12
+LARGEST_GRID = 2**22
+NODES = 2**14
+HALVINGS = 60
+BLOCK = 2**22
+
+
+def answer_from_release(
+    released: float,
+    noise: LaplaceNoise | GaussianNoise,
+    *,
+    prior: Any = None,
+    low: float = 1.0,
+    high: float | None = None,
+    discrete: bool = True,
+    draws: int = 1000,
+    chains: int = 4,
+    random_seed: int | None = None,
+) -> xr.DataArray:
+    """Return draws of a true answer of which a noisy version was released.
+
+    The posterior is computed on a grid: exactly over the integers for counts, otherwise with a
+    log density that is linear between nodes. The draws are independent.
+
+    Parameters
+    ----------
+    released : float
+        The noisy answer.
+    noise : LaplaceNoise or GaussianNoise
+        The noise that it carries.
+    prior : optional
+        Flat from `low` to `high` if not given; otherwise a frozen distribution of SciPy, with
+        ``logpmf`` for counts and ``logpdf`` for others, which `low` and `high` cut off.
+    low, high : float
+        Range of the true answer, by default 1 and above: an interval relative to a count of
+        zero is empty.
+    discrete : bool
+        Whether the answer is a count.
+    draws, chains : int
+        Number of draws per chain, and of chains.
+    random_seed : int, optional
+        Seed of the draws.
+
+    Returns
+    -------
+    DataArray
+        Dims (chain, draw).
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If an argument cannot be used, the prior leaves nothing between `low` and `high`, or a
+        count's posterior spreads over more than four million counts.
+
+    Examples
+    --------
+    >>> from edp_bayes import LaplaceNoise
+    >>> draws = answer_from_release(103.4, LaplaceNoise(2.0), random_seed=1)
+    >>> draws.dims, float(draws.median())
+    (('chain', 'draw'), 103.0)
+    """
+    value = float(validate.finite_array(released, "released", ndim=0))
+    if not isinstance(noise, LaplaceNoise | GaussianNoise):
+        raise InputTypeError(
+            f"noise must be LaplaceNoise or GaussianNoise, found {type(noise).__name__}"
+        )
+    ends = _range(low, high)
+    log_prior = _log_prior(prior, discrete)
+    windows = _windows(value, noise, prior, ends)
+    grid = _counts(windows) if discrete else _nodes(windows, value)
+    gap = (grid - value) / noise.scale
+    log_likelihood = -np.abs(gap) if isinstance(noise, LaplaceNoise) else -0.5 * np.square(gap)
+    log_posterior = log_likelihood + (0.0 if log_prior is None else log_prior(grid))
+    if np.isnan(log_posterior).any() or not (log_posterior > -np.inf).any():
+        raise InvalidInputError(
+            f"the prior leaves nothing between {ends[0]:g} and {ends[1]:g}, "
+            "or is not a number there"
+        )
+    shape = _shape(chains, draws)
+    uniform = np.random.default_rng(random_seed).random(shape)
+    pick = _pick_count if discrete else _pick_between
+    return _as_draws(pick(grid, log_posterior - log_posterior.max(), uniform), random_seed)
+
+
+def answer_from_data(
+    responses: ArrayLike | Responses,
+    *,
+    draws: int = 1000,
+    chains: int = 4,
+    random_seed: int | None = None,
+) -> xr.DataArray:
+    """Return draws of the median response, given the responses of several databases.
+
+    The prior is on the law of databases, as in the main audit: the Bayesian bootstrap, so every
+    draw is the median of the responses under Dirichlet(1, ..., 1) weights.
+
+    Parameters
+    ----------
+    responses : array_like or Responses
+        One response a database, at least two; shape (database,).
+    draws, chains, random_seed
+        As for `answer_from_release`.
+
+    Returns
+    -------
+    DataArray
+        Dims (chain, draw).
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If there are fewer than two responses or one is not a finite number.
+
+    References
+    ----------
+    Rubin (1981), The Bayesian bootstrap.
+
+    Examples
+    --------
+    >>> draws = answer_from_data([98, 103, 99, 110, 101], random_seed=1)
+    >>> float(draws.median())
+    101.0
+    """
+    given: Any = responses
+    values = np.sort(validate.finite_array(getattr(given, "response", given), "responses", ndim=1))
+    if values.size < 2:
+        raise InvalidInputError(f"at least two responses are needed, found {values.size}")
+    shape = _shape(chains, draws)
+    rng = np.random.default_rng(random_seed)
+    out = np.empty(shape[0] * shape[1])
+    step = max(1, BLOCK // values.size)
+    for first in range(0, out.size, step):
+        block = out[first : first + step]
+        heaped = np.cumsum(rng.standard_exponential((block.size, values.size)), axis=1)
+        block[:] = values[np.argmax(heaped >= 0.5 * heaped[:, -1:], axis=1)]
+    return _as_draws(out.reshape(shape), random_seed)
+
+
+def answer_from_audit(audit: Audit) -> xr.DataArray:
+    """Return draws of the median response, from the response density of an audit.
+
+    Parameters
+    ----------
+    audit : Audit
+        Result of `edp_bayes.audit`; noise that its query adds is part of the density.
+
+    Returns
+    -------
+    DataArray
+        Dims (chain, draw), in the order of the audit's own draws.
+    """
+    from edp_bayes.mixtures import Mixture
+
+    law = audit.mixture
+    low, high = law.locations.min(axis=-1), law.locations.max(axis=-1)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        moved = Mixture(
+            law.weights,
+            law.locations - middle[..., None],
+            law.scales,
+            kernel=law.kernel,
+            noise=law.noise,
+        )
+        below = moved.cdf(0.0) < 0.5
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return _as_draws(0.5 * (low + high), None)
+
+
+def _range(low: Any, high: Any) -> tuple[float, float]:
+    first = float(validate.finite_array(low, "low", ndim=0))
+    last = np.inf if high is None else float(validate.finite_array(high, "high", ndim=0))
+    if not first < last:
+        raise InvalidInputError(f"low must be below high, found {first:g} and {last:g}")
+    return first, last
+
+
+def _log_prior(prior: Any, discrete: bool) -> Any:
+    """Return the log prior as a function, None where it is flat."""
+    if prior is None:
+        return None
+    name = "logpmf" if discrete else "logpdf"
+    if not (hasattr(prior, name) and hasattr(prior, "ppf")):
+        raise InputTypeError(
+            f"the prior of a {'count' if discrete else 'number'} must be a frozen distribution "
+            f"with {name} and ppf, found {type(prior).__name__}"
+        )
+    return getattr(prior, name)
+
+
+def _windows(
+    released: float, noise: LaplaceNoise | GaussianNoise, prior: Any, ends: tuple[float, float]
+) -> list[tuple[float, float]]:
+    """Return the ranges that hold the likelihood and the prior, within the ends."""
+    reach = REACH[type(noise)] * noise.scale
+    centre = min(max(released, ends[0]), ends[1])
+    windows = [(centre - reach, centre + reach)]
+    if prior is not None:
+        tails = prior.ppf([PRIOR_TAIL, 1.0 - PRIOR_TAIL])
+        first, last = (float(end) for end in np.clip(tails, *ends))
+        # The posterior lies between the two, so what lies between them belongs to the grid.
+        windows.append((min(first, centre), max(last, centre)))
+    return [(max(a, ends[0]), min(b, ends[1])) for a, b in windows]
+
+
+def _counts(windows: list[tuple[float, float]]) -> Array:
+    first = np.ceil(min(a for a, _ in windows))
+    last = np.floor(max(b for _, b in windows))
+    if last - first + 1 > LARGEST_GRID:
+        raise InvalidInputError(
+            f"the posterior spreads over {last - first + 1:.3g} counts, more than "
+            f"{LARGEST_GRID:,}; pass discrete=False"
+        )
+    if last < first:
+        raise InvalidInputError(f"there is no count between {first:g} and {last:g}")
+    return np.arange(first, last + 1)
+
+
+def _nodes(windows: list[tuple[float, float]], released: float) -> Array:
+    nodes = np.concatenate([np.linspace(a, b, NODES) for a, b in windows])
+    inside = min(max(released, nodes.min()), nodes.max())
+    return np.unique(np.append(nodes, inside))
+
+
+def _pick_count(grid: Array, log_mass: Array, uniform: Array) -> Array:
+    heaped = np.cumsum(np.exp(log_mass))
+    at = np.searchsorted(heaped, uniform * heaped[-1], side="right")
+    return np.asarray(grid[np.minimum(at, grid.size - 1)])
+
+
+def _pick_between(grid: Array, log_density: Array, uniform: Array) -> Array:
+    """Return the inverse distribution function of a density that is exponential in each cell."""
+    floor = np.maximum(log_density, -745.0)
+    step, rise = np.diff(grid), np.diff(floor)
+    mass = step * np.exp(floor[:-1]) * _growth(rise)
+    heaped = np.append(0.0, np.cumsum(mass))
+    target = uniform * heaped[-1]
+    cell = np.minimum(np.searchsorted(heaped, target, side="right") - 1, step.size - 1)
+    share = np.divide(
+        target - heaped[cell], mass[cell], out=np.zeros_like(target), where=mass[cell] > 0.0
+    )
+    slope = rise[cell]
+    curved = np.abs(slope) > 1e-9
+    safe = np.where(curved, slope, 1.0)
+    position = np.where(curved, np.log1p(share * np.expm1(safe)) / safe, share)
+    return np.asarray(grid[cell] + step[cell] * np.clip(position, 0.0, 1.0))
+
+
+def _growth(rise: Array) -> Array:
+    """Return (exp(x) - 1) / x, which is 1 at 0."""
+    safe = np.where(np.abs(rise) > 1e-9, rise, 1.0)
+    return np.where(np.abs(rise) > 1e-9, np.expm1(safe) / safe, 1.0)
+
+
+def _shape(chains: Any, draws: Any) -> tuple[int, int]:
+    return validate.positive_integer(chains, "chains"), validate.positive_integer(draws, "draws")
+
+
+def _as_draws(values: Array, random_seed: int | None) -> xr.DataArray:
+    import xarray as xr
+
+    coords = {"chain": np.arange(values.shape[0]), "draw": np.arange(values.shape[1])}
+    seed = {} if random_seed is None else {"random_seed": int(random_seed)}
+    return xr.DataArray(values, coords, ("chain", "draw"), name="answer", attrs=seed)
