@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         noise,
         plugin,
         queries,
+        statistical_privacy,
     )
     from edp_bayes.auditing import audit
     from edp_bayes.databases import Databases
@@ -52,6 +53,7 @@ _MODULES = (
     "noise",
     "plugin",
     "queries",
+    "statistical_privacy",
 )
 _NAMES = {
     "Audit": "result",
@@ -104,6 +106,7 @@ __all__ = [
     "noise",
     "plugin",
     "queries",
+    "statistical_privacy",
 ]
 
 

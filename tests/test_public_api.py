@@ -36,6 +36,7 @@ def test_numerics_import_neither_pymc_nor_arviz():
         "import edp_bayes.contributions, edp_bayes.coupling;"
         "import edp_bayes.mechanisms, edp_bayes.local_privacy, edp_bayes.membership;"
         "import edp_bayes.interval;"
+        "import edp_bayes.statistical_privacy.curves, edp_bayes.statistical_privacy.choosing;"
         "print([m for m in ('pymc', 'pytensor', 'arviz_base', 'arviz_stats') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

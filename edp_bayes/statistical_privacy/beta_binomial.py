@@ -1,0 +1,97 @@
+"""Exchangeable entries: their common probability is itself random, with a Beta law.
+
+Given that the critical entry is positive, Beta(a, b) becomes Beta(a + 1, b): fixing one entry
+moves the law of all others. By exchangeability P(critical positive | count j of n) = j / n, so
+both laws are again masses of the beta-binomial count times linear functions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes.statistical_privacy import arguments
+from edp_bayes.statistical_privacy.groups import worst_curve
+from edp_bayes.statistical_privacy.law_pairs import LawPair
+from edp_bayes.statistical_privacy.mechanisms import Mechanism, parts
+
+__all__ = ["beta_binomial_delta"]
+
+Array = NDArray[np.float64]
+
+
+def beta_binomial_delta(
+    epsilon: ArrayLike,
+    n: ArrayLike,
+    alpha: ArrayLike,
+    beta: ArrayLike,
+    mechanism: Mechanism = None,
+) -> Array | float:
+    """Return delta(epsilon) when the probability of the property has a Beta(alpha, beta) law.
+
+    The adversary knows alpha and beta but not the probability that was drawn. Entries are then
+    dependent: with a mean alpha / (alpha + beta) kept and alpha + beta growing, the curve tends
+    to that of independent entries.
+
+    Parameters
+    ----------
+    epsilon : array_like
+        Non-negative; with noise at most 700 or infinite.
+    n : array_like of int
+        Entries of the database, at least 2. Arrays of this length are built.
+    alpha, beta : array_like
+        Parameters of the Beta law, above 0.
+    mechanism : Subsampling, GaussianNoise, LaplaceNoise or a sequence, optional
+        As for `edp_bayes.statistical_privacy.delta`.
+
+    Returns
+    -------
+    ndarray or float
+        Broadcast shape of epsilon, n, alpha and beta.
+
+    Raises
+    ------
+    InputTypeError, InvalidInputError
+        If an argument is out of its range, NaN or of another type.
+
+    Examples
+    --------
+    >>> round(beta_binomial_delta(0.5, n=100, alpha=10.0, beta=90.0), 4)
+    0.0603
+    """
+    sampling, noise = parts(mechanism)
+    (eps, size, a, b), shape = arguments.broadcast(
+        epsilon=arguments.epsilons(epsilon),
+        n=arguments.sizes(n, "n", 2),
+        alpha=arguments.positive(alpha, "alpha"),
+        beta=arguments.positive(beta, "beta"),
+    )
+    out = np.empty(eps.size)
+    cases, group = np.unique(np.stack([size, a, b]), axis=1, return_inverse=True)
+    for k, (entries, first, second) in enumerate(cases.T):
+        drawn = int(entries) if sampling is None else sampling.drawn(int(entries))
+        pair = beta_binomial_pair(int(entries), drawn, float(first), float(second))
+        out[group == k] = worst_curve(pair, eps[group == k], noise, float(drawn))
+    return out.reshape(shape) if shape else float(out[0])
+
+
+def beta_binomial_pair(n: int, drawn: int, alpha: float, beta: float) -> LawPair:
+    """Return the laws of the positives among `drawn` of n exchangeable entries."""
+    counts = np.arange(drawn + 1.0)
+    masses = _masses(drawn, alpha, beta)
+    rate, total = drawn / n, alpha + beta
+    drawn_share, missed_share = rate / drawn, (1.0 - rate) / (total + drawn)
+    positive = drawn_share * counts + missed_share * (alpha + counts)
+    negative = drawn_share * counts[::-1] + missed_share * (beta + counts[::-1])
+    plus = masses * positive * (total / alpha)
+    minus = masses * negative * (total / beta)
+    return LawPair.of_masses(0, plus, minus)
+
+
+def _masses(n: int, alpha: float, beta: float) -> Array:
+    """Return the beta-binomial masses from their ratios, which need no gamma function."""
+    j = np.arange(float(n))
+    steps = np.log((n - j) / (j + 1.0)) + np.log((alpha + j) / (beta + n - j - 1.0))
+    logs = np.concatenate([[0.0], np.cumsum(steps)])
+    masses = np.exp(logs - logs.max())
+    return np.asarray(masses / masses.sum())

@@ -1,0 +1,244 @@
+"""delta(epsilon) of a property query against an adversary who knows the law of the entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.statistical_privacy import arguments, exact_curves, noise_curves
+from edp_bayes.statistical_privacy.binomial_pairs import binomial_pair
+from edp_bayes.statistical_privacy.known_entries import known_pairs
+from edp_bayes.statistical_privacy.law_pairs import LawPair
+from edp_bayes.statistical_privacy.mechanisms import (
+    LaplaceNoise,
+    Mechanism,
+    Noise,
+    Subsampling,
+    parts,
+)
+from edp_bayes.statistical_privacy.noise_tails import GAUSSIAN, LAPLACE
+
+__all__ = ["delta", "delta_minus", "delta_plus"]
+
+Array = NDArray[np.float64]
+
+# Which of the two directions, as the curves of the compiled modules take it.
+_PLUS, _MINUS = False, True
+
+
+def delta(
+    epsilon: ArrayLike,
+    n: ArrayLike,
+    prob: ArrayLike,
+    mechanism: Mechanism = None,
+    known: ArrayLike = 0,
+    *,
+    known_positive: ArrayLike | None = None,
+) -> Array | float:
+    """Return delta(epsilon) = max(delta_plus, delta_minus) of a property query.
+
+    The query answers with the share of the n entries that have a property. Entries have it
+    independently with probability prob, which the adversary knows; he compares the answer's law
+    given that a critical entry has the property with that given that it has not (Breutigam and
+    Reischuk, "Statistical Privacy"). All results are exact.
+
+    Parameters
+    ----------
+    epsilon : array_like
+        Non-negative; with noise at most 700 or infinite.
+    n : array_like of int
+        Entries of the database, at least 2.
+    prob : array_like
+        Probability that an entry has the property, strictly between 0 and 1.
+    mechanism : Subsampling, GaussianNoise, LaplaceNoise or a sequence, optional
+        What distorts the answer. Scales of noise are in units of the answer, a share in [0, 1].
+        A sequence is a subsampling followed by noise.
+    known : array_like of int
+        How many other entries the adversary knows exactly, below n.
+    known_positive : array_like of int, optional
+        How many of them have the property. It matters only where entries are drawn, and there
+        the worst case is taken if it is not given.
+
+    Returns
+    -------
+    ndarray or float
+        Broadcast shape of all arguments; a float if all are scalars. Values lie in [0, 1].
+
+    Raises
+    ------
+    InputTypeError, InvalidInputError
+        If an argument is out of its range, NaN or of another type; if prob is 0 or 1, which
+        makes the query trivial; if a sample is larger than the database.
+
+    Examples
+    --------
+    >>> round(delta(0.5, n=100, prob=0.1), 6)
+    0.022556
+    >>> from edp_bayes.statistical_privacy import GaussianNoise
+    >>> round(delta(0.01, n=1000, prob=0.1, mechanism=GaussianNoise(0.003), known=999), 3)
+    0.128
+    """
+    cases = _Cases.of(epsilon, n, prob, mechanism, known, known_positive)
+    return cases.evaluate(_PLUS, _MINUS)
+
+
+def delta_plus(
+    epsilon: ArrayLike,
+    n: ArrayLike,
+    prob: ArrayLike,
+    mechanism: Mechanism = None,
+    known: ArrayLike = 0,
+    *,
+    known_positive: ArrayLike | None = None,
+) -> Array | float:
+    """Return H_eps(P_plus || P_minus), the risk that the critical entry is seen to be positive.
+
+    Without a mechanism P_minus is Binomial(n - 1, prob) and P_plus one more (the paper's
+    Theorems 4.1 and 4.2, computed from the two laws). Arguments, results and errors are those of
+    `delta`.
+
+    Examples
+    --------
+    >>> round(delta_plus(0.5, n=100, prob=0.1), 6)
+    0.006991
+    """
+    cases = _Cases.of(epsilon, n, prob, mechanism, known, known_positive)
+    return cases.evaluate(_PLUS)
+
+
+def delta_minus(
+    epsilon: ArrayLike,
+    n: ArrayLike,
+    prob: ArrayLike,
+    mechanism: Mechanism = None,
+    known: ArrayLike = 0,
+    *,
+    known_positive: ArrayLike | None = None,
+) -> Array | float:
+    """Return H_eps(P_minus || P_plus), the risk that the critical entry is seen to be negative.
+
+    It is `delta_plus` of the complementary property (the paper's Theorems 4.1 and 4.2 print its
+    upper limit as a ceiling, which must be a floor). Arguments, results and errors are those of
+    `delta`.
+
+    Examples
+    --------
+    >>> round(delta_minus(0.5, n=100, prob=0.1), 6)
+    0.022556
+    """
+    cases = _Cases.of(epsilon, n, prob, mechanism, known, known_positive)
+    return cases.evaluate(_MINUS)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cases:
+    """Checked arguments as vectors of one length."""
+
+    epsilon: Array
+    n: Array
+    prob: Array
+    known: Array
+    positive: Array  # NaN where the worst case is asked for
+    sampling: Subsampling | None
+    noise: Noise | None
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls,
+        epsilon: ArrayLike,
+        n: ArrayLike,
+        prob: ArrayLike,
+        mechanism: Mechanism,
+        known: ArrayLike,
+        known_positive: ArrayLike | None,
+    ) -> _Cases:
+        sampling, noise = parts(mechanism)
+        values = {
+            "epsilon": arguments.epsilons(epsilon),
+            "n": arguments.sizes(n, "n", 2),
+            "prob": arguments.probabilities(prob),
+            "known": arguments.sizes(known, "known", 0),
+            "known_positive": np.asarray(np.nan)
+            if known_positive is None
+            else arguments.sizes(known_positive, "known_positive", 0),
+        }
+        (eps, size, probability, certain, positive), shape = arguments.broadcast(**values)
+        if (certain >= size).any():
+            at = int(np.argmax(certain >= size))
+            raise InvalidInputError(
+                "known must be below n, for the critical entry is not known, found "
+                f"known = {certain[at]:.0f} with n = {size[at]:.0f}"
+            )
+        if (positive > certain).any():
+            at = int(np.argmax(positive > certain))
+            raise InvalidInputError(
+                f"known_positive must not exceed known, found {positive[at]:.0f} of "
+                f"{certain[at]:.0f}"
+            )
+        if noise is not None:
+            noise_curves.check(eps)
+        return cls(eps, size, probability, certain, positive, sampling, noise, shape)
+
+    def evaluate(self, *directions: bool) -> Array | float:
+        """Return the largest of the given directions in the shape of all arguments."""
+        values = np.zeros(self.epsilon.size)
+        if self.noise is None and (self.sampling is None or not self.known.any()):
+            for direction in directions:
+                np.maximum(values, self._exact(direction), out=values)
+        else:
+            for where in self._groups():
+                values[where] = self._worst(where, directions)
+        return values.reshape(self.shape) if self.shape else float(values[0])
+
+    def _exact(self, direction: bool) -> Array:
+        out = np.empty(self.epsilon.size)
+        unknown = self.n - self.known
+        drawn = np.asarray([self._drawn(n) for n in unknown], float) if self.sampling else unknown
+        exact_curves.curves(self.epsilon, unknown, drawn, self.prob, direction, out)
+        return out
+
+    def _worst(self, where: NDArray[np.bool_], directions: tuple[bool, ...]) -> Array:
+        """Return the largest of all directions and laws for the cases of one group."""
+        epsilon = self.epsilon[where]
+        found = np.zeros(epsilon.size)
+        case = int(np.flatnonzero(where)[0])
+        for pair in self._pairs(case):
+            for direction in directions:
+                one = pair.mirrored() if direction == _MINUS else pair
+                np.maximum(found, self._curve(one, epsilon, case), out=found)
+        return found
+
+    def _groups(self) -> Iterator[NDArray[np.bool_]]:
+        """Masks of the cases that share everything but epsilon."""
+        keys = np.stack([self.n, self.prob, self.known, np.nan_to_num(self.positive, nan=-1.0)])
+        _, group = np.unique(keys, axis=1, return_inverse=True)
+        for k in range(int(group.max()) + 1 if group.size else 0):
+            yield group == k
+
+    def _drawn(self, n: Any) -> int:
+        return int(n) if self.sampling is None else self.sampling.drawn(int(n))
+
+    def _pairs(self, case: int) -> Iterator[LawPair]:
+        n, known = int(self.n[case]), int(self.known[case])
+        prob, positive = float(self.prob[case]), self.positive[case]
+        if self.sampling is None:
+            yield binomial_pair(n - known, n - known, prob)
+        elif known == 0:
+            yield binomial_pair(n, self._drawn(n), prob)
+        else:
+            worst = np.isnan(positive)
+            counts = range(known + 1) if worst else range(int(positive), int(positive) + 1)
+            yield from known_pairs(n, self._drawn(n), prob, known, counts)
+
+    def _curve(self, pair: LawPair, epsilon: Array, case: int) -> Array:
+        if self.noise is None:
+            return pair.delta_plus(epsilon)
+        family = LAPLACE if isinstance(self.noise, LaplaceNoise) else GAUSSIAN
+        counted = self._drawn(self.n[case])
+        return noise_curves.curve(pair, epsilon, family, self.noise.scale * counted)

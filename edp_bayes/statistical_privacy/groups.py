@@ -1,0 +1,107 @@
+"""Entries with different probabilities: the count of positives is Poisson-binomial."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.statistical_privacy import arguments, noise_curves
+from edp_bayes.statistical_privacy.binomial_pairs import binomial_window
+from edp_bayes.statistical_privacy.law_pairs import LawPair, Window
+from edp_bayes.statistical_privacy.mechanisms import LaplaceNoise, Noise, parts
+from edp_bayes.statistical_privacy.noise_tails import GAUSSIAN, LAPLACE
+
+__all__ = ["group_delta", "worst_curve"]
+
+Array = NDArray[np.float64]
+
+
+def group_delta(
+    epsilon: ArrayLike, sizes: ArrayLike, probs: ArrayLike, mechanism: Noise | None = None
+) -> Array:
+    """Return delta(epsilon) of an entry of each group, when groups differ in probability.
+
+    The query answers with the share of all entries that have the property. All that an entry's
+    risk depends on is the count of the other entries, a sum of binomial counts.
+
+    Parameters
+    ----------
+    epsilon : array_like
+        Non-negative; with noise at most 700 or infinite.
+    sizes : array_like of int, shape (group,)
+        Entries of each group, at least 1 each and 2 together.
+    probs : array_like, shape (group,)
+        Probability of the property in each group, strictly between 0 and 1.
+    mechanism : GaussianNoise or LaplaceNoise, optional
+        In units of the answer.
+
+    Returns
+    -------
+    ndarray, shape (shape of epsilon) + (group,)
+        Its maximum over the groups is the delta of the query.
+
+    Raises
+    ------
+    InputTypeError, InvalidInputError
+        If an argument is out of its range, NaN or of another type, or entries are sampled.
+
+    Examples
+    --------
+    >>> group_delta(0.2, sizes=[90, 10], probs=[0.1, 0.5]).round(4)
+    array([0.057 , 0.0585])
+    """
+    sampling, noise = parts(mechanism)
+    if sampling is not None:
+        raise InvalidInputError(
+            f"groups of different probabilities take noise but no subsampling, found {sampling!r}"
+        )
+    eps = arguments.epsilons(epsilon)
+    p = np.atleast_1d(arguments.probabilities(probs, "probs"))
+    counts = np.atleast_1d(arguments.sizes(sizes, "sizes", 1))
+    if counts.shape != p.shape or p.ndim != 1:
+        raise InvalidInputError(
+            "sizes and probs must be vectors with one value for each group, found shapes "
+            f"{counts.shape} and {p.shape}"
+        )
+    if counts.sum() < 2:
+        raise InvalidInputError("the groups must hold at least 2 entries, found 1")
+    out = np.empty((eps.size, p.size))
+    for k, others in enumerate(_others(counts, p)):
+        pair = LawPair.of_shares(1.0, others, None)
+        out[:, k] = worst_curve(pair, eps.ravel(), noise, float(counts.sum()))
+    return out.reshape(eps.shape + p.shape)
+
+
+def worst_curve(pair: LawPair, epsilon: Array, noise: Noise | None, counted: float) -> Array:
+    """Return the larger of both directions of a pair, with noise in units of 1 / counted."""
+    both = (pair, pair.mirrored())
+    if noise is None:
+        return np.maximum(*(one.delta_plus(epsilon) for one in both))
+    noise_curves.check(epsilon)
+    family = LAPLACE if isinstance(noise, LaplaceNoise) else GAUSSIAN
+    scale = noise.scale * counted
+    return np.maximum(*(noise_curves.curve(one, epsilon, family, scale) for one in both))
+
+
+def _others(counts: Array, probs: Array) -> list[Window]:
+    """Return for every group the law of the positives among all entries but one of its own."""
+    whole = [binomial_window(int(c), float(p)) for c, p in zip(counts, probs, strict=True)]
+    before, after = [_NOTHING], [_NOTHING]
+    for k in range(len(whole) - 1):
+        before.append(_sum(before[-1], whole[k]))
+        after.append(_sum(after[-1], whole[-1 - k]))
+    return [
+        _sum(_sum(before[k], after[-1 - k]), binomial_window(int(counts[k]) - 1, float(probs[k])))
+        for k in range(len(whole))
+    ]
+
+
+_NOTHING: Window = (0, np.ones(1))
+
+
+def _sum(a: Window, b: Window) -> Window:
+    """Return the law of the sum of two counts, by a direct convolution, which keeps tails."""
+    masses = np.convolve(a[1], b[1])
+    kept = np.flatnonzero(masses > 0.0)
+    return a[0] + b[0] + int(kept[0]), masses[kept[0] : kept[-1] + 1]

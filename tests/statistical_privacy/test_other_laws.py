@@ -1,0 +1,179 @@
+"""Known entries under subsampling, groups of different probabilities, exchangeable entries."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edp_bayes import statistical_privacy as sp
+from edp_bayes.divergence import discrete
+from tests.statistical_privacy import exact_reference as exact
+
+
+@settings(derandomize=True, deadline=None, max_examples=25)
+@given(
+    data=st.data(), n=st.integers(3, 12), prob=st.floats(0.01, 0.99), epsilon=st.floats(0.0, 2.0)
+)
+def test_known_entries_agree_with_the_literal_sum(data, n, prob, epsilon):
+    drawn = data.draw(st.integers(1, n))
+    known = data.draw(st.integers(1, n - 1))
+    positive = data.draw(st.integers(0, known))
+    sampling = sp.Subsampling(size=drawn)
+    with mp.workdps(40):
+        plus, minus = exact.known_laws(n, drawn, prob, known, positive)
+        up, down = (
+            exact.hockey_stick(plus, minus, epsilon),
+            exact.hockey_stick(minus, plus, epsilon),
+        )
+        options = {"known": known, "known_positive": positive}
+        found = sp.delta_plus(epsilon, n, prob, sampling, **options)
+        assert found == pytest.approx(float(up), rel=1e-10, abs=1e-15)
+        found = sp.delta_minus(epsilon, n, prob, sampling, **options)
+        assert found == pytest.approx(float(down), rel=1e-10, abs=1e-15)
+        noisy = exact.noisy_delta(plus, minus, epsilon, "laplace", mp.mpf(0.3) * drawn)
+        found = sp.delta_plus(epsilon, n, prob, (sampling, sp.LaplaceNoise(0.3)), **options)
+        assert found == pytest.approx(float(noisy), rel=1e-10, abs=1e-15)
+
+
+def test_the_worst_case_of_the_known_entries_is_over_every_count():
+    epsilon, sampling = np.array([0.1, 2.23]), sp.Subsampling(size=16)
+    every = sp.delta(epsilon, 24, 0.84, sampling, 7, known_positive=np.arange(8)[:, None])
+    np.testing.assert_allclose(sp.delta(epsilon, 24, 0.84, sampling, 7), every.max(axis=0))
+    # here it is neither none nor all of them
+    assert every[:, 1].argmax() not in (0, 7)
+
+
+def test_deep_tails_with_known_entries():
+    """A table of all laws and single laws must agree, and both with many digits."""
+    n, drawn, prob, known, positive = 40, 15, 0.1, 6, 2
+    epsilon = 3.0
+    with mp.workdps(60):
+        plus, minus = exact.known_laws(n, drawn, prob, known, positive)
+        truth = float(exact.hockey_stick(plus, minus, epsilon))
+    found = sp.delta_plus(
+        epsilon, n, prob, sp.Subsampling(size=drawn), known, known_positive=positive
+    )
+    assert found == pytest.approx(truth, rel=1e-11, abs=0.0)
+
+
+@pytest.mark.parametrize("noise", [sp.GaussianNoise, sp.LaplaceNoise])
+def test_everything_known_is_differential_privacy(noise):
+    epsilon, n = np.linspace(0.0, 0.5, 6), 1000
+    for mechanism in (noise(0.003), (sp.Subsampling(size=200), noise(0.015))):
+        found = sp.delta(epsilon, n, 0.37, mechanism, known=n - 1, known_positive=0)
+        expected = sp.differential_privacy_delta(epsilon, n, mechanism)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
+    rate = sp.differential_privacy_delta(epsilon, n, sp.Subsampling(rate=0.2))
+    found = sp.delta(epsilon, n, 0.37, sp.Subsampling(rate=0.2), n - 1, known_positive=0)
+    np.testing.assert_allclose(found, rate, rtol=1e-12)
+    assert (rate == 0.2).all()
+
+
+def test_published_points_of_differential_privacy():
+    for scale, published in ((1.0, 0.38), (3.0, 0.128)):
+        found = sp.differential_privacy_delta(0.01, 1000, sp.GaussianNoise(scale / 1000))
+        assert found == pytest.approx(published, abs=5e-4)
+    assert sp.differential_privacy_delta(np.inf, 1000, sp.GaussianNoise(0.01)) == 0.0
+    assert sp.differential_privacy_delta(0.3, 1000) == 1.0
+    laplace = sp.differential_privacy_delta(0.1, 1000, sp.LaplaceNoise(0.004))
+    assert laplace == pytest.approx(1 - math.exp((0.1 - 0.25) / 2), rel=1e-12)
+
+
+def test_groups_agree_with_a_literal_convolution():
+    sizes, probs = np.array([7, 1, 12]), np.array([0.1, 0.9, 0.45])
+    epsilon = np.linspace(0.0, 3.0, 7)
+    found = sp.group_delta(epsilon, sizes, probs)
+    assert found.shape == (7, 3)
+    for g in range(3):
+        law = np.ones(1)
+        for h in range(3):
+            for _ in range(sizes[h] - (h == g)):
+                law = np.convolve(law, [1 - probs[h], probs[h]])
+        plus, minus = np.append(0.0, law), np.append(law, 0.0)
+        expected = np.maximum(
+            discrete.hockey_stick(plus, minus, epsilon), discrete.hockey_stick(minus, plus, epsilon)
+        )
+        np.testing.assert_allclose(found[:, g], expected, rtol=1e-11, atol=1e-16)
+
+
+@pytest.mark.parametrize("mechanism", [None, sp.GaussianNoise(0.01), sp.LaplaceNoise(0.01)])
+def test_equal_groups_are_one_database(mechanism):
+    epsilon = np.linspace(0.0, 0.9, 5)
+    found = sp.group_delta(epsilon, [30, 50, 20], [0.2, 0.2, 0.2], mechanism)
+    whole = sp.delta(epsilon, 100, 0.2, mechanism)
+    np.testing.assert_allclose(found, np.tile(whole[:, None], 3), rtol=1e-10)
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(2.0, 5.0), (0.3, 0.4), (1.0, 1.0), (0.5, 40.0)])
+@pytest.mark.parametrize("drawn", [12, 5])
+def test_exchangeable_entries_agree_with_the_mixture_over_the_probability(alpha, beta, drawn):
+    """Given the critical entry the law of the probability shifts; integrate over it."""
+    n = 12
+    with mp.workdps(40):
+
+        def law(a, b, size):
+            return [
+                mp.binomial(size, j) * mp.beta(j + a, size - j + b) / mp.beta(a, b)
+                for j in range(size + 1)
+            ]
+
+        rate = mp.mpf(drawn) / n
+        a, b = mp.mpf(alpha), mp.mpf(beta)
+        plus = [
+            rate * x + (1 - rate) * y
+            for x, y in zip(
+                exact.shifted(law(a + 1, b, drawn - 1)), law(a + 1, b, drawn), strict=True
+            )
+        ]
+        minus = [
+            rate * x + (1 - rate) * y
+            for x, y in zip(
+                exact.padded(law(a, b + 1, drawn - 1), drawn + 1), law(a, b + 1, drawn), strict=True
+            )
+        ]
+        for epsilon in (0.0, 0.3, 1.5, 6.0):
+            truth = max(
+                exact.hockey_stick(plus, minus, epsilon), exact.hockey_stick(minus, plus, epsilon)
+            )
+            sampling = sp.Subsampling(size=drawn)
+            found = sp.beta_binomial_delta(epsilon, n, alpha, beta, sampling)
+            assert found == pytest.approx(float(truth), rel=1e-10, abs=1e-15)
+            noisy = max(
+                exact.noisy_delta(plus, minus, epsilon, "gaussian", mp.mpf(0.1) * drawn),
+                exact.noisy_delta(
+                    minus[::-1], plus[::-1], epsilon, "gaussian", mp.mpf(0.1) * drawn
+                ),
+            )
+            mechanism = (sampling, sp.GaussianNoise(0.1))
+            found = sp.beta_binomial_delta(epsilon, n, alpha, beta, mechanism)
+            assert found == pytest.approx(float(noisy), rel=1e-9, abs=1e-15)
+
+
+def test_a_sharp_beta_law_is_a_fixed_probability():
+    epsilon = np.linspace(0.0, 0.6, 7)
+    found = sp.beta_binomial_delta(epsilon, 300, 0.2e9, 0.8e9)
+    np.testing.assert_allclose(found, sp.delta(epsilon, 300, 0.2), rtol=2e-5)
+    assert sp.beta_binomial_delta(epsilon[:, None], 300, [1.0, 2.0], 4.0).shape == (7, 2)
+
+
+def test_deep_tails_of_exchangeable_entries():
+    n, alpha, beta, epsilon = 3000, 800.0, 1200.0, 1.0
+    with mp.workdps(50):
+        p = mp.mpf(alpha) / (alpha + beta)
+        growth = mp.exp(mp.mpf(epsilon))
+        truth = mp.mpf(0)
+        mass = mp.beta(alpha, n + beta) / mp.beta(alpha, beta)
+        for j in range(n + 1):
+            slack = mp.mpf(j) / n / p - growth * mp.mpf(n - j) / n / (1 - p)
+            truth += mass * max(slack, 0)
+            mass *= (n - j) * (j + mp.mpf(alpha)) / ((j + 1) * (n - j - 1 + mp.mpf(beta)))
+    minus_first = sp.beta_binomial_delta(epsilon, n, alpha, beta)
+    assert truth < 1e-15
+    assert minus_first >= float(truth) * (1 - 1e-10)
+    mirrored = sp.beta_binomial_delta(epsilon, n, beta, alpha)
+    assert minus_first == pytest.approx(mirrored, rel=1e-11, abs=0.0)
