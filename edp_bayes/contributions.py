@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from edp_bayes.responses import Responses
 
-__all__ = ["ContributionDraws", "ContributionPosterior"]
+__all__ = ["ContributionDraws", "ContributionPosterior", "ContributionPrior"]
 
 Array = NDArray[np.float64]
 
@@ -33,6 +33,27 @@ INDEPENDENCE_WEIGHT = 2.0
 FLAT = 1e-3
 MOST_DEGREES = 50.0
 STEEPEST = 0.9
+
+
+@dataclass(frozen=True)
+class ContributionPrior:
+    """Proper prior of every individual's contribution law, in place of the learned one.
+
+    Parameters
+    ----------
+    degrees, spread : float
+        tau squared is degrees spread^2 over a chi-squared with these degrees of freedom.
+    intercept_weight, slope_weight : float
+        Intercept and slope are Normal(0, tau^2 / weight); the intercept is at rest zero.
+    presence : tuple of float
+        Beta prior of presence of whoever is absent at least once.
+    """
+
+    degrees: float
+    spread: float
+    intercept_weight: float
+    slope_weight: float
+    presence: tuple[float, float] = (0.5, 0.5)
 
 
 @dataclass(frozen=True)
@@ -83,35 +104,49 @@ class ContributionPosterior:
     seed: int
 
     @classmethod
-    def fit(cls, responses: Responses, seed: int) -> ContributionPosterior:
+    def fit(
+        cls, responses: Responses, seed: int, *, prior: ContributionPrior | None = None
+    ) -> ContributionPosterior:
         """Condition on the contributions; the cost follows the records."""
-        stats = _Statistics.of(responses)
-        presence_a, presence_b = _presence(stats.count, responses.n_databases)
-        pooled = _pooled_spread(stats)
-        magnitude = _pooled_magnitude(stats, pooled.relative)
-        prior = pooled.degrees * (pooled.relative * magnitude.size) ** 2
-        k, unit = stats.count, stats.rest_variance
-        p00, p01 = k + FLAT, stats.rest
-        p11 = stats.rest_square + INDEPENDENCE_WEIGHT * unit
+        stats = _Statistics.of(responses, centred=prior is None)
+        k, n = stats.count, responses.n_databases
+        if prior is None:
+            pooled = _pooled_spread(stats)
+            magnitude = _pooled_magnitude(stats, pooled.relative)
+            shrinkage, relative = magnitude.shrinkage, pooled.relative
+            degrees, squares = pooled.degrees, pooled.degrees * (relative * magnitude.size) ** 2
+            flat, steep = FLAT, INDEPENDENCE_WEIGHT * stats.rest_variance
+            beta = _pooled_presence(k, n)
+            # A flat intercept takes a degree of freedom.
+            free = np.maximum(k - 1.0, 0.0)
+        else:
+            shrinkage, relative = np.ones_like(k), 1.0
+            degrees, squares = prior.degrees, np.full_like(k, prior.degrees * prior.spread**2)
+            flat, steep, beta, free = (
+                prior.intercept_weight,
+                prior.slope_weight,
+                prior.presence,
+                k,
+            )
+        p00, p01, p11 = k + flat, stats.rest, stats.rest_square + steep
         determinant = p00 * p11 - p01**2
         intercept = (p11 * stats.contribution - p01 * stats.product) / determinant
         slope = (p00 * stats.product - p01 * stats.contribution) / determinant
         fitted = intercept * stats.contribution + slope * stats.product
         residual = np.maximum(stats.contribution_square - fitted, 0.0)
-        l00 = np.sqrt(p11 / determinant)
-        l10 = -p01 / np.sqrt(p11 * determinant)
-        l11 = np.sqrt(1.0 / p11)
         factor = np.zeros((k.size, 2, 2))
-        factor[:, 0, 0], factor[:, 1, 0], factor[:, 1, 1] = l00, l10, l11
-        unseen = k == 0
-        factor[unseen, 0, 0] = 1.0 / pooled.relative
+        factor[:, 0, 0] = np.sqrt(p11 / determinant)
+        factor[:, 1, 0] = -p01 / np.sqrt(p11 * determinant)
+        factor[:, 1, 1] = np.sqrt(1.0 / p11)
+        if prior is None:
+            factor[k == 0, 0, 0] = 1.0 / relative
         return cls(
-            presence_a=presence_a,
-            presence_b=presence_b,
-            mean=np.stack([intercept, slope], axis=1) * magnitude.shrinkage[:, None],
+            presence_a=k + beta[0],
+            presence_b=np.where(k < n, n - k + beta[1], 0.0),
+            mean=np.stack([intercept, slope], axis=1) * shrinkage[:, None],
             factor=factor,
-            degrees=pooled.degrees + np.maximum(k - 1.0, 0.0),
-            squares=prior + residual * magnitude.shrinkage**2,
+            degrees=degrees + free,
+            squares=squares + residual * shrinkage**2,
             centre=stats.centre,
             seed=seed,
         )
@@ -152,10 +187,12 @@ class _Statistics:
     rest_variance: float
 
     @classmethod
-    def of(cls, responses: Responses) -> _Statistics:
+    def of(cls, responses: Responses, *, centred: bool = True) -> _Statistics:
         y, c = responses.response, responses.contribution
         owner = np.repeat(np.arange(responses.n_individuals), np.diff(c.indptr))
-        centre = y.mean() - np.bincount(owner, c.data, responses.n_individuals) / y.size
+        centre = np.zeros(responses.n_individuals)
+        if centred:
+            centre = y.mean() - np.bincount(owner, c.data, responses.n_individuals) / y.size
         rest = y[c.indices] - c.data - centre[owner]
 
         def total(values: Array) -> Array:
@@ -178,15 +215,12 @@ class _Statistics:
         return np.sqrt(self.contribution_square / np.maximum(self.count, 1e-300))
 
 
-def _presence(count: Array, n: int) -> tuple[Array, Array]:
-    """Beta posteriors of presence, their prior learned from those sometimes absent."""
-    sometimes = count < n
-    a, b = 0.5, 0.5
-    seen = count[sometimes & (count > 0)]
+def _pooled_presence(count: Array, n: int) -> tuple[float, float]:
+    """Beta prior of presence, learned from those sometimes absent."""
+    seen = count[(count < n) & (count > 0)]
     if seen.size >= FEWEST_POOLED:
-        a, b = _truncated_beta_binomial(seen, n)
-    always = np.where(sometimes, n - count + b, 0.0)
-    return count + a, always
+        return _truncated_beta_binomial(seen, n)
+    return 0.5, 0.5
 
 
 def _truncated_beta_binomial(count: Array, n: int) -> tuple[float, float]:
