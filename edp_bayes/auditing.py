@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # Risks held at once while individuals are evaluated block by block.
-BLOCK_NUMBERS = 2**23
+BLOCK_NUMBERS = 2**22
 
 
 def audit(

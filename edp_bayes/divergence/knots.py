@@ -12,22 +12,25 @@ __all__ = ["buffers", "plan"]
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-# Columns of the plan of a knot: components of p and q that are added when it is passed (they sit
-# there and have no partner elsewhere), pair that closes here from the left, from the right, side
-# of that pair that sits here, row of its shift among the distances, component of p and of q that
-# sits here, and whether the pair opened or closed here encloses other knots.
-OWN_P, OWN_Q, ENDS, STARTS, IS_P, SHIFT, AT_P, AT_Q, WIDE = 0, 1, 2, 3, 4, 5, 6, 7, 8
-COLUMNS = 9
+# Columns of the plan of a knot. All but the last three are rows of a table of weights (n of p,
+# then m of q unless they are the same, a row of zeros, then n differences p - q of pairs, or m
+# times -q without pairs):
+# - what sits here of p and of q, and the share in d of what has no partner elsewhere;
+# - the other member of the pair that closes here from the left and from the right, and the
+#   difference of its weights.
+# Then the sign of the member that sits here (p's is 1), the row of the pair's shift among the
+# distances, and whether the pair encloses other knots: 1 at its left member, -1 at its right.
+AT_P, AT_Q, OWN, ENDS, STARTS, END_GAIN, START_GAIN, SIGN, SHIFT, WIDE = range(10)
+COLUMNS = 10
 
 
 @compiled
-def buffers(n: int, m: int, rows: int, lanes: int) -> tuple[Array, Index, Array, Array]:
-    """Return position (2, n + m), plan, distances and values (rows, ...) for n and m components."""
+def buffers(n: int, m: int) -> tuple[Array, Index, Array]:
+    """Return position (4, n + m), plan and distances for n and m components."""
     return (
         np.zeros((4, n + m)),
         np.zeros((n + m, COLUMNS), dtype=np.int64),
         np.zeros(n + m + min(n, m)),
-        np.zeros((rows, n + m + min(n, m), lanes)),
     )
 
 
@@ -47,13 +50,21 @@ def _sort(position: Array, count: int) -> None:
 
 @compiled
 def plan(
-    y: Array, moved: Array, paired: bool, z: Array, position: Array, steps: Index, distances: Array
+    y: Array,
+    moved: Array,
+    paired: bool,
+    z: Array,
+    same: bool,
+    position: Array,
+    steps: Index,
+    distances: Array,
 ) -> tuple[int, int]:
     """Order the knots, match pairs and list the distances whose exponentials are needed.
 
     y holds the locations of p, increasing. If paired, component j of q sits at y_j - moved_j,
-    otherwise q sits at z. Gaps come first among the distances, then the shifts of wide pairs.
-    Returns the numbers of knots and of distances.
+    otherwise q sits at z; same tells that the weights of paired mixtures are equal. Gaps come
+    first among the distances, then the shifts of wide pairs. Returns the numbers of knots and of
+    distances.
     """
     n, m = y.size, y.size if paired else z.size
     count = ZERO
@@ -75,28 +86,36 @@ def plan(
     if paired:
         for k in range(count):
             position[3, int(min(position[1, k], position[2, k]))] = -1.0
+    first_q = 0 if same else n
+    zero = first_q + m
     for k in range(count):
         a, b = int(position[1, k]), int(position[2, k])
         step = steps[k]
-        step[OWN_P], step[OWN_Q], step[ENDS], step[STARTS] = n, m, -1, -1
-        step[IS_P], step[SHIFT], step[WIDE] = a < n, 0, 0
-        step[AT_P], step[AT_Q] = a, b
-        if not paired or (a < n and b < m):
-            step[OWN_P], step[OWN_Q] = a, b
+        step[:] = zero
+        step[AT_P] = a if a < n else zero
+        step[AT_Q] = first_q + b if b < m else zero
+        step[SIGN], step[SHIFT], step[WIDE] = 1 if a < n else -1, 0, 0
+        if not paired:
+            step[OWN] = a if a < n else zero + 1 + b
             continue
         j = min(a, b)
+        gain = zero if same else zero + 1 + j
+        if a < n and b < m:
+            step[OWN] = gain
+            continue
         other = int(position[3, j])
+        partner = first_q + j if a < n else j
         if other < 0:
             position[3, j] = k
-            step[STARTS] = j
+            step[STARTS], step[START_GAIN] = partner, gain
             continue
-        step[ENDS] = j
+        step[ENDS], step[END_GAIN] = partner, gain
         if other == k - 1:
             row = other
         else:
             row = total
             total += 1
-            step[WIDE] = 1
+            step[WIDE] = -1
             steps[other, WIDE] = 1
         distances[row] = abs(moved[j])
         step[SHIFT] = row

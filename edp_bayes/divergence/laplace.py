@@ -5,17 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.divergence import knots, shared_scale, smooth
+from edp_bayes.divergence import interval_sums, knots, shared_scale, smooth
 from edp_bayes.divergence.compiled import compiled, in_threads
 from edp_bayes.divergence.components import LAPLACE
 from edp_bayes.divergence.components import rows as component_rows
+from edp_bayes.divergence.shared_scale import LANES
 
 __all__ = ["curves", "shift_curves"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-LANES = 32  # draws whose recurrences run together
+EARLY = 4  # epsilon evaluated for all draws of a block at once, the others draw by draw
+LARGEST_GROWTH = 1e292  # log ratios from 672 on count as infinite: densities reach zero at 708
 MIN_TASKS = 16  # individuals are split over draws when there are fewer of them than this
 
 
@@ -70,18 +72,19 @@ def shift_curves(
     rank[order] = np.arange(order.size)
     draws, people = len(scales), len(indptr) - 1
     if out is None:
-        out = np.zeros((draws, people, len(epsilon)))
-    else:
-        out[...] = 0.0
+        out = np.empty((draws, people, len(epsilon)))
+    # Draws of nearly the same scale share a block, so that whole blocks are safe.
+    sequence = np.argsort(scales, kind="stable")
     blocks = -(-draws // LANES)
     groups = 1 if people >= MIN_TASKS else min(blocks, -(-MIN_TASKS // max(people, 1)))
     in_threads(
         _shift_tasks,
         people * groups,
         groups,
-        _in_lanes(np.asarray(weights, dtype=np.float64)[:, order]),
+        sequence,
+        _in_lanes(np.asarray(weights, dtype=np.float64)[np.ix_(sequence, order)]),
         np.asarray(locations, dtype=np.float64)[order],
-        1.0 / np.asarray(scales, dtype=np.float64),
+        1.0 / np.asarray(scales, dtype=np.float64)[sequence],
         np.asarray(indptr, dtype=np.int64),
         rank[rows],
         np.asarray(values, dtype=np.float64),
@@ -153,19 +156,20 @@ def curves(
 
 
 def _growth(epsilon: Array) -> Array:
+    """Return exp(eps) - 1, but never the infinity, which zero densities could not meet."""
     with np.errstate(over="ignore"):
-        return np.expm1(np.asarray(epsilon, dtype=np.float64))
+        return np.minimum(np.expm1(np.asarray(epsilon, dtype=np.float64)), LARGEST_GROWTH)
 
 
 def _in_lanes(weights: Array) -> Array:
-    """Return weights (draw, component) as (block, component + 1, lane), zeros in the last row."""
+    """Return weights (draw, component) as (block, (component + 1) LANES), zeros at the end."""
     draws, n = weights.shape
     blocks = -(-draws // LANES)
     out = np.zeros((blocks, n + 1, LANES))
     for block in range(blocks):
         part = weights[block * LANES : (block + 1) * LANES]
         out[block, :n, : len(part)] = part.T
-    return out
+    return out.reshape(blocks, -1)
 
 
 @compiled
@@ -173,6 +177,7 @@ def _shift_tasks(
     first: int,
     last: int,
     groups: int,
+    sequence: Index,
     weights: Array,
     y: Array,
     rates: Array,
@@ -183,14 +188,12 @@ def _shift_tasks(
     growth: Array,
     out: Array,
 ) -> None:
-    n, levels, draws = y.size, epsilon.size, rates.size
-    position, steps, distances, values = knots.buffers(n, n, shared_scale.ROWS, LANES)
-    carry = np.zeros((shared_scale.CARRIED, LANES))
-    start_p, start_q = np.zeros(LANES), np.zeros(LANES)
-    later = growth[1:]
-    work = np.zeros((3, 2 * levels + 1))
-    bounds = np.zeros(2 * levels + 2)
-    curve = np.zeros((2, levels))
+    n, early = y.size, min(EARLY, epsilon.size)
+    position, steps, distances = knots.buffers(n, n)
+    values, apart = shared_scale.buffer(n, n), np.zeros(LANES)
+    above, intervals = interval_sums.marks(n, n)
+    total_p, total_q = np.zeros(LANES), np.zeros(LANES)
+    work, curve, bounds = interval_sums.levels(growth[early:])
     moved = np.zeros(n)
     for task in range(first, last):
         i, group = task // groups, task % groups
@@ -202,48 +205,86 @@ def _shift_tasks(
         largest = 0.0
         for j in range(n):
             largest = max(largest, abs(moved[j]))
-        count = 0
+        count, total = 0, 0
         for block in range(start, stop):
-            begin = block * LANES
-            lanes = min(LANES, draws - begin)
-            rate = rates[begin : begin + lanes]
-            highest = 0.0
-            for lane in range(lanes):
-                highest = max(highest, rate[lane])
-            if largest * highest <= epsilon[0]:
+            draws = sequence[block * LANES : (block + 1) * LANES]
+            rate = rates[block * LANES : (block + 1) * LANES]
+            for draw in draws:
+                out[draw, i] = 0.0
+            if largest * rate[0] <= epsilon[0]:  # the smallest scale of the block
                 continue
             if count == 0:
-                count, total = knots.plan(y, moved, True, y, position, steps, distances)
-            shared_scale.knot_values(count, total, steps, distances, rate, weights[block],
-                                     weights[block], True, lanes, values, carry)  # fmt: skip
-            shared_scale.first(count, lanes, growth[0], 1.0, shared_scale.Q, values, start_p)
-            start_q[:] = start_p  # total variation is the same both ways
-            if growth[0] > 0.0:
-                shared_scale.first(count, lanes, growth[0], -1.0, shared_scale.P, values, start_q)
-            filled = False
-            known = -1
-            for lane in range(lanes):
-                if largest * rate[lane] <= epsilon[0]:
-                    continue
-                out[begin + lane, i, 0] = max(start_p[lane], start_q[lane])
-                live = 0
-                while (
-                    live < levels - 1
-                    and later[live] < carry[4, lane]
-                    and epsilon[live + 1] < largest * rate[lane]
-                ):
-                    live += 1
-                if live == 0:
-                    continue
-                if not filled:
-                    shared_scale.intervals(count, lanes, values)
-                    filled = True
-                if live != known:
-                    shared_scale.thresholds(later, live, bounds)
-                    known = live
-                shared_scale.integrate(count, later, live, bounds, lane, values, work, curve)
-                for e in range(live):
-                    out[begin + lane, i, e + 1] = max(curve[0, e], curve[1, e])
+                count, total = knots.plan(y, moved, True, y, True, position, steps, distances)
+            shared_scale.knot_values(count, total, steps, distances, rate, weights[block], True,
+                                     growth[0], values, apart, above)  # fmt: skip
+            some = _early(count, largest * rate, draws, i, epsilon[:early], growth, values, above,
+                          intervals, total_p, total_q, out)  # fmt: skip
+            if some and early < epsilon.size:
+                _late(count, largest * rate, draws, i, early, epsilon, growth[early:], values, work,
+                      curve, bounds, out)  # fmt: skip
+
+
+@compiled
+def _early(
+    count: int,
+    furthest: Array,
+    draws: Index,
+    i: int,
+    epsilon: Array,
+    growth: Array,
+    values: Array,
+    above: Index,
+    intervals: Index,
+    total_p: Array,
+    total_q: Array,
+    out: Array,
+) -> bool:
+    """Fill the risks of a block of draws at the given epsilon; tell if the last is positive.
+
+    furthest is each draw's epsilon from which on the risk is exactly zero.
+    """
+    p, q = intervals[0], intervals[1]
+    size_p = interval_sums.marked(count, above[0], p)
+    size_q = interval_sums.marked(count, above[1], q)
+    lanes = draws.size
+    for e in range(epsilon.size):
+        size_p = interval_sums.sums(count, growth[e], 1.0, lanes, values, p, size_p, total_p)
+        size_q = interval_sums.sums(count, growth[e], -1.0, lanes, values, q, size_q, total_q)
+        some = False
+        for lane in range(lanes):
+            value = max(total_p[lane], total_q[lane])
+            if value > 0.0 and epsilon[e] < furthest[lane]:
+                out[draws[lane], i, e] = value
+                some = True
+        if not some:
+            return False
+    return True
+
+
+@compiled
+def _late(
+    count: int,
+    furthest: Array,
+    draws: Index,
+    i: int,
+    early: int,
+    epsilon: Array,
+    growth: Array,
+    values: Array,
+    work: Array,
+    curve: Array,
+    bounds: Array,
+    out: Array,
+) -> None:
+    """Fill the risks of a block of draws at all epsilon after the early ones."""
+    for lane in range(draws.size):
+        draw = draws[lane]
+        if out[draw, i, early - 1] == 0.0:
+            continue
+        reach = interval_sums.integrate(count, growth, bounds, lane, values, work, curve)
+        for e in range(reach):
+            if epsilon[early + e] < furthest[lane]:
+                out[draw, i, early + e] = max(curve[0, e], curve[1, e])
 
 
 def _shared_curves(
@@ -265,25 +306,25 @@ def _shared_curves(
 
 @compiled
 def _shared_tasks(first: int, last: int, p: Array, q: Array, growth: Array, out: Array) -> None:
-    n, m, levels = p.shape[1], q.shape[1], growth.size
-    position, steps, distances, values = knots.buffers(n, m, shared_scale.ROWS, 1)
-    carry = np.zeros((shared_scale.CARRIED, 1))
-    work = np.zeros((3, 2 * levels + 1))
-    bounds = np.zeros(2 * levels + 2)
-    shared_scale.thresholds(growth, levels, bounds)
-    wp, wq = np.zeros((n + 1, 1)), np.zeros((m + 1, 1))
+    n, m = p.shape[1], q.shape[1]
+    position, steps, distances = knots.buffers(n, m)
+    values, apart = shared_scale.buffer(n, m), np.zeros(LANES)
+    above, _ = interval_sums.marks(n, m)
+    work, _, bounds = interval_sums.levels(growth)
+    # as the plan wants them: p, q, zero, then the differences of pairs, or -q without pairs
+    weights = np.zeros((n + m + 1 + m, LANES))
     y, z, moved, rate = np.zeros(n), np.zeros(m), np.zeros(n), np.zeros(1)
     for s in range(first, last):
         rate[0] = 1.0 / p[s, 0, 2]
         for j in range(n):
-            wp[j, 0], y[j] = p[s, j, 0], p[s, j, 1]
+            weights[j, 0], y[j] = p[s, j, 0], p[s, j, 1]
         for j in range(m):
-            wq[j, 0], z[j] = q[s, j, 0], q[s, j, 1]
+            weights[n + j, 0], z[j] = q[s, j, 0], q[s, j, 1]
+            weights[n + m + 1 + j, 0] = (p[s, j, 0] if n == m else 0.0) - q[s, j, 0]
             if n == m:
                 moved[j] = y[j] - z[j]
-        count, total = knots.plan(y, moved, n == m, z, position, steps, distances)
+        count, total = knots.plan(y, moved, n == m, z, False, position, steps, distances)
         shared_scale.knot_values(
-            count, total, steps, distances, rate, wp, wq, False, 1, values, carry
+            count, total, steps, distances, rate, weights.ravel(), False, 0.0, values, apart, above
         )
-        shared_scale.intervals(count, 1, values)
-        shared_scale.integrate(count, growth, levels, bounds, 0, values, work, out[s])
+        interval_sums.integrate(count, growth, bounds, 0, values, work, out[s])
