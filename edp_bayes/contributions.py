@@ -45,15 +45,15 @@ class ContributionPrior:
         tau squared is degrees spread^2 over a chi-squared with these degrees of freedom.
     intercept_weight, slope_weight : float
         Intercept and slope are Normal(0, tau^2 / weight); the intercept is at rest zero.
-    presence : tuple of float
-        Beta prior of presence of whoever is absent at least once.
+    presence : tuple of float, optional
+        Beta prior of presence; None where everybody is known to be always present.
     """
 
     degrees: float
     spread: float
     intercept_weight: float
     slope_weight: float
-    presence: tuple[float, float] = (0.5, 0.5)
+    presence: tuple[float, float] | None = (0.5, 0.5)
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,9 @@ class ContributionPosterior:
         else:
             shrinkage, relative = np.ones_like(k), 1.0
             degrees, squares = prior.degrees, np.full_like(k, prior.degrees * prior.spread**2)
-            flat, steep, beta, free = (
-                prior.intercept_weight,
-                prior.slope_weight,
-                prior.presence,
-                k,
-            )
+            flat, steep, free = prior.intercept_weight, prior.slope_weight, k
+            beta = prior.presence or (0.5, 0.5)
+        absent = k < n if prior is None else np.full(k.shape, prior.presence is not None)
         p00, p01, p11 = k + flat, stats.rest, stats.rest_square + steep
         determinant = p00 * p11 - p01**2
         intercept = (p11 * stats.contribution - p01 * stats.product) / determinant
@@ -142,7 +139,7 @@ class ContributionPosterior:
             factor[k == 0, 0, 0] = 1.0 / relative
         return cls(
             presence_a=k + beta[0],
-            presence_b=np.where(k < n, n - k + beta[1], 0.0),
+            presence_b=np.where(absent, n - k + beta[1], 0.0),
             mean=np.stack([intercept, slope], axis=1) * shrinkage[:, None],
             factor=factor,
             degrees=degrees + free,

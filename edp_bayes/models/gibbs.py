@@ -105,9 +105,14 @@ def draw_mixture(
     concentration: tuple[float, float],
     weight_concentration: float,
     thin: int,
+    units: Standardisation | None = None,
 ) -> Mixture:
-    """Run every chain, each with a generator of its own; stick-breaking without Dirichlet."""
-    units = Standardisation.of(responses)
+    """Run every chain, each with a generator of its own; stick-breaking without Dirichlet.
+
+    The units are those of the base measure; by default the responses' own mean and spread.
+    """
+    if units is None:
+        units = Standardisation.of(responses)
     y = (responses.response - units.centre) / units.spread
     y = np.ascontiguousarray(y.reshape(responses.n_databases, responses.samples))
     hyper = np.array(
