@@ -79,7 +79,7 @@ class Databases:
             Any eager or lazy dataframe that Narwhals supports (pandas, Polars, PyArrow, DuckDB
             and others), or the path of a Parquet or CSV file. Lazy tables and files are read
             anew, and only in the columns needed, for every query. The columns of a CSV file are
-            typed by what they hold: keys such as 007 need Parquet or a dataframe to stay text.
+            typed by what they hold; one with numbers such as 007 stays text.
         database, individual : str or sequence of str
             Key column, or the columns of a compound key.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,15 +165,33 @@ def _csv_schema(path: Path) -> list[str]:
 
 
 def _load_csv(path: Path, names: Sequence[str] | None) -> Any:
+    import pyarrow as pa
     from pyarrow import csv
 
     # Only an empty field is missing: a key that reads "NA" or "null" is a key.
-    options = csv.ConvertOptions(
-        null_values=[""],
-        strings_can_be_null=True,
-        include_columns=None if names is None else list(names),
-    )
-    return csv.read_csv(path, convert_options=options)
+    def read(columns: Sequence[str] | None, types: Mapping[str, Any]) -> Any:
+        options = csv.ConvertOptions(
+            null_values=[""],
+            strings_can_be_null=True,
+            include_columns=columns,
+            column_types=types,
+        )
+        return csv.read_csv(path, convert_options=options)
+
+    table = read(None if names is None else list(names), {})
+    whole = [field.name for field in table.schema if pa.types.is_integer(field.type)]
+    if whole:
+        # 007 and 7 are two keys: what is padded with zeros is text.
+        text = read(whole, dict.fromkeys(whole, pa.string()))
+        for name in filter(lambda name: _is_padded(text[name]), whole):
+            table = table.set_column(table.schema.get_field_index(name), name, text[name])
+    return table
+
+
+def _is_padded(column: Any) -> bool:
+    import pyarrow.compute as pc
+
+    return bool(pc.any(pc.match_substring_regex(column, r"^\s*[+-]?0\d")).as_py())
 
 
 def factorise(frame: nw.DataFrame[Any], columns: Sequence[str]) -> tuple[Integers, NDArray[Any]]:

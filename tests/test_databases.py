@@ -615,3 +615,15 @@ def test_daily_precipitation_of_the_globe(data_dir):
     np.testing.assert_allclose(
         responses.contribution_of((-88.75, 1.25)), np.nan_to_num(expected), rtol=1e-9
     )
+
+
+def test_keys_of_a_csv_file_keep_their_leading_zeros(tmp_path):
+    rng = np.random.default_rng(5)
+    who = ["007", "7", "12"]
+    rows = [f"{week},{name},{rng.random()}" for week in range(1, 21) for name in who]
+    path = tmp_path / "padded.csv"
+    path.write_text("\n".join(["week,client,amount", *rows]))
+    databases = Databases.from_table(path, database="week", individual="client")
+    responses = databases.respond(queries.Sum("amount"), progressbar=False)
+    assert sorted(responses.individual.tolist()) == ["007", "12", "7"]
+    assert responses.database.tolist() == list(range(1, 21))
