@@ -169,14 +169,24 @@ def table(repetitions: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["case", "repetition", *map(str, EPSILON)])
 
 
+def transforms(found: pd.DataFrame) -> pd.DataFrame:
+    """Probability integral transforms: ranks made continuous within their steps."""
+    rng = np.random.default_rng(0)
+    columns = list(map(str, EPSILON))
+    values = found[columns].to_numpy()
+    return found.assign(
+        **dict(zip(columns, ((values + rng.random(values.shape)) / (DRAWS + 1)).T, strict=True))
+    )
+
+
 def uniformity(found: pd.DataFrame) -> pd.DataFrame:
-    """Probability integral transforms and their Kolmogorov-Smirnov tests, by case and epsilon."""
+    """Means, coverage of the central 95% and Kolmogorov-Smirnov tests, by case and epsilon."""
     from scipy import stats
 
     rows = []
-    for name, part in found.groupby("case", sort=False):
+    for name, part in transforms(found).groupby("case", sort=False):
         for epsilon in map(str, EPSILON):
-            pit = (part[epsilon] + 0.5) / (DRAWS + 1)
+            pit = part[epsilon]
             test = stats.kstest(pit, "uniform")
             inside = ((pit > 0.025) & (pit < 0.975)).mean()
             rows.append([name, float(epsilon), len(pit), pit.mean(), inside, test.pvalue])
@@ -186,43 +196,51 @@ def uniformity(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def picture(found: pd.DataFrame) -> None:
-    """ECDF-PIT plots by ArviZ, one column an epsilon and one row a case."""
+    """ECDF-PIT plots by ArviZ, one row a case and one column an epsilon."""
     import arviz_plots as azp
-    import xarray as xr
+    import matplotlib.pyplot as plt
     from arviz_base import from_dict
 
-    size = found.groupby("case").size().min()
-    cases = list(dict.fromkeys(found["case"]))
-    values = np.stack(
-        [
-            (found.loc[found["case"] == name, list(map(str, EPSILON))].to_numpy()[:size] + 0.5)
-            / (DRAWS + 1)
-            for name in cases
-        ]
-    )
-    data = xr.DataArray(
-        values,
-        dims=("case", "sample", "epsilon"),
-        coords={"case": cases, "epsilon": EPSILON},
-        name="delta",
-    )
+    pit = transforms(found)
+    size = pit.groupby("case").size().min()
+    cases = list(dict.fromkeys(pit["case"]))
+    columns = list(map(str, EPSILON))
+    values = np.stack([pit.loc[pit["case"] == name, columns].to_numpy()[:size] for name in cases])
     tree = from_dict(
-        {"prior_sbc": {"delta": data.transpose("sample", "case", "epsilon").data}},
+        {"prior_sbc": {"delta": values.transpose(1, 0, 2)}},
         sample_dims=["sample"],
         dims={"delta": ["case", "epsilon"]},
         coords={"case": cases, "epsilon": EPSILON},
     )
-    plot = azp.plot_ecdf_pit(tree, group="prior_sbc", sample_dims=["sample"], backend="matplotlib")
+    plot = azp.plot_ecdf_pit(
+        tree,
+        group="prior_sbc",
+        sample_dims=["sample"],
+        backend="matplotlib",
+        visuals={"title": False, "xlabel": False},
+        figure_kwargs={"figsize": (14, 11), "sharex": True, "sharey": True},
+    )
+    axes = np.asarray(plt.gcf().axes).reshape(len(cases), EPSILON.size)
+    for row, name in zip(axes, cases, strict=True):
+        row[0].set_ylabel(name.replace(", ", "\n"))
+    for axis, epsilon in zip(axes[0], EPSILON, strict=True):
+        axis.set_title(f"delta at epsilon = {epsilon:g}")
+    for axis in axes[-1]:
+        axis.set_xlabel("probability integral transform")
     PICTURE.parent.mkdir(exist_ok=True)
-    plot.savefig(PICTURE)
+    plot.savefig(PICTURE, dpi=80)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=400)
+    parser.add_argument("--collect", action="store_true", help="only draw the picture again")
     options = parser.parse_args()
-    found = table(options.repetitions)
-    found.to_csv(RESULTS, index=False)
+    if options.collect:
+        found = pd.read_csv(RESULTS)
+    else:
+        found = table(options.repetitions)
+        found.to_csv(RESULTS, index=False)
     print(uniformity(found).to_string(index=False, float_format="%.3f"))
     picture(found)
 
