@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         statistical_privacy,
     )
     from edp_bayes.auditing import audit
+    from edp_bayes.comparison import compare
     from edp_bayes.databases import Databases
     from edp_bayes.divergence import hockey_stick
     from edp_bayes.exceptions import (
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         FiniteMixture,
         PyMCMixture,
         SmoothedBootstrap,
+        Stacked,
     )
     from edp_bayes.noise import GaussianNoise, LaplaceNoise
     from edp_bayes.responses import Responses
@@ -71,7 +73,9 @@ _NAMES = {
     "Responses": "responses",
     "SamplingError": "exceptions",
     "SmoothedBootstrap": "models.smoothed_bootstrap",
+    "Stacked": "models.stacking",
     "audit": "auditing",
+    "compare": "comparison",
     "epsilon_from_membership": "membership",
     "hockey_stick": "divergence",
     "load_audit": "result",
@@ -93,8 +97,10 @@ __all__ = [
     "Responses",
     "SamplingError",
     "SmoothedBootstrap",
+    "Stacked",
     "__version__",
     "audit",
+    "compare",
     "diagnostics",
     "epsilon_from_membership",
     "hockey_stick",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -14,6 +13,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
+from edp_bayes.leave_one_out import doubtful, leave_one_out
 from edp_bayes.mixtures import Mixture
 from edp_bayes.result import Audit
 
@@ -69,6 +69,13 @@ def assemble(
             coords={**chains, "database": label_coordinate(responses.database)},
         ),
     }
+    if fitted.predictive is not None:
+        groups["log_predictive"] = xr.Dataset(
+            {"response": ("database", fitted.predictive)},
+            coords={"database": label_coordinate(responses.database)},
+        )
+    if fitted.log_prior is not None:
+        groups["log_prior"] = fitted.log_prior.assign_coords(chains)
     if fitted.sample_stats is not None:
         groups["sample_stats"] = fitted.sample_stats
     tree = xr.DataTree.from_dict(groups)
@@ -233,6 +240,7 @@ def _checks(
     rows.append(score)
     doubts = [
         *responses.warnings,
+        *fitted.warnings,
         *(sentence for test in tests for sentence in test.warnings),
         *(sentence for check in draws for sentence in check.warnings),
         *([] if score["passed"] else [str(score["sentence"])]),
@@ -247,20 +255,8 @@ def _score(responses: Responses, fitted: FittedModel) -> dict[str, Any]:
         total = float(fitted.predictive.sum())
         text = f"Leave-one-out log predictive density {total:.2f}."
         return {"check": name, "statistic": total, "passed": True, "sentence": text}
-    from arviz_stats import loo
-
-    tree = xr.DataTree.from_dict(
-        {
-            "posterior": xr.Dataset({"unused": (("chain", "draw"), fitted.log_likelihood[..., 0])}),
-            "log_likelihood": xr.Dataset(
-                {"response": (("chain", "draw", "database"), fitted.log_likelihood)}
-            ),
-        }
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # said in words of our own below
-        found = loo(tree, pointwise=True)
-    bad = int((np.asarray(found.pareto_k) > found.good_k).sum())
+    found = leave_one_out(fitted.log_likelihood)
+    bad = doubtful(found)
     text = f"PSIS-LOO log predictive density {float(found.elpd):.2f} (se {float(found.se):.2f})"
     if bad:
         text += (

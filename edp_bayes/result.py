@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,24 +10,24 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from edp_bayes import bands, files, validate
+from edp_bayes import files
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.mixtures import Mixture
 from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
+from edp_bayes.privacy_curves import BAND_KINDS, TARGETS, PrivacyCurves, summary_table
+from edp_bayes.response_intervals import WIDTHS
 
 if TYPE_CHECKING:
     import pandas as pd
     from arviz_plots import PlotCollection
 
-__all__ = ["Audit", "load_audit"]
+__all__ = ["BAND_KINDS", "Audit", "load_audit"]
 
-TARGETS = (1e-2, 1e-3)
 NOISES = {law.__name__: law for law in (GaussianNoise, LaplaceNoise)}
-BAND_KINDS = ("simultaneous", "pointwise")
 
 
 @dataclass(frozen=True, eq=False)
-class Audit:
+class Audit(PrivacyCurves):
     """Posterior draws of every privacy quantity of one query.
 
     Made by `edp_bayes.audit` and `edp_bayes.load_audit`.
@@ -43,13 +40,6 @@ class Audit:
         observed_data, log_likelihood and, from NUTS, sample_stats. Settings, versions, seed,
         diagnostics and a fingerprint of the data stand in the attributes.
     """
-
-    tree: xr.DataTree
-
-    @property
-    def delta(self) -> xr.DataArray:
-        """delta(epsilon) = max_i delta_i, dims (chain, draw, epsilon)."""
-        return self._posterior["delta"]
 
     @property
     def total_risk(self) -> xr.DataArray:
@@ -82,28 +72,6 @@ class Audit:
         return self.tree["individuals"].to_dataset()
 
     @property
-    def epsilon(self) -> xr.DataArray:
-        """The grid of epsilon."""
-        return self._posterior["epsilon"]
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What is doubtful about this audit, in plain words."""
-        return tuple(self._record("warnings"))
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Model, sampler, seed, versions, query and fingerprint of the data."""
-        return dict(self._record("settings"))
-
-    @property
-    def checks(self) -> pd.DataFrame:
-        """Every check made: of the databases, of the fit and of the draws."""
-        import pandas as pd
-
-        return pd.DataFrame(self._record("checks")).set_index("check")
-
-    @property
     def mixture(self) -> Mixture:
         """Draws of the law of the response, shape (chain, draw, component), with known noise."""
         group = self.tree["mixture"].to_dataset()
@@ -112,67 +80,25 @@ class Audit:
         law = NOISES[noise["law"]](noise["scale"]) if noise else None
         return Mixture(*parts, kernel=str(group.attrs["kernel"]), noise=law)
 
-    def epsilon_at(self, delta: ArrayLike) -> xr.DataArray:
-        """Return the epsilon at which delta(epsilon) falls to a given delta.
+    def interval_level(self, width: ArrayLike) -> xr.DataArray:
+        """Return draws of the probability of a response within the relative width of its median.
 
-        Parameters
-        ----------
-        delta : float or array_like
-            Targets, each between 0 and 1.
-
-        Returns
-        -------
-        DataArray
-            Dims (chain, draw) for a number, (chain, draw, target) for an array. Between the
-            grid's values the curve is replaced by its chord in exp(epsilon), which lies above it,
-            so the result errs on the safe side. It is never below the grid's first value, and
-            infinite where the curve is still above the target at the grid's last.
+        See `edp_bayes.response_intervals.interval_level`.
         """
-        return _crossing(self.delta, delta)
+        from edp_bayes import response_intervals
 
-    def band(
-        self,
-        quantity: str = "delta",
-        *,
-        kind: str = "simultaneous",
-        prob: float | None = None,
-    ) -> xr.Dataset:
-        """Return a credible band over epsilon.
+        return response_intervals.interval_level(self, width)
 
-        Parameters
-        ----------
-        quantity : {"delta", "total_risk", "total_risk_bound", "individual_delta"}
-            What the band is for; for individual_delta, one band for each individual.
-        kind : {"simultaneous", "pointwise"}
-            A simultaneous band holds whole curves with probability `prob` (a rank envelope); a
-            pointwise one holds the value at each single epsilon with that probability.
-        prob : float, optional
-            ArviZ's ``stats.ci_prob`` if not given.
+    def interval_epsilon(
+        self, width: ArrayLike, level: float | None = None, sensitivity: float = 1.0
+    ) -> xr.DataArray:
+        """Return draws of the epsilon of the Laplace mechanism that leaves the same interval.
 
-        Returns
-        -------
-        Dataset
-            lower, median and upper over epsilon; kind and probability stand in the attributes.
+        See `edp_bayes.response_intervals.interval_epsilon`.
         """
-        validate.choice(kind, BAND_KINDS, "kind")
-        prob = _probability(prob)
-        make = bands.simultaneous if kind == "simultaneous" else bands.pointwise
-        draws = self._quantity(quantity).stack(sample=("chain", "draw"))
-        ends = xr.apply_ufunc(
-            lambda curves: np.stack(make(curves.T, prob)),
-            draws,
-            input_core_dims=[["epsilon", "sample"]],
-            output_core_dims=[["end", "epsilon"]],
-            vectorize=True,
-        )
-        return xr.Dataset(
-            {
-                "lower": ends.isel(end=0),
-                "median": draws.median("sample"),
-                "upper": ends.isel(end=1),
-            },
-            attrs={"quantity": quantity, "kind": kind, "prob": prob},
-        )
+        from edp_bayes import response_intervals
+
+        return response_intervals.interval_epsilon(self, width, level, sensitivity)
 
     def summary(
         self,
@@ -180,57 +106,38 @@ class Audit:
         ci_prob: float | None = None,
         ci_kind: str | None = None,
         targets: ArrayLike = TARGETS,
+        width: ArrayLike = WIDTHS,
+        sensitivity: float = 1.0,
     ) -> pd.DataFrame:
         """Return a table of every privacy quantity, made by ArviZ.
 
         Parameters
         ----------
-        ci_prob : float, optional
-            Probability of the intervals; ArviZ's ``stats.ci_prob`` if not given.
-        ci_kind : {"eti", "hdi"}, optional
-            ArviZ's ``stats.ci_kind`` if not given.
-        targets : array_like
-            Values of delta for which epsilon is reported; a draw beyond the grid counts as the
-            grid's last epsilon.
+        ci_prob, ci_kind, targets
+            As for `edp_bayes.privacy_curves.PrivacyCurves.summary`.
+        width : array_like
+            Widths for which interval_level and interval_epsilon are reported.
+        sensitivity : float
+            Largest effect of one individual on the response, for interval_epsilon: 1 for counts.
 
         Returns
         -------
         DataFrame
-            One row a quantity and epsilon, with median, interval (its kind and probability are
-            in the column's name), R-hat (1 for draws that are all equal), effective sample sizes
-            and Monte Carlo errors.
+            One row a quantity and epsilon, or width.
         """
-        from arviz_stats import summary
+        import pandas as pd
 
-        posterior = self.tree["posterior"].to_dataset()
-        for target in np.atleast_1d(np.asarray(targets, dtype=np.float64)):
-            crossing = self.epsilon_at(float(target))
-            posterior[f"epsilon_at[{target:g}]"] = crossing.clip(max=float(self.epsilon[-1]))
-        with np.errstate(invalid="ignore"):
-            table: pd.DataFrame = summary(
-                xr.DataTree.from_dict({"posterior": posterior}),
-                ci_prob=ci_prob,
-                ci_kind=ci_kind,
-                kind="all_median",
-                round_to="none",
-            )
-        # Draws that are all equal have converged, though R-hat is 0 / 0 there.
-        table["r_hat"] = table["r_hat"].fillna(1.0)
-        return table
+        from edp_bayes.response_intervals import interval_quantities
 
-    def to_datatree(self) -> xr.DataTree:
-        """Return a copy of the tree, in ArviZ's conventions."""
-        return self.tree.copy()
+        table = super().summary(ci_prob=ci_prob, ci_kind=ci_kind, targets=targets)
+        around = interval_quantities(self, np.atleast_1d(width), sensitivity)
+        return pd.concat([table, summary_table(around, ci_prob, ci_kind)])
 
-    def save(self, path: str | Path) -> Path:
-        """Write to NetCDF, or to Zarr for a name ending in .zarr; complete or not at all.
+    def prior_sensitivity(self, **options: Any) -> pd.DataFrame:
+        """Say how far the result follows the prior; see `diagnostics.prior_sensitivity`."""
+        from edp_bayes.diagnostics import prior_sensitivity
 
-        Raises
-        ------
-        InvalidInputError
-            If the file cannot be written.
-        """
-        return files.save_tree(self.tree, Path(path))
+        return prior_sensitivity(self, **options)
 
     def plot_delta(self, **options: Any) -> PlotCollection:
         """Plot delta(epsilon) with its bands; see `edp_bayes.plots.plot_delta`."""
@@ -256,16 +163,11 @@ class Audit:
 
         return plots.plot_individuals(self, **options)
 
-    @cached_property
-    def _posterior(self) -> xr.Dataset:
-        return self.tree["posterior"].to_dataset()
+    def report(self, path: str | Path, **options: Any) -> Path:
+        """Write one HTML file to hand on; see `edp_bayes.report.write_report`."""
+        from edp_bayes.report import write_report
 
-    def _quantity(self, name: str) -> xr.DataArray:
-        curves = [str(key) for key in self._posterior.data_vars]
-        return self._posterior[validate.choice(name, curves, "quantity")]
-
-    def _record(self, name: str) -> Any:
-        return json.loads(self.tree.attrs[name])
+        return write_report(self, path, **options)
 
 
 def load_audit(path: str | Path) -> Audit:
@@ -277,46 +179,6 @@ def load_audit(path: str | Path) -> Audit:
         If the file does not exist, is not whole or is not an audit.
     """
     tree = files.load_tree(Path(path))
-    if "edp_bayes_version" not in tree.attrs or "posterior" not in tree.children:
+    if "edp_bayes_version" not in tree.attrs or "mixture" not in tree.children:
         raise InvalidInputError(f"{path} is not a saved audit")
     return Audit(tree)
-
-
-def _crossing(curve: xr.DataArray, target: ArrayLike) -> xr.DataArray:
-    """Return where a non-increasing curve meets a target, by its chord in exp(epsilon)."""
-    targets = validate.finite_array(target, "delta")
-    if ((targets <= 0) | (targets >= 1)).any():
-        raise InvalidInputError(
-            f"delta must lie strictly between 0 and 1, found {targets.tolist()}"
-        )
-    grid = curve["epsilon"].to_numpy()
-    growth = np.exp(grid)
-    values = curve.transpose("chain", "draw", "epsilon").to_numpy()
-    out = np.empty((*values.shape[:2], *targets.shape))
-    for index in np.ndindex(targets.shape):
-        level = targets[index]
-        last = (values > level).sum(axis=-1) - 1
-        left = np.clip(last, 0, grid.size - 2) if grid.size > 1 else np.zeros_like(last)
-        right = np.minimum(left + 1, grid.size - 1)
-        above = np.take_along_axis(values, left[..., None], -1)[..., 0]
-        below = np.take_along_axis(values, right[..., None], -1)[..., 0]
-        share = np.divide(
-            above - level, above - below, out=np.ones_like(above), where=above > below
-        )
-        crossing = np.log(growth[left] + share * (growth[right] - growth[left]))
-        crossing = np.where(last < 0, grid[0], crossing)
-        out[(..., *index)] = np.where(last == grid.size - 1, np.inf, crossing)
-    coords = {"chain": curve["chain"], "draw": curve["draw"]}
-    if targets.ndim == 0:
-        return xr.DataArray(out, coords, ("chain", "draw"), name="epsilon_at")
-    return xr.DataArray(
-        out, {**coords, "target": targets}, ("chain", "draw", "target"), name="epsilon_at"
-    )
-
-
-def _probability(prob: float | None) -> float:
-    if prob is None:
-        from arviz_base import rcParams
-
-        return float(rcParams["stats.ci_prob"])
-    return validate.probability(prob, "prob")

@@ -3,7 +3,7 @@
 `check_databases` asks of the data what the method demands: databases that are independent draws
 of one law, none of them the work of one individual. `check_draws` asks whether the draws of a
 privacy quantity have converged. `posterior_predictive_check` asks whether the density model
-could have produced the responses.
+could have produced the responses. `prior_sensitivity` asks how far the result follows the prior.
 """
 
 from edp_bayes.diagnostics.checks import Check, Checks
@@ -14,6 +14,7 @@ from edp_bayes.diagnostics.predictive import (
     PredictiveChecks,
     posterior_predictive_check,
 )
+from edp_bayes.diagnostics.sensitivity import prior_sensitivity
 
 __all__ = [
     "MIN_REPLICATES",
@@ -25,4 +26,5 @@ __all__ = [
     "check_databases",
     "check_draws",
     "posterior_predictive_check",
+    "prior_sensitivity",
 ]

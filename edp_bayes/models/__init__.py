@@ -7,6 +7,7 @@ from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.gibbs import GibbsDirichletProcessMixture, GibbsFiniteMixture
 from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
+from edp_bayes.models.stacking import Stacked
 
 __all__ = [
     "BaseMeasure",
@@ -19,4 +20,5 @@ __all__ = [
     "PyMCMixture",
     "SamplerSettings",
     "SmoothedBootstrap",
+    "Stacked",
 ]

@@ -96,6 +96,10 @@ class FittedModel:
         a better one than PSIS makes of log_likelihood.
     sample_stats : xarray.Dataset, optional
         What the sampler says of itself.
+    log_prior : xarray.Dataset, optional
+        Log prior density of each parameter, dims (chain, draw); see `edp_bayes.models.log_prior`.
+    warnings : tuple of str
+        What is doubtful about the fit, in plain words.
     attributes : mapping
         Settings to record: model, sampler, truncation bound, ...
     """
@@ -105,6 +109,8 @@ class FittedModel:
     log_likelihood: NDArray[np.float64]
     predictive: NDArray[np.float64] | None = None
     sample_stats: xr.Dataset | None = None
+    log_prior: xr.Dataset | None = None
+    warnings: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @property

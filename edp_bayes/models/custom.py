@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from edp_bayes import validate
 from edp_bayes.models.base import FittedModel, SamplerSettings, mixture_from, sample_nuts
 from edp_bayes.models.fitting import fitted_mixture
+from edp_bayes.models.log_prior import from_pymc
 
 if TYPE_CHECKING:
     from edp_bayes.responses import Responses
@@ -53,12 +54,14 @@ class PyMCMixture:
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by NUTS."""
-        tree = sample_nuts(self.build(responses), settings)
+        model = self.build(responses)
+        tree = sample_nuts(model, settings)
         names = (self.weights, self.locations, self.scales)
         return fitted_mixture(
             mixture_from(tree, self.kernel, names),
             responses,
             settings,
             tree=tree,
+            log_prior=from_pymc(model, tree, top=()),
             attributes={"model": repr(self)},
         )

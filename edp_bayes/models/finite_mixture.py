@@ -12,6 +12,7 @@ from edp_bayes.models.base import FittedModel, SamplerSettings, mixture_from, sa
 from edp_bayes.models.base_measure import BaseMeasure, Standardisation
 from edp_bayes.models.fitting import fitted_mixture
 from edp_bayes.models.likelihood import observe
+from edp_bayes.models.log_prior import from_pymc
 
 if TYPE_CHECKING:
     from edp_bayes.responses import Responses
@@ -79,11 +80,13 @@ class FiniteMixture:
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by NUTS."""
-        tree = sample_nuts(self.build(responses), settings)
+        model = self.build(responses)
+        tree = sample_nuts(model, settings)
         return fitted_mixture(
             mixture_from(tree, self.kernel, ("weights", "locations", "scales")),
             responses,
             settings,
             tree=tree,
+            log_prior=from_pymc(model, tree),
             attributes={"model": repr(self), "components": self.components},
         )

@@ -23,6 +23,7 @@ def fitted_mixture(
     settings: SamplerSettings,
     *,
     tree: xr.DataTree | None = None,
+    log_prior: xr.Dataset | None = None,
     attributes: Mapping[str, Any],
 ) -> FittedModel:
     """Couple the draws of a mixture model to the law without each individual."""
@@ -32,5 +33,6 @@ def fitted_mixture(
         coupling=RegressionCoupling.fit(mixture, responses, settings.random_seed or 0),
         log_likelihood=database_log_likelihood(mixture, responses),
         sample_stats=tree["sample_stats"].to_dataset() if tree is not None else None,
+        log_prior=log_prior,
         attributes={"sampler": sampler, **attributes},
     )

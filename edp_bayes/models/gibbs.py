@@ -23,12 +23,15 @@ from edp_bayes.models.base_measure import BaseMeasure, Standardisation
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.fitting import fitted_mixture
+from edp_bayes.models.log_prior import component_priors, gather, share_prior, stick_priors
 from edp_bayes.progress import working
 
 if TYPE_CHECKING:
     from edp_bayes.responses import Responses
 
 __all__ = ["GibbsDirichletProcessMixture", "GibbsFiniteMixture"]
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class GibbsDirichletProcessMixture(DirichletProcessMixture):
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by blocked Gibbs sampling."""
-        mixture = draw_mixture(
+        drawn = draw_parameters(
             responses,
             settings,
             components=self.truncate(responses.n_databases),
@@ -61,7 +64,15 @@ class GibbsDirichletProcessMixture(DirichletProcessMixture):
             weight_concentration=0.0,
             thin=self.thin,
         )
-        return fitted_mixture(mixture, responses, settings, attributes=self.attributes(responses))
+        sticks = drawn.weights.shape[-1] - 1
+        densities = stick_priors(self.concentration, drawn.concentration, drawn.log_rest, sticks)
+        return fitted_mixture(
+            drawn.mixture,
+            responses,
+            settings,
+            log_prior=gather({**densities, **drawn.component_priors(self.base_measure)}),
+            attributes=self.attributes(responses),
+        )
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,7 @@ class GibbsFiniteMixture(FiniteMixture):
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by blocked Gibbs sampling."""
-        mixture = draw_mixture(
+        drawn = draw_parameters(
             responses,
             settings,
             components=self.components,
@@ -92,11 +103,66 @@ class GibbsFiniteMixture(FiniteMixture):
             weight_concentration=self.weight_concentration,
             thin=self.thin,
         )
-        attributes: dict[str, Any] = {"model": repr(self), "components": self.components}
-        return fitted_mixture(mixture, responses, settings, attributes=attributes)
+        densities = share_prior(self.weight_concentration, drawn.weights)
+        return fitted_mixture(
+            drawn.mixture,
+            responses,
+            settings,
+            log_prior=gather({**densities, **drawn.component_priors(self.base_measure)}),
+            attributes={"model": repr(self), "components": self.components},
+        )
 
 
-def draw_mixture(
+@dataclass(frozen=True, eq=False)
+class GibbsDraws:
+    """Draws of every parameter, in standardised units.
+
+    Attributes
+    ----------
+    weights, locations, spreads : ndarray
+        Shape (chain, draw, component).
+    concentration, centre, rate, precision : ndarray
+        Shape (chain, draw).
+    log_rest : ndarray
+        Shape (chain, draw): log of the weight that the sticks leave to the last component.
+    units : Standardisation
+        What one and zero stand for.
+    """
+
+    weights: Array
+    locations: Array
+    spreads: Array
+    concentration: Array
+    centre: Array
+    rate: Array
+    precision: Array
+    log_rest: Array
+    units: Standardisation
+
+    @property
+    def mixture(self) -> Mixture:
+        """Law of the response, in its own units."""
+        centre, spread = self.units.centre, self.units.spread
+        return Mixture(self.weights, centre + spread * self.locations, spread * self.spreads)
+
+    def component_priors(self, base: BaseMeasure) -> dict[str, Array]:
+        """Return log prior densities of the components and their base measure."""
+        return component_priors(
+            base,
+            centre=self.centre,
+            rate=self.rate,
+            precision=self.precision,
+            locations=self.locations,
+            variances=self.spreads**2,
+        )
+
+
+def draw_mixture(responses: Responses, settings: SamplerSettings, **options: Any) -> Mixture:
+    """Return the mixture alone; options as for `draw_parameters`."""
+    return draw_parameters(responses, settings, **options).mixture
+
+
+def draw_parameters(
     responses: Responses,
     settings: SamplerSettings,
     *,
@@ -106,7 +172,7 @@ def draw_mixture(
     weight_concentration: float,
     thin: int,
     units: Standardisation | None = None,
-) -> Mixture:
+) -> GibbsDraws:
     """Run every chain, each with a generator of its own; stick-breaking without Dirichlet.
 
     The units are those of the base measure; by default the responses' own mean and spread.
@@ -128,19 +194,20 @@ def draw_mixture(
         ]
     )
 
-    def chain(index: int) -> tuple[NDArray[np.float64], ...]:
+    def chain(index: int) -> tuple[Array, ...]:
         rng = settings.generator("gibbs", index)
-        parts: tuple[NDArray[np.float64], ...] = sweep_chain(
+        parts: tuple[Array, ...] = sweep_chain(
             y, components, hyper, settings.tune, settings.draws, thin, rng
         )
         return parts
 
     with working("Sampling", show=settings.progressbar), ThreadPoolExecutor(settings.cores) as pool:
         chains = list(pool.map(chain, range(settings.chains)))
-    w, mu, sd = (np.stack(part) for part in zip(*chains, strict=True))
+    w, mu, sd, hyperparameters = (np.stack(part) for part in zip(*chains, strict=True))
     if not (np.isfinite(w).all() and np.isfinite(mu).all() and np.isfinite(sd).all()):
         raise SamplingError("the Gibbs sampler returned draws that are not finite")
-    return Mixture(w, units.centre + units.spread * mu, units.spread * sd)
+    alpha, centre, rate, precision, log_rest = np.moveaxis(hyperparameters, -1, 0)
+    return GibbsDraws(w, mu, sd, alpha, centre, rate, precision, log_rest, units)
 
 
 def _require_gaussian(kernel: str) -> None:
@@ -153,15 +220,18 @@ def _require_gaussian(kernel: str) -> None:
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def sweep_chain(
-    y: NDArray[np.float64],
+    y: Array,
     K: int,
-    hyper: NDArray[np.float64],
+    hyper: Array,
     tune: int,
     draws: int,
     thin: int,
     rng: np.random.Generator,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """One chain on standardised responses (database, sample): weights, locations, sds."""
+) -> tuple[Array, Array, Array, Array]:
+    """One chain on standardised responses (database, sample): weights, locations, sds and others.
+
+    The others, last axis: concentration, centre, rate, precision, log of the weight sticks leave.
+    """
     n, samples = y.shape
     shape, rate_a, rate_b, precision_a, precision_b, centre_v, alpha_a, alpha_b, dirichlet = hyper
     mean = np.zeros(n)
@@ -171,10 +241,12 @@ def sweep_chain(
             mean[j] += y[j, i] / samples
             square[j] += y[j, i] ** 2 / samples
     kept = np.empty((3, draws, K))
+    others = np.empty((draws, 5))
     w = np.full(K, 1.0 / K)
     mu = rng.standard_normal(K)
     v = np.full(K, 0.5)
     centre, precision, rate, alpha = 0.0, precision_a / precision_b, rate_a / rate_b, 1.0
+    log_left = 0.0
     count = np.empty(K)
     total = np.empty(K)
     squares = np.empty(K)
@@ -236,4 +308,9 @@ def sweep_chain(
             kept[0, kept_index] = w
             kept[1, kept_index] = mu
             kept[2, kept_index] = np.sqrt(v)
-    return kept[0], kept[1], kept[2]
+            others[kept_index, 0] = alpha
+            others[kept_index, 1] = centre
+            others[kept_index, 2] = rate
+            others[kept_index, 3] = precision
+            others[kept_index, 4] = log_left
+    return kept[0], kept[1], kept[2], others

@@ -13,6 +13,7 @@ from edp_bayes.coupling import ShiftCoupling
 from edp_bayes.mixtures import Mixture
 from edp_bayes.models.base import FittedModel, SamplerSettings, log_kernel
 from edp_bayes.models.base_measure import Standardisation, scale_of_unit_spread
+from edp_bayes.models.log_prior import gather
 
 if TYPE_CHECKING:
     from edp_bayes.responses import Responses
@@ -115,8 +116,15 @@ class SmoothedBootstrap:
             coupling=ShiftCoupling(mixture, responses),
             log_likelihood=scores[index],
             predictive=_left_out(probability, scores),
+            log_prior=gather({"bandwidth": self._log_prior(bandwidth, responses)}),
             attributes={"model": repr(self), "sampler": "exact"},
         )
+
+    def _log_prior(self, bandwidth: Array, responses: Responses) -> Array:
+        from scipy.stats import lognorm
+
+        middle, _ = self._scale(responses)
+        return np.asarray(lognorm.logpdf(bandwidth, self.bandwidth_spread, scale=middle))
 
     def _scale(self, responses: Responses) -> tuple[float, Array]:
         """Return the prior median of the bandwidth and the relative bandwidths (n * samples,)."""

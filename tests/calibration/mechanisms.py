@@ -2,7 +2,7 @@
 
 Every reference mechanism is sampled again and again for its pair; the 90% bands of the local
 epsilon and of delta(0.5) are compared with the exact truths. What is done already is kept in
-tests/calibration/.cache, so the study resumes; the table goes to docs/black_box.md.
+tests/calibration/.cache, so the study resumes; ``--write`` puts the table in docs/black_box.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ CACHE = Path(__file__).parent / ".cache"
 PAGE = Path(__file__).parents[2] / "docs" / "black_box.md"
 START, END = "<!-- results -->", "<!-- end of results -->"
 TAU, EPSILON, PROB = 0.01, 0.5, 0.9
-DRAWS, TUNE = 300, 150
+DRAWS, TUNE = 250, 120
+ROUND = 20
 # Where the true delta is 0 the band covers it if it starts no higher than this.
 NOTHING = 1e-3
 FIELDS = ("low", "median", "high", "low95", "delta_low", "delta_median", "delta_high")
@@ -47,17 +48,23 @@ def once(mechanism: Mechanism, size: int, repetition: int) -> np.ndarray:
     return np.concatenate([local, delta])
 
 
-def run(mechanism: Mechanism, size: int, repetitions: int) -> np.ndarray:
-    """Bands of all repetitions, shape (repetition, field); those in the cache are not repeated."""
+def cached(mechanism: Mechanism, size: int) -> tuple[Path, np.ndarray]:
+    """Where the bands of a mechanism are kept, and those there are, shape (repetition, field)."""
     CACHE.mkdir(exist_ok=True)
     name = re.sub(r"\W+", "_", f"mechanism {mechanism.name} {size}")
     path = CACHE / f"{name}.npy"
-    rows = np.load(path) if path.exists() else np.empty((0, len(FIELDS)))
-    while len(rows) < repetitions:
-        rows = np.vstack([rows, once(mechanism, size, len(rows))])
-        if len(rows) % 20 == 0 or len(rows) == repetitions:
-            np.save(path, rows)
-    return rows[:repetitions]
+    return path, np.load(path) if path.exists() else np.empty((0, len(FIELDS)))
+
+
+def run(chosen: list[tuple[Mechanism, int]], repetitions: int) -> None:
+    """Run what is missing, a round of every mechanism before more of one."""
+    for target in range(ROUND, repetitions + ROUND, ROUND):
+        for mechanism, size in chosen:
+            path, rows = cached(mechanism, size)
+            missing = range(len(rows), min(target, repetitions))
+            if missing:
+                np.save(path, np.vstack([rows, *(once(mechanism, size, k) for k in missing)]))
+        print(f"{min(target, repetitions)} of {repetitions} repetitions", flush=True)
 
 
 def row(mechanism: Mechanism, size: int, rows: np.ndarray) -> dict[str, object]:
@@ -132,17 +139,22 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=200)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000])
     parser.add_argument("--mechanisms", default=".*", help="regular expression on the names")
+    parser.add_argument("--collect", action="store_true", help="run nothing, show what there is")
     parser.add_argument("--write", action="store_true", help="put the tables in docs/black_box.md")
     options = parser.parse_args()
-    found = []
-    for size in options.sizes:
-        for mechanism in suite():
-            if re.search(options.mechanisms, mechanism.name):
-                rows = run(mechanism, size, options.repetitions)
-                found.append(row(mechanism, size, rows))
-                print(found[-1], flush=True)
+    chosen = [
+        (mechanism, size)
+        for size in options.sizes
+        for mechanism in suite()
+        if re.search(options.mechanisms, mechanism.name)
+    ]
+    if not options.collect:
+        run(chosen, options.repetitions)
+    kept = [(m, size, cached(m, size)[1][: options.repetitions]) for m, size in chosen]
+    frame = pd.DataFrame([row(m, size, rows) for m, size, rows in kept if len(rows)])
+    print(tables(frame))
     if options.write:
-        write(pd.DataFrame(found))
+        write(frame)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Posteriors of two black-box laws: outcomes, the field of log ratios, privacy, pairs."""

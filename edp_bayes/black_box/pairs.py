@@ -1,0 +1,219 @@
+"""Many neighbouring pairs of one mechanism: a budget in two stages, one joint posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from edp_bayes.black_box.analysis import Findings, analyse
+from edp_bayes.black_box.models import LogRatioModel
+from edp_bayes.black_box.outcomes import Outcomes, read_outcomes
+from edp_bayes.black_box.pooling import pool
+from edp_bayes.black_box.result import (
+    MechanismAudit,
+    chain_coords,
+    fingerprint,
+    record_of,
+    tree_of,
+)
+from edp_bayes.exceptions import EdpBayesError, InvalidInputError
+from edp_bayes.models.base import SamplerSettings
+from edp_bayes.progress import track
+
+__all__ = ["Sampler", "audit_pairs"]
+
+Array = NDArray[np.float64]
+Sampler = Callable[[Any, int, np.random.Generator], Any]
+Pair = tuple[Any, Any]
+
+LEAST_SIZE = 100
+FIRST_DRAWS, FIRST_TUNE = 200, 150
+# Every pair gets this share of an even split of the second stage, however unpromising.
+EVEN_SHARE = 0.1
+SHOWN = 60
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What is the same for all pairs."""
+
+    mechanism: Sampler
+    model: LogRatioModel
+    settings: SamplerSettings
+    epsilon: Array
+    tau: float
+    kind: str
+    statistic: Callable[[Array], Array] | None
+
+
+def audit_pairs(
+    mechanism: Sampler,
+    pairs: Sequence[Pair],
+    *,
+    model: LogRatioModel,
+    settings: SamplerSettings,
+    epsilon: Array,
+    size: int,
+    first_share: float,
+    kind: str,
+    statistic: Callable[[Array], Array] | None,
+    record: Mapping[str, Any],
+) -> MechanismAudit:
+    """Return the audit of all pairs; see `edp_bayes.mechanism_audit.audit_mechanisms`."""
+    plan = _Plan(mechanism, model, settings, epsilon, float(record["tau"]), kind, statistic)
+    first_size = max(LEAST_SIZE, round(first_share * size))
+    samples = [_sample(plan, pairs, k, first_size, "first") for k in range(len(pairs))]
+    sizes = _second_sizes(plan, samples, max(0, size - first_size))
+    for k, extra in enumerate(sizes):
+        if extra:
+            samples[k] = _join(samples[k], _sample(plan, pairs, k, extra, "second"))
+    findings = [_analyse(plan, k, s, settings) for k, s in _tracked(samples, settings)]
+    pair_epsilon, pair_delta = _joint(findings, settings)
+    names, owner = _databases(pairs)
+    shape = (settings.chains, settings.draws)
+    lead = ("chain", "draw")
+    by_database = np.stack(
+        [pair_epsilon[:, owner == d].max(axis=1) for d in range(len(names))], axis=1
+    )
+    posterior = xr.Dataset(
+        {
+            "delta": ((*lead, "epsilon"), pair_delta.max(axis=1).reshape(*shape, -1)),
+            "local_epsilon": (lead, pair_epsilon.max(axis=1).reshape(shape)),
+            "pair_delta": ((*lead, "pair", "epsilon"), _split(pair_delta, shape)),
+            "pair_local_epsilon": ((*lead, "pair"), _split(pair_epsilon, shape)),
+            "database_local_epsilon": ((*lead, "database"), _split(by_database, shape)),
+        },
+        coords={
+            "epsilon": epsilon,
+            "pair": np.array([f"{_text(x)} / {_text(y)}" for x, y in pairs]),
+            "database": np.array(names),
+            **chain_coords(settings),
+        },
+    )
+    reduced = sorted({f.statistic for f in findings if f.statistic})
+    full = {
+        **record,
+        "kind": samples[0].kind,
+        "pairs": len(pairs),
+        "samples": [list(s.sizes) for s in samples],
+        "statistic": "; ".join(reduced),
+        "lower_bound": True,
+        "fingerprint": fingerprint(*samples),
+        **record_of(model, settings),
+    }
+    doubts = list(dict.fromkeys(w for f in findings for w in f.warnings))
+    return MechanismAudit(tree_of(posterior, full, doubts))
+
+
+def _sample(plan: _Plan, pairs: Sequence[Pair], k: int, size: int, stage: str) -> Outcomes:
+    """Call the mechanism for both databases of a pair; any failure names the pair."""
+    sides = []
+    for side, database in enumerate(pairs[k]):
+        rng = plan.settings.generator(stage, k, side)
+        where = f"pair {k} ({_text(pairs[k][0])}, {_text(pairs[k][1])})"
+        try:
+            found = plan.mechanism(database, size, rng)
+        except Exception as error:
+            raise InvalidInputError(
+                f"the mechanism failed on database {side} of {where}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        if not hasattr(found, "__len__") or isinstance(found, str | bytes) or len(found) != size:
+            shape = getattr(found, "shape", None)
+            what = f"shape {shape}" if shape is not None else f"{found!r:.60}"
+            raise InvalidInputError(
+                f"the mechanism must return {size} outcomes, found {what} for database {side} "
+                f"of {where}"
+            )
+        sides.append(found)
+    try:
+        return read_outcomes(sides[0], sides[1], plan.kind)
+    except EdpBayesError as error:
+        raise type(error)(f"outcomes of {where} cannot be used: {error}") from None
+
+
+def _join(first: Outcomes, second: Outcomes) -> Outcomes:
+    return read_outcomes(
+        np.concatenate([first.first, second.first]),
+        np.concatenate([first.second, second.second]),
+        "mixed" if "mixed" in (first.kind, second.kind) else first.kind,
+    )
+
+
+def _second_sizes(plan: _Plan, samples: list[Outcomes], size: int) -> list[int]:
+    """Split the second stage by the probability of each pair to be the worst."""
+    if len(samples) == 1 or size == 0:
+        return [size] * len(samples)
+    quick = replace(plan.settings, draws=FIRST_DRAWS, tune=FIRST_TUNE, chains=1)
+    draws = np.column_stack(
+        [_analyse(plan, k, s, quick).local_epsilon for k, s in _tracked(samples, plan.settings)]
+    )
+    worst = np.bincount(draws.argmax(axis=1), minlength=len(samples)) / len(draws)
+    share = EVEN_SHARE / len(samples) + (1.0 - EVEN_SHARE) * worst
+    return [int(n) for n in np.floor(share * size * len(samples))]
+
+
+def _analyse(plan: _Plan, k: int, outcomes: Outcomes, settings: SamplerSettings) -> Findings:
+    seed = int(settings.generator("pair", k).integers(2**31))
+    own = replace(settings, random_seed=seed)
+    return analyse(outcomes, plan.model, own, plan.epsilon, plan.tau, plan.statistic)
+
+
+def _tracked(samples: list[Outcomes], settings: SamplerSettings) -> Any:
+    return track(enumerate(samples), "Pairs", total=len(samples), show=settings.progressbar)
+
+
+def _joint(findings: list[Findings], settings: SamplerSettings) -> tuple[Array, Array]:
+    """Return joint draws (draw, pair) of the local epsilon, (draw, pair, epsilon) of delta.
+
+    The separate draws of a pair are taken again in the order of the joint ones, so that delta
+    goes with its own local epsilon.
+    """
+    separate = np.column_stack([f.local_epsilon for f in findings])
+    deltas = np.stack([f.delta for f in findings], axis=1)
+    if len(findings) == 1:
+        return separate, deltas
+    total = len(separate)
+    finite = np.isfinite(separate)
+    stand_in = np.where(finite, separate, np.nan)
+    rng = settings.generator("pool")
+    known = finite.any(axis=0)
+    joint = separate.copy()
+    filled = np.where(finite, separate, np.nanmedian(stand_in[:, known]) if known.any() else 1.0)
+    for k in np.flatnonzero(known):
+        filled[:, k] = np.where(
+            finite[:, k], separate[:, k], rng.choice(separate[finite[:, k], k], total)
+        )
+    if known.sum() > 1:
+        joint[:, known] = pool(filled[:, known], rng, total)
+    chosen = deltas.copy()
+    for k in np.flatnonzero(known):
+        order = np.argsort(filled[:, k], kind="stable")
+        place = np.searchsorted(filled[order, k], joint[:, k])
+        near = order[np.clip(place, 0, total - 1)]
+        infinite = ~finite[:, k]
+        chosen[:, k] = np.where(infinite[:, None], deltas[:, k], deltas[near, k])
+        joint[infinite, k] = np.inf
+    return joint, chosen
+
+
+def _databases(pairs: Sequence[Pair]) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the names of the distinct first databases, and whose neighbour each pair holds."""
+    names: dict[str, int] = {}
+    owner = [names.setdefault(_text(x), len(names)) for x, _ in pairs]
+    return list(names), np.array(owner, dtype=np.int64)
+
+
+def _split(values: Array, shape: tuple[int, int]) -> Array:
+    return values.reshape(*shape, *values.shape[1:])
+
+
+def _text(database: Any) -> str:
+    plain = database.tolist() if isinstance(database, np.ndarray) else database
+    text = repr(plain)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"

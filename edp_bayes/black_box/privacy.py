@@ -1,0 +1,146 @@
+"""From draws of log ratios to draws of both laws, of delta and of the local epsilon."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.black_box.cells import DENSITY, POINT, Cells
+
+__all__ = ["Laws", "delta_curves", "laws", "local_epsilon"]
+
+Array = NDArray[np.float64]
+
+BETWEEN = np.linspace(0.0, 1.0, 5)
+BEYOND = np.linspace(0.0, 1.0, 5)
+BLOCK = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Laws:
+    """Draws of both laws over the cells.
+
+    Attributes
+    ----------
+    log_ratio : ndarray
+        Shape (draw, cell): log(p / q), which may be infinite.
+    p, q : ndarray
+        Shape (draw, cell): probabilities, each draw summing to one.
+    """
+
+    log_ratio: Array
+    p: Array
+    q: Array
+
+
+def laws(cells: Cells, log_ratio: Array, rng: np.random.Generator) -> Laws:
+    """Return both laws from log ratios and the pooled law of the cells.
+
+    The pooled law has a Dirichlet posterior (vanishing prior). The field treats the size of each
+    sample as random; it is not, so draws are conditioned on the pooled share of the first sample
+    being what it is, by regression on its logit: exact for a normal posterior, and cells that
+    share a level still share it afterwards.
+    """
+    total = cells.a + cells.b
+    offset = float(np.log(cells.sizes[0] / cells.sizes[1]))
+    mass = rng.standard_gamma(total, (len(log_ratio), total.size))
+    mass = np.maximum(mass, np.finfo(float).tiny)
+    mass /= mass.sum(axis=1, keepdims=True)
+    share = (mass * _logistic(log_ratio + offset)).sum(axis=1)
+    excess = np.log(share) - np.log1p(-share) - offset if _inside(share) else np.zeros(share.size)
+    ratio = log_ratio.copy()
+    finite = np.isfinite(log_ratio).all(axis=0)
+    ratio[:, finite] -= _explained(log_ratio[:, finite], excess)
+    log_mass = np.log(mass)
+    mass = np.exp(log_mass - _explained(log_mass, excess))
+    first = _logistic(ratio + offset)
+    p, q = mass * first, mass * (1.0 - first)
+    return Laws(ratio, p / p.sum(1, keepdims=True), q / q.sum(1, keepdims=True))
+
+
+def delta_curves(found: Laws, epsilon: Array) -> Array:
+    """Return delta(epsilon), the larger of both hockey-stick sums, shape (draw, epsilon)."""
+    out = np.empty((len(found.p), epsilon.size))
+    for e, value in enumerate(epsilon):
+        growth = np.exp(value)
+        forward = np.maximum(found.p - growth * found.q, 0.0).sum(axis=1)
+        backward = np.maximum(found.q - growth * found.p, 0.0).sum(axis=1)
+        out[:, e] = np.maximum(forward, backward)
+    return np.clip(out, 0.0, 1.0)
+
+
+def local_epsilon(cells: Cells, found: Laws, tau: float) -> Array:
+    """Return sup abs(log p - log q) over outcomes with max(p, q) >= tau, shape (draw,).
+
+    For a value, tau is a probability; for densities it is relative to the largest value of the
+    larger density. Between the centres of bins the log ratio and the logarithm of the pooled
+    density are interpolated linearly, so that the edge of the set may lie within a bin.
+    """
+    points = cells.role == POINT
+    kept = np.maximum(found.p, found.q)[:, points] >= tau
+    largest = np.where(kept, np.abs(found.log_ratio[:, points]), 0.0).max(axis=1, initial=0.0)
+    lines = np.unique(cells.stratum[cells.role == DENSITY])
+    if lines.size:
+        step = max(1, BLOCK // (8 * cells.a.size))
+        for start in range(0, len(largest), step):
+            rows = slice(start, start + step)
+            largest[rows] = np.maximum(largest[rows], _over_lines(cells, found, lines, rows, tau))
+    return largest
+
+
+def _over_lines(cells: Cells, found: Laws, lines: Array, rows: slice, tau: float) -> Array:
+    parts = [_on_line(cells, found, cells.stratum == line, rows) for line in lines]
+    peak = np.max([density.max(axis=1) for density, _ in parts], axis=0)
+    floor = peak[:, None] + np.log(tau)
+    tops = [np.where(d >= floor, np.abs(r), 0.0).max(axis=1) for d, r in parts]
+    return np.asarray(np.max(tops, axis=0))
+
+
+def _on_line(cells: Cells, found: Laws, here: Array, rows: slice) -> tuple[Array, Array]:
+    """Return the log of the larger density and the log ratio at points of a line."""
+    ratio = found.log_ratio[rows, here]
+    width, position = cells.width[here], cells.position[here]
+    log_density = np.log(found.p[rows, here] + found.q[rows, here]) - np.log(width)
+    if position.size > 1:
+        points = _points(position, width)
+        right = np.clip(np.searchsorted(position, points, side="right"), 1, position.size - 1)
+        share = (points - position[right - 1]) / (position[right] - position[right - 1])
+        within = np.clip(share, 0.0, 1.0)
+        # Beyond the outermost centres the density goes on falling, and the ratio stays.
+        log_density = log_density[:, right - 1] * (1 - share) + log_density[:, right] * share
+        ratio = _between(ratio[:, right - 1], ratio[:, right], within)
+    return log_density - np.log1p(np.exp(-np.abs(ratio))), ratio
+
+
+def _points(position: Array, width: Array) -> Array:
+    inner = position[:-1, None] + np.diff(position)[:, None] * BETWEEN[:-1]
+    left = position[0] - 0.5 * width[0] * BEYOND[:0:-1]
+    right = position[-1] + 0.5 * width[-1] * BEYOND
+    return np.concatenate([left, inner.ravel(), right])
+
+
+def _between(left: Array, right: Array, share: Array) -> Array:
+    """Interpolate; next to an infinite value take the nearer one."""
+    with np.errstate(invalid="ignore"):
+        value = left * (1.0 - share) + right * share
+    nearer = np.where(share < 0.5, left, right)
+    return np.where(np.isfinite(left) & np.isfinite(right), value, nearer)
+
+
+def _explained(values: Array, excess: Array) -> Array:
+    """Return the part of every column that a regression on the excess explains."""
+    centred = excess - excess.mean()
+    spread = float(centred @ centred)
+    if spread == 0.0:
+        return np.zeros_like(values)
+    return np.multiply.outer(excess, centred @ values / spread)
+
+
+def _inside(share: Array) -> bool:
+    return bool(((share > 0.0) & (share < 1.0)).all())
+
+
+def _logistic(z: Array) -> Array:
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(z, -700.0, 700.0))))

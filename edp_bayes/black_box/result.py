@@ -1,0 +1,298 @@
+"""What an audit of a mechanism comes back as."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes import diagnostics, files, labels
+from edp_bayes.black_box.analysis import Findings
+from edp_bayes.black_box.models import LogRatioModel
+from edp_bayes.black_box.outcomes import Outcomes
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.models.base import SamplerSettings
+from edp_bayes.privacy_curves import TARGETS, PrivacyCurves, default_probability
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MechanismAudit", "assemble", "load_mechanism_audit", "record_of", "tree_of"]
+
+Array = NDArray[np.float64]
+
+LIBRARIES = ("numpy", "scipy", "numba", "arviz-stats", "xarray")
+LEAST_DRAWS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismAudit(PrivacyCurves):
+    """Posterior draws of the privacy of a mechanism that is only there as a sampler.
+
+    Made by `audit_mechanism`, `audit_mechanisms` and `load_mechanism_audit`.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        Group posterior with delta (chain, draw, epsilon) and local_epsilon (chain, draw), and of
+        several pairs also pair_delta, pair_local_epsilon and database_local_epsilon; settings,
+        seed, tau, adjacency, unit, kind, versions, checks and a fingerprint of the samples stand
+        in the attributes.
+    """
+
+    @property
+    def local_epsilon(self) -> xr.DataArray:
+        """The sup of abs(log p - log q) over outcomes with max(p, q) >= tau, dims (chain, draw).
+
+        Draws are infinite with the posterior probability that an outcome has no probability
+        under one of the databases. Take quantiles of them with ``method="inverted_cdf"``, as
+        `local_epsilon_interval` does.
+        """
+        return self._posterior["local_epsilon"]
+
+    @property
+    def pair_local_epsilon(self) -> xr.DataArray:
+        """The local epsilon of every pair, dims (chain, draw, pair)."""
+        return self._of_pairs("pair_local_epsilon")
+
+    @property
+    def pair_delta(self) -> xr.DataArray:
+        """delta(epsilon) of every pair, dims (chain, draw, pair, epsilon)."""
+        return self._of_pairs("pair_delta")
+
+    @property
+    def database_local_epsilon(self) -> xr.DataArray:
+        """The largest local epsilon over the neighbours of each x, (chain, draw, database)."""
+        return self._of_pairs("database_local_epsilon")
+
+    @property
+    def kind(self) -> str:
+        """Kind of outcomes: continuous, discrete or mixed."""
+        return str(self.settings["kind"])
+
+    @property
+    def tau(self) -> float:
+        """Outcomes with max(p, q) >= tau count towards the local epsilon."""
+        return float(self.settings["tau"])
+
+    @property
+    def lower_bound(self) -> bool:
+        """Whether outcomes were reduced to a number, so that the audit is a lower bound."""
+        return bool(self.settings["lower_bound"])
+
+    @property
+    def infinite_probability(self) -> float:
+        """Posterior probability that the local epsilon is infinite."""
+        return float(np.isinf(self.local_epsilon).mean())
+
+    def local_epsilon_interval(self, prob: float | None = None) -> tuple[float, float]:
+        """Return the equal-tailed interval of the local epsilon; its upper end may be infinite.
+
+        Parameters
+        ----------
+        prob : float, optional
+            ArviZ's ``stats.ci_prob`` if not given.
+
+        Raises
+        ------
+        InvalidInputError
+            If the probability is outside (0, 1).
+        """
+        low, _, high = _quantiles(self.local_epsilon, default_probability(prob))
+        return low, high
+
+    def summary(
+        self,
+        *,
+        ci_prob: float | None = None,
+        ci_kind: str | None = None,
+        targets: ArrayLike = TARGETS,
+    ) -> pd.DataFrame:
+        """Return a table of every privacy quantity, made by ArviZ.
+
+        Parameters
+        ----------
+        ci_prob, ci_kind, targets
+            As for `edp_bayes.Audit.summary`.
+
+        Returns
+        -------
+        DataFrame
+            As for `edp_bayes.Audit.summary`. Of a quantity with infinite draws, medians and ends
+            of intervals are infinite where they lie among these; R-hat, effective sample sizes
+            and Monte Carlo errors are those of draws in which infinity is a number just above
+            the largest finite one.
+        """
+        table = super().summary(ci_prob=ci_prob, ci_kind=ci_kind, targets=targets)
+        stand_ins = _stand_ins(self._posterior)
+        for name, (finite, _) in stand_ins.items():
+            rows = [r for r in table.index if r == name or str(r).startswith(f"{name}[")]
+            ends = [c for c in table.columns if c == "median" or c.endswith(("_lb", "_ub"))]
+            block = table.loc[rows, ends]
+            table.loc[rows, ends] = block.where(block <= finite, np.inf)
+        return table
+
+    def _finite_posterior(self) -> xr.Dataset:
+        posterior = super()._finite_posterior()
+        for name, (_, above) in _stand_ins(posterior).items():
+            posterior[name] = posterior[name].where(np.isfinite(posterior[name]), above)
+        return posterior
+
+    def _of_pairs(self, name: str) -> xr.DataArray:
+        if name not in self._posterior:
+            raise InvalidInputError(f"{name} is there for an audit of several pairs only")
+        return self._posterior[name]
+
+
+def load_mechanism_audit(path: str | Path) -> MechanismAudit:
+    """Load an audit that `MechanismAudit.save` wrote.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file does not exist, is not whole or is not an audit of a mechanism.
+    """
+    tree = files.load_tree(Path(path))
+    if "posterior" not in tree.children or "local_epsilon" not in tree["posterior"].data_vars:
+        raise InvalidInputError(f"{path} is not a saved audit of a mechanism")
+    return MechanismAudit(tree)
+
+
+def assemble(
+    found: Findings,
+    *,
+    outcomes: Outcomes,
+    model: LogRatioModel,
+    settings: SamplerSettings,
+    epsilon: Array,
+    record: Mapping[str, Any],
+) -> MechanismAudit:
+    """Return the audit of one pair."""
+    shape = (settings.chains, settings.draws)
+    lead = ("chain", "draw")
+    posterior = xr.Dataset(
+        {
+            "delta": ((*lead, "epsilon"), found.delta.reshape(*shape, -1)),
+            "local_epsilon": (lead, found.local_epsilon.reshape(shape)),
+        },
+        coords={"epsilon": epsilon, **chain_coords(settings)},
+    )
+    cells = found.cells
+    own = {
+        "kind": outcomes.kind,
+        "samples": list(outcomes.sizes),
+        "cells": int(cells.a.size),
+        "statistic": found.statistic,
+        "lower_bound": bool(found.statistic),
+        "fingerprint": fingerprint(outcomes),
+    }
+    counts = xr.Dataset(
+        {name: ("cell", getattr(cells, name)) for name in ("a", "b", "position", "width")},
+        attrs={"sizes": list(cells.sizes)},
+    )
+    record = {**record, **own, **record_of(model, settings)}
+    return MechanismAudit(tree_of(posterior, record, found.warnings, {"observed_data": counts}))
+
+
+def tree_of(
+    posterior: xr.Dataset,
+    record: Mapping[str, Any],
+    doubts: list[str],
+    groups: Mapping[str, xr.Dataset] | None = None,
+) -> xr.DataTree:
+    """Return the tree of an audit, its draws checked for convergence."""
+    posterior.attrs = {
+        "created_at": datetime.now(UTC).isoformat(),
+        "inference_library": "edp_bayes",
+        "inference_library_version": version("edp_bayes"),
+    }
+    checks, failed = _checks(posterior)
+    tree = xr.DataTree.from_dict({"posterior": posterior, **(groups or {})})
+    tree.attrs = {
+        "edp_bayes_version": version("edp_bayes"),
+        "settings": json.dumps(dict(record)),
+        "checks": json.dumps(checks),
+        "warnings": json.dumps([*doubts, *failed]),
+    }
+    return tree
+
+
+def record_of(model: LogRatioModel, settings: SamplerSettings) -> dict[str, Any]:
+    """Return what is recorded of the model and of the sampling."""
+    parameters: dict[str, Any] = vars(model)
+    return {
+        "model": type(model).__name__,
+        "model_parameters": {name: repr(value) for name, value in parameters.items()},
+        "draws": settings.draws,
+        "tune": settings.tune,
+        "chains": settings.chains,
+        "random_seed": settings.random_seed,
+        "versions": {name: version(name) for name in LIBRARIES},
+    }
+
+
+def chain_coords(settings: SamplerSettings) -> dict[str, Any]:
+    """Return the coordinates of chains and draws."""
+    return {"chain": np.arange(settings.chains), "draw": np.arange(settings.draws)}
+
+
+def fingerprint(*samples: Outcomes) -> str:
+    """Return a hash of the samples."""
+    found = hashlib.sha256()
+    for outcomes in samples:
+        for side in (outcomes.first, outcomes.second):
+            found.update(repr(side.shape).encode())
+            found.update(labels.encode(side) if side.ndim == 1 else side.tobytes())
+    return found.hexdigest()
+
+
+def _checks(posterior: xr.Dataset) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return a row for each quantity whose draws are checked, and the failures in words."""
+    rows: list[dict[str, Any]] = []
+    failed: list[str] = []
+    if posterior.sizes["draw"] < 2 * LEAST_DRAWS:
+        return rows, failed
+    stand_ins = _stand_ins(posterior)
+    for name in ("delta", "local_epsilon"):
+        draws = posterior[name]
+        if name in stand_ins:
+            draws = draws.where(np.isfinite(draws), stand_ins[name][1])
+        check = diagnostics.check_draws(draws)
+        sentence = " ".join(check.warnings) or f"R-hat at most {float(check.rhat.max()):.3f}."
+        rows.append(
+            {
+                "check": f"convergence of {name}",
+                "statistic": float(check.rhat.max()),
+                "passed": check.passed,
+                "sentence": sentence,
+            }
+        )
+        failed.extend(check.warnings)
+    return rows, failed
+
+
+def _stand_ins(posterior: xr.Dataset) -> dict[str, tuple[float, float]]:
+    """Return, for quantities with infinite draws, the largest finite draw and a value above it."""
+    found = {}
+    for name, draws in posterior.items():
+        values = draws.to_numpy()
+        if np.isinf(values).any():
+            top = float(values[np.isfinite(values)].max(initial=0.0))
+            found[str(name)] = (top, top + 1.0)
+    return found
+
+
+def _quantiles(draws: xr.DataArray, prob: float) -> tuple[float, float, float]:
+    tail = 0.5 * (1.0 - prob)
+    at = [tail, 0.5, 1.0 - tail]
+    low, middle, high = np.quantile(draws.to_numpy(), at, method="inverted_cdf")
+    return float(low), float(middle), float(high)

@@ -1,0 +1,106 @@
+"""Log prior density of the drawn parameters, what sensitivity to the prior is read from.
+
+Each parameter is meant as the PyMC models have it, so locations and variances of components stand
+for their standardised forms ``offset`` and ``unit_variance``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from edp_bayes.models.base_measure import BaseMeasure
+
+__all__ = ["component_priors", "from_pymc", "gather", "share_prior", "stick_priors"]
+
+Array = NDArray[np.float64]
+
+# The parameters at the top of the mixture models' hierarchy.
+HYPERPARAMETERS = ("concentration", "share", "centre", "rate", "precision")
+
+
+def gather(densities: Mapping[str, Array], top: Iterable[str] = HYPERPARAMETERS) -> xr.Dataset:
+    """Return log prior densities, each of shape (chain, draw), as one dataset.
+
+    Attribute ``hyperparameters`` names those at the top of the hierarchy, as JSON.
+    """
+    import xarray as xr
+
+    names = [name for name in top if name in densities]
+    return xr.Dataset(
+        {name: (("chain", "draw"), values) for name, values in densities.items()},
+        attrs={"hyperparameters": json.dumps(names or list(densities))},
+    )
+
+
+def from_pymc(model: Any, tree: xr.DataTree, top: Iterable[str] = HYPERPARAMETERS) -> xr.Dataset:
+    """Return the log prior density of every free variable of a PyMC model at its draws."""
+    from pymc.stats import compute_log_prior
+
+    found = compute_log_prior(tree, model=model, extend_inferencedata=False, progressbar=False)
+    densities = {
+        str(name): values.transpose("chain", "draw", ...).to_numpy()
+        for name, values in sorted(found.data_vars.items())
+    }
+    shape = next(iter(densities.values())).shape[:2]
+    return gather({name: v.reshape(*shape, -1).sum(-1) for name, v in densities.items()}, top)
+
+
+def stick_priors(
+    prior: tuple[float, float], concentration: Array, log_rest: Array, sticks: int
+) -> dict[str, Array]:
+    """Return the densities of concentration and sticks.
+
+    The log rest is that of the weight the sticks leave, the sum of log(1 - stick), in which alone
+    the density Beta(1, concentration) of every stick is written.
+    """
+    from scipy.stats import gamma
+
+    shape, rate = prior
+    return {
+        "concentration": gamma.logpdf(concentration, shape, scale=1.0 / rate),
+        "stick": sticks * np.log(concentration) + (concentration - 1.0) * log_rest,
+    }
+
+
+def component_priors(
+    base: BaseMeasure,
+    *,
+    centre: Array,
+    rate: Array,
+    precision: Array,
+    locations: Array,
+    variances: Array,
+) -> dict[str, Array]:
+    """Return the densities of components in standardised units, shape (chain, draw, component)."""
+    from scipy.stats import gamma, invgamma, norm
+
+    offset = (locations - centre[..., None]) * np.sqrt(precision[..., None] / variances)
+    unit_variance = variances / rate[..., None]
+    return {
+        "centre": norm.logpdf(centre, scale=base.location_scale),
+        "rate": gamma.logpdf(rate, base.rate_shape, scale=1.0 / base.rate_rate),
+        "precision": gamma.logpdf(precision, base.precision_shape, scale=1.0 / base.precision_rate),
+        "unit_variance": invgamma.logpdf(unit_variance, base.shape).sum(-1),
+        "offset": norm.logpdf(offset).sum(-1),
+    }
+
+
+def share_prior(weight_concentration: float, weights: Array) -> dict[str, Array]:
+    """Return the density of Dirichlet weights; none where there is a single component."""
+    from scipy.special import gammaln
+
+    size = weights.shape[-1]
+    if size == 1:
+        return {}
+    a = weight_concentration
+    logs = np.log(np.maximum(weights, np.finfo(np.float64).tiny))
+    constant = gammaln(size * a) - size * gammaln(a)
+    return {"share": constant + (a - 1.0) * logs.sum(-1)}

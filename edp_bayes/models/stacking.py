@@ -1,0 +1,201 @@
+"""Several density models in one, in the proportions in which together they predict best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.leave_one_out import doubtful, leave_one_out, stacking_weights
+from edp_bayes.models.base import DensityModel, FittedModel, SamplerSettings
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from edp_bayes.responses import Responses
+
+__all__ = ["Stacked"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, init=False)
+class Stacked:
+    """Density models averaged by stacking.
+
+    Every model is fitted to the same responses with the same settings. The weights maximise the
+    sum over the databases of the log of the weighted leave-one-database-out predictive densities:
+    Yao, Vehtari, Simpson and Gelman (2018), "Using stacking to average Bayesian predictive
+    distributions", Bayesian Analysis 13, 917-1007. The draws of the result are those of the models
+    in these proportions, each with the coupling of its own model.
+
+    Parameters
+    ----------
+    models : iterable of DensityModel
+        At least one, all with the same kernel.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no model, or the kernels differ: the components of a mixture are of one family.
+    InputTypeError
+        If one of them is not a density model.
+
+    Notes
+    -----
+    In every chain each model provides the same number of draws, its weight times the draws of the
+    chain by largest remainders, at places that the seed puts in random order. The draw at a place
+    is its model's own draw of that chain and place. R-hat then compares chains of the average: it
+    is large where the chains of a model of some weight disagree, and does not see that the models
+    differ, since all of them are in every chain. A model of small weight that has not converged
+    hardly shows; audit it alone if it matters. The weights are estimates, and the draws do not
+    carry their uncertainty.
+
+    Examples
+    --------
+    >>> from edp_bayes.models import DirichletProcessMixture, SmoothedBootstrap
+    >>> model = Stacked([DirichletProcessMixture(), SmoothedBootstrap(kernel="gaussian")])
+    >>> model.kernel
+    'gaussian'
+    """
+
+    models: tuple[DensityModel, ...]
+
+    def __init__(self, models: Iterable[DensityModel]) -> None:
+        if not isinstance(models, Iterable):
+            raise InputTypeError(f"models must be a list of density models, found {models!r}")
+        members = tuple(models)
+        if not members:
+            raise InvalidInputError("stacking needs at least one model, found none")
+        for model in members:
+            if isinstance(model, type) or not isinstance(model, DensityModel):
+                raise InputTypeError(
+                    f"every model must be a density model such as DirichletProcessMixture(), "
+                    f"found {model!r}"
+                )
+        kernels = sorted({model.kernel for model in members})
+        if len(kernels) > 1:
+            raise InvalidInputError(
+                "stacked models must have the same kernel, because the components of a mixture are "
+                f"of one family; found {' and '.join(kernels)}. Give kernel= to the models, as in "
+                "SmoothedBootstrap(kernel='gaussian'), or compare them by edp_bayes.compare"
+            )
+        object.__setattr__(self, "models", members)
+
+    @property
+    def kernel(self) -> str:
+        """Family of every component: gaussian or laplace."""
+        return self.models[0].kernel
+
+    def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
+        """Fit every model, weigh them and take their draws in proportion.
+
+        Raises
+        ------
+        InvalidInputError
+            If a model does not return the chains and draws asked for.
+        """
+        from edp_bayes.stacked_coupling import stack_couplings
+
+        fits = [_complete(model, responses, settings) for model in self.models]
+        found = [leave_one_out(fit.log_likelihood, fit.predictive) for fit in fits]
+        log_density = np.stack([np.asarray(part.elpd_i) for part in found], axis=1)
+        weights = stacking_weights(log_density)
+        member = _apportioned(weights, settings)
+        coupling = stack_couplings([fit.coupling for fit in fits], member)
+        log_likelihood = np.stack([fit.log_likelihood for fit in fits])
+        return FittedModel(
+            mixture=coupling.mixture,
+            coupling=coupling,
+            log_likelihood=_chosen(log_likelihood, member),
+            predictive=_averaged(log_density, weights),
+            sample_stats=_statistics(fits, member),
+            warnings=_doubts(self.models, fits, found),
+            attributes={
+                "model": repr(self),
+                "sampler": "stacked",
+                "stacking_weights": weights.tolist(),
+                "members": [dict(fit.attributes) for fit in fits],
+            },
+        )
+
+
+def apportion(weights: Array, draws: int) -> Index:
+    """Return how many draws each model provides, by largest remainders.
+
+    Examples
+    --------
+    >>> apportion(np.array([0.5, 0.3, 0.2]), 11)
+    array([6, 3, 2])
+    """
+    quota = weights * draws
+    counts = np.floor(quota).astype(np.int64)
+    order = np.argsort(counts - quota, kind="stable")
+    counts[order[: draws - counts.sum()]] += 1
+    return counts
+
+
+def _apportioned(weights: Array, settings: SamplerSettings) -> Index:
+    """Return the model of each draw, shape (chain, draw): the same numbers in every chain."""
+    counts = apportion(weights, settings.draws)
+    block = np.repeat(np.arange(weights.size), counts)
+    chains = [settings.generator("stack", k).permutation(block) for k in range(settings.chains)]
+    return np.stack(chains)
+
+
+def _complete(model: DensityModel, responses: Responses, settings: SamplerSettings) -> FittedModel:
+    fitted = model.fit(responses, settings)
+    found, asked = fitted.mixture.weights.shape[:-1], (settings.chains, settings.draws)
+    if found != asked:
+        raise InvalidInputError(
+            f"stacked models must return the chains and draws asked for, {asked[0]} of {asked[1]}; "
+            f"found shape {found} from {model!r}"
+        )
+    return fitted
+
+
+def _chosen(values: Array, member: Index) -> Array:
+    """Pick from values (model, chain, draw, ...) the model of each draw."""
+    chain, draw = np.indices(member.shape)
+    return np.asarray(values[member, chain, draw])
+
+
+def _averaged(log_density: Array, weights: Array) -> Array:
+    """Log of the weighted predictive densities of each database left out."""
+    from scipy.special import logsumexp
+
+    return np.asarray(logsumexp(log_density, axis=1, b=weights))
+
+
+def _statistics(fits: list[FittedModel], member: Index) -> xr.Dataset:
+    """Return the model of each draw, and whether it was a divergent transition."""
+    import xarray as xr
+
+    diverging = np.zeros((len(fits), *member.shape), dtype=bool)
+    for flags, fit in zip(diverging, fits, strict=True):
+        if fit.sample_stats is not None and "diverging" in fit.sample_stats:
+            flags[:] = fit.sample_stats["diverging"].transpose("chain", "draw").to_numpy()
+    dims = ("chain", "draw")
+    return xr.Dataset(
+        {"member": (dims, member), "diverging": (dims, _chosen(diverging, member))},
+        coords={dim: np.arange(size) for dim, size in zip(dims, member.shape, strict=True)},
+    )
+
+
+def _doubts(
+    models: tuple[DensityModel, ...], fits: list[FittedModel], found: list[Any]
+) -> tuple[str, ...]:
+    """Return what the members are doubtful about, and where their scores are."""
+    said = [sentence for fit in fits for sentence in fit.warnings]
+    for model, part in zip(models, found, strict=True):
+        if count := doubtful(part):
+            said.append(
+                f"The stacking weights are doubtful: {count} of {part.n_data_points} databases "
+                f"have a Pareto k above {float(part.good_k):.2f} under {model!r}."
+            )
+    return tuple(said)

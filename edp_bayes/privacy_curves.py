@@ -1,0 +1,251 @@
+"""What every audit comes back as: a tree of draws of a privacy curve."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from edp_bayes import bands, files, validate
+from edp_bayes.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["BAND_KINDS", "TARGETS", "PrivacyCurves", "default_probability", "summary_table"]
+
+TARGETS = (1e-2, 1e-3)
+BAND_KINDS = ("simultaneous", "pointwise")
+
+
+@dataclass(frozen=True, eq=False)
+class PrivacyCurves:
+    """Posterior draws of a privacy curve, with bands, a summary and a file.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        Group posterior with delta (chain, draw, epsilon) and further quantities; settings,
+        checks, warnings and versions stand in the attributes.
+    """
+
+    tree: xr.DataTree
+
+    @property
+    def delta(self) -> xr.DataArray:
+        """The privacy curve delta(epsilon), dims (chain, draw, epsilon)."""
+        return self._posterior["delta"]
+
+    @property
+    def epsilon(self) -> xr.DataArray:
+        """The grid of epsilon."""
+        return self._posterior["epsilon"]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is doubtful about this audit, in plain words."""
+        return tuple(self._record("warnings"))
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Model, sampler, seed, versions, query and fingerprint of the data."""
+        return dict(self._record("settings"))
+
+    @property
+    def checks(self) -> pd.DataFrame:
+        """Every check made: of the databases, of the fit and of the draws."""
+        import pandas as pd
+
+        return pd.DataFrame(self._record("checks")).set_index("check")
+
+    def epsilon_at(self, delta: ArrayLike) -> xr.DataArray:
+        """Return the epsilon at which delta(epsilon) falls to a given delta.
+
+        Parameters
+        ----------
+        delta : float or array_like
+            Targets, each between 0 and 1.
+
+        Returns
+        -------
+        DataArray
+            Dims (chain, draw) for a number, (chain, draw, target) for an array. Between the
+            grid's values the curve is replaced by its chord in exp(epsilon), which lies above it,
+            so the result errs on the safe side. It is never below the grid's first value, and
+            infinite where the curve is still above the target at the grid's last.
+        """
+        return _crossing(self.delta, delta)
+
+    def band(
+        self,
+        quantity: str = "delta",
+        *,
+        kind: str = "simultaneous",
+        prob: float | None = None,
+    ) -> xr.Dataset:
+        """Return a credible band over epsilon.
+
+        Parameters
+        ----------
+        quantity : str
+            A variable of the posterior over epsilon: "delta", and "total_risk",
+            "total_risk_bound" or "individual_delta" (one band for each individual) where there
+            are individuals.
+        kind : {"simultaneous", "pointwise"}
+            A simultaneous band holds whole curves with probability `prob` (a rank envelope); a
+            pointwise one holds the value at each single epsilon with that probability.
+        prob : float, optional
+            ArviZ's ``stats.ci_prob`` if not given.
+
+        Returns
+        -------
+        Dataset
+            lower, median and upper over epsilon; kind and probability stand in the attributes.
+        """
+        validate.choice(kind, BAND_KINDS, "kind")
+        prob = default_probability(prob)
+        make = bands.simultaneous if kind == "simultaneous" else bands.pointwise
+        draws = self._quantity(quantity).stack(sample=("chain", "draw"))
+        ends = xr.apply_ufunc(
+            lambda curves: np.stack(make(curves.T, prob)),
+            draws,
+            input_core_dims=[["epsilon", "sample"]],
+            output_core_dims=[["end", "epsilon"]],
+            vectorize=True,
+        )
+        return xr.Dataset(
+            {
+                "lower": ends.isel(end=0),
+                "median": draws.median("sample"),
+                "upper": ends.isel(end=1),
+            },
+            attrs={"quantity": quantity, "kind": kind, "prob": prob},
+        )
+
+    def summary(
+        self,
+        *,
+        ci_prob: float | None = None,
+        ci_kind: str | None = None,
+        targets: ArrayLike = TARGETS,
+    ) -> pd.DataFrame:
+        """Return a table of every privacy quantity, made by ArviZ.
+
+        Parameters
+        ----------
+        ci_prob : float, optional
+            Probability of the intervals; ArviZ's ``stats.ci_prob`` if not given.
+        ci_kind : {"eti", "hdi"}, optional
+            ArviZ's ``stats.ci_kind`` if not given.
+        targets : array_like
+            Values of delta for which epsilon is reported; a draw beyond the grid counts as the
+            grid's last epsilon.
+
+        Returns
+        -------
+        DataFrame
+            One row a quantity and epsilon, with median, interval (its kind and probability are
+            in the column's name), R-hat (1 for draws that are all equal), effective sample sizes
+            and Monte Carlo errors.
+        """
+        posterior = self._finite_posterior()
+        for target in np.atleast_1d(np.asarray(targets, dtype=np.float64)):
+            crossing = self.epsilon_at(float(target))
+            posterior[f"epsilon_at[{target:g}]"] = crossing.clip(max=float(self.epsilon[-1]))
+        return summary_table(posterior, ci_prob, ci_kind)
+
+    def to_datatree(self) -> xr.DataTree:
+        """Return a copy of the tree, in ArviZ's conventions."""
+        return self.tree.copy()
+
+    def save(self, path: str | Path) -> Path:
+        """Write to NetCDF, or to Zarr for a name ending in .zarr; complete or not at all.
+
+        Raises
+        ------
+        InvalidInputError
+            If the file cannot be written.
+        """
+        return files.save_tree(self.tree, Path(path))
+
+    def _finite_posterior(self) -> xr.Dataset:
+        """Return a copy of the posterior in which every draw is finite."""
+        return self.tree["posterior"].to_dataset()
+
+    @cached_property
+    def _posterior(self) -> xr.Dataset:
+        return self.tree["posterior"].to_dataset()
+
+    def _quantity(self, name: str) -> xr.DataArray:
+        curves = [str(k) for k, curve in self._posterior.items() if "epsilon" in curve.dims]
+        return self._posterior[validate.choice(name, curves, "quantity")]
+
+    def _record(self, name: str) -> Any:
+        return json.loads(self.tree.attrs[name])
+
+
+def _crossing(curve: xr.DataArray, target: ArrayLike) -> xr.DataArray:
+    """Return where a non-increasing curve meets a target, by its chord in exp(epsilon)."""
+    targets = validate.finite_array(target, "delta")
+    if ((targets <= 0) | (targets >= 1)).any():
+        raise InvalidInputError(
+            f"delta must lie strictly between 0 and 1, found {targets.tolist()}"
+        )
+    grid = curve["epsilon"].to_numpy()
+    growth = np.exp(grid)
+    values = curve.transpose("chain", "draw", "epsilon").to_numpy()
+    out = np.empty((*values.shape[:2], *targets.shape))
+    for index in np.ndindex(targets.shape):
+        level = targets[index]
+        last = (values > level).sum(axis=-1) - 1
+        left = np.clip(last, 0, grid.size - 2) if grid.size > 1 else np.zeros_like(last)
+        right = np.minimum(left + 1, grid.size - 1)
+        above = np.take_along_axis(values, left[..., None], -1)[..., 0]
+        below = np.take_along_axis(values, right[..., None], -1)[..., 0]
+        share = np.divide(
+            above - level, above - below, out=np.ones_like(above), where=above > below
+        )
+        crossing = np.log(growth[left] + share * (growth[right] - growth[left]))
+        crossing = np.where(last < 0, grid[0], crossing)
+        out[(..., *index)] = np.where(last == grid.size - 1, np.inf, crossing)
+    coords = {"chain": curve["chain"], "draw": curve["draw"]}
+    if targets.ndim == 0:
+        return xr.DataArray(out, coords, ("chain", "draw"), name="epsilon_at")
+    return xr.DataArray(
+        out, {**coords, "target": targets}, ("chain", "draw", "target"), name="epsilon_at"
+    )
+
+
+def summary_table(
+    posterior: xr.Dataset, ci_prob: float | None, ci_kind: str | None
+) -> pd.DataFrame:
+    """Return ArviZ's summary of draws that are all finite."""
+    from arviz_stats import summary
+
+    with np.errstate(invalid="ignore"):
+        table: pd.DataFrame = summary(
+            xr.DataTree.from_dict({"posterior": posterior}),
+            ci_prob=ci_prob,
+            ci_kind=ci_kind,
+            kind="all_median",
+            round_to="none",
+        )
+    # Draws that are all equal have converged, though R-hat is 0 / 0 there.
+    table["r_hat"] = table["r_hat"].fillna(1.0)
+    return table
+
+
+def default_probability(prob: float | None) -> float:
+    """Return a probability of intervals, ArviZ's ``stats.ci_prob`` if None."""
+    if prob is None:
+        from arviz_base import rcParams
+
+        return float(rcParams["stats.ci_prob"])
+    return validate.probability(prob, "prob")

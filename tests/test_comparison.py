@@ -1,0 +1,223 @@
+"""Leave-one-database-out scores and stacking weights, against refits, brute force and ArviZ."""
+
+import warnings
+
+import arviz_stats
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+
+import edp_bayes as edp
+from edp_bayes.comparison import COLUMNS, compare
+from edp_bayes.leave_one_out import doubtful, leave_one_out, stacking_weights
+from edp_bayes.models import (
+    BaseMeasure,
+    GibbsDirichletProcessMixture,
+    GibbsFiniteMixture,
+    SamplerSettings,
+    Stacked,
+)
+from edp_bayes.models.base import database_log_likelihood
+from edp_bayes.models.base_measure import Standardisation
+from edp_bayes.models.gibbs import draw_mixture
+
+QUICK = {"draws": 300, "tune": 200, "chains": 2, "random_seed": 5, "progressbar": False}
+MODELS = {
+    "one": GibbsFiniteMixture(),
+    "many": GibbsDirichletProcessMixture(),
+    "bootstrap": edp.SmoothedBootstrap(),
+}
+
+
+def make_responses(n=40, seed=1, outlier=0.0):
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n) < 0.4, rng.normal(-2.0, 0.4, n), rng.normal(1.0, 0.6, n))
+    y[0] += outlier
+    c = rng.gamma(2.0, 0.05, (n, 4))
+    return edp.Responses.from_arrays(y + c.sum(axis=1), contribution=sp.csc_array(c))
+
+
+@pytest.fixture(scope="module")
+def responses():
+    return make_responses()
+
+
+@pytest.fixture(scope="module")
+def audits(responses):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", edp.EdpBayesWarning)
+        return {
+            name: edp.audit(responses, epsilon=[0.1], model=model, **QUICK)
+            for name, model in MODELS.items()
+        }
+
+
+def simplex(steps):
+    first, second = np.meshgrid(np.arange(steps + 1), np.arange(steps + 1))
+    inside = first + second <= steps
+    pair = np.stack([first[inside], second[inside]], axis=1) / steps
+    return np.column_stack([pair, 1.0 - pair.sum(axis=1)]).clip(0.0)
+
+
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6), n=st.integers(3, 60), spread=st.sampled_from([0.1, 1.0, 5.0]))
+def test_no_point_of_a_grid_on_the_simplex_stacks_better(seed, n, spread):
+    log_density = np.random.default_rng(seed).normal(-2.0, spread, (n, 3))
+    weights = stacking_weights(log_density)
+    assert (weights >= 0).all()
+    assert weights.sum() == pytest.approx(1.0, abs=1e-12)
+    on_grid = np.log(np.exp(log_density) @ simplex(60).T).mean(axis=0)
+    mixed = logsumexp(log_density, axis=1, b=weights)
+    assert mixed.mean() >= on_grid.max() - 1e-9
+    # A concave function lies below its tangent: this bounds what any other weights could gain.
+    assert np.exp(log_density - mixed[:, None]).mean(axis=0).max() <= 1.0 + 1e-4
+
+
+def test_two_models_have_the_weight_that_a_fine_search_finds():
+    log_density = np.random.default_rng(2).normal(-1.0, 0.5, (50, 2))
+    first, second = np.exp(log_density).T
+    grid = np.linspace(0.0, 1.0, 20_001)[:, None]
+    values = np.log(grid * first + (1.0 - grid) * second).sum(axis=1)
+    best = grid[values.argmax(), 0]
+    assert 0 < best < 1
+    assert stacking_weights(log_density)[0] == pytest.approx(best, abs=1e-4)
+
+
+def test_weights_are_those_of_arviz(audits):
+    scores = {name: leave_one_out(_likelihood(audit)) for name, audit in audits.items()}
+    theirs = arviz_stats.compare(scores, round_to="none")["weight"]
+    ours = stacking_weights(np.stack([np.asarray(s.elpd_i) for s in scores.values()], axis=1))
+    np.testing.assert_allclose(ours, theirs[list(scores)], atol=2e-3)
+
+
+def test_weights_do_not_underflow_and_equals_share():
+    log_density = np.random.default_rng(4).normal(-1.0, 1.0, (30, 3))
+    shift = np.linspace(-2000.0, 2000.0, 30)[:, None]
+    np.testing.assert_allclose(
+        stacking_weights(log_density + shift), stacking_weights(log_density), atol=1e-5
+    )
+    same = stacking_weights(np.repeat(log_density[:, :1], 4, axis=1))
+    np.testing.assert_allclose(same, 0.25)
+    np.testing.assert_array_equal(stacking_weights(log_density[:, :1]), [1.0])
+
+
+def test_scores_are_those_of_refits_without_each_database():
+    """The prior's units stay those of all databases, as importance sampling keeps them."""
+    everything = make_responses(n=15, seed=3)
+    options = {
+        "components": 1,
+        "base": BaseMeasure(),
+        "concentration": (1.0, 1.0),
+        "weight_concentration": 1.0,
+        "thin": 1,
+        "units": Standardisation.of(everything),
+    }
+    sampler = SamplerSettings(draws=4000, tune=200, chains=2, random_seed=1, progressbar=False)
+    y, c = everything.response, everything.contribution.toarray()
+    exact = np.empty(15)
+    for j in range(15):
+        rest = edp.Responses.from_arrays(
+            np.delete(y, j), contribution=sp.csc_array(np.delete(c, j, axis=0))
+        )
+        exact[j] = np.log(draw_mixture(rest, sampler, **options).pdf(y[j]).mean())
+    whole = draw_mixture(everything, sampler, **options)
+    found = leave_one_out(database_log_likelihood(whole, everything))
+    assert doubtful(found) == 0
+    np.testing.assert_allclose(found.elpd_i, exact, atol=0.05)
+
+
+def _likelihood(audit):
+    return audit.tree["log_likelihood"]["response"].to_numpy()
+
+
+def test_the_table_is_that_of_arviz(responses, audits):
+    table = compare(audits)
+    assert tuple(table.columns) == COLUMNS
+    assert table.notna().all().all()
+    one = arviz_stats.loo(audits["one"].tree, pointwise=True)
+    # The audit's tree gives ArviZ another effective sample size for the smoothing of the tails.
+    assert table.loc["one", "elpd"] == pytest.approx(float(one.elpd), abs=0.02)
+    assert table.loc["one", "se"] == pytest.approx(float(one.se), rel=0.01)
+    assert table["elpd"].is_monotonic_decreasing
+    np.testing.assert_allclose(table["elpd_diff"], table["elpd"] - table["elpd"].iloc[0], atol=1e-9)
+    assert table.iloc[0][["rank", "elpd_diff", "dse"]].tolist() == [0, 0.0, 0.0]
+    assert table["weight"].sum() == pytest.approx(1.0)
+    assert table.index[-1] == "one"
+    assert table.loc["one", "elpd_diff"] < -2 * table.loc["one", "dse"]
+
+
+def test_the_bootstrap_is_scored_by_its_own_left_out_density(responses, audits):
+    fitted = MODELS["bootstrap"].fit(responses, SamplerSettings(**QUICK))
+    table = compare(audits)
+    assert table.loc["bootstrap", "elpd"] == pytest.approx(fitted.predictive.sum(), rel=1e-12)
+    # Importance sampling over the bandwidth finds the same.
+    sampled = leave_one_out(_likelihood(audits["bootstrap"]))
+    assert float(sampled.elpd) == pytest.approx(fitted.predictive.sum(), abs=0.1)
+
+
+def test_responses_and_their_audits_give_one_table(responses, audits, tmp_path):
+    direct = compare(responses, models=MODELS, **QUICK)
+    made = compare(audits)
+    np.testing.assert_allclose(direct.to_numpy(float), made.to_numpy(float), rtol=1e-12)
+    assert direct.index.tolist() == made.index.tolist()
+    assert direct.attrs["random_seed"] == 5
+    saved = [edp.load_audit(audit.save(tmp_path / f"{k}.nc")) for k, audit in audits.items()]
+    again = compare(saved)
+    np.testing.assert_allclose(again["elpd"], made["elpd"], rtol=1e-12)
+    assert repr(MODELS["one"]) in again.index
+
+
+def test_a_stack_predicts_no_worse_than_its_members(responses):
+    kernel = {"kernel": "gaussian"}
+    members = [GibbsFiniteMixture(), edp.SmoothedBootstrap(**kernel)]
+    models = {"a": members[0], "b": members[1], "both": Stacked(members)}
+    table = compare(responses, models=models, **QUICK)
+    assert table.index[0] in ("both", "b")
+    assert table.loc["both", "elpd"] >= table["elpd"].max() - 1e-6
+
+
+def test_a_database_that_dominates_is_said():
+    far = make_responses(outlier=40.0)
+    with pytest.warns(edp.EdpBayesWarning, match="the score of one is doubtful: 1 databases"):
+        table = compare(far, models=MODELS, **QUICK)
+    assert table.loc["one", "doubtful"] == 1
+    assert table.loc["bootstrap", "doubtful"] == 0
+    assert table["elpd"].iloc[0] > table.loc["one", "elpd"]
+
+
+def wrong(case, responses, audits):
+    other = edp.audit(make_responses(seed=9), epsilon=[0.1], model=edp.SmoothedBootstrap(), **QUICK)
+    return {
+        "no models": lambda: compare(responses),
+        "one model": lambda: compare(responses, models=[MODELS["one"]]),
+        "twice": lambda: compare(responses, models=[MODELS["one"]] * 2),
+        "no model": lambda: compare(responses, models=[MODELS["one"], "normal"]),
+        "a class": lambda: compare(responses, models=[edp.SmoothedBootstrap, MODELS["one"]]),
+        "models too": lambda: compare(audits, models=MODELS),
+        "other data": lambda: compare({**audits, "other": other}),
+        "one audit": lambda: compare(audits["one"]),
+        "numbers": lambda: compare([1.0, 2.0]),
+    }[case]
+
+
+@pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("no models", "responses need models to compare"),
+        ("one model", "at least 2 models, found 1"),
+        ("twice", "two models are GibbsFiniteMixture.*give a mapping of names"),
+        ("no model", "model 'normal' must be a density model"),
+        ("a class", "must be a density model such as"),
+        ("models too", "audits have theirs already"),
+        ("other data", "must be of the same responses, found one of .*, other of"),
+        ("one audit", "responses or a list of audits are needed, found Audit"),
+        ("numbers", "responses or a list of audits are needed, found float"),
+    ],
+)
+def test_bad_input_is_named(case, message, responses, audits):
+    with pytest.raises((edp.InvalidInputError, edp.InputTypeError), match=message):
+        wrong(case, responses, audits)()
