@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         noise,
         plugin,
         queries,
+        report,
         statistical_privacy,
     )
     from edp_bayes.auditing import audit
@@ -55,6 +56,7 @@ _MODULES = (
     "noise",
     "plugin",
     "queries",
+    "report",
     "statistical_privacy",
 )
 _NAMES = {
@@ -112,6 +114,7 @@ __all__ = [
     "noise",
     "plugin",
     "queries",
+    "report",
     "statistical_privacy",
 ]
 

@@ -190,6 +190,12 @@ class PrivacyCurves:
     def _record(self, name: str) -> Any:
         return json.loads(self.tree.attrs[name])
 
+    def report(self, path: str | Path, **options: Any) -> Path:
+        """Write one HTML file to hand on; see `edp_bayes.report.write_report`."""
+        from edp_bayes.report import write_report
+
+        return write_report(self, path, **options)
+
 
 def _crossing(curve: xr.DataArray, target: ArrayLike) -> xr.DataArray:
     """Return where a non-increasing curve meets a target, by its chord in exp(epsilon)."""

@@ -163,12 +163,6 @@ class Audit(PrivacyCurves):
 
         return plots.plot_individuals(self, **options)
 
-    def report(self, path: str | Path, **options: Any) -> Path:
-        """Write one HTML file to hand on; see `edp_bayes.report.write_report`."""
-        from edp_bayes.report import write_report
-
-        return write_report(self, path, **options)
-
 
 def load_audit(path: str | Path) -> Audit:
     """Load an audit that `Audit.save` wrote.

@@ -21,7 +21,7 @@ def test_the_demo_audits_a_shop_and_says_what_is_wrong_with_its_weeks(tmp_path):
     assert "DirichletProcessMixture" in printed
     assert "The databases are not independent: lag-1 autocorrelation 0.59" in printed
     assert "PSIS-LOO log predictive density" in printed
-    assert len(list(tmp_path.iterdir())) == 6
+    assert len(list(tmp_path.iterdir())) == 7
     audit = edp.load_audit(tmp_path / "audit.nc")
     # Both curves have something to show: far from 0 at the first epsilon, close to it at the last.
     for curve in (audit.delta, audit.total_risk):

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from edp_bayes.cli import failing
+from edp_bayes.cli import failing, interval_command, property_command
 from edp_bayes.cli.options import Run
 
 app = typer.Typer(
@@ -18,6 +18,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.command("property")(property_command.property_)
+app.command("interval")(interval_command.interval)
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results; made if need be.")]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="The same seed, the same numbers.")]
@@ -82,6 +85,7 @@ def demo(
         out=out,
         zarr=zarr,
         quiet=quiet,
+        report=out / "report.html",
     )
     audit_databases(load_cdnow_weeks, ("week",), ("customer",), run)
 
@@ -116,6 +120,12 @@ def audit(
     name: Annotated[
         list[str] | None, typer.Option("--name", help="Individual to keep whatever its risk.")
     ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="HTML file for a report to hand on.")
+    ] = None,
+    report_names: Annotated[
+        bool, typer.Option("--report-names", help="Names, not pseudonyms, in the report.")
+    ] = False,
     quiet: Quiet = False,
     zarr: Zarr = False,
 ) -> None:
@@ -137,6 +147,8 @@ def audit(
         out=out,
         zarr=zarr,
         quiet=quiet,
+        report=report,
+        report_names=report_names,
     )
     audit_databases(
         lambda: table, columns(database, "--database"), columns(individual, "--individual"), run

@@ -1,4 +1,4 @@
-"""The folder of results: audit, table and plots, each complete or not there."""
+"""The folder of results: audit, table, plots and report, each complete or not there."""
 
 from __future__ import annotations
 
@@ -34,8 +34,17 @@ def require_writable(folder: Path) -> None:
         ) from None
 
 
-def write(audit: Audit, folder: Path, *, prob: float, zarr: bool, show: bool) -> list[Path]:
-    """Write the audit, its summary and its plots; return the files.
+def write(
+    audit: Audit,
+    folder: Path,
+    *,
+    prob: float,
+    zarr: bool,
+    show: bool,
+    report: Path | None = None,
+    report_names: bool = False,
+) -> list[Path]:
+    """Write the audit, its summary, its plots and, where asked for, a report; return the files.
 
     Parameters
     ----------
@@ -49,6 +58,10 @@ def write(audit: Audit, folder: Path, *, prob: float, zarr: bool, show: bool) ->
         Zarr instead of NetCDF.
     show : bool
         Show progress.
+    report : Path, optional
+        HTML file of the report.
+    report_names : bool
+        Names rather than pseudonyms in it.
     """
     saved = "audit.zarr" if zarr else "audit.nc"
     tasks: dict[str, Callable[[Path], object]] = {
@@ -59,9 +72,12 @@ def write(audit: Audit, folder: Path, *, prob: float, zarr: bool, show: bool) ->
         "density.png": lambda path: _plot(lambda: audit.plot_density(ci_prob=prob), path),
         "individuals.png": lambda path: _plot(lambda: audit.plot_individuals(ci_prob=prob), path),
     }
-    for name in track(tasks, "Files", total=len(tasks), show=show):
-        tasks[name](folder / name)
-    return [folder / name for name in tasks]
+    paths = {folder / name: task for name, task in tasks.items()}
+    if report is not None:
+        paths[report] = lambda path: audit.report(path, prob=prob, names=report_names)
+    for path in track(paths, "Files", total=len(paths), show=show):
+        paths[path](path)
+    return list(paths)
 
 
 def _summary(audit: Audit, path: Path, prob: float) -> None:

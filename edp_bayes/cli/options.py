@@ -40,6 +40,10 @@ class Run:
         Folder of the results, known to be writable.
     names : tuple of str
         Individuals to keep, as text.
+    report : Path or None
+        HTML file of the report, in a folder known to be writable; None for no report.
+    report_names : bool
+        Names rather than pseudonyms in the report.
     draws, tune, chains, keep, seed
         As for `edp_bayes.audit`.
     zarr, quiet : bool
@@ -58,6 +62,8 @@ class Run:
     seed: int | None = None
     zarr: bool = False
     quiet: bool = False
+    report: Path | None = None
+    report_names: bool = False
 
     @classmethod
     def parse(
@@ -76,6 +82,8 @@ class Run:
         seed: int | None = None,
         zarr: bool = False,
         quiet: bool = False,
+        report: Path | None = None,
+        report_names: bool = False,
     ) -> Self:
         """Return a run from its options, refusing all that can be refused without the data."""
         from edp_bayes.cli.folder import require_writable
@@ -85,6 +93,10 @@ class Run:
             raise InvalidInputError("--zarr needs the zarr package: install edp_bayes[zarr]")
         grid, law, asked = parse_epsilon(epsilon), parse_model(model, kernel), parse(query)
         require_writable(out)
+        if report is not None:
+            if report.is_dir():
+                raise InvalidInputError(f"--report must name a file, {report} is a folder")
+            require_writable(report.parent)
         return cls(
             query=asked,
             epsilon=grid,
@@ -98,6 +110,8 @@ class Run:
             seed=seed,
             zarr=zarr,
             quiet=quiet,
+            report=report,
+            report_names=report_names,
         )
 
 

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from edp_bayes.plots.drawing import percent
 from edp_bayes.plots.forest import riskiest
-from edp_bayes.result import TARGETS
+from edp_bayes.privacy_curves import TARGETS
+from edp_bayes.response_intervals import WIDTHS, interval_quantities
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from edp_bayes.privacy_curves import PrivacyCurves
     from edp_bayes.result import Audit
 
-__all__ = ["print_report"]
+__all__ = ["crossings", "diagnostics", "positions", "print_parts", "print_report"]
 
 EPSILONS = 6
 INDIVIDUALS = 5
 SMALLEST = 1e-6
 # Checks whose sentence is worth reading when they passed.
-TOLD = ("convergence", "out-of-sample")
+TOLD = ("convergence", "out-of-sample", "overdispersion")
 
 COLUMNS = (
     "delta: largest risk of one individual. delta*: risk that anybody is exposed, were "
     "individuals exposed independently; whatever the dependence it lies between delta and the "
     "last column, the median of the sum of all risks, at most 1."
+)
+INTERVALS = (
+    "level: probability that the response lies within width times its median of its median. "
+    "epsilon: that of the Laplace mechanism which leaves the same interval, for a query that one "
+    "individual moves by at most 1 (a count); for another sensitivity multiply by it."
 )
 
 
@@ -50,17 +58,25 @@ def print_report(audit: Audit, console: Console, *, prob: float) -> None:
     """
     first = float(audit.epsilon[0])
     tailed = f"median and {percent(prob)} equal-tailed interval"
-    for title, part in (
+    parts = (
         (None, _header(audit)),
         (f"Risk by epsilon: median and {percent(prob)} simultaneous band", _risks(audit, prob)),
         (None, Text(COLUMNS)),
-        (f"Epsilon at which delta falls to a target: {tailed}", _epsilon_at(audit, prob)),
+        (f"Epsilon at which delta falls to a target: {tailed}", crossings(audit, prob)),
         (
             f"Riskiest individuals at epsilon = {first:.4g}: {tailed}",
             _individuals(audit, prob, first),
         ),
-        (None, _diagnostics(audit)),
-    ):
+        (f"Within a relative width of the median response: {tailed}", _intervals(audit, prob)),
+        (None, Text(INTERVALS)),
+        (None, diagnostics(audit)),
+    )
+    print_parts(parts, console)
+
+
+def print_parts(parts: Iterable[tuple[str | None, RenderableType]], console: Console) -> None:
+    """Print each part under its title, an empty line before it."""
+    for title, part in parts:
         console.print()
         if title is not None:
             console.print(Text(title, style="bold"))
@@ -90,8 +106,7 @@ def _risks(audit: Audit, prob: float) -> Table:
         table.add_column(head, justify="right")
     delta, total = (audit.band(name, prob=prob) for name in ("delta", "total_risk"))
     bound = audit.total_risk_bound.median(("chain", "draw"))
-    last = audit.epsilon.size - 1
-    for k in np.unique(np.linspace(0, last, EPSILONS).round().astype(int)):
+    for k in positions(audit.epsilon.size):
         cells = [f"{float(audit.epsilon[k]):.4g}"]
         for band in (delta, total):
             lower, middle, upper = (float(band[name][k]) for name in ("lower", "median", "upper"))
@@ -100,7 +115,8 @@ def _risks(audit: Audit, prob: float) -> Table:
     return table
 
 
-def _epsilon_at(audit: Audit, prob: float) -> Table:
+def crossings(audit: PrivacyCurves, prob: float) -> Table:
+    """Return the epsilon at which delta falls to each target."""
     table = Table()
     for head in ("delta", "epsilon", "interval"):
         table.add_column(head, justify="right")
@@ -133,8 +149,8 @@ def _individuals(audit: Audit, prob: float, epsilon: float) -> Table:
     return table
 
 
-def _diagnostics(audit: Audit) -> Table:
-    """Every failed check in its own words first, then what passed."""
+def diagnostics(audit: PrivacyCurves) -> Table:
+    """Return every failed check in its own words, then what passed."""
     checks = audit.checks
     grid = Table.grid(padding=(0, 2))
     failed = list(audit.warnings)
@@ -157,12 +173,37 @@ def _diagnostics(audit: Audit) -> Table:
     return grid
 
 
+def _intervals(audit: Audit, prob: float) -> Table:
+    table = Table()
+    for head in ("width", "level", "interval", "epsilon", "interval"):
+        table.add_column(head, justify="right")
+    around = interval_quantities(audit, WIDTHS)
+    for k, width in enumerate(WIDTHS):
+        row = [f"{width:g}"]
+        for name in ("interval_level", "interval_epsilon"):
+            lower, middle, upper = interval(around[name].isel(width=k), prob)
+            row += [f"{middle:.3g}", f"{lower:.3g} to {upper:.3g}"]
+        table.add_row(*row)
+    return table
+
+
 def interval(draws: xr.DataArray, prob: float) -> tuple[float, float, float]:
     """Return lower end, median and upper end; draws may be infinite, so none is averaged."""
     tail = 0.5 * (1.0 - prob)
     levels = [tail, 0.5, 1.0 - tail]
     lower, middle, upper = np.quantile(draws.to_numpy(), levels, method="inverted_cdf")
     return float(lower), float(middle), float(upper)
+
+
+def positions(size: int) -> list[int]:
+    """Return the places on a grid that are printed.
+
+    Examples
+    --------
+    >>> positions(51)
+    [0, 10, 20, 30, 40, 50]
+    """
+    return [int(k) for k in np.unique(np.linspace(0, size - 1, EPSILONS).round())]
 
 
 def risk(value: float) -> str:

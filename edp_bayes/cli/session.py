@@ -55,8 +55,17 @@ def audit_databases(
         )
         refuse_interrupted()
         report.print_report(found, console, prob=PROB)
-        written = folder.write(found, run.out, prob=PROB, zarr=run.zarr, show=show)
-    console.print(f"\nWritten to {run.out}: {', '.join(path.name for path in written)}.")
+        written = folder.write(
+            found,
+            run.out,
+            prob=PROB,
+            zarr=run.zarr,
+            show=show,
+            report=run.report,
+            report_names=run.report_names,
+        )
+    shown = [path.name if path.parent == run.out else str(path) for path in written]
+    console.print(f"\nWritten to {run.out}: {', '.join(shown)}.", markup=False)
 
 
 def label_of(text: str, responses: Responses) -> Any:

@@ -1,0 +1,226 @@
+"""`edp-bayes property`: the privacy curve of a property query, from pi or from counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edp_bayes.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from edp_bayes.property_audit import PropertyAudit
+    from edp_bayes.property_audit.models import ProbabilityModel
+    from edp_bayes.statistical_privacy import PropertyQuery
+
+__all__ = ["property_"]
+
+PROB = 0.95
+MODELS = ("auto", "binomial", "beta-binomial")
+
+
+def property_(
+    n: Annotated[str, typer.Option("--n", help="Entries of the database, or of each: a,b.")],
+    prob: Annotated[
+        float | None, typer.Option("--prob", help="Probability pi of the property, if known.")
+    ] = None,
+    count: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--count", help="Positives in place of pi; of several databases a,b; or NAME=a,b."
+        ),
+    ] = None,
+    epsilon: Annotated[
+        str, typer.Option("--epsilon", help="start:stop:count, or a list 0.1,0.2,0.5.")
+    ] = "0:0.5:51",
+    mechanism: Annotated[
+        str | None,
+        typer.Option(
+            "--mechanism",
+            help="gaussian:NU or laplace:NU (NU on the count), subsampling:SIZE or :RATE; joined "
+            "by +.",
+        ),
+    ] = None,
+    known: Annotated[int, typer.Option("--known", help="Entries the adversary knows.")] = 0,
+    known_positive: Annotated[
+        int | None, typer.Option("--known-positive", help="How many of them are positive.")
+    ] = None,
+    model: Annotated[
+        str, typer.Option("--model", help="auto, binomial or beta-binomial.")
+    ] = "auto",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the results; made if need be.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="The same seed, the same numbers.")
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="Kept draws of each chain.")] = 500,
+    chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Print the privacy curve of a share of positives, of a known pi or with its posterior."""
+    from rich.console import Console
+
+    from edp_bayes.cli.folder import require_writable
+    from edp_bayes.cli.numbers import parse_counts, parse_integers, parse_mechanism
+    from edp_bayes.cli.options import parse_epsilon
+    from edp_bayes.statistical_privacy import PropertyQuery, arguments
+
+    if (prob is None) == (not count):
+        raise InvalidInputError("exactly one of --prob and --count must be given")
+    grid, entries = parse_epsilon(epsilon), parse_integers(n, "--n")
+    arguments.sizes(entries, "--n", 2)
+    chosen = _model(model)
+    steps = parse_mechanism(mechanism, min(entries))
+    console = Console(quiet=quiet, highlight=False)
+    if prob is not None:
+        if len(entries) > 1:
+            raise InvalidInputError(f"--n must be one number where --prob is given, found {n!r}")
+        query = PropertyQuery(entries[0], prob, steps, known, known_positive)
+        if out is not None:
+            require_writable(out)
+        _known_probability(query, grid, out, console)
+        return
+    if out is not None:
+        require_writable(out)
+    _posterior(
+        {
+            "count": parse_counts(count or []),
+            "n": entries if len(entries) > 1 else entries[0],
+            "epsilon": grid,
+            "mechanism": steps,
+            "known": known,
+            "known_positive": known_positive,
+            "model": chosen,
+            "draws": draws,
+            "chains": chains,
+            "random_seed": seed,
+        },
+        out,
+        console,
+    )
+
+
+def _model(text: str) -> ProbabilityModel | None:
+    from edp_bayes.property_audit import BetaBinomialModel, BinomialModel
+
+    if text not in MODELS:
+        raise InvalidInputError(f"--model must be one of {', '.join(MODELS)}, found {text!r}")
+    return {"auto": None, "binomial": BinomialModel(), "beta-binomial": BetaBinomialModel()}[text]
+
+
+def _known_probability(query: PropertyQuery, grid: Any, out: Path | None, console: Console) -> None:
+    """Print and write the exact curve of a known pi."""
+    import numpy as np
+    from rich.table import Table
+
+    from edp_bayes import files
+    from edp_bayes.cli.folder import RESOLUTION
+    from edp_bayes.cli.report import positions, risk
+    from edp_bayes.privacy_curves import TARGETS
+
+    curves = [np.asarray(side(grid)) for side in (query.delta_plus, query.delta_minus, query.delta)]
+    console.print(f"n = {query.n:,}, probability {query.prob:g}; exact")
+    table = Table()
+    for head in ("epsilon", "delta_plus", "delta_minus", "delta"):
+        table.add_column(head, justify="right")
+    for k in positions(len(grid)):
+        table.add_row(f"{grid[k]:.4g}", *(risk(float(curve[k])) for curve in curves))
+    console.print(table)
+    for target in TARGETS:
+        console.print(f"delta falls to {target:g} at epsilon {float(query.epsilon_at(target)):.6g}")
+    if out is None:
+        return
+    with files.replaced(out / "curve.csv") as temporary:
+        np.savetxt(
+            temporary,
+            np.column_stack([grid, *curves]),
+            delimiter=",",
+            header="epsilon,delta_plus,delta_minus,delta",
+            comments="",
+        )
+    with files.replaced(out / "delta.png") as temporary:
+        import matplotlib
+
+        matplotlib.use("agg")
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots(layout="constrained")
+        query.plot(grid, ax=axes)
+        figure.savefig(temporary, dpi=RESOLUTION)
+        plt.close(figure)
+    console.print(f"\nWritten to {out}: curve.csv, delta.png.")
+
+
+def _posterior(arguments: dict[str, Any], out: Path | None, console: Console) -> None:
+    """Audit the counts, print what there is to know and write it."""
+    import warnings
+
+    from edp_bayes import files
+    from edp_bayes.cli import folder
+    from edp_bayes.cli.failing import refuse_interrupted
+    from edp_bayes.exceptions import EdpBayesWarning
+    from edp_bayes.property_audit import audit_property
+
+    show = console.is_terminal and not console.quiet
+    with warnings.catch_warnings():
+        # Each of them is printed with the diagnostics.
+        warnings.simplefilter("ignore", EdpBayesWarning)
+        found = audit_property(**arguments, progressbar=show)
+        refuse_interrupted()
+        _print(found, console)
+        if out is None:
+            return
+        found.save(out / "property.nc")
+        with files.replaced(out / "summary.csv") as temporary:
+            found.summary(ci_prob=PROB).to_csv(temporary, index_label="quantity")
+        folder._plot(lambda: found.plot_delta(ci_prob=PROB), out / "delta.png")
+    console.print(f"\nWritten to {out}: property.nc, summary.csv, delta.png.")
+
+
+def _print(found: PropertyAudit, console: Console) -> None:
+    from rich.table import Table
+
+    from edp_bayes.cli.report import (
+        crossings,
+        diagnostics,
+        interval,
+        positions,
+        print_parts,
+        risk,
+    )
+    from edp_bayes.plots.drawing import percent
+
+    settings = found.settings
+    console.print(
+        f"{settings['query']} of n = {settings['individuals']:,}; counts of "
+        f"{settings['databases']} database(s); "
+        f"{'dependent' if found.dependent else 'independent'} entries; seed "
+        f"{settings['random_seed']}"
+    )
+    risks = Table()
+    for head in ("epsilon", "delta", "band"):
+        risks.add_column(head, justify="right")
+    band = found.band(prob=PROB)
+    for k in positions(found.epsilon.size):
+        lower, middle, upper = (float(band[end][k]) for end in ("lower", "median", "upper"))
+        risks.add_row(
+            f"{float(found.epsilon[k]):.4g}", risk(middle), f"{risk(lower)} to {risk(upper)}"
+        )
+    shares = Table()
+    for head in ("property", "probability", "interval"):
+        shares.add_column(head, justify="left" if head == "property" else "right")
+    for k, name in enumerate(settings["properties"]):
+        lower, middle, upper = interval(found.prob.isel(property=k), PROB)
+        shares.add_row(name, f"{middle:.4g}", f"{lower:.4g} to {upper:.4g}")
+    tailed = f"median and {percent(PROB)} equal-tailed interval"
+    parts = (
+        (f"Risk by epsilon: median and {percent(PROB)} simultaneous band", risks),
+        (f"Epsilon at which delta falls to a target: {tailed}", crossings(found, PROB)),
+        (f"Probability of the property: {tailed}", shares),
+        (None, diagnostics(found)),
+    )
+    print_parts(parts, console)

@@ -1,0 +1,222 @@
+"""What a report holds: plain numbers and words, without a trace of how they are shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "Band",
+    "CheckRow",
+    "Content",
+    "Crossing",
+    "Curve",
+    "Enough",
+    "Histogram",
+    "Laws",
+    "LocalEpsilon",
+    "NoiseFound",
+    "People",
+    "Person",
+    "PropertyRow",
+    "TotalRisk",
+]
+
+Numbers = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Band:
+    """Both ends of a band, one number a point."""
+
+    lower: Numbers
+    upper: Numbers
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A curve over epsilon (or over x), with its bands where it is uncertain."""
+
+    median: Numbers
+    pointwise: Band | None = None
+    simultaneous: Band | None = None
+
+    @property
+    def widest(self) -> Band | None:
+        """The simultaneous band where there is one, else the pointwise one."""
+        return self.simultaneous or self.pointwise
+
+
+@dataclass(frozen=True)
+class TotalRisk:
+    """delta*, and the median of min(1, sum_i delta_i); the lower bound is the privacy curve."""
+
+    curve: Curve
+    bound: Numbers
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The epsilon at which delta falls to a target; infinite beyond the grid."""
+
+    target: float
+    lower: float | None
+    median: float
+    upper: float | None
+
+
+@dataclass(frozen=True)
+class LocalEpsilon:
+    """The local epsilon of a mechanism; `name` is None for the worst of all pairs."""
+
+    name: str | None
+    lower: float
+    median: float
+    upper: float
+    infinite: float
+
+
+@dataclass(frozen=True)
+class PropertyRow:
+    """Lower end, median and upper end of a property's probability and of its delta."""
+
+    name: str
+    prob: tuple[float, float, float]
+    delta: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Person:
+    """One individual in the table.
+
+    `interval` is the equal-tailed interval and the median of the draws where they were kept;
+    all others have the posterior mean and standard deviation alone.
+    """
+
+    name: str
+    presence: int
+    contribution: float
+    mean: float
+    deviation: float
+    interval: tuple[float, float, float] | None
+    mean_at_first: float
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Individuals outside of the table, counted by the power of ten of their mean risk.
+
+    `counts[k]` lie in [10**exponents[k], 10**exponents[k + 1]); `without` have no risk at all.
+    """
+
+    exponents: tuple[int, ...]
+    counts: tuple[int, ...]
+    without: int
+
+
+@dataclass(frozen=True)
+class People:
+    """The riskiest individuals by falling mean risk, and a histogram of the rest."""
+
+    rows: tuple[Person, ...]
+    total: int
+    rest: Histogram
+
+
+@dataclass(frozen=True)
+class Laws:
+    """Densities with and without one individual, and the logarithm of their ratio."""
+
+    name: str
+    x: Numbers
+    present: Curve
+    absent: Curve
+    ratio_x: Numbers
+    ratio: Curve
+
+
+@dataclass(frozen=True)
+class NoiseFound:
+    """A law of noise that was calibrated."""
+
+    law: str
+    method: str
+    epsilon: float | None
+    delta: float | None
+    absolute: float
+    deviation: float
+    reached: float | None
+    message: str
+
+
+@dataclass(frozen=True)
+class Enough:
+    """Laplace noise that is always enough: its scale at each epsilon, and the response's spread.
+
+    The scale is infinite at epsilon = 0.
+    """
+
+    scale: Numbers
+    spread: float
+
+
+@dataclass(frozen=True)
+class CheckRow:
+    """One check in plain words."""
+
+    name: str
+    passed: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything that a report says.
+
+    Attributes
+    ----------
+    title : str
+        What was audited.
+    kind : {"query", "mechanism", "property"}
+        Whose privacy: that of individuals behind a query, of a sampler, of a property query.
+    prob : float
+        Probability of every band and interval.
+    epsilon : tuple of float
+        The grid shown.
+    at : int
+        Position in the grid of the epsilon of the verdict.
+    curve : Curve
+        delta over epsilon.
+    pseudonyms : str or None
+        How the names were replaced; None where they are shown or there are none.
+    settings : tuple of (str, str)
+        Every setting, version, seed and fingerprint.
+    """
+
+    title: str
+    kind: str
+    prob: float
+    epsilon: Numbers
+    at: int
+    curve: Curve
+    crossings: tuple[Crossing, ...]
+    assumptions: tuple[str, ...]
+    settings: tuple[tuple[str, str], ...]
+    total: TotalRisk | None = None
+    local: tuple[LocalEpsilon, ...] = ()
+    properties: tuple[PropertyRow, ...] = ()
+    people: People | None = None
+    laws: tuple[Laws, ...] = ()
+    noise: tuple[NoiseFound, ...] = ()
+    enough: Enough | None = None
+    checks: tuple[CheckRow, ...] = ()
+    pseudonyms: str | None = None
+
+    @property
+    def failed(self) -> tuple[CheckRow, ...]:
+        """The checks that failed."""
+        return tuple(check for check in self.checks if not check.passed)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the curve is computed rather than estimated."""
+        return self.curve.widest is None

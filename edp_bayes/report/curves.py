@@ -1,0 +1,114 @@
+"""Privacy curves with their bands, thinned to what a report can show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes import validate
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.report.content import Band, Crossing, Curve
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from edp_bayes.privacy_curves import PrivacyCurves
+
+__all__ = [
+    "TARGETS",
+    "banded",
+    "crossings",
+    "interval",
+    "numbers",
+    "position",
+    "shown_positions",
+    "thinned",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+MOST_EPSILONS = 201
+GOOD = 1e-2
+TARGETS = (1e-2, 1e-3)
+KINDS = ("pointwise", "simultaneous")
+
+
+def banded(result: PrivacyCurves, quantity: str, prob: float) -> Curve:
+    """Return the posterior median of a quantity over epsilon, with both of its bands."""
+    found = {kind: result.band(quantity, kind=kind, prob=prob) for kind in KINDS}
+    bands = {
+        kind: Band(numbers(band["lower"]), numbers(band["upper"])) for kind, band in found.items()
+    }
+    return Curve(numbers(found["pointwise"]["median"]), **bands)
+
+
+def position(grid: Array, epsilon: float | None, upper: ArrayLike) -> int:
+    """Return where in the grid the verdict is given.
+
+    Without a wish it is the first epsilon at which delta is at most 0.01 by the upper end of its
+    band, or the last. A simultaneous band allows for that choice. A wish between two values of
+    the grid means the lower one, which errs on the safe side: delta never rises with epsilon.
+    """
+    if epsilon is None:
+        good = np.flatnonzero(np.asarray(upper) <= GOOD)
+        return int(good[0]) if good.size else grid.size - 1
+    wanted = float(validate.finite_array(epsilon, "epsilon", ndim=0))
+    if not grid[0] <= wanted <= grid[-1]:
+        raise InvalidInputError(
+            f"epsilon must lie in the grid of the result, from {grid[0]:g} to {grid[-1]:g}, "
+            f"found {wanted:g}"
+        )
+    return int(np.searchsorted(grid, wanted, side="right")) - 1
+
+
+def shown_positions(size: int, at: int) -> Index:
+    """Return the positions of the grid that are shown: all, or 201 and that of the verdict.
+
+    Examples
+    --------
+    >>> shown_positions(3, 1)
+    array([0, 1, 2])
+    >>> bool(777 in shown_positions(5000, 777))
+    True
+    """
+    spaced = np.linspace(0, size - 1, min(size, MOST_EPSILONS)).round().astype(np.int64)
+    return np.unique([*spaced, at])
+
+
+def thinned(curve: Curve, shown: Index) -> Curve:
+    """Return a curve at some of its points."""
+
+    def few(values: tuple[float, ...]) -> tuple[float, ...]:
+        return tuple(values[k] for k in shown)
+
+    def band(whole: Band | None) -> Band | None:
+        return None if whole is None else Band(few(whole.lower), few(whole.upper))
+
+    return Curve(few(curve.median), band(curve.pointwise), band(curve.simultaneous))
+
+
+def crossings(result: PrivacyCurves, prob: float) -> tuple[Crossing, ...]:
+    """Return the epsilon at which delta falls to each target, with its equal-tailed interval."""
+    return tuple(Crossing(target, *interval(result.epsilon_at(target), prob)) for target in TARGETS)
+
+
+def interval(draws: ArrayLike, prob: float) -> tuple[float, float, float]:
+    """Return lower end, median and upper end; draws may be infinite, so none is averaged.
+
+    Examples
+    --------
+    >>> interval([1.0, 2.0, float("inf")], 0.5)
+    (1.0, 2.0, inf)
+    """
+    tail = 0.5 * (1.0 - prob)
+    levels = [tail, 0.5, 1.0 - tail]
+    lower, middle, upper = np.quantile(np.ravel(draws), levels, method="inverted_cdf")
+    return float(lower), float(middle), float(upper)
+
+
+def numbers(values: xr.DataArray | ArrayLike) -> tuple[float, ...]:
+    """Return a vector as plain numbers."""
+    return tuple(np.asarray(values, dtype=np.float64).tolist())

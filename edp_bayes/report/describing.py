@@ -1,0 +1,128 @@
+"""A result as the content of a report: each part is there if the result has what it takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edp_bayes import labels
+from edp_bayes.exceptions import InputTypeError
+from edp_bayes.report import curves, individuals, mechanisms, noise_needed, properties, records
+from edp_bayes.report.content import Content
+from edp_bayes.report.pseudonyms import namer, redacted
+
+if TYPE_CHECKING:
+    from edp_bayes.privacy_curves import PrivacyCurves
+    from edp_bayes.statistical_privacy.property_query import PropertyQuery
+
+__all__ = ["describe"]
+
+
+def describe(
+    result: PrivacyCurves | PropertyQuery,
+    *,
+    epsilon: float | None = None,
+    prob: float | None = None,
+    names: bool = False,
+    key: bytes | str | None = None,
+    noise: Any = (),
+    title: str | None = None,
+) -> Content:
+    """Return what a report on a result says.
+
+    Parameters
+    ----------
+    result : Audit, MechanismAudit or another PrivacyCurves, or PropertyQuery
+        What to describe. Sections for which it has no numbers are left out.
+    epsilon, prob, names, key, noise, title
+        As for `edp_bayes.report.write_report`.
+
+    Returns
+    -------
+    Content
+
+    Raises
+    ------
+    InputTypeError, InvalidInputError
+        If the result is something else or an argument cannot be used.
+
+    Examples
+    --------
+    >>> from edp_bayes.statistical_privacy import PropertyQuery
+    >>> content = describe(PropertyQuery(100, 0.1), epsilon=0.0)
+    >>> content.kind, content.exact
+    ('property', True)
+    """
+    from edp_bayes.privacy_curves import PrivacyCurves, default_probability
+
+    if not isinstance(result, PrivacyCurves):
+        # Looked at second: its module takes a second to import.
+        from edp_bayes.statistical_privacy.property_query import PropertyQuery
+
+        if isinstance(result, PropertyQuery):
+            return properties.describe_property(result, epsilon=epsilon, title=title)
+        raise InputTypeError(
+            "a report is written from an Audit, a MechanismAudit or a PropertyQuery, found "
+            f"{type(result).__name__}"
+        )
+    probability = default_probability(prob)
+    grid = result.epsilon.to_numpy()
+    curve = curves.banded(result, "delta", probability)
+    at = curves.position(grid, epsilon, curve.simultaneous.upper if curve.simultaneous else ())
+    shown = curves.shown_positions(grid.size, at)
+    parts: dict[str, Any] = {}
+    if "individuals" in result.tree.children:
+        parts = _of_individuals(result, at, shown, probability, names=names, key=key, noise=noise)
+    else:
+        parts = {
+            "kind": "mechanism" if mechanisms.has_local_epsilon(result) else "property",
+            "local": mechanisms.local_epsilons(result, probability, names=names),
+            "properties": properties.property_rows(result, at, probability),
+            "noise": noise_needed.found(noise, str, probability),
+            "checks": records.checks(result, str),
+        }
+    return Content(
+        title=title or records.title(result, parts["kind"]),
+        prob=probability,
+        epsilon=curves.numbers(grid[shown]),
+        at=int(np.flatnonzero(shown == at)[0]),
+        curve=curves.thinned(curve, shown),
+        crossings=curves.crossings(result, probability),
+        assumptions=records.assumptions(result, parts["kind"]),
+        settings=records.settings(result),
+        **parts,
+    )
+
+
+def _of_individuals(
+    result: PrivacyCurves,
+    at: int,
+    shown: curves.Index,
+    prob: float,
+    *,
+    names: bool,
+    key: bytes | str | None,
+    noise: Any,
+) -> dict[str, Any]:
+    """Return the parts that only a query on individuals has."""
+    from edp_bayes.result import Audit
+
+    audit = result if isinstance(result, Audit) else Audit(result.tree)
+    named = namer(audit, names=names, key=key)
+    everybody = labels.plain_list(audit.tree["individuals"]["individual"].to_numpy())
+    known = frozenset() if names else frozenset(map(str, everybody))
+
+    def worded(sentence: str) -> str:
+        return redacted(sentence, named, known)
+
+    return {
+        "kind": "query",
+        "total": individuals.total_risk(audit, shown, prob),
+        "people": individuals.people(audit, at, prob, named),
+        "laws": individuals.laws(audit, at, prob, named),
+        "noise": noise_needed.found(noise, worded, prob),
+        "enough": noise_needed.enough(audit, shown, rounded=not names),
+        "checks": records.checks(audit, worded),
+        "pseudonyms": named.described,
+    }

@@ -1,0 +1,185 @@
+"""Render the content of a report into one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edp_bayes import files
+from edp_bayes.report import figures, wording
+from edp_bayes.report.content import Content, Curve
+from edp_bayes.report.describing import describe
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from edp_bayes.privacy_curves import PrivacyCurves
+    from edp_bayes.statistical_privacy.property_query import PropertyQuery
+
+__all__ = ["render", "write_report"]
+
+PRINTED_ROWS = 50
+LARGE = 700.0
+
+
+def write_report(
+    result: PrivacyCurves | PropertyQuery,
+    path: str | Path,
+    *,
+    epsilon: float | None = None,
+    prob: float | None = None,
+    names: bool = False,
+    key: bytes | str | None = None,
+    noise: Any = (),
+    title: str | None = None,
+) -> Path:
+    """Write a report on a result: one HTML file, which needs no network.
+
+    Parameters
+    ----------
+    result : Audit, MechanismAudit or PropertyQuery
+        What to report.
+    path : str or Path
+        The file, complete or not written at all.
+    epsilon : float, optional
+        Where the verdict is given, to the next value of the grid below. Otherwise the first
+        epsilon at which delta is at most 0.01 by the upper end of its simultaneous band, or the
+        last. The reader can move it.
+    prob : float, optional
+        Probability of every band and interval; ArviZ's ``stats.ci_prob`` if not given.
+    names : bool
+        Show the names of individuals, and what they contribute to the last digit. Otherwise each
+        has a pseudonym that is the same in every report with the same key.
+    key : bytes or str, optional
+        Secret of at least 16 bytes for the pseudonyms; derived from the data if not given. See
+        `edp_bayes.report.pseudonym_table`.
+    noise : NoiseDistribution or a sequence of them, optional
+        What `edp_bayes.noise.calibrate` found, to be shown.
+    title : str, optional
+        Heading of the report.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputTypeError
+        If the result is none of these, or the key or a noise is of another type.
+    InvalidInputError
+        If epsilon lies outside of the grid, the probability is none, the key is too short or
+        the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from edp_bayes.statistical_privacy import PropertyQuery
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_report(PropertyQuery(1000, 0.1), Path(folder) / "report.html")
+    ...     "<!doctype html>" in path.read_text(encoding="utf-8")
+    True
+    """
+    content = describe(
+        result, epsilon=epsilon, prob=prob, names=names, key=key, noise=noise, title=title
+    )
+    target = Path(path)
+    with files.replaced(target) as temporary:
+        temporary.write_text(render(content), encoding="utf-8", newline="\n")
+    return target
+
+
+def render(content: Content) -> str:
+    """Return the page as text.
+
+    Every text passes `wording.clean` and Jinja's escaping; the page's own script and style are
+    the only ones that its content security policy lets run.
+    """
+    environment = _environment()
+    style, script = (_source(environment, name) for name in ("style.css", "script.js"))
+    at = content.epsilon[content.at]
+    return environment.get_template("report.html").render(
+        content=content,
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        values=_values(content),
+        privacy=figures.privacy_figures(content),
+        total=figures.total_figure(content),
+        laws=[
+            (laws.name, figures.law_figures(laws, k, content.prob, at))
+            for k, laws in enumerate(content.laws)
+        ],
+        rest=figures.histogram(content.people.rest) if content.people else None,
+        printed_rows=PRINTED_ROWS,
+        largest=_largest(content),
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("edp_bayes.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: wording.clean(value) if type(value) is str else value,
+    )
+    environment.filters |= {
+        name: getattr(wording, name) for name in ("crossing", "number", "percent", "risk", "short")
+    }
+    return environment
+
+
+def _source(environment: jinja2.Environment, name: str) -> str:
+    """Return a file as it is: braces in style and script are no template."""
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0].strip()
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def _values(content: Content) -> dict[str, list[str]]:
+    """Return what changes with epsilon, in words: the script only looks it up."""
+    values = {
+        "epsilon": [f"{e:.4g}" for e in content.epsilon],
+        "growth": [wording.number(math.exp(e) if e < LARGE else math.inf) for e in content.epsilon],
+        **_worded("delta", content.curve),
+    }
+    if content.total is not None:
+        values |= _worded("total", content.total.curve)
+        values["bound"] = [wording.risk(value) for value in content.total.bound]
+    if content.enough is not None:
+        spread = content.enough.spread
+        values["scale"] = [wording.number(scale, 3) for scale in content.enough.scale]
+        values["relative"] = [
+            wording.number(math.sqrt(2.0) * scale / spread, 3) for scale in content.enough.scale
+        ]
+    return values
+
+
+def _worded(name: str, curve: Curve) -> dict[str, list[str]]:
+    columns = {name: curve.median}
+    for kind, band in (("simultaneous", curve.simultaneous), ("pointwise", curve.pointwise)):
+        if band is not None:
+            columns |= {f"{name}_{kind}_lower": band.lower, f"{name}_{kind}_upper": band.upper}
+    return {column: [wording.risk(value) for value in values] for column, values in columns.items()}
+
+
+def _largest(content: Content) -> float:
+    """Return the top of the scale of the intervals in the table."""
+    if content.people is None:
+        return 1.0
+    tops = [row.interval[2] if row.interval else row.mean for row in content.people.rows]
+    return max([*tops, 1e-12])

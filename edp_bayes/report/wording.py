@@ -1,0 +1,93 @@
+"""Numbers and names as they stand in a report."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["clean", "crossing", "number", "percent", "risk", "short"]
+
+SMALLEST = 1e-6
+LONGEST = 120
+
+# Characters that would break a line or do things unseen become visible ones.
+_VISIBLE = {
+    **{code: 0x2400 + code for code in range(32)},
+    **dict.fromkeys((0x0A, 0x0D, 0x85, 0x2028, 0x2029), 0x21B5),
+    **dict.fromkeys(range(0x80, 0x85), 0xFFFD),
+    **dict.fromkeys(range(0x86, 0xA0), 0xFFFD),
+    **dict.fromkeys((0xFFFE, 0xFFFF), 0xFFFD),
+    0x7F: 0x2421,
+}
+
+
+def risk(value: float) -> str:
+    """Return a probability with two digits, in few characters.
+
+    Examples
+    --------
+    >>> [risk(value) for value in (0.01234, 0.00012, 3e-9, 0.0)]
+    ['0.012', '1.2e-4', '< 1e-6', '0']
+    """
+    if 0.0 < value < SMALLEST:
+        return "< 1e-6"
+    return f"{value:.2g}" if value == 0.0 or value >= 1e-3 else f"{value:.1e}".replace("e-0", "e-")
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Return a number with some significant digits, commas between thousands.
+
+    Examples
+    --------
+    >>> [number(value) for value in (12345.678, 1234.56, 0.00005, float("inf"))]
+    ['12,350', '1,235', '5e-5', 'infinite']
+    """
+    if math.isinf(value):
+        return "infinite"
+    text = f"{value:.{digits}g}".replace("e-0", "e-")
+    return f"{float(text):,.0f}" if 1e3 <= abs(float(text)) < 1e15 else text
+
+
+def crossing(value: float, first: float, last: float) -> str:
+    """Return an epsilon, and what is known of it where it lies off the grid.
+
+    Examples
+    --------
+    >>> [crossing(value, 0.1, 0.5) for value in (0.1, 0.25, math.inf)]
+    ['at most 0.1', '0.25', 'above 0.5']
+    """
+    if value > last:
+        return f"above {last:.4g}"
+    return f"at most {first:.4g}" if value <= first else f"{value:.3g}"
+
+
+def percent(prob: float) -> str:
+    """Return a probability in per cent.
+
+    Examples
+    --------
+    >>> percent(0.95), percent(0.995)
+    ('95%', '99.5%')
+    """
+    return f"{100 * prob:.4g}%"
+
+
+def clean(text: str) -> str:
+    """Return text in which every character can be written and seen.
+
+    Examples
+    --------
+    >>> clean("two" + chr(10) + "lines")
+    'two↵lines'
+    """
+    return text.translate(_VISIBLE).encode("utf-8", "replace").decode("utf-8")
+
+
+def short(name: str) -> str:
+    """Return a name, cut where it is too long for a table.
+
+    Examples
+    --------
+    >>> short("x" * 200)[-24:]
+    'xxxx... (200 characters)'
+    """
+    return name if len(name) <= LONGEST else f"{name[:LONGEST]}... ({len(name)} characters)"

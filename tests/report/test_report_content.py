@@ -1,0 +1,255 @@
+"""What a report says, compared with the result itself."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+from report_cases import EPSILON, HOSTILE, small_audit, small_responses
+
+import edp_bayes as edp
+from edp_bayes.mechanism_audit import audit_mechanism
+from edp_bayes.property_audit import audit_property
+from edp_bayes.report import describe
+from edp_bayes.report.figures import histogram, privacy_figures
+from edp_bayes.report.wording import risk
+from edp_bayes.statistical_privacy import PropertyQuery, Subsampling
+
+
+@pytest.fixture(scope="module")
+def content(audit):
+    return describe(audit, prob=0.9, names=True, epsilon=0.1)
+
+
+def test_curves_are_those_of_the_audit(audit, content):
+    assert content.epsilon == tuple(EPSILON)
+    assert content.epsilon[content.at] == 0.1
+    for curve, name in ((content.curve, "delta"), (content.total.curve, "total_risk")):
+        for kind in ("pointwise", "simultaneous"):
+            band = audit.band(name, kind=kind, prob=0.9)
+            np.testing.assert_array_equal(getattr(curve, kind).lower, band["lower"])
+            np.testing.assert_array_equal(getattr(curve, kind).upper, band["upper"])
+        np.testing.assert_array_equal(curve.median, band["median"])
+    bound = audit.total_risk_bound.median(("chain", "draw"))
+    np.testing.assert_array_equal(content.total.bound, bound)
+
+
+def test_the_table_holds_everybody_by_falling_risk(audit, content):
+    rows = content.people.rows
+    mean = audit.individuals["mean"].sel(epsilon=0.1)
+    assert [row.mean for row in rows] == sorted(mean.to_numpy().tolist(), reverse=True)
+    assert {row.name for row in rows} == set(HOSTILE)
+    with_draws = [row for row in rows if row.interval]
+    assert {row.name for row in with_draws} == set(audit.individual_delta["individual"].to_numpy())
+    assert 4 < len(with_draws) < len(rows)
+    for row in with_draws:
+        draws = audit.individual_delta.sel(individual=row.name, epsilon=0.1).to_numpy()
+        low, high = row.interval[0], row.interval[2]
+        assert ((draws >= low) & (draws <= high)).mean() >= 0.9
+        assert ((draws > low) & (draws < high)).mean() <= 0.9
+        assert row.mean == pytest.approx(draws.mean())
+    assert content.people.rest.counts == ()
+
+
+def test_densities_and_their_ratio_are_those_of_the_draws(audit, content):
+    riskiest = [row.name for row in content.people.rows if row.interval]
+    assert [laws.name for laws in content.laws] == riskiest[:6]
+    laws = content.laws[0]
+    group = audit.tree["densities"].sel(individual=laws.name)
+    p, q = (group[f"density_{law}"].astype(float) for law in ("with", "without"))
+    np.testing.assert_allclose(laws.present.median, p.median(("chain", "draw")))
+    at = group["x"].to_numpy().searchsorted(laws.ratio_x)
+    ratio = np.log(p / q).median(("chain", "draw")).to_numpy()
+    np.testing.assert_allclose(laws.ratio.median, ratio[at], atol=1e-9)
+    typical = p.mean(("chain", "draw")).to_numpy()
+    np.testing.assert_array_equal(at, np.flatnonzero(typical >= 0.01 * typical.max()))
+
+
+def test_without_a_wish_the_verdict_is_where_the_risk_is_small(audit):
+    content = describe(audit, prob=0.95)
+    upper = audit.band("delta", prob=0.95)["upper"].to_numpy()
+    assert upper[content.at] <= 0.01 < upper[content.at - 1]
+    whole = describe(audit, epsilon=0.3)
+    assert whole.epsilon[whole.at] == 0.2
+    with pytest.raises(edp.InvalidInputError, match=r"from 0.02 to 0.8, found 0.9"):
+        describe(audit, epsilon=0.9)
+
+
+def test_pseudonyms_stand_everywhere_and_contributions_are_rounded(audit):
+    hidden, open_ = describe(audit, epsilon=0.1), describe(audit, epsilon=0.1, names=True)
+    everything = json.dumps(dataclasses.asdict(hidden), ensure_ascii=False)
+    for name in HOSTILE:
+        assert json.dumps(name, ensure_ascii=False)[1:-1] not in everything
+        assert repr(name)[1:-1] not in everything
+    assert "Anna" not in everything
+    assert "Anna" in " ".join(check.sentence for check in open_.failed)
+    assert hidden.failed[0].sentence != open_.failed[0].sentence
+    assert open_.pseudonyms is None
+    for row, exact in zip(hidden.people.rows, open_.people.rows, strict=True):
+        assert row.mean == exact.mean
+        assert exact.contribution <= row.contribution < 1.1 * exact.contribution
+        assert float(f"{row.contribution:.2g}") == pytest.approx(row.contribution)
+
+
+def test_noise_that_is_always_enough_hides_the_largest_contribution(audit, content):
+    largest = float(audit.individuals["largest_contribution"].max())
+    np.testing.assert_allclose(content.enough.scale, largest / EPSILON)
+    scale = content.enough.scale[content.at]
+    y = audit.tree["observed_data"]["response"].to_numpy()
+    # Two Laplace laws, moved by at most that contribution, differ by at most exp(epsilon).
+    t = np.linspace(y.min() - 9.0, y.max() + 9.0, 4001)
+    gap = (np.abs(t[:, None] - y + largest) - np.abs(t[:, None] - y)) / scale
+    assert np.abs(gap).max() == pytest.approx(content.epsilon[content.at])
+
+
+def test_calibrated_noise_is_shown(audit):
+    from edp_bayes.noise import LaplaceNoise
+    from edp_bayes.noise.distribution import NoiseDistribution
+
+    record = {"method": "laplace", "epsilon": 0.1, "delta": 0.0, "reached": 0.97}
+    record["message"] = "But individual 'Anna Meier' contributes up to 4."
+    noise = NoiseDistribution((LaplaceNoise(3.0),), record=record)
+    row, plain = describe(audit, noise=[noise, LaplaceNoise(2.0)]).noise
+    assert (row.method, row.law, row.epsilon, row.reached) == ("laplace", "LaplaceNoise", 0.1, 0.97)
+    assert (row.absolute, row.deviation) == (3.0, pytest.approx(3.0 * np.sqrt(2.0)))
+    assert "Anna" not in row.message
+    assert (plain.method, plain.reached) == ("given", None)
+    assert len(describe(audit, noise=noise).noise) == 1
+    with pytest.raises(edp.InputTypeError, match="noise must be"):
+        describe(audit, noise="much")
+
+
+def test_verified_noise_says_what_risk_is_left(audit):
+    from edp_bayes.noise import FixedBandwidth, LaplaceNoise, verify
+
+    found = verify(small_responses(), LaplaceNoise(50.0), [0.02, 0.5], model=FixedBandwidth(3.0))
+    (row,) = describe(audit, noise=found, prob=0.9).noise
+    assert row.method == "given, verified"
+    first, second = found.summary(prob=0.9)
+    assert f"At ε = 0.02 with this noise, δ is {risk(first['delta'])} (90% interval" in row.message
+    assert second["probability_pure"] == 1.0
+    assert row.message.endswith("nobody has any risk in 100% of the draws.")
+
+
+def test_a_hundred_thousand_are_a_thousand_rows_and_a_histogram(large_audit):
+    content = describe(large_audit, epsilon=0.001)
+    people = content.people
+    assert (people.total, len(people.rows)) == (100_000, 1000)
+    mean = large_audit.individuals["mean"].sel(epsilon=0.001).to_numpy()
+    rest = np.sort(mean)[::-1][1000:]
+    assert people.rest.without == int((rest == 0).sum())
+    assert sum(people.rest.counts) == int((rest > 0).sum()) > 10_000
+    for k, count in enumerate(people.rest.counts):
+        low, high = (10.0 ** people.rest.exponents[j] for j in (k, k + 1))
+        assert count == int(((rest >= low) & (rest < high)).sum())
+    bars = histogram(people.rest).bars
+    assert [label for *_, label in bars] == [f"{c:,}" for c in people.rest.counts if c]
+
+
+def test_every_setting_stands_in_the_report(audit, content):
+    said = dict(content.settings)
+    assert said["fingerprint"] == audit.settings["fingerprint"]
+    assert said["random seed"] == "4"
+    for name, number in audit.settings["versions"].items():
+        assert said[f"versions: {name}"] == number
+    words = {name.split(":")[0].replace("_", " ") for name in audit.settings}
+    assert words <= {name.split(":")[0] for name in said}
+    assert said["epsilon"] == ", ".join(map(str, EPSILON))
+
+
+def test_every_check_is_there_and_the_failed_ones_come_first(audit, content):
+    passed = [check.passed for check in content.checks]
+    assert passed == sorted(passed)
+    table = audit.checks
+    assert {check.name for check in content.checks} >= set(table.index)
+    assert len(content.failed) >= (~table["passed"].astype(bool)).sum() > 0
+    for doubt in audit.warnings:
+        assert any(doubt in check.sentence or check.sentence in doubt for check in content.failed)
+
+
+def test_a_fine_grid_is_thinned_and_keeps_the_place_of_the_verdict():
+    grid = np.linspace(0.0, 2.0, 1001)
+    draws = np.exp(-3.0 * grid) * np.linspace(0.5, 1.0, 20)[:, None]
+    tree = xr.DataTree.from_dict(
+        {
+            "posterior": xr.Dataset(
+                {"delta": (("chain", "draw", "epsilon"), draws[None])},
+                coords={"chain": [0], "draw": np.arange(20), "epsilon": grid},
+            )
+        }
+    )
+    tree.attrs = {"settings": "{}", "checks": "[]", "warnings": '["a doubt"]'}
+    content = describe(edp.Audit(tree), epsilon=0.3335)
+    assert len(content.epsilon) <= 202
+    assert content.epsilon[content.at] == grid[166]
+    assert [check.sentence for check in content.failed] == ["a doubt"]
+
+
+def test_figures_stay_in_their_frame(content):
+    linear, logarithmic = privacy_figures(content)
+    assert (linear.y.logarithmic, logarithmic.y.logarithmic) == (False, True)
+    for figure in (linear, logarithmic):
+        assert len(figure.cursor) == len(content.epsilon)
+        ends = sorted((figure.y.start, figure.y.stop))
+        for mark in (*figure.areas, *figure.lines):
+            points = mark.path.strip("MZ").split("L")
+            for x, y in (map(float, point.split(",")) for point in points):
+                assert 0 <= x <= figure.width
+                assert ends[0] <= y <= ends[1]
+    # Lower risks are drawn lower, and the median lies in the band.
+    heights = [float(p.split(",")[1]) for p in linear.lines[-1].path.strip("MZ").split("L")]
+    assert heights == sorted(heights)
+
+
+def test_a_mechanism_is_described_by_its_local_epsilon():
+    rng = np.random.default_rng(1)
+    samples = [rng.random(2000) < share for share in (0.75, 0.25)]
+    result = audit_mechanism(*samples, epsilon=[0.5, 1.0], random_seed=1, progressbar=False)
+    content = describe(result, prob=0.9)
+    assert (content.kind, content.total, content.people, content.enough) == (
+        "mechanism",
+        None,
+        None,
+        None,
+    )
+    (worst,) = content.local
+    assert (worst.lower, worst.upper) == result.local_epsilon_interval(0.9)
+    assert any("tau = 0.01" in sentence for sentence in content.assumptions)
+    assert dict(content.settings)["fingerprint"] == result.settings["fingerprint"]
+
+
+def test_a_property_is_described_by_its_probability():
+    result = audit_property(103, 1000, [0.0, 0.1, 0.5], random_seed=1, progressbar=False)
+    content = describe(result, prob=0.9, epsilon=0.1)
+    (row,) = content.properties
+    assert row.prob[0] < 0.103 < row.prob[2]
+    np.testing.assert_allclose(row.delta[1], result.delta.sel(epsilon=0.1).median(), rtol=1e-2)
+    assert content.kind == "property"
+    assert not any("below" in sentence for sentence in content.assumptions)
+
+
+def test_a_property_query_is_exact():
+    query = PropertyQuery(1000, 0.1, mechanism=Subsampling(size=100), known=3)
+    content = describe(query)
+    assert content.exact
+    assert content.curve.median[content.at] <= 0.01 < content.curve.median[content.at - 1]
+    assert content.curve.median[5] == query.delta(content.epsilon[5])
+    assert content.crossings[0].median == query.epsilon_at(0.01)
+    assert any("knows 3 of the other entries" in sentence for sentence in content.assumptions)
+
+
+def test_anything_else_is_refused():
+    with pytest.raises(edp.InputTypeError, match="or a PropertyQuery, found dict"):
+        describe({})
+
+
+def test_compound_and_dated_individuals_have_their_names():
+    towns = [("north", 1), ("south", 2), ("south", 3)]
+    content = describe(small_audit(small_responses(towns), draws=50, chains=1), names=True)
+    assert {row.name for row in content.people.rows} == {"north, 1", "south, 2", "south, 3"}
+    days = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")
+    dated = describe(small_audit(small_responses(days), draws=50, chains=1), names=True)
+    assert all(row.name.startswith("2020-01-0") for row in dated.people.rows)
+    hidden = describe(small_audit(small_responses(towns), draws=50, chains=1))
+    assert "north" not in " ".join(check.sentence for check in hidden.checks)

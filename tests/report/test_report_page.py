@@ -1,0 +1,321 @@
+"""The page as a reader meets it, in a real browser."""
+
+import base64
+import re
+import shutil
+import subprocess
+import time
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from report_cases import EPSILON, HOSTILE, small_audit, small_responses
+
+import edp_bayes as edp
+from edp_bayes.mechanism_audit import audit_mechanism
+from edp_bayes.report import describe, write_report
+from edp_bayes.report.wording import clean, risk, short
+from edp_bayes.statistical_privacy import PropertyQuery
+
+
+class Elements(HTMLParser):
+    """Counts of elements, and whatever a page would load from elsewhere."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.loads = [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        links = [value for name, value in attributes if name in ("src", "href", "action", "data")]
+        self.loads += [value for value in links if not value.startswith("#")]
+
+
+@pytest.fixture(scope="module")
+def page(audit, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    assert write_report(audit, path, prob=0.95, names=True, epsilon=0.05) == path
+    return path
+
+
+@pytest.fixture
+def opened(browser, page):
+    look(browser, "light")
+    browser.get(page.as_uri())
+    return browser
+
+
+def look(browser, scheme="light", *, width=1000, phone=False, medium=""):
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features, "media": medium})
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": phone},
+    )
+
+
+def find(browser, selector):
+    return browser.find_element("css selector", selector)
+
+
+def text(browser, selector):
+    return browser.execute_script(
+        "return document.querySelector(arguments[0]).textContent.replace(/\\s+/g, ' ').trim()",
+        selector,
+    )
+
+
+def numbers_at(audit, name, k):
+    band = audit.band(name, prob=0.95).isel(epsilon=k)
+    return [risk(float(band[end])) for end in ("median", "lower", "upper")]
+
+
+def test_nothing_is_loaded_from_elsewhere_and_names_are_no_markup(page):
+    seen = Elements()
+    seen.feed(page.read_text(encoding="utf-8"))
+    assert seen.loads == []
+    assert seen.tags.count("script") == 2
+    assert seen.tags.count("style") == 1
+    assert "img" not in seen.tags
+    assert "b" not in seen.tags
+
+
+def test_without_a_wish_no_name_is_in_the_file(audit, tmp_path):
+    written = write_report(audit, tmp_path / "report.html").read_text(encoding="utf-8")
+    for part in ("Anna", "pwned", "Brien", "drawkcab", "עולם", "bold", "raw %", "xxxxx", "half a"):
+        assert part not in written
+    assert re.search(r"Individual P-\w{5}-\w{5} makes up", written)
+
+
+def test_the_same_audit_gives_the_same_file(audit, tmp_path):
+    one, other = (write_report(audit, tmp_path / name).read_bytes() for name in ("a", "b"))
+    assert one == other
+
+
+def test_a_file_that_cannot_be_written_is_refused(audit, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(edp.InvalidInputError, match="cannot be written"):
+        write_report(audit, tmp_path / "file" / "report.html")
+
+
+def test_hostile_names_are_shown_and_do_nothing(opened):
+    names = opened.execute_script(
+        "return [...document.querySelectorAll('#people th bdi')].map((one) => one.textContent)"
+    )
+    assert sorted(names) == sorted(clean(short(name)) for name in HOSTILE)
+    assert opened.execute_script("return typeof window.pwned") == "undefined"
+    assert find(opened, "h1").text == "Privacy of the query sum:<b>kWh</b>"
+    assert opened.execute_script("return performance.getEntriesByType('resource').length") == 0
+    assert [one for one in opened.get_log("browser") if one["level"] == "SEVERE"] == []
+    # A name from right to left leaves the rest of its row in place.
+    left = opened.execute_script(
+        "return [...document.querySelectorAll('#people tbody tr')]"
+        ".map((row) => row.children[1].getBoundingClientRect().left)"
+    )
+    assert len(set(left)) == 1
+
+
+def test_the_verdict_and_the_slider(opened, audit):
+    from selenium.webdriver.common.keys import Keys
+
+    sentence = (
+        "At ε = {} the largest risk of any of 12 individuals is δ = {}, "
+        "with 95% probability between {} and {}."
+    )
+    total = "the risk that anybody is exposed is δ* = {}, with 95% probability between {} and {}"
+    slider = find(opened, "#epsilon-slider")
+    cursors = []
+    for key, k in ((None, 1), (Keys.ARROW_RIGHT, 2), (Keys.END, 5), (Keys.HOME, 0)):
+        if key:
+            slider.send_keys(key)
+        expected = sentence.format(f"{EPSILON[k]:.4g}", *numbers_at(audit, "delta", k))
+        assert text(opened, "#sentence") == expected
+        assert total.format(*numbers_at(audit, "total_risk", k)) in text(opened, "#total .sentence")
+        assert find(opened, "#epsilon-input").get_attribute("value") == f"{EPSILON[k]:.4g}"
+        cursors.append(find(opened, "#delta-linear .cursor").get_attribute("transform"))
+    assert len(set(cursors)) == 4
+
+
+def test_a_typed_epsilon_takes_the_value_of_the_grid_below(opened, audit):
+    box = find(opened, "#epsilon-input")
+    for typed, k, note in (
+        ("0.3", 3, "What is said at ε = 0.2 holds at 0.3 too: the risk never rises with ε."),
+        ("0.4", 4, ""),
+        ("7", 5, "What is said at ε = 0.8 holds at 7 too: the risk never rises with ε."),
+    ):
+        box.clear()
+        box.send_keys(typed)
+        assert numbers_at(audit, "delta", k)[0] in text(opened, "#sentence")
+        assert text(opened, "#sentence").startswith(f"At ε = {EPSILON[k]:.4g} ")
+        assert text(opened, "#epsilon-note") == note
+    box.clear()
+    box.send_keys("0.01")
+    assert text(opened, "#epsilon-note") == "The result says nothing below ε = 0.02."
+    assert text(opened, "#sentence").startswith("At ε = 0.8 ")
+
+
+def test_hovering_reads_the_values_of_both_bands(opened, audit):
+    from selenium.webdriver import ActionChains
+
+    drawing = find(opened, "#delta-linear")
+    opened.execute_script("arguments[0].scrollIntoView({block: 'center'})", drawing)
+    cursor = [float(x) for x in drawing.get_attribute("data-cursor").split()]
+    size = drawing.size
+    offset = (cursor[4] / 720.0 - 0.5) * size["width"]
+    ActionChains(opened).move_to_element_with_offset(drawing, round(offset), 0).perform()
+    median, lower, upper = numbers_at(audit, "delta", 4)
+    inner = audit.band("delta", kind="pointwise", prob=0.95).isel(epsilon=4)
+    low, high = (risk(float(inner[end])) for end in ("lower", "upper"))
+    assert text(opened, "figure[data-live='delta'] .reading") == (
+        f"ε = 0.4: {median}; pointwise {low} to {high}; simultaneous {lower} to {upper}"
+    )
+    ActionChains(opened).move_to_element(find(opened, "h1")).perform()
+    assert text(opened, "figure[data-live='delta'] .reading") == ""
+
+
+def test_the_axis_becomes_logarithmic_and_the_individual_is_chosen(opened):
+    from selenium.webdriver.support.ui import Select
+
+    find(opened, "#curve .log-axis").click()
+    assert not find(opened, "#delta-linear").is_displayed()
+    assert find(opened, "#delta-log").is_displayed()
+    shown = [law.is_displayed() for law in opened.find_elements("css selector", ".law")]
+    assert shown == [True] + [False] * (len(shown) - 1)
+    Select(find(opened, "#law")).select_by_index(2)
+    shown = [law.is_displayed() for law in opened.find_elements("css selector", ".law")]
+    assert shown.index(True) == 2
+    assert sum(shown) == 1
+
+
+def test_the_table_is_searched(opened):
+    find(opened, "#search").send_keys("o'brien")
+    assert text(opened, "#found") == f"1 of {len(HOSTILE)}"
+    rows = opened.find_elements("css selector", "#people tbody tr")
+    (row,) = [row for row in rows if row.is_displayed()]
+    assert row.text.startswith("O'Brien")
+
+
+def test_checks_are_told_in_words_not_by_colour_alone(opened, page, audit):
+    failed = describe(audit, names=True).failed
+    items = [one.text for one in opened.find_elements("css selector", ".checks .bad")]
+    assert len(items) == len(failed) > 0
+    assert all(item.startswith("✗ failed") for item in items)
+    good = [one.text for one in opened.find_elements("css selector", ".checks .good")]
+    assert good
+    assert all(item.startswith("✓ passed") for item in good)
+    assert f"{len(failed)} of {len(items) + len(good)} checks failed" in text(opened, ".status")
+
+
+CONTRAST = """
+const numbers = (text) => text.match(/[\\d.]+/g).map(Number);
+const light = (text) => numbers(text).slice(0, 3).map((v) => v / 255)
+  .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+  .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+const ground = (element) => {
+  for (let one = element; one; one = one.parentElement) {
+    const colour = getComputedStyle(one).backgroundColor;
+    if (numbers(colour)[3] !== 0) return colour;
+  }
+};
+const texts = "h1, p, li, .badge, td, th, a, summary, figcaption .key, .settings td";
+return Math.min(...[...document.querySelectorAll(texts)].map((element) => {
+  const both = [getComputedStyle(element).color, ground(element)].map(light).sort((a, b) => b - a);
+  return (both[0] + 0.05) / (both[1] + 0.05);
+}));
+"""
+
+
+def test_dark_and_light_differ_and_both_can_be_read(opened):
+    grounds = []
+    for scheme in ("light", "dark"):
+        look(opened, scheme)
+        assert opened.execute_script(CONTRAST) >= 4.5
+        grounds.append(
+            opened.execute_script("return getComputedStyle(document.body).backgroundColor")
+        )
+    assert grounds[0] != grounds[1]
+
+
+def test_on_a_phone_nothing_sticks_out(browser, page):
+    look(browser, width=360, phone=True)
+    browser.get(page.as_uri())
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
+    sizes = browser.execute_script(
+        "return [...document.querySelectorAll('.drawing:not(.log-version) .tick')]"
+        ".map((one) => one.getBoundingClientRect().height).filter((height) => height > 0)"
+    )
+    assert min(sizes) >= 9.0
+
+
+def test_it_prints_in_light_without_controls(opened, tmp_path):
+    if shutil.which("pdftotext") is None:
+        pytest.skip("no pdftotext: apt-get install poppler-utils")
+    look(opened, "dark", medium="print")
+    assert not find(opened, "#epsilon-slider").is_displayed()
+    ground = opened.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert ground == "rgb(255, 255, 255)"
+    sheet = opened.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
+    (tmp_path / "report.pdf").write_bytes(base64.b64decode(sheet["data"]))
+    done = subprocess.run(
+        ["pdftotext", tmp_path / "report.pdf", "-"], capture_output=True, text=True, check=True
+    )
+    words = " ".join(done.stdout.split())
+    for part in ("Verdict", "Privacy curve", "Total risk", "Assumptions", "Signature"):
+        assert part in words
+    assert done.stdout.count("\f") <= 12
+
+
+def test_a_hundred_thousand_individuals_open_at_once(browser, large_audit, tmp_path):
+    path = write_report(large_audit, tmp_path / "report.html", epsilon=0.001)
+    assert path.stat().st_size < 5_000_000
+    look(browser)
+    took = []
+    for _ in range(3):
+        start = time.perf_counter()
+        browser.get(path.as_uri())
+        browser.execute_script("return document.body.offsetHeight")
+        took.append(time.perf_counter() - start)
+    assert min(took) < 2.0
+    assert len(browser.find_elements("css selector", "#people tbody tr")) == 1000
+    assert "The other 99,000 individuals are counted below" in text(browser, "#individuals")
+    find(browser, "#search").send_keys("P-0")
+    count = int(text(browser, "#found").split()[0])
+    assert 0 < count < 1000
+    # On paper the table is its beginning.
+    look(browser, medium="print")
+    shown = browser.execute_script(
+        "return [...document.querySelectorAll('#people tbody tr')]"
+        ".filter((row) => row.offsetParent !== null).length"
+    )
+    assert shown <= 50
+
+
+def test_without_individuals_the_other_sections_remain(browser, tmp_path):
+    rng = np.random.default_rng(1)
+    samples = [rng.random(2000) < share for share in (0.75, 0.25)]
+    result = audit_mechanism(*samples, epsilon=[0.5, 1.0], random_seed=1, progressbar=False)
+    look(browser)
+    browser.get(write_report(result, tmp_path / "a.html", prob=0.95).as_uri())
+    assert "the outcomes of both databases differ by δ = " in text(browser, "#sentence")
+    assert "this pair" in text(browser, "#local")
+    browser.get(write_report(PropertyQuery(1000, 0.1), tmp_path / "b.html").as_uri())
+    assert "this is computed exactly, so it has no band." in text(browser, "#sentence")
+    for missing in ("#individuals", "#total", "#densities", "#noise", "#checks"):
+        assert browser.find_elements("css selector", missing) == []
+    find(browser, "#epsilon-slider").send_keys("\ue010")  # End
+    assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []
+
+
+def test_a_single_epsilon_is_a_report_too(browser, tmp_path):
+    audit = small_audit(small_responses(), draws=50, chains=1)
+    one = edp.Audit(
+        audit.tree.map_over_datasets(
+            lambda data: data.isel(epsilon=[2]) if "epsilon" in data.dims else data
+        )
+    )
+    one.tree.attrs = audit.tree.attrs
+    look(browser)
+    browser.get(write_report(one, tmp_path / "report.html").as_uri())
+    assert text(browser, "#sentence").startswith("At ε = 0.1 the largest risk")
+    drawn = browser.execute_script("return document.querySelector('main').innerHTML")
+    assert not re.search("nan[^a-z]|inf[^io]", drawn.lower())

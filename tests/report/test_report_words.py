@@ -1,0 +1,134 @@
+"""Names that are replaced, sentences that do not give them away, numbers that read well."""
+
+import hashlib
+import hmac
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report_cases import HOSTILE, small_audit, small_responses
+
+import edp_bayes as edp
+from edp_bayes import labels
+from edp_bayes.report import pseudonym_table
+from edp_bayes.report.individuals import rounded_up
+from edp_bayes.report.pseudonyms import WITHHELD, Names, Pseudonyms, namer, redacted
+from edp_bayes.report.wording import clean, number, risk
+
+KEY = b"sixteen bytes or more"
+
+
+def test_a_pseudonym_is_the_documented_hash():
+    digest = hmac.new(KEY, b"customer 17", hashlib.sha256).digest()
+    bits = "".join(f"{byte:08b}" for byte in digest)[:50]
+    alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+    text = "".join(alphabet[int(bits[k : k + 5], 2)] for k in range(0, 50, 5))
+    assert Pseudonyms(KEY, "")("customer 17") == f"P-{text[:5]}-{text[5:]}"
+
+
+def test_the_key_decides_and_its_check_value_tells_keys_apart():
+    one, other = Pseudonyms(KEY, ""), Pseudonyms(KEY[::-1], "")
+    assert one("Ann") != other("Ann")
+    assert one.described != other.described
+    assert KEY.decode() not in one.described
+    assert KEY.hex() not in one.described
+
+
+def test_the_derived_key_is_that_of_the_data_not_of_the_run(audit, tmp_path):
+    again = small_audit(small_responses(), draws=100, chains=1, random_seed=9)
+    assert namer(again, names=False, key=None) == namer(audit, names=False, key=None)
+    other = small_audit(small_responses((*HOSTILE[:-1], "somebody else")), draws=100, chains=1)
+    assert namer(other, names=False, key=None).key != namer(audit, names=False, key=None).key
+    plain = small_audit(small_responses(tuple(f"person {k}" for k in range(12))))
+    plain.save(tmp_path / "audit.nc")
+    loaded = edp.load_audit(tmp_path / "audit.nc")
+    assert namer(loaded, names=False, key=None) == namer(plain, names=False, key=None)
+
+
+def test_the_table_of_pseudonyms_lists_everybody(audit):
+    table = pseudonym_table(audit, key=KEY)
+    assert table["individual"].tolist() == [str(name) for name in HOSTILE]
+    assert table.index.is_unique
+    assert table.index[3] == Pseudonyms(KEY, "")(HOSTILE[3])
+    with pytest.raises(edp.InputTypeError, match="an audit with individuals is needed, found int"):
+        pseudonym_table(3)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"key": "short", "names": False}, edp.InvalidInputError, "at least 16 bytes, found 5"),
+        ({"key": 17, "names": False}, edp.InputTypeError, "bytes or text, found int"),
+        ({"key": KEY, "names": True}, edp.InvalidInputError, "leave it out, or names=True"),
+    ],
+    ids=["short", "number", "with names"],
+)
+def test_a_key_that_cannot_be_used_is_refused(audit, options, error, message):
+    with pytest.raises(error, match=message):
+        namer(audit, **options)
+
+
+LABELS = (
+    st.text(max_size=30)
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.tuples(st.text(max_size=10), st.integers())
+    | st.tuples(st.text(max_size=10), st.text(max_size=10))
+    | st.dates()
+)
+SENTENCES = (
+    "Individual {0} makes up 34% of the response of database '2011', the largest share there is.",
+    "The largest contribution, of individual {0}, is 3.1 times that of the next, {0}. Look.",
+    "the noise is larger: individual {0} contributes up to 12. Noise cannot make it private",
+)
+
+
+@given(LABELS, st.sampled_from(SENTENCES))
+@settings(derandomize=True, deadline=None, max_examples=400)
+def test_no_sentence_gives_a_name_away(label, sentence):
+    text = ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+    shown = labels.show(label)
+    named = Pseudonyms(KEY, "")
+    said = redacted(sentence.format(shown), named, {text})
+    stand_in = WITHHELD if isinstance(label, date) else named(text)
+    assert said == sentence.format(stand_in)
+
+
+def test_words_that_are_no_names_stay_and_unknown_names_go():
+    named = Pseudonyms(KEY, "")
+    plain = "No individual changes a response, 0% of 12 are tied (lag-1 'autocorrelation')."
+    assert redacted(plain, named, {"Ann"}) == plain
+    assert redacted("see 'Ann' of 12", named, {"Ann"}) == f"see {named('Ann')} of 12"
+    assert redacted("Individual 'Bob' is", named, {"Ann"}) == f"Individual {WITHHELD} is"
+    assert redacted("Individual 'Ann' is", Names(), {"Ann"}) == "Individual 'Ann' is"
+
+
+@given(st.text() | st.characters(categories=["Cs", "Cc", "Zl"]))
+@settings(derandomize=True, deadline=None, max_examples=300)
+def test_cleaned_text_can_be_written_and_has_one_line(text):
+    cleaned = clean(text)
+    cleaned.encode("utf-8")
+    assert len(cleaned.splitlines()) <= 1
+    assert clean(cleaned) == cleaned
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300), st.booleans())
+@settings(derandomize=True, deadline=None)
+def test_rounding_up_never_rounds_down_and_by_at_most_a_tenth(size, negative):
+    value = -size if negative else size
+    rounded = rounded_up(value)
+    assert abs(value) * (1.0 - 1e-11) <= abs(rounded) <= 1.1 * abs(value) * (1.0 + 1e-11)
+    assert (rounded < 0) == negative
+
+
+def test_numbers_are_short_and_say_when_they_are_small():
+    assert [risk(v) for v in (1.0, 0.5, 1e-3, 9e-4, 2e-6, 1e-7)] == [
+        "1",
+        "0.5",
+        "0.001",
+        "9.0e-4",
+        "2.0e-6",
+        "< 1e-6",
+    ]
+    assert number(-1234.5) == "-1,234"
