@@ -49,10 +49,12 @@ def assemble(
     chains = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
     posterior = xr.Dataset(
         {
+            # First: ArviZ's tables stack values in the order of the data set's dimensions, but
+            # label each variable in its own.
+            "individual_delta": ((*lead, "individual", "epsilon"), curves),
             "delta": ((*lead, "epsilon"), risks.largest.reshape(*shape, -1)),
             "total_risk": ((*lead, "epsilon"), risks.total.reshape(*shape, -1)),
             "total_risk_bound": ((*lead, "epsilon"), risks.upper.reshape(*shape, -1)),
-            "individual_delta": ((*lead, "individual", "epsilon"), curves),
         },
         coords={**chains, "epsilon": epsilon, "individual": names[kept]},
         attrs=_provenance(),

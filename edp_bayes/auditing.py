@@ -125,7 +125,7 @@ def audit(
     grid = validate.epsilon_grid(epsilon)
     keep = validate.positive_integer(keep, "keep")
     chosen = DirichletProcessMixture() if model is None else model
-    if not isinstance(chosen, DensityModel):
+    if isinstance(chosen, type) or not isinstance(chosen, DensityModel):
         raise InputTypeError(
             f"model must be a density model such as DirichletProcessMixture(), found {model!r}"
         )

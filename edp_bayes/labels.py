@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -92,6 +93,20 @@ def refuse_duplicates(labels: NDArray[Any], name: str) -> None:
 def positions_of(labels: NDArray[Any]) -> dict[Any, int]:
     """Return the position of every label."""
     return {label: k for k, label in enumerate(labels.tolist())}
+
+
+def natural(text: str) -> list[Any]:
+    """Return what text with numbers is sorted by: week 2 comes before week 10."""
+    parts = re.split(r"(\d+)", text)
+    return [int(part) if odd % 2 else part for odd, part in enumerate(parts)]
+
+
+def look_like_dates_in_disorder(labels: NDArray[Any]) -> bool:
+    """Return whether all labels are text such as 31/12/2024, whose order is not that of time."""
+    return labels.dtype.kind in "OU" and all(
+        isinstance(label, str) and re.fullmatch(r"\s*\d{1,2}\D\d{1,2}\D\d{2,4}.*", label)
+        for label in labels
+    )
 
 
 def lookup_key(label: Any, labels: NDArray[Any]) -> Any:

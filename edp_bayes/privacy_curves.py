@@ -233,16 +233,23 @@ def summary_table(
     posterior: xr.Dataset, ci_prob: float | None, ci_kind: str | None
 ) -> pd.DataFrame:
     """Return ArviZ's summary of draws that are all finite."""
+    import pandas as pd
     from arviz_stats import summary
 
+    # One variable at a time, in its own order of dimensions: with several, ArviZ stacks values
+    # in the order of the data set's.
     with np.errstate(invalid="ignore"):
-        table: pd.DataFrame = summary(
-            xr.DataTree.from_dict({"posterior": posterior}),
-            ci_prob=ci_prob,
-            ci_kind=ci_kind,
-            kind="all_median",
-            round_to="none",
-        )
+        parts = [
+            summary(
+                xr.DataTree.from_dict({"posterior": posterior[[name]]}),
+                ci_prob=default_probability(ci_prob),
+                ci_kind=ci_kind,
+                kind="all_median",
+                round_to="none",
+            )
+            for name in posterior.data_vars
+        ]
+    table: pd.DataFrame = pd.concat(parts)
     # Draws that are all equal have converged, though R-hat is 0 / 0 there.
     table["r_hat"] = table["r_hat"].fillna(1.0)
     return table

@@ -72,6 +72,20 @@ class Responses:
     -----
     Vocabulary and sign of the contribution follow Burchard, Daoud and Dotterrer (2020),
     Definitions 1 and 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csc_array
+    >>> responses = Responses(
+    ...     response=np.arange(20.0),
+    ...     contribution=csc_array(np.eye(20, 2)),
+    ...     individual=["ann", "bob"],
+    ...     database=np.arange(20),
+    ...     presence=np.array([1, 1]),
+    ... )
+    >>> responses.contribution_of("bob")[:3]
+    array([0., 1., 0.])
     """
 
     response: NDArray[np.float64]
@@ -107,7 +121,7 @@ class Responses:
             ("presence", presence),
             ("samples", samples),
             ("query", str(self.query)),
-            ("warnings", _doubts(response, database.size)),
+            ("warnings", _doubts(response, database)),
         ):
             object.__setattr__(self, name, value)
         for doubt in self.warnings:
@@ -198,7 +212,7 @@ class Responses:
 
     @cached_property
     def largest_contribution(self) -> NDArray[np.float64]:
-        """Largest |c_ij| of every individual over the rows, shape (m,)."""
+        """Largest abs(c_ij) of every individual over the rows, shape (m,)."""
         largest = np.zeros(self.n_individuals)
         start = self.contribution.indptr[:-1]
         occupied = np.diff(self.contribution.indptr) > 0
@@ -435,11 +449,17 @@ def _frames_of_our_own() -> int:
     return level
 
 
-def _doubts(response: NDArray[np.float64], n_databases: int) -> tuple[str, ...]:
+def _doubts(response: NDArray[np.float64], database: NDArray[Any]) -> tuple[str, ...]:
     doubts = []
-    if n_databases < FEW_DATABASES:
+    if labels.look_like_dates_in_disorder(database):
         doubts.append(
-            f"only {n_databases} databases: with fewer than {FEW_DATABASES} the prior decides "
+            f"the databases are in the order of text such as {database[0]!r} and "
+            f"{database[1]!r}, which is not that of time: the checks of independence and drift "
+            "mean nothing until the keys are dates or text such as 2024-12-31"
+        )
+    if database.size < FEW_DATABASES:
+        doubts.append(
+            f"only {database.size} databases: with fewer than {FEW_DATABASES} the prior decides "
             "much of the result"
         )
     _, count = np.unique(response, return_counts=True)

@@ -241,7 +241,16 @@ def _factorise_column(series: nw.Series[Any], name: str) -> tuple[Integers, NDAr
             )
         coded = column.dictionary_encode().combine_chunks()
         coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
-        order = pc.array_sort_indices(coded.dictionary).to_numpy()
+        if pa.types.is_string(coded.dictionary.type) or pa.types.is_large_string(
+            coded.dictionary.type
+        ):
+            names = coded.dictionary.to_pylist()
+            order = np.array(
+                sorted(range(len(names)), key=lambda k: (labels.natural(names[k]), names[k])),
+                dtype=np.int64,
+            )
+        else:
+            order = pc.array_sort_indices(coded.dictionary).to_numpy()
     except (pa.ArrowException, TypeError) as error:
         raise InputTypeError(
             f"column {name!r} of type {series.dtype} cannot be a key: {error}"

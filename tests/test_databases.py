@@ -1,4 +1,5 @@
 import datetime as dt
+import warnings
 from pathlib import Path
 
 import duckdb
@@ -627,3 +628,29 @@ def test_keys_of_a_csv_file_keep_their_leading_zeros(tmp_path):
     responses = databases.respond(queries.Sum("amount"), progressbar=False)
     assert sorted(responses.individual.tolist()) == ["007", "12", "7"]
     assert responses.database.tolist() == list(range(1, 21))
+
+
+def weekly(names):
+    rng = np.random.default_rng(6)
+    return pd.DataFrame(
+        [(name, who, rng.random()) for name in names for who in "ab"],
+        columns=["week", "client", "amount"],
+    )
+
+
+def test_text_with_numbers_is_in_the_order_of_the_numbers():
+    names = [f"week {k}" for k in range(1, 25)]
+    databases = Databases.from_table(weekly(names[::-1]), database="week", individual="client")
+    responses = databases.respond(queries.Sum("amount"), progressbar=False)
+    assert responses.database.tolist() == names
+
+
+def test_dates_whose_text_is_not_in_the_order_of_time_are_doubted():
+    days = pd.date_range("2024-01-25", periods=24, freq="7D")
+    for form, doubted in (("%d/%m/%Y", True), ("%Y-%m-%d", False)):
+        table = weekly([day.strftime(form) for day in days])
+        databases = Databases.from_table(table, database="week", individual="client")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            responses = databases.respond(queries.Sum("amount"), progressbar=False)
+        assert any("not that of time" in doubt for doubt in responses.warnings) == doubted

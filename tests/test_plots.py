@@ -182,7 +182,7 @@ def test_densities_that_vanish_in_the_tails_stay_finite(audit):
 
 
 def test_unknown_individual_is_refused_by_name(audit):
-    with pytest.raises(InvalidInputError, match="'zoe' were not kept; there are ann"):
+    with pytest.raises(InvalidInputError, match="'zoe' were not kept; there are 'ann'"):
         plots.plot_density(audit, individual="zoe", backend="none")
 
 

@@ -219,3 +219,20 @@ def test_settings_hold_what_is_needed_to_repeat(audit, responses):
     assert set(settings["screened_out"]) == {str(e) for e in EPSILON}
     assert json.loads(audit.tree.attrs["settings"]) == settings
     assert settings["versions"]["numpy"] == np.__version__
+
+
+def test_rows_of_every_table_belong_to_their_labels(audit, tmp_path):
+    import arviz as az
+
+    medians = audit.individual_delta.median(("chain", "draw"))
+    again = edp.load_audit(audit.save(tmp_path / "again.nc"))
+    tables = [found.summary(ci_prob=0.9) for found in (audit, again)]
+    tables.append(az.summary(audit.to_datatree(), kind="all_median", round_to="none"))
+    assert min(medians.sizes.values()) > 1
+    for table in tables:
+        for i in medians["individual"].values:
+            for e in medians["epsilon"].values:
+                row = table.loc[f"individual_delta[{i}, {e}]"]
+                np.testing.assert_allclose(
+                    row["median"], medians.sel(individual=i, epsilon=e), rtol=1e-12
+                )

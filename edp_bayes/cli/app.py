@@ -28,7 +28,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors."
 Zarr = Annotated[bool, typer.Option("--zarr", help="Save audit.zarr instead of audit.nc.")]
 
 # Contributions are small beside a week's revenue: beyond 0.15 there is no risk left to see.
-DEMO_EPSILON = "0.02:0.15:14"
+DEMO_EPSILON = "0.01:0.15:15"
 DEMO_DRAWS = 250
 DEMO_TUNE = 1000
 

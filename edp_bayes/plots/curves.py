@@ -27,6 +27,8 @@ VISUALS = (
 )
 # On a logarithmic axis nothing further below the top than this is shown.
 DECADES = 8
+# Half the length, relative to epsilon, at which a single epsilon is drawn.
+POINT = 0.02
 
 
 def plot_delta(
@@ -75,6 +77,21 @@ def plot_delta(
     See Also
     --------
     edp_bayes.Audit.band : the numbers that are drawn
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> responses = edp.Responses.from_arrays(
+    ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.2, (40, 3))
+    ... )
+    >>> audit = edp.audit(
+    ...     responses, epsilon=[0.1, 0.5], model=edp.SmoothedBootstrap(), draws=50, random_seed=1,
+    ...     progressbar=False,
+    ... )
+    >>> type(plot_delta(audit, backend="none")).__name__
+    'PlotCollection'
     """
     canvas = _curve(
         audit,
@@ -125,6 +142,21 @@ def plot_total_risk(
     ------
     InvalidInputError
         If the kind or a visual is unknown, or the probability is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> responses = edp.Responses.from_arrays(
+    ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.2, (40, 3))
+    ... )
+    >>> audit = edp.audit(
+    ...     responses, epsilon=[0.1, 0.5], model=edp.SmoothedBootstrap(), draws=50, random_seed=1,
+    ...     progressbar=False,
+    ... )
+    >>> type(plot_total_risk(audit, backend="none")).__name__
+    'PlotCollection'
     """
     canvas = _curve(
         audit,
@@ -145,6 +177,7 @@ def plot_total_risk(
         ("lower_bound", "delta", "largest risk, median", ":"),
     ):
         middle = getattr(audit, quantity).median(("chain", "draw")).rename("total_risk")
+        middle = _visible(middle.to_dataset())["total_risk"]
         canvas.line(visual, middle, label, **thin, linestyle=dash)
     canvas.legend()
     return canvas.pc
@@ -166,6 +199,7 @@ def _curve(
 ) -> Canvas:
     kinds = BAND_KINDS if kind is None else (validate.choice(kind, BAND_KINDS, "kind"),)
     bands = {name: audit.band(quantity, kind=name, prob=ci_prob) for name in kinds}
+    bands = {name: _visible(band) for name, band in bands.items()}
     canvas = Canvas(
         xr.Dataset({quantity: getattr(audit, quantity)}),
         visuals=VISUALS,
@@ -190,6 +224,18 @@ def _curve(
         canvas, quantity, middle, max(float(band["upper"].max()) for band in bands.values()), log
     )
     return canvas
+
+
+def _visible(band: xr.Dataset) -> xr.Dataset:
+    """Return the band, a short level one where there is only one epsilon."""
+    if band.sizes["epsilon"] > 1:
+        return band
+    low = float(band["epsilon"][0])
+    half = POINT * (low or 1.0)
+    wide = xr.concat(
+        [band.assign_coords(epsilon=[x]) for x in (max(low - half, 0.0), low + half)], "epsilon"
+    )
+    return wide.assign_attrs(band.attrs)
 
 
 def _dress(canvas: Canvas, audit: Audit, quantity: str, label: str, title: str) -> None:

@@ -84,6 +84,21 @@ def plot_density(
     References
     ----------
     Burchard, Daoud and Dotterrer (2020), Figure 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> responses = edp.Responses.from_arrays(
+    ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.2, (40, 3))
+    ... )
+    >>> audit = edp.audit(
+    ...     responses, epsilon=[0.1, 0.5], model=edp.SmoothedBootstrap(), draws=50, random_seed=1,
+    ...     progressbar=False,
+    ... )
+    >>> type(plot_density(audit, 1, backend="none")).__name__
+    'PlotCollection'
     """
     prob = credible_probability(ci_prob)
     edge = nearest_epsilon(audit.epsilon, epsilon)
@@ -111,11 +126,13 @@ def _draws(audit: Audit, individual: Any) -> xr.Dataset:
     """Return the densities of one individual, and their log ratio where it can be seen."""
     group = audit.tree["densities"].to_dataset()
     kept = group["individual"].to_numpy()
-    wanted = np.flatnonzero([str(label) == str(individual) for label in kept])
+    compound = isinstance(individual, tuple | list)
+    name = ", ".join(map(str, individual)) if compound else str(individual)
+    wanted = np.flatnonzero([str(label) == name for label in kept])
     if individual is not None and wanted.size == 0:
-        shown = ", ".join(map(str, kept[:10]))
+        shown = "; ".join(repr(str(label)) for label in kept[:10])
         raise InvalidInputError(
-            f"the draws of individual {individual!r} were not kept; there are {shown}. "
+            f"the draws of individual {name!r} were not kept; there are {shown}. "
             "Name it in individuals= when auditing"
         )
     draws = group.isel(individual=0 if individual is None else int(wanted[0])).astype(np.float64)

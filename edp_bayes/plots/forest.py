@@ -72,6 +72,21 @@ def plot_individuals(
     ------
     InvalidInputError
         If epsilon lies outside of the grid, or the probability is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> responses = edp.Responses.from_arrays(
+    ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.2, (40, 3))
+    ... )
+    >>> audit = edp.audit(
+    ...     responses, epsilon=[0.1, 0.5], model=edp.SmoothedBootstrap(), draws=50, random_seed=1,
+    ...     progressbar=False,
+    ... )
+    >>> type(plot_individuals(audit, epsilon=0.1, backend="none")).__name__
+    'PlotCollection'
     """
     from arviz_base import rcParams
     from arviz_plots import plot_forest

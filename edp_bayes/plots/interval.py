@@ -56,6 +56,11 @@ def plot_iso_curves(
     References
     ----------
     Naldi and D'Acquisto (2015), Figure 1.
+
+    Examples
+    --------
+    >>> type(plot_iso_curves(backend="none")).__name__
+    'PlotCollection'
     """
     from edp_bayes import interval
 
@@ -93,6 +98,11 @@ def plot_count_curves(
     References
     ----------
     Naldi and D'Acquisto (2015), Figure 2.
+
+    Examples
+    --------
+    >>> type(plot_count_curves(backend="none")).__name__
+    'PlotCollection'
     """
     from edp_bayes import interval
 
@@ -138,6 +148,15 @@ def plot_interval_level(
     ------
     InvalidInputError
         If the audit holds no levels over widths, or those of several epsilons.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from edp_bayes import interval
+    >>> draws = np.random.default_rng(1).normal(100.0, 5.0, (4, 500))
+    >>> found = interval.audit(draws, width=[0.1, 0.2, 0.3], epsilon=0.1)
+    >>> type(plot_interval_level(found, backend="none")).__name__
+    'PlotCollection'
     """
     name = "interval_level"
     if name not in found or set(found[name].dims) != {"chain", "draw", "width"}:

@@ -1,0 +1,211 @@
+"""Plots of noise: its density, what it buys, and the privacy of the noisy query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from edp_bayes.bands import pointwise, simultaneous
+from edp_bayes.plots.drawing import Canvas, Visuals, credible_probability, percent
+
+if TYPE_CHECKING:
+    from arviz_plots import PlotCollection
+
+    from edp_bayes.noise.choosing import Tradeoff
+    from edp_bayes.noise.distribution import NoiseDistribution
+    from edp_bayes.noise.verification import Verification
+
+__all__ = ["plot_noise", "plot_tradeoff", "plot_verification"]
+
+WORDS = ("title", "xlabel", "ylabel", "ticks", "xlim", "ylim", "legend")
+POINTS = 801
+TAIL = 1e-3  # probability left out on either side of a plot of the density
+
+
+def plot_noise(
+    noise: NoiseDistribution,
+    *,
+    plot_collection: PlotCollection | None = None,
+    backend: str | None = None,
+    visuals: Visuals = None,
+    **pc_kwargs: Any,
+) -> PlotCollection:
+    """Plot the density of noise; the title holds the atom at zero and the expected size.
+
+    Parameters
+    ----------
+    noise : NoiseDistribution
+        What to plot.
+    plot_collection : PlotCollection, optional
+        Where to draw, a new figure if not given.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        ArviZ's ``plot.backend`` if not given.
+    visuals : mapping of {str : mapping or bool}, optional
+        Keyword arguments for, or False to leave out: density, title, xlabel, ylabel, ticks,
+        xlim, ylim, legend.
+    **pc_kwargs
+        Passed to ``PlotCollection.wrap``.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    InvalidInputError
+        If a visual is unknown.
+    """
+    reach = _reach(noise)
+    x = np.linspace(-reach, reach, POINTS)
+    curve = xr.DataArray(noise.pdf(x), {"x": x}, ("x",), name="density")
+    canvas = _canvas(curve, ("density",), visuals, plot_collection, backend, pc_kwargs)
+    canvas.line("density", curve, "density", color="C0", width=1.5)
+    atom = f"none with probability {noise.atom:.3g}, " if noise.atom > 0.0 else ""
+    canvas.title("density", f"Noise: {atom}expected size {noise.mean_absolute:.4g}")
+    canvas.words("density", x="noise", y="density")
+    canvas.each("xlim", "set_xlim", "density", limits=(-reach, reach))
+    canvas.legend()
+    return canvas.pc
+
+
+def plot_tradeoff(
+    tradeoff: Tradeoff,
+    *,
+    ci_prob: float | None = None,
+    plot_collection: PlotCollection | None = None,
+    backend: str | None = None,
+    visuals: Visuals = None,
+    **pc_kwargs: Any,
+) -> PlotCollection:
+    """Plot epsilon against the expected absolute noise that buys it.
+
+    Parameters
+    ----------
+    tradeoff : Tradeoff
+        What to plot.
+    ci_prob : float, optional
+        Probability of the pointwise band of the epsilon reached, where delta = 0; ArviZ's
+        ``stats.ci_prob`` if not given.
+    plot_collection, backend, **pc_kwargs
+        As for `plot_noise`.
+    visuals : mapping of {str : mapping or bool}, optional
+        band, median, target, title, xlabel, ylabel, ticks, xlim, ylim, legend.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    InvalidInputError
+        If a visual is unknown or the probability is none.
+    """
+    prob = credible_probability(ci_prob)
+    order = np.argsort(tradeoff.error, kind="stable")
+    error = tradeoff.error[order]
+
+    def curve(values: np.ndarray[Any, np.dtype[np.float64]]) -> xr.DataArray:
+        return xr.DataArray(values[order], {"error": error}, ("error",), name="epsilon")
+
+    target = curve(tradeoff.epsilon)
+    canvas = _canvas(
+        target, ("band", "median", "target"), visuals, plot_collection, backend, pc_kwargs
+    )
+    if tradeoff.reached.size:
+        lower, middle, upper = tradeoff.band(prob)
+        label = f"{percent(prob)} pointwise band of what is reached"
+        canvas.band("band", curve(lower), curve(upper), label, color="C0", alpha=0.3)
+        canvas.line("median", curve(middle), "posterior median", color="C0", width=2)
+    canvas.line("target", target, "target", color="black", width=1.2, linestyle="--")
+    canvas.title(
+        "epsilon", f"What noise buys, method {tradeoff.method}, delta = {tradeoff.delta:g}"
+    )
+    canvas.words("epsilon", x="expected absolute noise", y="epsilon")
+    canvas.legend()
+    return canvas.pc
+
+
+def plot_verification(
+    verification: Verification,
+    *,
+    ci_prob: float | None = None,
+    plot_collection: PlotCollection | None = None,
+    backend: str | None = None,
+    visuals: Visuals = None,
+    **pc_kwargs: Any,
+) -> PlotCollection:
+    """Plot delta(epsilon) of the noisy query with its bands.
+
+    Parameters
+    ----------
+    verification : Verification
+        What to plot.
+    ci_prob : float, optional
+        Probability of the simultaneous and of the pointwise band; ArviZ's ``stats.ci_prob`` if
+        not given.
+    plot_collection, backend, **pc_kwargs
+        As for `plot_noise`.
+    visuals : mapping of {str : mapping or bool}, optional
+        simultaneous_band, pointwise_band, median, title, xlabel, ylabel, ticks, xlim, ylim,
+        legend.
+
+    Returns
+    -------
+    PlotCollection
+
+    Raises
+    ------
+    InvalidInputError
+        If a visual is unknown or the probability is none.
+    """
+    prob = credible_probability(ci_prob)
+    grid = {"epsilon": verification.epsilon}
+    draws = verification.delta
+
+    def curve(values: np.ndarray[Any, np.dtype[np.float64]]) -> xr.DataArray:
+        return xr.DataArray(values, grid, ("epsilon",), name="delta")
+
+    middle = curve(np.median(draws, axis=0))
+    names = ("simultaneous_band", "pointwise_band", "median")
+    canvas = _canvas(middle, names, visuals, plot_collection, backend, pc_kwargs)
+    for kind, make, opacity in (
+        ("simultaneous", simultaneous, 0.25),
+        ("pointwise", pointwise, 0.5),
+    ):
+        lower, upper = (curve(end) for end in make(draws, prob))
+        label = f"{percent(prob)} {kind} band"
+        canvas.band(f"{kind}_band", lower, upper, label, color="C0", alpha=opacity)
+    canvas.line("median", middle, "posterior median", color="C0", width=2)
+    size = verification.noise.mean_absolute
+    canvas.title("delta", f"Privacy with noise of expected size {size:.4g}")
+    canvas.words("delta", x="epsilon", y="delta: largest risk of an individual")
+    canvas.legend()
+    return canvas.pc
+
+
+def _canvas(
+    curve: xr.DataArray,
+    names: tuple[str, ...],
+    visuals: Visuals,
+    plot_collection: PlotCollection | None,
+    backend: str | None,
+    options: dict[str, Any],
+) -> Canvas:
+    return Canvas(
+        xr.Dataset({str(curve.name): curve}),
+        visuals=(*names, *WORDS),
+        chosen=visuals,
+        plot_collection=plot_collection,
+        backend=backend,
+        **options,
+    )
+
+
+def _reach(noise: NoiseDistribution) -> float:
+    """Return how far to plot: up to small tails on either side."""
+    reach = max(noise.mean_absolute, abs(noise.mean), 1e-300)
+    while noise.cdf(-reach) > TAIL or noise.cdf(reach) < 1.0 - TAIL:
+        reach *= 1.2
+    return 1.05 * reach if noise.mean_absolute > 0.0 else 1.0
