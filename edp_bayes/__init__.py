@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         models,
         noise,
         plugin,
+        property_audit,
         queries,
         report,
         statistical_privacy,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         Stacked,
     )
     from edp_bayes.noise import GaussianNoise, LaplaceNoise
+    from edp_bayes.property_audit import PropertyAudit, audit_property, load_property_audit
     from edp_bayes.responses import Responses
     from edp_bayes.result import Audit, load_audit
 
@@ -55,6 +57,7 @@ _MODULES = (
     "models",
     "noise",
     "plugin",
+    "property_audit",
     "queries",
     "report",
     "statistical_privacy",
@@ -71,16 +74,19 @@ _NAMES = {
     "InvalidInputError": "exceptions",
     "LaplaceNoise": "noise",
     "Mixture": "mixtures",
+    "PropertyAudit": "property_audit.result",
     "PyMCMixture": "models.custom",
     "Responses": "responses",
     "SamplingError": "exceptions",
     "SmoothedBootstrap": "models.smoothed_bootstrap",
     "Stacked": "models.stacking",
     "audit": "auditing",
+    "audit_property": "property_audit.auditing",
     "compare": "comparison",
     "epsilon_from_membership": "membership",
     "hockey_stick": "divergence",
     "load_audit": "result",
+    "load_property_audit": "property_audit.result",
 }
 
 __all__ = [
@@ -95,6 +101,7 @@ __all__ = [
     "InvalidInputError",
     "LaplaceNoise",
     "Mixture",
+    "PropertyAudit",
     "PyMCMixture",
     "Responses",
     "SamplingError",
@@ -102,17 +109,20 @@ __all__ = [
     "Stacked",
     "__version__",
     "audit",
+    "audit_property",
     "compare",
     "diagnostics",
     "epsilon_from_membership",
     "hockey_stick",
     "interval",
     "load_audit",
+    "load_property_audit",
     "local_privacy",
     "mechanisms",
     "models",
     "noise",
     "plugin",
+    "property_audit",
     "queries",
     "report",
     "statistical_privacy",

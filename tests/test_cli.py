@@ -135,7 +135,7 @@ def test_every_table_states_its_interval(finished):
     words = "median and 95% equal-tailed interval"
     assert f"Epsilon at which delta falls to a target: {words}" in stdout
     assert f"Riskiest individuals at epsilon = 0.05: {words}" in stdout
-    assert stdout.count("┏") == 3
+    assert stdout.count("┏") == 4
 
 
 def test_tables_fit_80_columns(finished):
