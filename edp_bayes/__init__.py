@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         statistical_privacy,
     )
     from edp_bayes.auditing import audit
+    from edp_bayes.black_box.result import MechanismAudit, load_mechanism_audit
     from edp_bayes.comparison import compare
     from edp_bayes.databases import Databases
     from edp_bayes.divergence import hockey_stick
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         InvalidInputError,
         SamplingError,
     )
+    from edp_bayes.mechanism_audit import audit_mechanism, audit_mechanisms
     from edp_bayes.membership import epsilon_from_membership
     from edp_bayes.mixtures import Mixture
     from edp_bayes.models import (
@@ -81,7 +83,11 @@ _NAMES = {
     "SmoothedBootstrap": "models.smoothed_bootstrap",
     "Stacked": "models.stacking",
     "audit": "auditing",
+    "audit_mechanism": "mechanism_audit",
+    "audit_mechanisms": "mechanism_audit",
     "audit_property": "property_audit.auditing",
+    "load_mechanism_audit": "black_box.result",
+    "MechanismAudit": "black_box.result",
     "compare": "comparison",
     "epsilon_from_membership": "membership",
     "hockey_stick": "divergence",
@@ -100,6 +106,7 @@ __all__ = [
     "InputTypeError",
     "InvalidInputError",
     "LaplaceNoise",
+    "MechanismAudit",
     "Mixture",
     "PropertyAudit",
     "PyMCMixture",
@@ -109,6 +116,8 @@ __all__ = [
     "Stacked",
     "__version__",
     "audit",
+    "audit_mechanism",
+    "audit_mechanisms",
     "audit_property",
     "compare",
     "diagnostics",
@@ -116,6 +125,7 @@ __all__ = [
     "hockey_stick",
     "interval",
     "load_audit",
+    "load_mechanism_audit",
     "load_property_audit",
     "local_privacy",
     "mechanisms",

@@ -42,6 +42,11 @@ class Findings:
     statistic: str
 
     @property
+    def lower_bound(self) -> bool:
+        """Whether outcomes were reduced or counted together: delta is then a lower bound."""
+        return bool(self.statistic) or bool((self.cells.role == MERGED).any())
+
+    @property
     def warnings(self) -> list[str]:
         """What is doubtful, in words."""
         found = []

@@ -20,7 +20,7 @@ Index = NDArray[np.int64]
 
 POINT, DENSITY, MERGED = range(3)
 BINS = 64
-LEAST_BINS = 16
+LEAST_BINS = 32
 # Outermost bins of a line, and how much larger the next one may be.
 TAIL, GROWTH = 8, 1.6
 LARGEST_POSITION = 6.0

@@ -36,7 +36,7 @@ __all__ = ["ClippedField", "IndependentCells", "LogRatioModel"]
 
 Array = NDArray[np.float64]
 
-RATIO_SCALE = 0.7
+RATIO_SCALE = 0.3
 CLIP_RANGE = (-7.0, 7.0)
 # Categories have levels of their own unless the data say clearly that many share the largest: the
 # log density of a clip beyond all levels, exp(NO_CLIP), is so much higher.
@@ -100,7 +100,7 @@ class ClippedField:
         If a probability is outside of its range.
     """
 
-    tie: float = 0.85
+    tie: float = 0.95
     open_end: float = 0.03
 
     def __post_init__(self) -> None:

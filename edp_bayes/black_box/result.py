@@ -86,7 +86,7 @@ class MechanismAudit(PrivacyCurves):
 
     @property
     def lower_bound(self) -> bool:
-        """Whether outcomes were reduced to a number, so that the audit is a lower bound."""
+        """Whether outcomes were reduced, counted together or not all tried: a lower bound."""
         return bool(self.settings["lower_bound"])
 
     @property
@@ -192,7 +192,7 @@ def assemble(
         "samples": list(outcomes.sizes),
         "cells": int(cells.a.size),
         "statistic": found.statistic,
-        "lower_bound": bool(found.statistic),
+        "lower_bound": found.lower_bound,
         "fingerprint": fingerprint(outcomes),
     }
     counts = xr.Dataset(

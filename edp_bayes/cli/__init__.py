@@ -1,4 +1,4 @@
-"""The command line: `edp-bayes demo` and `edp-bayes audit`."""
+"""The command line: `edp-bayes demo`, `audit`, `property`, `mechanism`, `noise` and others."""
 
 from edp_bayes.cli.app import main
 

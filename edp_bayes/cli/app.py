@@ -9,7 +9,13 @@ from typing import Annotated
 
 import typer
 
-from edp_bayes.cli import failing, interval_command, property_command
+from edp_bayes.cli import (
+    failing,
+    interval_command,
+    mechanism_command,
+    noise_command,
+    property_command,
+)
 from edp_bayes.cli.options import Run
 
 app = typer.Typer(
@@ -21,6 +27,9 @@ app = typer.Typer(
 
 app.command("property")(property_command.property_)
 app.command("interval")(interval_command.interval)
+app.command("mechanism")(mechanism_command.mechanism)
+app.command("noise")(noise_command.noise)
+app.command("release")(noise_command.release)
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results; made if need be.")]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="The same seed, the same numbers.")]

@@ -1,0 +1,102 @@
+"""`edp-bayes mechanism`: how private a mechanism is, from two files of its outcomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edp_bayes.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from edp_bayes.black_box.result import MechanismAudit
+
+__all__ = ["mechanism"]
+
+PROB = 0.95
+
+
+def mechanism(
+    samples: Annotated[Path, typer.Argument(help="Outcomes for a database, a NumPy file.")],
+    neighbour: Annotated[Path, typer.Argument(help="Outcomes for a neighbour, a NumPy file.")],
+    epsilon: Annotated[
+        str, typer.Option("--epsilon", help="start:stop:count, or a list 0.1,0.2,0.5.")
+    ] = "0:2:41",
+    kind: Annotated[
+        str, typer.Option("--kind", help="auto, continuous, discrete or mixed.")
+    ] = "auto",
+    tau: Annotated[
+        float,
+        typer.Option("--tau", help="Outcomes rarer than this do not count for local epsilon."),
+    ] = 0.01,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the audit and its report.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="The same seed, the same numbers.")
+    ] = None,
+) -> None:
+    """Print the privacy curve and local epsilon of a mechanism, from samples of two databases."""
+    import warnings
+
+    from rich.console import Console
+
+    from edp_bayes.cli.folder import require_writable
+    from edp_bayes.cli.options import parse_epsilon
+    from edp_bayes.exceptions import EdpBayesWarning
+    from edp_bayes.mechanism_audit import audit_mechanism
+
+    console = Console(highlight=False)
+    if out is not None:
+        require_writable(out)
+    pair = [_load(path) for path in (samples, neighbour)]
+    with warnings.catch_warnings():
+        # Each of them is printed below.
+        warnings.simplefilter("ignore", EdpBayesWarning)
+        found = audit_mechanism(
+            *pair,
+            epsilon=parse_epsilon(epsilon),
+            kind=kind,
+            tau=tau,
+            random_seed=seed,
+            progressbar=console.is_terminal,
+        )
+    _print(found, console)
+    if out is not None:
+        written = found.save(out / "mechanism.nc"), found.report(out / "report.html")
+        console.print(f"\nWritten to {out}: {', '.join(path.name for path in written)}.")
+
+
+def _load(path: Path) -> Any:
+    import numpy as np
+
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InvalidInputError(f"cannot read {path} as a NumPy file: {error}") from error
+
+
+def _print(found: MechanismAudit, console: Any) -> None:
+    from rich.table import Table
+
+    from edp_bayes.cli.report import positions, risk
+
+    band = found.band("delta", kind="simultaneous", prob=PROB)
+    table = Table("epsilon", "delta", "band", title="delta: median and 95% simultaneous band")
+    for k in positions(band.sizes["epsilon"]):
+        one = band.isel(epsilon=k)
+        table.add_row(
+            f"{float(one['epsilon']):.3g}",
+            risk(float(one["median"])),
+            f"{risk(float(one['lower']))} to {risk(float(one['upper']))}",
+        )
+    console.print(table)
+    low, high = found.local_epsilon_interval(PROB)
+    end = "no upper end" if high == float("inf") else f"{high:.3g}"
+    console.print(
+        f"Local epsilon at tau = {found.tau:g}: median {float(found.local_epsilon.median()):.3g}, "
+        f"95% interval {low:.3g} to {end}."
+    )
+    for warning in found.warnings:
+        console.print(f"WARNING  {warning}")

@@ -1,0 +1,53 @@
+"""`edp-bayes mechanism` from two files of outcomes."""
+
+import numpy as np
+import pytest
+
+import edp_bayes as edp
+from edp_bayes.cli import failing
+from edp_bayes.cli.app import app
+
+
+def run(*arguments):
+    import typer
+
+    return failing.run(typer.main.get_command(app), [str(a) for a in arguments])
+
+
+@pytest.fixture
+def pair(tmp_path):
+    rng = np.random.default_rng(0)
+    for name, centre in (("a", 0.0), ("b", 1.0)):
+        np.save(tmp_path / f"{name}.npy", rng.laplace(centre, 1.0, 3000))
+    return tmp_path / "a.npy", tmp_path / "b.npy"
+
+
+def test_the_curve_and_the_files(pair, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run("mechanism", *pair, "--epsilon", "0.1,0.5,1", "--seed", 1, "--out", out) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "95% simultaneous band" in printed
+    assert "Local epsilon at tau = 0.01" in printed
+    found = edp.load_mechanism_audit(out / "mechanism.nc")
+    truth = -np.expm1((0.5 - 1.0) / 2)
+    low, high = np.quantile(found.delta.sel(epsilon=0.5), [0.005, 0.995])
+    assert low < truth < high
+    assert (out / "report.html").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.npy", "missing.npy"], "cannot read"),
+        (["{a}", "{b}", "--tau", "2"], "tau"),
+        (["{a}", "{b}", "--kind", "odd"], "kind must be one of"),
+        (["{a}", "{b}", "--epsilon", "1:0:5"], "epsilon"),
+    ],
+    ids=["file", "tau", "kind", "epsilon"],
+)
+def test_bad_input_is_one_line(pair, capsys, arguments, message):
+    names = {"a": pair[0], "b": pair[1]}
+    assert run("mechanism", *(text.format(**names) for text in arguments)) == 2
+    error = capsys.readouterr().err.strip()
+    assert message in error
+    assert "\n" not in error
