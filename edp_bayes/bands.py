@@ -24,6 +24,12 @@ def pointwise(draws: Array, prob: float) -> tuple[Array, Array]:
     -------
     lower, upper : ndarray
         Shape (...).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pointwise(np.arange(101.0)[:, None], 0.9)
+    (array([5.]), array([95.]))
     """
     tail = 0.5 * (1.0 - prob)
     lower, upper = np.quantile(draws, [tail, 1.0 - tail], axis=0)
@@ -53,6 +59,15 @@ def simultaneous(draws: Array, prob: float) -> tuple[Array, Array]:
     ----------
     Myllymaki, Mrkvicka, Grabarnik, Seijo and Hahn (2017), Global envelope tests for spatial
     processes, JRSS B 79, 381-404.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> curves = np.random.default_rng(1).normal(size=(1000, 20))
+    >>> lower, upper = simultaneous(curves, 0.9)
+    >>> whole = ((curves >= lower) & (curves <= upper)).all(axis=1)
+    >>> bool(whole.mean() >= 0.9)
+    True
     """
     count = draws.shape[0]
     order = np.sort(draws, axis=0)

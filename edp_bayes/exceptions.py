@@ -2,20 +2,59 @@
 
 
 class EdpBayesError(Exception):
-    """Base class of every exception raised on purpose by edp_bayes."""
+    """Base class of every exception raised on purpose by edp_bayes.
+
+    Examples
+    --------
+    >>> issubclass(InvalidInputError, EdpBayesError)
+    True
+    """
 
 
 class InvalidInputError(EdpBayesError, ValueError):
-    """An argument, table or file has the right type but a value that cannot be used."""
+    """An argument, table or file has the right type but a value that cannot be used.
+
+    Examples
+    --------
+    >>> from edp_bayes import LaplaceNoise
+    >>> try:
+    ...     LaplaceNoise(-1.0)
+    ... except ValueError as error:
+    ...     print(type(error).__name__)
+    InvalidInputError
+    """
 
 
 class InputTypeError(EdpBayesError, TypeError):
-    """An argument has a type that cannot be used."""
+    """An argument has a type that cannot be used.
+
+    Examples
+    --------
+    >>> from edp_bayes import queries
+    >>> try:
+    ...     queries.Sum(3)
+    ... except InputTypeError as error:
+    ...     print(error)
+    column must be the name of a column, found 3
+    """
 
 
 class SamplingError(EdpBayesError, RuntimeError):
-    """A sampler was interrupted or returned draws that are not finite."""
+    """A sampler was interrupted or returned draws that are not finite.
+
+    Examples
+    --------
+    >>> issubclass(SamplingError, RuntimeError)
+    True
+    """
 
 
 class EdpBayesWarning(UserWarning):
-    """Legal but doubtful input or a failed diagnostic; it also stands in the result."""
+    """Legal but doubtful input or a failed diagnostic; it also stands in the result.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", EdpBayesWarning)
+    """

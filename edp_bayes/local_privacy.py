@@ -58,6 +58,19 @@ class MplEstimate:
         Outputs drawn per database in each stage.
     bandwidth : float or None
         Of the second stage; None for discrete outcomes.
+
+    References
+    ----------
+    Askin, Kutta and Dette (2022), Statistical quantification of differential privacy: a local
+    approach.
+
+    Examples
+    --------
+    >>> from edp_bayes.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(1.0)
+    >>> found = mpl(mechanism, [mechanism.pair], second_size=10_000, random_seed=1)
+    >>> found.lower < found.log_ratio
+    True
     """
 
     epsilon: float

@@ -37,6 +37,20 @@ class MembershipEpsilon:
         attributes.
     true_positives, true_negatives, false_positives, false_negatives : int
     delta : float
+
+    References
+    ----------
+    Zanella-Beguelin et al. (2023), Bayesian estimation of differential privacy.
+
+    Examples
+    --------
+    >>> found = epsilon_from_membership(
+    ...     true_positives=90, true_negatives=80, false_positives=20, false_negatives=10,
+    ...     random_seed=1,
+    ... )
+    >>> low, high = found.interval(0.9)
+    >>> bool(low < found.draws.median() < high)
+    True
     """
 
     draws: xr.DataArray
@@ -133,6 +147,10 @@ def epsilon_from_membership(
         Number of posterior draws per chain, and of chains. The draws are independent.
     random_seed : int, optional
         Seed of the draws.
+
+    Returns
+    -------
+    MembershipEpsilon
 
     Raises
     ------

@@ -173,6 +173,21 @@ def answer_from_audit(audit: Audit) -> xr.DataArray:
     -------
     DataArray
         Dims (chain, draw), in the order of the audit's own draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> responses = edp.Responses.from_arrays(
+    ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.2, (40, 3))
+    ... )
+    >>> audit = edp.audit(
+    ...     responses, epsilon=[0.1, 0.5], model=edp.SmoothedBootstrap(), draws=50, random_seed=1,
+    ...     progressbar=False,
+    ... )
+    >>> answer_from_audit(audit).dims
+    ('chain', 'draw')
     """
     from edp_bayes.mixtures import Mixture
 

@@ -215,7 +215,7 @@ def test_nuts_and_gibbs_are_equally_sensitive():
 
 CASES = {
     "epsilon": ({"epsilon": [0.1, 0.2]}, "must be on the audit's grid.*found 0.2"),
-    "quantity": ({"quantities": ["risk"]}, "quantity must be one of delta"),
+    "quantity": ({"quantities": ["risk"]}, "quantity must be one of individual_delta"),
     "no quantity": ({"quantities": []}, "at least one name is needed"),
     "parameter": ({"parameters": ["sigma"]}, "parameter must be one of .*rate"),
     "threshold": ({"threshold": 0.0}, "threshold must be greater than 0"),

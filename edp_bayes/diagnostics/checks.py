@@ -35,6 +35,12 @@ class Check:
         p_adjusted is at least the level, or the statistic is within its threshold.
     sentence : str
         The outcome in plain words.
+
+    Examples
+    --------
+    >>> check = Check("ties", 0.02, None, None, True, "2% of the responses are tied.")
+    >>> check.passed
+    True
     """
 
     name: str
@@ -55,6 +61,12 @@ class Checks:
         Every check made.
     level : float
         Probability of any false alarm among the tests, if all is well.
+
+    Examples
+    --------
+    >>> check = Check("ties", 0.4, None, None, False, "40% of the responses are tied.")
+    >>> Checks((check,), 0.05).warnings
+    ('40% of the responses are tied.',)
     """
 
     checks: tuple[Check, ...]

@@ -44,6 +44,14 @@ class DrawChecks:
         Draws in all chains.
     ci_prob : float
         Probability of the equal-tailed interval whose ends were checked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> draws = np.random.default_rng(1).normal(size=(4, 500))
+    >>> check_draws(xr.DataArray(draws, dims=("chain", "draw"), name="delta")).draws
+    2000
     """
 
     name: str

@@ -30,7 +30,17 @@ ONE_LAW = "The bands assume that all databases follow one law."
 
 @dataclass(frozen=True)
 class DatabaseChecks(Checks):
-    """Outcome of `check_databases`: checks, level, passed, warnings and a table."""
+    """Outcome of `check_databases`: checks, level, passed, warnings and a table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from edp_bayes.responses import Responses
+    >>> y = np.random.default_rng(1).normal(size=60)
+    >>> checks = check_databases(Responses.from_arrays(y, response_without=y - 0.01))
+    >>> isinstance(checks, DatabaseChecks), checks.passed
+    (True, True)
+    """
 
 
 def check_databases(responses: Responses, *, level: float = LEVEL) -> DatabaseChecks:

@@ -27,7 +27,18 @@ ADVICE = "The density model does not fit: try another kernel, more components or
 
 @dataclass(frozen=True)
 class PredictiveChecks(Checks):
-    """Outcome of `posterior_predictive_check`: checks, level, passed, warnings and a table."""
+    """Outcome of `posterior_predictive_check`: checks, level, passed, warnings and a table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from edp_bayes import Mixture, Responses
+    >>> y = np.random.default_rng(1).normal(size=40)
+    >>> draws = Mixture(np.ones((200, 1)), 0.0, 1.0)
+    >>> checks = posterior_predictive_check(draws, Responses.from_arrays(y, contribution=y), 1)
+    >>> isinstance(checks, PredictiveChecks)
+    True
+    """
 
 
 def posterior_predictive_check(
@@ -71,6 +82,17 @@ def posterior_predictive_check(
     ----------
     Gelman, Meng, Stern (1996), Posterior predictive assessment of model fitness via realized
     discrepancies, Statistica Sinica 6, 733-807.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from edp_bayes import Mixture, Responses
+    >>> y = np.random.default_rng(1).normal(size=40)
+    >>> responses = Responses.from_arrays(y, contribution=0.1 * y)
+    >>> good = Mixture(np.ones((200, 1)), 0.0, 1.0)
+    >>> narrow = Mixture(np.ones((200, 1)), 0.0, 0.3)
+    >>> [posterior_predictive_check(draws, responses, 1).passed for draws in (good, narrow)]
+    [True, False]
     """
     level = validate.probability(level, "level")
     if mixture_draws.noise is not None:

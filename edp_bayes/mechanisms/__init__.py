@@ -43,6 +43,10 @@ __all__ = [
 def suite() -> tuple[Mechanism, ...]:
     """Return every reference mechanism with its default settings, or a wrong one as published.
 
+    Returns
+    -------
+    tuple of Mechanism
+
     Examples
     --------
     >>> [mechanism.name for mechanism in suite()][:3]

@@ -48,6 +48,13 @@ class Mechanism(ABC):
         How the inputs of the pair differ: one record exchanged, or one more.
     pair : tuple
         The neighbouring inputs (x, x') for which the truths hold.
+
+    Examples
+    --------
+    >>> from edp_bayes.mechanisms import Laplace
+    >>> mechanism = Laplace()
+    >>> isinstance(mechanism, Mechanism), mechanism(mechanism.pair[0], 3, 1).shape
+    (True, (3,))
     """
 
     name: ClassVar[str]
@@ -117,7 +124,15 @@ class Mechanism(ABC):
 
 @dataclass(frozen=True)
 class DiscreteMechanism(Mechanism):
-    """A mechanism with finitely many outcomes, whose truths are exact sums."""
+    """A mechanism with finitely many outcomes, whose truths are exact sums.
+
+    Examples
+    --------
+    >>> from edp_bayes.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(1.0)
+    >>> isinstance(mechanism, DiscreteMechanism), round(mechanism.epsilon(), 12)
+    (True, 1.0)
+    """
 
     kind: ClassVar[str] = "discrete"
 

@@ -48,6 +48,14 @@ class SamplerSettings:
     ------
     InvalidInputError, InputTypeError
         If a count is below 1, the seed is negative or the sampler unknown.
+
+    Examples
+    --------
+    >>> settings = SamplerSettings(draws=200, random_seed=1)
+    >>> settings.chains, settings.generator("weights", 0).integers(10) == settings.generator(
+    ...     "weights", 0
+    ... ).integers(10)
+    (4, np.True_)
     """
 
     draws: int = 1000
@@ -102,6 +110,16 @@ class FittedModel:
         What is doubtful about the fit, in plain words.
     attributes : mapping
         Settings to record: model, sampler, truncation bound, ...
+
+    Examples
+    --------
+    >>> import edp_bayes as edp
+    >>> y = np.random.default_rng(1).normal(size=30)
+    >>> responses = edp.Responses.from_arrays(y, contribution=0.1 * y)
+    >>> settings = SamplerSettings(draws=50, random_seed=1, progressbar=False)
+    >>> fitted = edp.SmoothedBootstrap().fit(responses, settings)
+    >>> fitted.mixture.weights.shape, fitted.log_likelihood.shape
+    ((4, 50, 30), (4, 50, 30))
     """
 
     mixture: Mixture
@@ -123,7 +141,14 @@ class FittedModel:
 
 @runtime_checkable
 class DensityModel(Protocol):
-    """A model of the law of the response."""
+    """A model of the law of the response.
+
+    Examples
+    --------
+    >>> import edp_bayes as edp
+    >>> isinstance(edp.SmoothedBootstrap(), DensityModel), isinstance("normal", DensityModel)
+    (True, False)
+    """
 
     @property
     def kernel(self) -> str:

@@ -39,6 +39,11 @@ class BaseMeasure:
     ------
     InvalidInputError
         If a parameter is not a finite number above zero.
+
+    Examples
+    --------
+    >>> BaseMeasure(shape=5.0).precision_rate
+    4.0
     """
 
     shape: float = 2.0

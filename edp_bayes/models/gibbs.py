@@ -44,6 +44,28 @@ class GibbsDirichletProcessMixture(DirichletProcessMixture):
     ----------
     thin : int
         One sweep in so many is kept.
+
+    Raises
+    ------
+    InvalidInputError
+        If the kernel is not gaussian or a parameter is not above zero.
+
+    Examples
+    --------
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> contribution = rng.gamma(2.0, 0.2, (40, 3))
+    >>> response = rng.normal(10.0, 1.0, 40) + contribution.sum(axis=1)
+    >>> audit = edp.audit(
+    ...     edp.Responses.from_arrays(response, contribution=contribution),
+    ...     epsilon=[0.1, 0.5],
+    ...     model=GibbsDirichletProcessMixture(),
+    ...     draws=100,
+    ...     random_seed=1,
+    ...     progressbar=False,
+    ... )
+    >>> bool((audit.delta[..., 0] >= audit.delta[..., 1]).all())
+    True
     """
 
     thin: int = 10
@@ -83,6 +105,16 @@ class GibbsFiniteMixture(FiniteMixture):
     ----------
     thin : int
         One sweep in so many is kept.
+
+    Raises
+    ------
+    InvalidInputError
+        If the kernel is not gaussian or a parameter is not above zero.
+
+    Examples
+    --------
+    >>> GibbsFiniteMixture(components=1).thin
+    10
     """
 
     thin: int = 10

@@ -55,6 +55,16 @@ class EmpiricalPrivacy:
     log_likelihood : mapping
         Out-of-sample log likelihood of every candidate by name, summed over rows, each scored
         without its own database. Minus infinity says that a row fell where a density is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> y = np.random.default_rng(1).normal(size=40)
+    >>> responses = edp.Responses.from_arrays(y, response_without=y - 0.3)
+    >>> found = edp.plugin.empirical_privacy(responses, [0.1, 0.5])
+    >>> found.individual_delta.shape
+    (1, 2)
     """
 
     epsilon: Floats

@@ -56,6 +56,15 @@ class BootstrapBand:
         The estimate, chosen once on all databases.
     ci_prob : float
         Nominal probability of the band at each epsilon.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> y = np.random.default_rng(1).normal(size=40)
+    >>> responses = edp.Responses.from_arrays(y, response_without=y - 0.3)
+    >>> bootstrap(responses, [0.1, 0.5], resamples=20, random_seed=1).delta.shape
+    (2, 2)
     """
 
     epsilon: Floats
@@ -115,6 +124,16 @@ def bootstrap(
     ------
     InvalidInputError
         As `empirical_privacy`, or if resamples or ci_prob are out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> y = np.random.default_rng(1).normal(size=40)
+    >>> responses = edp.Responses.from_arrays(y, response_without=y - 0.3)
+    >>> low, high = bootstrap(responses, 0.1, resamples=20, random_seed=1).delta[0]
+    >>> bool(low < high)
+    True
     """
     grid = validate.epsilon_grid(epsilon)
     draws = validate.positive_integer(resamples, "resamples")

@@ -16,6 +16,12 @@ class Query(ABC):
 
     Subclasses are frozen dataclasses; `str(query)` is the form that `edp_bayes.queries.parse`
     reads.
+
+    Examples
+    --------
+    >>> from edp_bayes import queries
+    >>> isinstance(queries.Count(), Query), queries.Sum("amount").columns()
+    (True, ('amount',))
     """
 
     @abstractmethod

@@ -36,6 +36,10 @@ def parse(text: str) -> Query:
         "variance:x", "quantile:x:0.5" and "slope:y:x". The column may be left out where the data
         have only one value column.
 
+    Returns
+    -------
+    Query
+
     Raises
     ------
     InvalidInputError

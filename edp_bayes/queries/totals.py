@@ -38,6 +38,11 @@ class Count(Query):
 class Sum(ColumnQuery):
     """Sum of a column; zero for an empty database.
 
+    Parameters
+    ----------
+    column : str, optional
+        Its name; may be left out where there is only one value column.
+
     Examples
     --------
     >>> str(Sum("amount"))
@@ -53,6 +58,16 @@ class Sum(ColumnQuery):
 @dataclass(frozen=True)
 class Mean(ColumnQuery):
     """Arithmetic mean of a column over the records.
+
+    Parameters
+    ----------
+    column : str, optional
+        Its name; may be left out where there is only one value column.
+
+    Raises
+    ------
+    InvalidInputError
+        When asked, if without somebody no record of a database is left.
 
     Examples
     --------

@@ -1,0 +1,259 @@
+"""`edp.noise.calibrate`: the noise that a query needs, and no more."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes import labels, validate
+from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
+from edp_bayes.noise import closed_forms
+from edp_bayes.noise.distribution import NoiseDistribution
+from edp_bayes.noise.family import largest_risk, protected_share, smallest_scale
+from edp_bayes.noise.laws import LaplaceNoise, NoNoise
+from edp_bayes.noise.optimal import optimal_noise
+from edp_bayes.noise.posterior import Posterior, posterior_of
+from edp_bayes.noise.ratios import log_ratios
+
+if TYPE_CHECKING:
+    from edp_bayes.models.base import FittedModel
+    from edp_bayes.responses import Responses
+    from edp_bayes.result import Audit
+
+__all__ = ["METHODS", "calibrate"]
+
+Array = NDArray[np.float64]
+
+METHODS = ("optimal", "bottleneck", "partial", "laplace", "gaussian", "hausdorff")
+PURE_ONLY = ("bottleneck", "partial", "hausdorff")
+
+
+def calibrate(
+    source: Responses | Audit | FittedModel | Posterior,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    method: str = "optimal",
+    assurance: float = 0.95,
+    objective: str = "absolute",
+    symmetric: bool = True,
+    spacing: float | None = None,
+    responses: Responses | None = None,
+    **fit_options: Any,
+) -> NoiseDistribution:
+    """Return the least noise that makes a query (epsilon, delta) private under the posterior.
+
+    Parameters
+    ----------
+    source : Responses, Audit or FittedModel
+        Responses are fitted as `edp_bayes.audit` fits them; an audit or a fitted model needs
+        `responses` beside it.
+    epsilon : float
+        Above zero.
+    delta : float
+        From zero, included, to one.
+    method : {"optimal", "bottleneck", "partial", "laplace", "gaussian", "hausdorff"}
+        "optimal" looks for the law of any shape with the least expected absolute noise, by a
+        linear program; "laplace" and "gaussian" for the smallest scale; "bottleneck" is Laplace
+        noise of scale max_i W_inf(p, p_i) / epsilon, "partial" the same with an atom at zero, for
+        Laplace kernels. "hausdorff" is the published construction, which guarantees nothing.
+    assurance : float
+        Share of the posterior draws, between 0 and 1, in which the target must hold for every
+        individual.
+    objective : {"absolute", "variance"}
+        What "optimal" makes small: expected absolute noise, or its second moment.
+    symmetric : bool
+        Whether "optimal" noise has to be symmetric about zero. Without it the noise is smaller,
+        but has a mean other than zero.
+    spacing : float, optional
+        Spacing of the lattice of "optimal", in the units of the response.
+    responses : Responses, optional
+        The data of an audit or a fitted model.
+    **fit_options
+        model, draws, tune, chains, random_seed, progressbar, ... of `edp_bayes.audit`.
+
+    Returns
+    -------
+    NoiseDistribution
+        Its `record` says what it was found for and what was reached: the share of draws in which
+        the target holds, certified; for "optimal" and delta = 0 also the lower bound that no law
+        of noise can beat in the draws in which this one holds. Where the target is met already it
+        is no noise, and the record says so.
+
+    Raises
+    ------
+    InvalidInputError
+        If a target is out of range or cannot be reached by the method.
+    SolverError
+        If the linear program has no solution; the message holds the solver's status.
+
+    Warns
+    -----
+    EdpBayesWarning
+        If the noise is larger than the spread of the responses, and always for "hausdorff".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> from edp_bayes.noise.posterior import FixedBandwidth
+    >>> rng = np.random.default_rng(1)
+    >>> contribution = rng.gamma(2.0, 0.1, (30, 4))
+    >>> response = rng.normal(10.0, 1.0, 30) + contribution.sum(axis=1)
+    >>> data = edp.Responses.from_arrays(response, contribution=contribution)
+    >>> noise = edp.noise.calibrate(data, 0.5, method="laplace", model=FixedBandwidth(0.6))
+    >>> noise.record["reached"]
+    1.0
+    """
+    target = validate.positive_number(epsilon, "epsilon")
+    slack = _delta(delta)
+    share = validate.probability(assurance, "assurance")
+    validate.choice(method, METHODS, "method")
+    validate.choice(objective, ("absolute", "variance"), "objective")
+    if slack > 0.0 and method in PURE_ONLY:
+        raise InvalidInputError(
+            f"{method} noise is made for delta = 0; use method='optimal', 'laplace' or 'gaussian' "
+            f"for delta = {slack:g}"
+        )
+    posterior = posterior_of(source, responses=responses, **fit_options)
+    record: dict[str, Any] = {
+        "method": method,
+        "epsilon": target,
+        "delta": slack,
+        "assurance": share,
+        "draws": posterior.n_draws,
+        "individuals": posterior.n_individuals,
+        "fingerprint": posterior.fingerprint,
+    }
+    nothing = NoiseDistribution((NoNoise(),))
+    met = protected_share(posterior, nothing, target, slack)
+    if met >= share and method != "hausdorff":
+        record |= {"reached": met, "message": _met_already(target, slack, met)}
+        return NoiseDistribution((NoNoise(),), record=record)
+    noise, details = _find(
+        posterior,
+        target,
+        slack,
+        method=method,
+        assurance=share,
+        objective=objective,
+        symmetric=symmetric,
+        spacing=spacing,
+    )
+    record |= {"reached": protected_share(posterior, noise, target, slack), **details}
+    record["message"] = _message(posterior, noise, record)
+    return NoiseDistribution(noise.laws, noise.weights, record)
+
+
+def _find(
+    posterior: Posterior,
+    epsilon: float,
+    delta: float,
+    *,
+    method: str,
+    assurance: float,
+    objective: str,
+    symmetric: bool,
+    spacing: float | None,
+) -> tuple[NoiseDistribution, Mapping[str, Any]]:
+    if method == "hausdorff":
+        return closed_forms.hausdorff(posterior, epsilon), {}
+    scales = closed_forms.laplace_scales(posterior, epsilon)
+    sound = closed_forms.bottleneck(scales, assurance)
+    size = sound.mean_absolute
+    if method == "bottleneck":
+        return sound, {}
+    if method == "partial":
+        return closed_forms.partial(posterior, scales, assurance), {}
+    if not math.isfinite(size):
+        size = float(np.sqrt(posterior.coupling.mixture.variance()).max()) / epsilon
+    if method in ("laplace", "gaussian"):
+        found = smallest_scale(posterior, method, epsilon, delta, assurance=assurance, start=size)
+        return found, {}
+    if delta > 0.0:
+        found = smallest_scale(
+            posterior, "laplace", epsilon, delta, assurance=assurance, start=size
+        )
+        size = found.mean_absolute
+    step = _spacing(posterior, size) if spacing is None else spacing
+    step = validate.positive_number(step, "spacing")
+    people, hardness = _candidates(posterior, epsilon, delta, size)
+    best = optimal_noise(
+        posterior,
+        epsilon,
+        delta,
+        assurance=assurance,
+        scale=size,
+        spacing=step,
+        hardness=hardness,
+        people=people,
+        objective=objective,
+        symmetric=symmetric,
+    )
+    return best.noise, {
+        "objective": objective,
+        "symmetric": symmetric,
+        "lower_bound": best.lower if delta == 0.0 else None,
+        "margin": best.margin,
+    }
+
+
+def _candidates(
+    posterior: Posterior, epsilon: float, delta: float, scale: float
+) -> tuple[NDArray[np.int64], Array]:
+    """Return the individuals that may matter, and how hard each draw is to protect."""
+    half = NoiseDistribution((LaplaceNoise(0.5 * scale),))
+    if delta > 0.0:
+        return np.arange(posterior.n_individuals), largest_risk(posterior, half, epsilon)
+    found = log_ratios(posterior, half, epsilon)
+    return np.arange(posterior.n_individuals), found.largest
+
+
+def _spacing(posterior: Posterior, scale: float) -> float:
+    """Return a spacing that resolves kernels and noise, with a bounded number of weights."""
+    kernel = float(np.quantile(posterior.base[..., 2].min(axis=1), 0.25))
+    return float(np.clip(kernel / 15.0, scale / 30.0, scale / 10.0))
+
+
+def _delta(value: float) -> float:
+    number = float(validate.finite_array(value, "delta", ndim=0))
+    if not 0.0 <= number < 1.0:
+        raise InvalidInputError(f"delta must be at least 0 and below 1, found {number}")
+    return number
+
+
+def _met_already(epsilon: float, delta: float, share: float) -> str:
+    return (
+        f"No noise is needed: the query is private at epsilon = {epsilon:g}, delta = {delta:g} "
+        f"in {share:.1%} of the posterior draws."
+    )
+
+
+def _message(posterior: Posterior, noise: NoiseDistribution, record: Mapping[str, Any]) -> str:
+    """Return what was reached in words; warn where noise is larger than what it is added to."""
+    text = (
+        f"Expected absolute noise {noise.mean_absolute:.6g}; the target holds in "
+        f"{record['reached']:.1%} of the posterior draws."
+    )
+    spread = float(np.sqrt(posterior.coupling.mixture.variance()).mean())
+    if noise.mean_absolute <= spread:
+        return text
+    doubt = (
+        f"the expected noise, {noise.mean_absolute:.4g}, is larger than the spread of the response "
+        f"itself, {spread:.4g}"
+    )
+    if posterior.responses is not None:
+        largest = posterior.responses.largest_contribution
+        worst = int(largest.argmax())
+        doubt += (
+            f": individual {labels.show(posterior.individual[worst])} contributes up to "
+            f"{largest[worst]:.4g}. Noise cannot make an individual who dominates private and "
+            "keep the answer useful; cap or leave out such contributions"
+        )
+    warnings.warn(doubt, EdpBayesWarning, stacklevel=3)
+    return f"{text} But {doubt}."

@@ -1,0 +1,143 @@
+"""Densities of a noisy response under posterior draws, on a lattice of points."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.noise.distribution import NoiseDistribution
+from edp_bayes.noise.lattice import LatticeNoise
+from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise, NoiseLaw, NoNoise
+
+__all__ = ["NoisyDensities", "noise_rows", "tail_scale"]
+
+Array = NDArray[np.float64]
+
+GAUSSIAN_REACH = 10.0
+FEW = 8  # draws up to which a convolution is cheaper than a product of matrices
+
+
+def noise_rows(components: Array, kernel: str, noise: NoiseDistribution) -> Array:
+    """Return the rows of a mixture with noise of closed form added, one set for each law.
+
+    components has shape (..., component, 3), the result (..., component * laws, 5).
+    """
+    from edp_bayes.divergence.components import GAUSSIAN, LAPLACE, rows
+    from edp_bayes.divergence.integral import component_rows
+
+    w, mu, s = np.moveaxis(components, -1, 0)
+    parts = []
+    for share, law in noise:
+        if isinstance(law, NoNoise):
+            family = GAUSSIAN if kernel == "gaussian" else LAPLACE
+            parts.append(rows(family, share * w, mu, s))
+        elif isinstance(law, LaplaceNoise | GaussianNoise):
+            parts.append(component_rows(share * w, mu, s, kernel, law))
+    return np.concatenate(parts, axis=-2)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyDensities:
+    """Evaluates mixtures plus noise at start + step * (0, ..., count - 1).
+
+    Parameters
+    ----------
+    noise : NoiseDistribution
+        The noise. Lattice noise needs a spacing that is a multiple of the step.
+    kernel : {"gaussian", "laplace"}
+        Family of the mixtures.
+    start, step : float
+        The lattice.
+    count : int
+        Its number of points.
+    reach : float
+        Half the width over which the tails of lattice noise are followed.
+    """
+
+    noise: NoiseDistribution
+    kernel: str
+    start: float
+    step: float
+    count: int
+    reach: float
+
+    def __call__(self, components: Array) -> Array:
+        """Return the densities, shape (draw, count), of components (draw, component, 3)."""
+        from edp_bayes.noise.smoothing import point_values
+
+        total = np.zeros((len(components), self.count))
+        if any(not isinstance(law, LatticeNoise) for law in self.noise.laws):
+            rows = noise_rows(components, self.kernel, self.noise)
+            x = np.broadcast_to(self.points, total.shape)
+            total += point_values(rows, x)
+        for share, law in self.noise:
+            if isinstance(law, LatticeNoise):
+                total += share * self.convolved(law, components)
+        return total
+
+    @property
+    def points(self) -> Array:
+        """The points, shape (count,)."""
+        return np.asarray(self.start + self.step * np.arange(self.count), dtype=np.float64)
+
+    def convolved(self, law: LatticeNoise, components: Array) -> Array:
+        """Return the densities with lattice noise, shape (draw, count)."""
+        return self.applied(law, self.triangles(law.spacing, components))
+
+    def triangles(self, spacing: float, components: Array) -> Array:
+        """Return the densities with one triangle of noise, `reach` beyond the points' ends."""
+        from edp_bayes.noise.smoothing import triangle_values
+
+        stride, reach = self.strides(spacing)
+        return triangle_values(
+            components,
+            self.kernel,
+            start=self.start - reach * stride * self.step,
+            step=self.step,
+            count=self.count + 2 * reach * stride,
+            spacing=spacing,
+        )
+
+    def applied(self, law: LatticeNoise, triangles: Array) -> Array:
+        """Return the sum over k of P(K = k) times the triangles moved by k, (draw, count)."""
+        stride, reach = self.strides(law.spacing)
+        weights = law.probability(np.arange(-reach, reach + 1))
+        out = np.empty((len(triangles), self.count))
+        for offset in range(stride):
+            target = out[:, offset::stride]
+            columns = target.shape[1]
+            part = triangles[:, offset::stride][:, : columns + 2 * reach]
+            if len(part) < FEW:
+                for row, values in zip(target, part, strict=True):
+                    row[:] = np.convolve(values, weights, mode="valid")
+            else:
+                target[:] = part @ _toeplitz(weights, columns)
+        return out
+
+    def strides(self, spacing: float) -> tuple[int, int]:
+        """Return steps in a spacing, and spacings in the reach."""
+        return round(spacing / self.step), math.ceil(self.reach / spacing)
+
+
+def _toeplitz(weights: Array, columns: int) -> Array:
+    """Return the matrix (columns + weights - 1, columns) of a convolution."""
+    padded = np.concatenate([np.zeros(columns - 1), weights, np.zeros(columns - 1)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, columns + weights.size - 1)
+    return np.ascontiguousarray(windows[::-1].T)
+
+
+def tail_scale(noise: NoiseDistribution, side: int) -> float:
+    """Return the scale of the noise's exponential tail on one side, 0 where it has none."""
+
+    def scale(law: NoiseLaw) -> float:
+        if isinstance(law, LaplaceNoise):
+            return law.scale
+        if isinstance(law, LatticeNoise) and law.decay > 0.0:
+            mass = law.right if side > 0 else law.left
+            return -law.spacing / math.log(law.decay) if mass > 0.0 else 0.0
+        return 0.0
+
+    return max(scale(law) for weight, law in noise if weight > 0.0)

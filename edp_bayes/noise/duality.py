@@ -1,0 +1,215 @@
+"""How little noise any law could have: a lower bound from the multipliers of the program.
+
+For multipliers mu >= 0 of any finite set of constraints p_h(x) <= exp(eps) q_h(x) + ..., every
+law h of noise that meets them has
+
+    E cost(Z) >= inf_z [cost(z) + sum mu (p(x - z) - exp(eps) q(x - z))] - delta sum mu,
+
+because h is a probability and meets the constraints. The infimum is over the whole line, so the
+bound holds for atoms and for laws of any shape, not for the lattice alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.noise.posterior import Posterior
+from edp_bayes.noise.program import Basis, Cut, Cuts
+
+__all__ = ["lower_bound"]
+
+Array = NDArray[np.float64]
+Sides = list[tuple[Array, Array]]
+
+ROUNDS, ATOMS = 6, 12
+CLOSE = 0.01
+FAR = 45.0  # scales beyond which a kernel is left out
+PER_SCALE, LEAST, MOST = 40, 2001, 12001
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """The dual function of some multipliers: its bound, and where it is lowest.
+
+    Attributes
+    ----------
+    bound : float
+        No admissible noise has a smaller expected cost; never negative.
+    lowest : ndarray
+        Places z at which an atom of noise would be worth most.
+    """
+
+    bound: float
+    lowest: Array
+
+
+def lower_bound(
+    posterior: Posterior,
+    cuts: list[Cut],
+    weights: Array,
+    basis: Basis,
+    *,
+    active: NDArray[np.bool_],
+    epsilon: float,
+    delta: float,
+    objective: str,
+) -> float:
+    """Return a number that the expected cost of no admissible noise is below.
+
+    The program over the lattice is solved again under the given constraints alone, with atoms
+    of noise added as further columns where its dual function is lowest, some rounds long. The
+    bound of every round holds.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        What the cuts were made from.
+    cuts : list of Cut
+        Constraints; any part of those that hold gives a bound.
+    weights : ndarray
+        Weights of the columns, for the scale of the constraints.
+    basis : Basis
+        The lattice.
+    active : ndarray of bool
+        Shape (draw,): the draws that count.
+    epsilon, delta : float
+        Targets.
+    objective : {"absolute", "variance"}
+        The cost: abs(z) or z squared.
+    """
+    cuts = [cut for cut in cuts if active[cut.draw]]
+    program = Cuts(basis, objective, cuts=cuts)
+    sides = _sides(posterior, cuts)
+    best = 0.0
+    for _ in range(ROUNDS):
+        solution = program.solve(epsilon, delta, active, weights)
+        dual = _dual(
+            cuts,
+            sides,
+            solution.multipliers,
+            kernel=posterior.kernel,
+            epsilon=epsilon,
+            delta=delta,
+            objective=objective,
+            symmetric=basis.symmetric,
+            guess=solution.value,
+        )
+        best = max(best, dual.bound)
+        if dual.bound >= (1.0 - CLOSE) * solution.value or dual.lowest.size == 0:
+            break
+        program.atoms += _atoms(cuts, sides, dual.lowest, posterior.kernel, basis, objective)
+    return best
+
+
+def _sides(posterior: Posterior, cuts: list[Cut]) -> Sides:
+    """Return the components of both sides of every cut, (component, 3) each."""
+    sides: Sides = [(np.empty(0), np.empty(0))] * len(cuts)
+    for person in sorted({cut.individual for cut in cuts}):
+        pair = posterior.pair(person)
+        for k, cut in enumerate(cuts):
+            if cut.individual == person:
+                p, q = (part[cut.draw] for part in pair)
+                sides[k] = (p, q) if cut.sign > 0 else (q, p)
+    return sides
+
+
+def _dual(
+    cuts: list[Cut],
+    sides: Sides,
+    multipliers: Array,
+    *,
+    kernel: str,
+    epsilon: float,
+    delta: float,
+    objective: str,
+    symmetric: bool,
+    guess: float,
+) -> Dual:
+    used = np.flatnonzero(multipliers > 0.0)
+    if used.size == 0:
+        return Dual(0.0, np.zeros(0))
+    terms = [_terms(cuts[k], sides[k], float(multipliers[k]), epsilon) for k in used]
+    weight, place, scale = (np.concatenate(part) for part in zip(*terms, strict=True))
+    # further out the cost alone exceeds the guess, and all kernels together are negligible
+    edge = max(float(np.abs(place).max()) + FAR * float(scale.max()), 1.1 * guess, guess**0.5)
+    beyond = float((np.abs(weight) / scale).sum()) * math.exp(-FAR)
+    points = int(min(max(2.0 * edge / float(scale.min()) * PER_SCALE, LEAST), MOST))
+    z = np.linspace(-edge, edge, points)
+    if kernel == "laplace":
+        peaks = place[(np.abs(place) < edge) & (weight < 0.0)]
+        mirrored = -peaks if symmetric else peaks
+        z = np.unique(np.concatenate([z, [0.0], peaks, mirrored]))
+    gain, curve = _sums(weight, place, scale, z, kernel)
+    if symmetric:
+        back, back_curve = _sums(weight, place, scale, -z[::-1], kernel)
+        gain, curve = 0.5 * (gain + back[::-1]), 0.5 * (curve + back_curve[::-1])
+    cost = np.abs(z) if objective == "absolute" else z**2
+    value = cost + gain
+    # between two points the function is above its chord by no more than its upward curvature
+    bend = np.maximum(curve[1:], curve[:-1]) + (2.0 if objective == "variance" else 0.0)
+    dip = np.diff(z) ** 2 / 8.0 * bend
+    least = float((np.minimum(value[1:], value[:-1]) - dip).min())
+    bound = least - beyond - delta * float(multipliers[used].sum())
+    inner = (value[1:-1] <= value[:-2]) & (value[1:-1] <= value[2:])
+    where = np.flatnonzero(inner) + 1
+    where = where[value[where] < (1.0 - CLOSE) * guess]
+    if symmetric:
+        where = where[z[where] >= 0.0]
+    where = where[np.argsort(value[where], kind="stable")[:ATOMS]]
+    return Dual(max(bound, 0.0), z[where])
+
+
+def _atoms(
+    cuts: list[Cut], sides: Sides, z: Array, kernel: str, basis: Basis, objective: str
+) -> list[tuple[float, Array, Array]]:
+    """Return cost and entries of atoms of noise at z, each half at -z if noise is symmetric."""
+    entries = np.zeros((2, len(cuts), z.size))
+    signs = (1.0, -1.0) if basis.symmetric else (1.0,)
+    for row, cut in enumerate(cuts):
+        for side in range(2):
+            for sign in signs:
+                x = cut.points[:, None] - sign * z
+                value = cut.weights @ _density(sides[row][side], x, kernel)
+                entries[side, row] += value / len(signs)
+    cost = np.abs(z) if objective == "absolute" else z**2
+    return [(float(c), entries[0, :, k], entries[1, :, k]) for k, c in enumerate(cost)]
+
+
+def _density(components: Array, x: Array, kernel: str) -> Array:
+    w, mu, s = components.T
+    u = (x[..., None] - mu) / s
+    if kernel == "laplace":
+        return np.asarray(np.exp(-np.abs(u)) @ (0.5 * w / s))
+    return np.asarray(np.exp(-0.5 * u * u) @ (w / (s * math.sqrt(2.0 * math.pi))))
+
+
+def _terms(
+    cut: Cut, sides: tuple[Array, Array], multiplier: float, epsilon: float
+) -> tuple[Array, Array, Array]:
+    """Return weights, places and scales of the kernels in z that a cut adds to the cost."""
+    first, second = sides
+    share = multiplier * cut.weights[:, None]
+    parts = []
+    for part, factor in ((first, 1.0), (second, -math.exp(epsilon))):
+        places = cut.points[:, None] - part[:, 1]
+        scales = np.broadcast_to(part[:, 2], places.shape)
+        parts.append(((factor * share * part[:, 0]).ravel(), places.ravel(), scales.ravel()))
+    weight, place, scale = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return weight, place, scale
+
+
+def _sums(weight: Array, place: Array, scale: Array, z: Array, kernel: str) -> tuple[Array, Array]:
+    """Return the sum of all kernels at z, and a bound on its upward second derivative nearby."""
+    from edp_bayes.noise.smoothing import kernel_sums
+
+    value = kernel_sums(weight, place, scale, z, kernel)
+    if kernel == "gaussian":
+        return value, np.full(z.size, float((np.abs(weight) * 0.4 / scale**3).sum()))
+    # off its peak the second derivative of a Laplace kernel is itself over its scale squared
+    step = float(np.diff(z).max())
+    upward = np.maximum(weight, 0.0) * np.exp(np.minimum(step / scale, 50.0)) / scale**2
+    return value, kernel_sums(upward, place, scale, z, kernel)

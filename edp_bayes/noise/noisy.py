@@ -1,0 +1,168 @@
+"""Individual risks of a noisy query: exact integrals, or quadrature with a bound on its error."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.mixtures import Mixture
+from edp_bayes.noise.densities import NoisyDensities, noise_rows, tail_scale
+from edp_bayes.noise.distribution import NoiseDistribution
+from edp_bayes.noise.lattice import LatticeNoise
+from edp_bayes.noise.posterior import Posterior
+from edp_bayes.noise.ratios import Pairs, bend, doubtful_pairs, lattice_for, limits
+
+__all__ = ["TAILS", "NoisyCoupling"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+NUMBERS = 2**20
+FLOOR = 1e-12
+TOLERANCE = 1e-3  # error of the quadrature, relative to the result, that is looked for
+ABSOLUTE = 1e-6
+FINEST = 16
+TAILS = 20.0  # scales of the tail up to which it is integrated
+
+
+@dataclass(eq=False)
+class NoisyCoupling:
+    """The laws of the noisy response with and without each individual, as an audit takes them.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        The laws without noise.
+    noise : NoiseDistribution
+        Laplace noise, Gaussian noise, no noise and mixtures of these are integrated exactly;
+        lattice noise by quadrature.
+
+    Attributes
+    ----------
+    error : dict
+        For each epsilon, the largest bound on the error of any delta_i computed so far.
+    """
+
+    posterior: Posterior
+    noise: NoiseDistribution
+    error: dict[float, float] = field(default_factory=dict)
+
+    @property
+    def mixture(self) -> Mixture:
+        """Law of the response without noise."""
+        return self.posterior.coupling.mixture
+
+    @property
+    def n_individuals(self) -> int:
+        """Number of individuals."""
+        return self.posterior.n_individuals
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws, all chains together."""
+        return self.posterior.n_draws
+
+    @property
+    def exact(self) -> bool:
+        """Whether the integrals have closed forms between their sign changes."""
+        return not any(isinstance(law, LatticeNoise) for law in self.noise.laws)
+
+    def relevant(self, epsilon: Array) -> tuple[Index, Array]:
+        """Return everybody: `curves` leaves out pairs that a bound shows to have no risk."""
+        return np.arange(self.n_individuals), np.zeros_like(epsilon)
+
+    def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
+        """Return delta_i(eps), shape (draw, individual, epsilon), in `out` if given."""
+        return self.risks(individuals, epsilon, np.arange(self.n_draws), out=out)
+
+    def risks(
+        self, individuals: Index, epsilon: Array, draws: Index, *, out: Array | None = None
+    ) -> Array:
+        """Return delta_i(eps) in some draws, shape (draw, individual, epsilon)."""
+        if out is None:
+            out = np.empty((draws.size, individuals.size, epsilon.size))
+        out[...] = 0.0
+        pairs = doubtful_pairs(
+            self.posterior, self.noise, float(epsilon[0]), draws, np.asarray(individuals)
+        )
+        for pair in pairs:
+            value = self._exact(pair, epsilon) if self.exact else self._quadrature(pair, epsilon)
+            out[pair.rows, pair.column] = value
+        out[out <= FLOOR] = 0.0
+        return out
+
+    def pair(self, individual: int) -> tuple[Mixture, Mixture]:
+        """Return the densities without noise; noise is added where they are integrated."""
+        return self.posterior.coupling.pair(individual)
+
+    def _exact(self, pair: Pairs, epsilon: Array) -> Array:
+        from edp_bayes.divergence import smooth
+
+        kernel = self.posterior.kernel
+        p, q = (noise_rows(part, kernel, self.noise) for part in (pair.p, pair.q))
+        return np.asarray(smooth.curves(p, q[:, None], epsilon, floor=FLOOR)[:, 0])
+
+    def _quadrature(self, pair: Pairs, epsilon: Array) -> Array:
+        result = np.zeros((pair.rows.size, epsilon.size))
+        error = np.full_like(result, np.inf)
+        fine = 1
+        todo = np.arange(pair.rows.size)
+        while todo.size:
+            lattice = self._lattice(pair, todo, fine)
+            size = max(1, NUMBERS // lattice.count)
+            for start in range(0, todo.size, size):
+                rows = todo[start : start + size]
+                result[rows], error[rows] = self._integrals(
+                    pair.p[rows], pair.q[rows], epsilon, lattice
+                )
+            poor = error[todo] > np.maximum(TOLERANCE * result[todo], ABSOLUTE)
+            todo, fine = todo[poor.any(axis=1)], fine * 4
+            if fine > FINEST:
+                break
+        for e, largest in zip(epsilon, error.max(axis=0), strict=True):
+            self.error[float(e)] = max(self.error.get(float(e), 0.0), float(largest))
+        return result
+
+    def _lattice(self, pair: Pairs, rows: Index, fine: int) -> NoisyDensities:
+        p, q = pair.p[rows], pair.q[rows]
+        return lattice_for(self.noise, self.posterior.kernel, p, q, fine, tails=TAILS)
+
+    def _integrals(
+        self, p: Array, q: Array, epsilon: Array, lattice: NoisyDensities
+    ) -> tuple[Array, Array]:
+        """Return the larger integral of both directions and a bound on its error, (draw, eps)."""
+        values = [lattice(part) for part in (p, q)]
+        bends = [bend(part, lattice) for part in (p, q)]
+        limit = limits(p, q, self.posterior.kernel, self.noise)
+        tails = [max(tail_scale(self.noise, side), float(p[..., 2].max())) for side in (-1, 1)]
+        result, error = np.zeros((2, len(p), epsilon.size))
+        for e, eps in enumerate(epsilon):
+            growth = math.exp(eps)
+            for a, b in ((0, 1), (1, 0)):
+                f = values[a] - growth * values[b]
+                total, doubt = _positive_part(f, bends[a] + growth * bends[b], lattice.step)
+                open_ = (limit > eps) | (f[:, 0] > 0.0) | (f[:, -1] > 0.0)
+                ends = values[a][:, 0] * tails[0] + values[a][:, -1] * tails[1]
+                doubt = doubt + np.where(open_, ends, 0.0)
+                result[:, e] = np.maximum(result[:, e], total)
+                error[:, e] = np.maximum(error[:, e], doubt)
+        return result, error
+
+
+def _positive_part(f: Array, curvature: Array, step: float) -> tuple[Array, Array]:
+    """Return the integral of the positive part of the chords of f, and a bound on its error.
+
+    In a cell f is within step^2 / 8 curvature of its chord, and so is the positive part; a cell
+    where that is not enough to reach zero adds nothing.
+    """
+    left, right = f[:, :-1], f[:, 1:]
+    top, bottom = np.maximum(left, right), np.minimum(left, right)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        crossing = np.where(top > bottom, top**2 / (top - bottom), 0.0)
+    area = np.where(bottom >= 0.0, left + right, np.where(top > 0.0, crossing, 0.0))
+    may_count = top + step**2 / 8.0 * curvature > 0.0
+    error = np.where(may_count, step**3 / 12.0 * curvature, 0.0)
+    return 0.5 * step * area.sum(axis=1), error.sum(axis=1)

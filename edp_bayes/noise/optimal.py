@@ -1,0 +1,406 @@
+"""The noise of any shape with the least expected size: constraint generation and verification."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.exceptions import EdpBayesError, EdpBayesWarning
+from edp_bayes.noise.densities import NoisyDensities
+from edp_bayes.noise.distribution import NoiseDistribution
+from edp_bayes.noise.duality import lower_bound
+from edp_bayes.noise.family import largest_risk
+from edp_bayes.noise.noisy import TAILS
+from edp_bayes.noise.posterior import Posterior
+from edp_bayes.noise.program import Basis, Cut, Cuts, Solution
+from edp_bayes.noise.ratios import Pairs, doubtful_pairs, lattice_for, log_ratios
+
+__all__ = ["Optimum", "optimal_noise"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+ROUNDS = 60
+REPAIRS = 20
+NUMBERS = 2**21
+WORST = 100  # pairs of a draw and an individual that add constraints in one round
+MOST_CUTS = 4000
+PEAKS = 6
+NEIGHBOURS = np.array([-12, -4, 0, 4, 12])
+EXCHANGES = 3
+ROUGH = 0.03
+TINY = 1e-290
+LEAST = 1e-9  # weight of every column under normal kernels
+RELAXED = 0.01
+CLOSE = 3e-3  # of epsilon or delta: how far a cut may be missed before the last rounds
+BOUND_REACH = (0.6, 0.8)
+REACH = 5.0  # tail scales that the free weights cover
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """The noise and what is known of it.
+
+    Attributes
+    ----------
+    noise : LatticeNoise in a NoiseDistribution
+        The noise.
+    active : ndarray of bool
+        Shape (draw,): the draws in which it was made to hold.
+    lower : float
+        No law of noise that holds in these draws has a smaller objective.
+    margin : float
+        By how much epsilon (or delta) was lowered for what lies between the points.
+    """
+
+    noise: NoiseDistribution
+    active: NDArray[np.bool_]
+    lower: float
+    margin: float
+
+
+@dataclass(eq=False)
+class OptimalNoise:
+    """State of the constraint generation."""
+
+    posterior: Posterior
+    epsilon: float
+    delta: float
+    assurance: float
+    objective: str
+    cuts: Cuts
+    weights: Array
+    active: NDArray[np.bool_]
+    people: Index
+    solution: Solution | None = None
+    fine: int = 1
+    matrices: dict[int, Array] = field(default_factory=dict)
+
+    @property
+    def noise(self) -> NoiseDistribution:
+        """The current noise."""
+        return NoiseDistribution((self.cuts.basis.law(self.weights),))
+
+    def settle(self, epsilon: float, delta: float, close: float) -> None:
+        """Add violated constraints and solve, until none is violated by more than `close`."""
+        for _ in range(ROUNDS):
+            new = self._generate(epsilon, delta, close)
+            if new == 0:
+                return
+            self._solve(epsilon, delta)
+        warnings.warn(
+            f"constraint generation stopped after {ROUNDS} rounds with constraints still violated",
+            EdpBayesWarning,
+            stacklevel=2,
+        )
+
+    def _solve(self, epsilon: float, delta: float) -> None:
+        self.solution = self.cuts.solve(epsilon, delta, self.active, self.weights)
+        self.weights = self.solution.weights
+        if len(self.cuts.cuts) > MOST_CUTS:
+            law = self.weights
+            slack = np.array(
+                [
+                    1.0 - math.exp(epsilon) * float(cut.second @ law) / float(cut.first @ law)
+                    for cut in self.cuts.cuts
+                ]
+            )
+            held = self.solution.multipliers > 0
+            keep = held | (slack > np.quantile(slack, 1.0 - 0.5 * MOST_CUTS / slack.size))
+            self.cuts.drop(keep)
+            self.solution = Solution(
+                self.solution.weights, self.solution.value, self.solution.multipliers[keep]
+            )
+
+    def _generate(self, epsilon: float, delta: float, close: float) -> int:
+        """Add constraints of the pairs that miss the target by most; return how many are new."""
+        draws = np.flatnonzero(self.active)
+        threshold = epsilon * (1.0 + 0.5 * close) if delta == 0.0 else epsilon
+        misses = []
+        for pair in doubtful_pairs(self.posterior, self.noise, threshold, draws, self.people):
+            excess = self._excess(pair, epsilon, delta)
+            limit = close * (epsilon if delta == 0.0 else delta)
+            for row, side in np.argwhere(excess > limit):
+                misses.append((float(excess[row, side]), pair.column, int(pair.rows[row]), side))
+        misses.sort(key=lambda miss: (-miss[0], miss[1:]))
+        new = 0
+        for column in sorted({miss[1] for miss in misses[:WORST]}):
+            chosen = [miss[2:] for miss in misses[:WORST] if miss[1] == column]
+            new += self._cuts_of(column, draws, chosen, epsilon, delta)
+        return new
+
+    def _excess(self, pair: Pairs, epsilon: float, delta: float) -> Array:
+        """Return by how much p over q, and q over p, miss the target: (row, 2)."""
+        lattice = self._lattice(pair.p, pair.q)
+        size = max(1, NUMBERS // (lattice.count + 2 * lattice.strides(self.spacing)[1]))
+        out = np.empty((pair.rows.size, 2))
+        for start in range(0, pair.rows.size, size):
+            part = slice(start, start + size)
+            p, q = lattice(pair.p[part]), lattice(pair.q[part])
+            if delta == 0.0:
+                ratio = np.log(np.maximum(p, TINY) / np.maximum(q, TINY))
+                out[part, 0], out[part, 1] = ratio.max(axis=1), -ratio.min(axis=1)
+                out[part] -= epsilon
+            else:
+                growth = math.exp(epsilon)
+                for side, f in enumerate((p - growth * q, q - growth * p)):
+                    out[part, side] = np.maximum(f, 0.0).sum(axis=1) * lattice.step - delta
+        return out
+
+    def _cuts_of(
+        self,
+        column: int,
+        draws: Index,
+        chosen: list[tuple[int, int]],
+        epsilon: float,
+        delta: float,
+    ) -> int:
+        """Add the constraints of one individual in some draws and directions."""
+        person = int(self.people[column])
+        rows = draws[[row for row, _ in chosen]]
+        parts = [part[rows] for part in self.posterior.pair(person)]
+        lattice = self._lattice(*parts)
+        triangles = [lattice.triangles(self.spacing, part) for part in parts]
+        law = self.cuts.basis.law(self.weights)
+        values = [lattice.applied(law, each) for each in triangles]
+        matrix = self._matrix(lattice.strides(self.spacing)[1])
+        new = 0
+        for k, (_, side) in enumerate(chosen):
+            sides = [triangles[0][k], triangles[1][k]]
+            first, second = (values[side][k], values[1 - side][k])
+            if delta == 0.0:
+                places = _peaks(
+                    np.log(np.maximum(first, TINY) / np.maximum(second, TINY)) - epsilon
+                )
+                groups = [(np.array([place]), np.ones(1)) for place in places]
+            else:
+                where = np.flatnonzero(first > math.exp(epsilon) * second)
+                groups = [(where, np.full(where.size, lattice.step))]
+            for where, weights in groups:
+                columns = [_columns(each, where, weights, matrix, lattice, self.spacing)
+                           for each in sides]  # fmt: skip
+                new += self.cuts.add(
+                    Cut(
+                        int(rows[k]),
+                        person,
+                        1 - 2 * side,
+                        lattice.points[where],
+                        weights,
+                        columns[side],
+                        columns[1 - side],
+                    )
+                )
+        return new
+
+    def _lattice(self, p: Array, q: Array) -> NoisyDensities:
+        tails = 0.0 if self.delta == 0.0 else TAILS
+        return lattice_for(self.noise, self.posterior.kernel, p, q, self.fine, tails=tails)
+
+    @property
+    def spacing(self) -> float:
+        """Spacing of the lattice."""
+        return self.cuts.basis.spacing
+
+    def _matrix(self, reach: int) -> Array:
+        known = self.matrices.get(reach)
+        if known is None:
+            self.matrices.clear()
+            known = self.matrices[reach] = self.cuts.basis.matrix(reach)
+        return known
+
+
+def _peaks(excess: Array) -> Index:
+    """Return the points of the highest peaks, and some around them: they move with the noise."""
+    peak = (excess > 0.0) & (excess >= np.roll(excess, 1)) & (excess >= np.roll(excess, -1))
+    where = np.flatnonzero(peak)
+    where = where[np.argsort(-excess[where], kind="stable")[:PEAKS]]
+    near = np.unique((where[:, None] + NEIGHBOURS).ravel())
+    near = near[(near >= 0) & (near < excess.size)]
+    return np.asarray(near[excess[near] > 0.0])
+
+
+def _columns(
+    triangles: Array,
+    where: Index,
+    weights: Array,
+    matrix: Array,
+    lattice: NoisyDensities,
+    spacing: float,
+) -> Array:
+    """Return what every column of the basis gives at some points, weighted and summed."""
+    # x - k spacing for all k, in the order of the rows of the matrix
+    span = lattice.strides(spacing)[0] * np.arange(matrix.shape[0])[::-1]
+    return np.asarray((weights @ triangles[where[:, None] + span]) @ matrix)
+
+
+def optimal_noise(
+    posterior: Posterior,
+    epsilon: float,
+    delta: float,
+    *,
+    assurance: float,
+    scale: float,
+    spacing: float,
+    hardness: Array,
+    people: Index,
+    objective: str = "absolute",
+    symmetric: bool = True,
+    half: int | None = None,
+) -> Optimum:
+    """Return the noise with the least objective that meets the target in enough draws.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        The laws with and without each individual.
+    epsilon, delta : float
+        Target.
+    assurance : float
+        Share of the draws in which it must hold for every individual.
+    scale : float
+        Scale of the tails.
+    spacing : float
+        Spacing of the lattice.
+    hardness : ndarray
+        Shape (draw,): how much noise each draw seems to need.
+    people : ndarray of int
+        The individuals that may matter.
+    objective : {"absolute", "variance"}
+        Expected absolute noise, or variance.
+    symmetric : bool
+        Whether the noise has to be symmetric.
+    half : int, optional
+        Free weights on either side.
+    """
+    count = half or math.ceil(REACH * scale / spacing)
+    basis = Basis(spacing, count, math.exp(-spacing / scale), symmetric)
+    excluded = int((1.0 - assurance) * posterior.n_draws + 1e-9)
+    order = np.argsort(-hardness, kind="stable")
+    active = np.ones(posterior.n_draws, dtype=bool)
+    active[order[: (excluded + 1) // 2]] = False
+    state = OptimalNoise(
+        posterior,
+        epsilon,
+        delta,
+        assurance,
+        objective,
+        Cuts(basis, objective, least=LEAST if posterior.kernel == "gaussian" else 0.0),
+        _too_little(basis, scale),
+        active,
+        people,
+    )
+    state.settle(epsilon, delta, ROUGH)
+    while (~active).sum() < excluded:
+        _leave_out(state, excluded - int((~active).sum()))
+        state.settle(epsilon, delta, ROUGH)
+    _exchange(state, excluded)
+    return _repaired(state)
+
+
+def _too_little(basis: Basis, scale: float) -> Array:
+    """Return noise of a tenth of the size, to be mended where it violates the target."""
+    k = np.arange(-basis.half - 1, basis.half + 2)
+    weights = np.exp(-10.0 * basis.spacing * np.abs(k) / scale)
+    if basis.symmetric:
+        weights = weights[basis.half + 1 :]
+    return np.asarray(weights / weights.sum())
+
+
+def _leave_out(state: OptimalNoise, budget: int) -> None:
+    """Leave out the draws whose constraints cost most, half of what may go at a time."""
+    assert state.solution is not None
+    price = np.zeros(state.active.size)
+    for cut, multiplier in zip(state.cuts.cuts, state.solution.multipliers, strict=True):
+        price[cut.draw] += multiplier * float(cut.first @ state.weights)
+    price[~state.active] = -1.0
+    take = max(1, math.ceil(0.34 * budget))
+    state.active[np.argsort(-price, kind="stable")[:take]] = False
+
+
+def _exchange(state: OptimalNoise, excluded: int) -> None:
+    """Take back the left-out draws that the noise protects all the same, and spend the budget."""
+    for _ in range(EXCHANGES):
+        out = np.flatnonzero(~state.active)
+        safe = out[_protected(state, out)]
+        if safe.size == 0:
+            return
+        state.active[safe] = True
+        while (~state.active).sum() < excluded:
+            _leave_out(state, excluded - int((~state.active).sum()))
+        state.settle(state.epsilon, state.delta, ROUGH)
+
+
+def _protected(state: OptimalNoise, draws: Index) -> NDArray[np.bool_]:
+    if draws.size == 0:
+        return np.zeros(0, dtype=bool)
+    if state.delta == 0.0:
+        found = log_ratios(
+            state.posterior, state.noise, state.epsilon, draws=draws, individuals=state.people
+        )
+        return np.asarray(found.largest <= state.epsilon * (1.0 + ROUGH))
+    risk = largest_risk(state.posterior, state.noise, state.epsilon, draws)
+    return np.asarray(risk <= state.delta * (1.0 + ROUGH))
+
+
+def _repaired(state: OptimalNoise) -> Optimum:
+    """Lower the target until the verification off the lattice holds in the active draws."""
+    draws = np.flatnonzero(state.active)
+    pure = state.delta == 0.0
+    target = limit = state.epsilon if pure else state.delta
+    state.fine = 4 if pure else 1
+    for _ in range(REPAIRS):
+        state.settle(target if pure else state.epsilon, 0.0 if pure else target, CLOSE)
+        if pure:
+            reached = log_ratios(
+                state.posterior, state.noise, state.epsilon, draws=draws, individuals=state.people
+            ).largest.max()
+        else:
+            reached = largest_risk(state.posterior, state.noise, state.epsilon, draws).max()
+        over = float(reached) - limit
+        if over <= 0.0:
+            return Optimum(state.noise, state.active.copy(), _lower(state), limit - target)
+        target -= max(over, 1e-3 * limit) * 1.02
+        if target <= 0.0:
+            break
+    raise EdpBayesError(
+        f"the noise that was found misses its target by {over:g} off the lattice, and no lower "
+        "target repairs it; give a smaller spacing"
+    )
+
+
+def _lower(state: OptimalNoise) -> float:
+    """Return the dual bound, from the constraints that no tail beyond the free weights can help.
+
+    Those further out price the tails, whose shape is fixed here, and would spoil the bound.
+    """
+    basis, posterior = state.cuts.basis, state.posterior
+    middle = float((posterior.base[..., 0] * posterior.base[..., 1]).sum(axis=1).mean())
+    best = 0.0
+    for part in BOUND_REACH:
+        edge = part * basis.half * basis.spacing
+        near = [inner for cut in state.cuts.cuts if (inner := _inside(cut, middle, edge))]
+        if not near:
+            continue
+        # sums stand for integrals here: a little more delta covers the difference
+        delta = state.delta * (1.0 + RELAXED)
+        bound = lower_bound(
+            posterior,
+            near,
+            state.weights,
+            basis,
+            active=state.active,
+            epsilon=state.epsilon,
+            delta=delta,
+            objective=state.objective,
+        )
+        best = max(best, bound)
+    return best
+
+
+def _inside(cut: Cut, middle: float, edge: float) -> Cut | None:
+    """Return a constraint that is near enough; of no other a part would still be one."""
+    return cut if np.abs(cut.points - middle).max() <= edge else None

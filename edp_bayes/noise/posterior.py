@@ -1,0 +1,266 @@
+"""The posterior that noise is calibrated against: p and every p_i, draw by draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes import validate
+from edp_bayes.coupling import Coupling, RegressionCoupling, ShiftCoupling, draw_count
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.mixtures import Mixture
+from edp_bayes.models.base import DensityModel, FittedModel, SamplerSettings
+from edp_bayes.responses import Responses
+
+if TYPE_CHECKING:
+    from edp_bayes.result import Audit
+
+__all__ = ["FixedBandwidth", "Posterior", "posterior_of"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Draws of the law of the response and of the law without each individual.
+
+    Parameters
+    ----------
+    coupling : Coupling
+        p and every p_i, without known noise.
+    individual : ndarray
+        Shape (m,): labels.
+    responses : Responses, optional
+        The data, where they are at hand.
+    fingerprint : str
+        Of the data.
+    """
+
+    coupling: Coupling
+    individual: NDArray[Any]
+    responses: Responses | None = None
+    fingerprint: str = ""
+
+    @property
+    def kernel(self) -> str:
+        """Family of the components."""
+        return self.coupling.mixture.kernel
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws, all chains together."""
+        return self.coupling.n_draws
+
+    @property
+    def n_individuals(self) -> int:
+        """Number of individuals."""
+        return self.coupling.n_individuals
+
+    @cached_property
+    def base(self) -> Array:
+        """Components of p, shape (draw, component, 3): weights, locations, scales."""
+        return _components(self.coupling.mixture)
+
+    @property
+    def shifted(self) -> ShiftCoupling | None:
+        """The coupling, where every component only moves; None otherwise."""
+        return self.coupling if isinstance(self.coupling, ShiftCoupling) else None
+
+    @cached_property
+    def common_scale(self) -> Array | None:
+        """Scale of all components in each draw, shape (draw,); None where they differ."""
+        scales = self.base[..., 2]
+        if self.shifted is None or (scales != scales[:, :1]).any():
+            return None
+        return np.asarray(scales[:, 0])
+
+    def pair(self, individual: int) -> tuple[Array, Array]:
+        """Return the components with and without one individual, each (draw, component, 3)."""
+        if self.shifted is None:
+            p, q = self.coupling.pair(individual)
+            return _components(p), _components(q)
+        moved = self.base.copy()
+        moved[..., 1] -= self._contribution(individual)
+        return self.base, moved
+
+    def moves(self, individual: int) -> Array:
+        """Return the contribution of one individual to every component, shape (component,)."""
+        if self.shifted is None:
+            raise InputTypeError(
+                "contributions are fixed numbers under the smoothed bootstrap only"
+            )
+        return self._contribution(individual)
+
+    @cached_property
+    def largest_move(self) -> Array:
+        """Bound on how far any component moves, shape (m,); infinite where there is none."""
+        if self.shifted is None:
+            return np.full(self.n_individuals, np.inf)
+        return np.asarray(self.shifted.responses.largest_contribution)
+
+    def _contribution(self, individual: int) -> Array:
+        assert self.shifted is not None
+        matrix = self.shifted.responses.contribution
+        start, stop = matrix.indptr[individual : individual + 2]
+        dense = np.zeros(matrix.shape[0])
+        dense[matrix.indices[start:stop]] = matrix.data[start:stop]
+        return dense
+
+
+@dataclass(frozen=True)
+class FixedBandwidth:
+    """The published kernel estimate as a model with a single draw: equal weights, one bandwidth.
+
+    It says nothing about uncertainty and is there to compare with published numbers.
+
+    Parameters
+    ----------
+    bandwidth : float
+        Scale of the kernel, in the units of the response.
+    kernel : {"laplace", "gaussian"}
+        Family of the kernel.
+
+    Raises
+    ------
+    InvalidInputError
+        If the bandwidth is not above zero or the kernel is unknown.
+
+    Examples
+    --------
+    >>> FixedBandwidth(30.9).kernel
+    'laplace'
+    """
+
+    bandwidth: float
+    kernel: str = "laplace"
+
+    def __post_init__(self) -> None:
+        validate.choice(self.kernel, validate.KERNELS, "kernel")
+        validate.positive_number(self.bandwidth, "bandwidth")
+
+    def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
+        """Return the one draw; the settings have nothing to say here."""
+        from edp_bayes.models.base import database_log_likelihood
+
+        rows = responses.response.size
+        mixture = Mixture(
+            np.full((1, 1, rows), 1.0 / rows),
+            responses.response,
+            self.bandwidth,
+            kernel=self.kernel,
+        )
+        return FittedModel(
+            mixture=mixture,
+            coupling=ShiftCoupling(mixture, responses),
+            log_likelihood=database_log_likelihood(mixture, responses),
+            attributes={"model": repr(self), "sampler": "none"},
+        )
+
+
+def posterior_of(
+    source: Responses | Audit | FittedModel | Posterior,
+    *,
+    responses: Responses | None = None,
+    model: DensityModel | None = None,
+    draws: int = 250,
+    tune: int = 1000,
+    chains: int = 4,
+    random_seed: int | None = None,
+    progressbar: bool = True,
+    **sample_options: Any,
+) -> Posterior:
+    """Return the posterior that a source stands for.
+
+    Parameters
+    ----------
+    source : Responses, Audit or FittedModel
+        Responses are fitted as `edp_bayes.audit` fits them. An audit holds the draws of p but not
+        the contributions, so it needs `responses` too; with them every draw of the audit is found
+        again.
+    responses : Responses, optional
+        The data of an audit.
+    model, draws, tune, chains, random_seed, progressbar, **sample_options
+        As for `edp_bayes.audit`, for responses only.
+
+    Raises
+    ------
+    InputTypeError
+        If the source is something else.
+    InvalidInputError
+        If an audit comes without responses or with other ones, or the responses carry noise.
+    """
+    from edp_bayes.models.dirichlet_process import DirichletProcessMixture
+    from edp_bayes.result import Audit
+
+    if isinstance(source, Posterior):
+        return source
+    if isinstance(source, Audit):
+        return _of_audit(source, responses)
+    if isinstance(source, FittedModel):
+        if responses is None:
+            raise InvalidInputError("a fitted model needs its responses: give responses=")
+        return Posterior(source.coupling, responses.individual, responses, responses.fingerprint)
+    if not isinstance(source, Responses):
+        raise InputTypeError(
+            f"responses or an audit are needed, found {type(source).__name__}; make responses by "
+            "Databases.respond or Responses.from_arrays"
+        )
+    _refuse_noise(source)
+    chosen = DirichletProcessMixture() if model is None else model
+    if not isinstance(chosen, DensityModel):
+        raise InputTypeError(
+            f"model must be a density model such as DirichletProcessMixture(), found {model!r}"
+        )
+    names = ("sampler", "cores")
+    named = {name: sample_options.pop(name) for name in names if name in sample_options}
+    settings = SamplerSettings(
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        random_seed=random_seed,
+        progressbar=progressbar,
+        sample_kwargs=sample_options,
+        **named,
+    )
+    fitted = chosen.fit(source, settings)
+    return Posterior(fitted.coupling, source.individual, source, source.fingerprint)
+
+
+def _of_audit(audit: Audit, responses: Responses | None) -> Posterior:
+    if responses is None:
+        raise InvalidInputError(
+            "an audit holds no contributions: give the responses it was made from, as responses="
+        )
+    settings: Mapping[str, Any] = audit.settings
+    if settings["fingerprint"] != responses.fingerprint:
+        raise InvalidInputError(
+            "these responses are not those of the audit: their fingerprint is "
+            f"{responses.fingerprint[:16]}, the audit's {settings['fingerprint'][:16]}"
+        )
+    _refuse_noise(responses)
+    mixture = audit.mixture
+    if str(settings["model"]).startswith("SmoothedBootstrap"):
+        coupling: Coupling = ShiftCoupling(mixture, responses)
+    else:
+        coupling = RegressionCoupling.fit(mixture, responses, int(settings["random_seed"]))
+    return Posterior(coupling, responses.individual, responses, responses.fingerprint)
+
+
+def _refuse_noise(responses: Responses) -> None:
+    if responses.noise is not None:
+        raise InvalidInputError(
+            f"these responses already carry {responses.noise}: calibrate the query without its "
+            "noise, and let what is found take its place"
+        )
+
+
+def _components(mixture: Mixture) -> Array:
+    size = draw_count(mixture)
+    parts = (mixture.weights, mixture.locations, mixture.scales)
+    return np.stack([part.reshape(size, -1) for part in parts], axis=-1)

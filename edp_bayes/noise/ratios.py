@@ -1,0 +1,366 @@
+"""The largest log ratio of the noisy densities with and without an individual, certified.
+
+On a lattice of points the ratio is evaluated; between them it is bounded by the curvature of the
+noisy kernels, and beyond them by its limits. What is returned is an upper bound, so that a result
+of at most epsilon proves (epsilon, 0) for that draw and individual.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.noise.densities import GAUSSIAN_REACH, NoisyDensities, noise_rows, tail_scale
+from edp_bayes.noise.distribution import NoiseDistribution
+from edp_bayes.noise.lattice import LatticeNoise
+from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise, NoNoise
+from edp_bayes.noise.posterior import Posterior
+from edp_bayes.noise.steepness import movement_bound, steepness
+from edp_bayes.progress import track
+
+__all__ = ["LogRatios", "Pairs", "bend", "doubtful_pairs", "lattice_for", "log_ratios"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+NUMBERS = 2**22  # values of a density held at once
+FINEST = 64
+POINTS_PER_SCALE = 4
+NEAR = 1.02  # how far above epsilon, relatively, a bound is still worth sharpening
+
+
+@dataclass(frozen=True, eq=False)
+class LogRatios:
+    """Upper bounds on sup_x abs(log(p_h / p_ih)).
+
+    Attributes
+    ----------
+    bound : ndarray
+        Shape (draw, individual).
+    margin : float
+        Largest part of any evaluated bound that stands for what lies between the points.
+    evaluated : int
+        Pairs of a draw and an individual that were evaluated; the others are safe by a bound.
+    """
+
+    bound: Array
+    margin: float
+    evaluated: int
+
+    @property
+    def largest(self) -> Array:
+        """Bound over all individuals, shape (draw,)."""
+        return np.asarray(self.bound.max(axis=1))
+
+    def share(self, epsilon: float) -> float:
+        """Return the share of draws in which every individual is protected at epsilon."""
+        return float((self.largest <= epsilon).mean())
+
+
+def log_ratios(
+    posterior: Posterior,
+    noise: NoiseDistribution,
+    epsilon: float,
+    *,
+    draws: Index | None = None,
+    individuals: Index | None = None,
+    tolerance: float = 1e-3,
+    screen: bool = True,
+    progressbar: bool = False,
+) -> LogRatios:
+    """Return certified bounds on the log ratio of every draw and individual.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        The laws with and without each individual.
+    noise : NoiseDistribution
+        The noise.
+    epsilon : float
+        Target: a pair that a bound shows to be safe at it is not evaluated further, and one near
+        it is evaluated until the margin is at most tolerance * epsilon.
+    draws, individuals : ndarray of int, optional
+        Which to look at; all by default.
+    tolerance : float
+        Relative to epsilon.
+    screen : bool
+        Whether pairs that are safe by `movement_bound` keep that bound.
+    progressbar : bool
+        Show progress over the individuals.
+    """
+    chosen = np.arange(posterior.n_draws) if draws is None else draws
+    people = np.arange(posterior.n_individuals) if individuals is None else individuals
+    bound = np.zeros((chosen.size, people.size))
+    margin, evaluated = 0.0, 0
+    scan = _Scan(posterior, noise, epsilon, tolerance)
+    threshold = epsilon if screen else 0.0
+    for pair in doubtful_pairs(
+        posterior, noise, threshold, chosen, people, out=bound, progressbar=progressbar
+    ):
+        value, gap = scan(pair.p, pair.q)
+        known = bound[pair.rows, pair.column]
+        bound[pair.rows, pair.column] = np.minimum(known, value)
+        margin, evaluated = max(margin, gap), evaluated + pair.rows.size
+    return LogRatios(bound, margin, evaluated)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """One individual in those draws where no bound shows that noise makes him safe.
+
+    Attributes
+    ----------
+    column : int
+        Place among the individuals asked for.
+    rows : ndarray of int
+        Places among the draws asked for.
+    p, q : ndarray, shape (row, component, 3)
+        Components with and without the individual.
+    """
+
+    column: int
+    rows: Index
+    p: Array
+    q: Array
+
+
+def doubtful_pairs(
+    posterior: Posterior,
+    noise: NoiseDistribution,
+    epsilon: float,
+    draws: Index,
+    people: Index,
+    *,
+    out: Array | None = None,
+    progressbar: bool = False,
+) -> Iterator[Pairs]:
+    """Yield the pairs that a bound on the movement of components does not show to be safe.
+
+    The bounds are written to out, shape (draw, individual), if given.
+    """
+    kernel, base = posterior.kernel, posterior.base[draws]
+    smallest = base[..., 2].min(axis=1)
+    steep = steepness(noise, kernel, smallest)
+    coarse = steep.max() * np.where(np.isinf(posterior.largest_move), np.inf, 1.0)
+    coarse = coarse * posterior.largest_move
+    for column in track(range(people.size), "Individuals", total=people.size, show=progressbar):
+        person = int(people[column])
+        if coarse[person] <= epsilon:
+            if out is not None:
+                out[:, column] = steep * posterior.largest_move[person]
+            continue
+        p, q = (part[draws] for part in posterior.pair(person))
+        least = np.minimum(p[..., 2].min(axis=1), q[..., 2].min(axis=1))
+        here = steep if (least >= smallest).all() else steepness(noise, kernel, least)
+        bound = movement_bound(p, q, kernel, here)
+        if out is not None:
+            out[:, column] = bound
+        rows = np.flatnonzero(bound > epsilon)
+        if rows.size:
+            yield Pairs(column, rows, p[rows], q[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class _Scan:
+    """Evaluates pairs, on finer lattices as long as that can decide whether epsilon holds."""
+
+    posterior: Posterior
+    noise: NoiseDistribution
+    epsilon: float
+    tolerance: float
+
+    def __call__(self, p: Array, q: Array) -> tuple[Array, float]:
+        limit = limits(p, q, self.posterior.kernel, self.noise)
+        result, margin = np.full(len(p), np.inf), 0.0
+        hopeful = np.flatnonzero(np.isfinite(limit))
+        fine = 1
+        while hopeful.size:
+            seen, proved = np.empty((2, hopeful.size))
+            for part, rows in self._blocks(hopeful, p, q, fine):
+                seen[part], proved[part] = self._once(p[rows], q[rows], fine)
+            result[hopeful] = np.maximum(proved, limit[hopeful])
+            gaps = np.full(seen.size, np.inf)
+            np.subtract(proved, seen, out=gaps, where=np.isfinite(proved))
+            undecided = (seen <= self.epsilon * NEAR) & (proved > self.epsilon)
+            undecided &= gaps > self.tolerance * self.epsilon
+            if fine >= FINEST:
+                undecided[:] = False
+            closed = gaps[~undecided]
+            margin = max(margin, float(closed[np.isfinite(closed)].max(initial=0.0)))
+            hopeful, fine = hopeful[undecided], fine * 4
+        return result, margin
+
+    def _blocks(self, rows: Index, p: Array, q: Array, fine: int) -> Iterator[tuple[slice, Index]]:
+        count = lattice_for(self.noise, self.posterior.kernel, p[rows], q[rows], fine).count
+        size = max(1, NUMBERS // count)
+        for start in range(0, rows.size, size):
+            yield slice(start, start + size), rows[start : start + size]
+
+    def _once(self, p: Array, q: Array, fine: int) -> tuple[Array, Array]:
+        """Return the largest ratio on the points, and its bound everywhere, each (draw,)."""
+        kernel = self.posterior.kernel
+        lattice = lattice_for(self.noise, kernel, p, q, fine)
+        values = [lattice(part) for part in (p, q)]
+        bends = [bend(part, lattice) for part in (p, q)]
+        knots = np.zeros(len(p))
+        if kernel == "laplace" and self.noise.atom > 0.0:
+            knots = self._knots(p, q)
+        seen, proved = knots.copy(), knots.copy()
+        for a, b in ((0, 1), (1, 0)):
+            cells = _between(values[a], values[b], bends[a], bends[b], lattice.step, knots)
+            seen, proved = np.maximum(seen, cells[0]), np.maximum(proved, cells[1])
+        return seen, proved
+
+    def _knots(self, p: Array, q: Array) -> Array:
+        """Largest log ratio where the densities bend: an atom leaves the kernels' own peaks."""
+        from edp_bayes.noise.smoothing import point_values
+
+        x = np.concatenate([p[..., 1], q[..., 1]], axis=1)
+        rows = (noise_rows(part, self.posterior.kernel, self.noise) for part in (p, q))
+        first, second = (point_values(each, x) for each in rows)
+        return np.asarray(np.abs(np.log(first / second)).max(axis=1))
+
+
+def _between(
+    first: Array, second: Array, bend_first: Array, bend_second: Array, step: float, floor: Array
+) -> tuple[Array, Array]:
+    """Return the largest log ratio on the points and a bound on it everywhere, each (draw,).
+
+    With T the larger log ratio of the ends of a cell, and at least the floor, the function
+    first - exp(T + t) second is at most step^2 / 8 (bend_first + exp(T + t) bend_second) above
+    its chord, and that is zero at t = log((1 + a) / (1 - b)).
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.log(first / second)
+        ends = np.maximum(ratio[:, 1:], ratio[:, :-1])
+        top = np.maximum(ends, floor[:, None])
+        least = np.minimum(second[:, 1:], second[:, :-1])
+        a = step**2 / 8.0 * bend_first / (np.exp(top) * least)
+        b = step**2 / 8.0 * bend_second / least
+        proof = top + np.where(b < 1.0, np.log1p(a) - np.log1p(-np.minimum(b, 1.0)), np.inf)
+    ends, proof = (np.where(np.isnan(part), np.inf, part) for part in (ends, proof))
+    return ends.max(axis=1), proof.max(axis=1)
+
+
+def bend(components: Array, lattice: NoisyDensities) -> Array:
+    """Return bounds on the second derivative of a noisy density in every cell, (draw, count - 1).
+
+    A Laplace kernel of scale s with noise of density h has G'' = (G - h) / s^2. For a normal
+    kernel abs(k'') is at most 2.5 / s^2 times a normal density that is wider by a fifth.
+    """
+    general = _bend_of_kernel(components, lattice)
+    single = lattice.noise.laws[0]
+    if len(lattice.noise.laws) > 1 or not isinstance(single, LaplaceNoise):
+        return general
+    # Laplace noise of scale b makes P'' = (P - p) / b^2 as well, with p the density without noise,
+    # and in a cell no kernel exceeds the larger of its values at the ends by more than this factor
+    s = float(components[..., 2].min())
+    peak = lattice.step / s if lattice.kernel == "laplace" else 0.5 * (lattice.step / s) ** 2
+    nothing = replace(lattice, noise=NoiseDistribution((NoNoise(),)))
+    both = math.exp(min(lattice.step / single.scale, 700.0)) * lattice(components)
+    both += math.exp(min(peak, 700.0)) * nothing(components)
+    special = (both[:, 1:] + both[:, :-1]) / single.scale**2
+    return np.asarray(np.minimum(general, special))
+
+
+def _bend_of_kernel(components: Array, lattice: NoisyDensities) -> Array:
+    from edp_bayes.noise.smoothing import sliding_values
+
+    w, mu, s = np.moveaxis(components, -1, 0)
+    inflation = math.exp(min(lattice.step / float(s.min()), 700.0))
+    if lattice.kernel == "gaussian":
+        wider = lattice(np.stack([2.5 * w / s**2, mu, 1.2 * s], axis=-1))
+        return inflation * np.maximum(wider[:, 1:], wider[:, :-1])
+    own = lattice(np.stack([w / s**2, mu, s], axis=-1))
+    result = inflation * np.maximum(own[:, 1:], own[:, :-1])
+    first = np.floor((lattice.start - mu) / lattice.step).astype(np.int64)
+    low = int(first.min())
+    nodes = lattice.step * np.arange(low, int(first.max()) + lattice.count + 3)
+    density = lattice.noise.pdf(nodes)
+    table = np.maximum(np.maximum(density[:-2], density[1:-1]), density[2:])
+    return result + sliding_values(table, w / s**2, first - low, lattice.count - 1)
+
+
+def lattice_for(
+    noise: NoiseDistribution,
+    kernel: str,
+    p: Array,
+    q: Array,
+    fine: int = 1,
+    *,
+    tails: float = 0.0,
+) -> NoisyDensities:
+    """Return the lattice on which some pairs are compared, `fine` times finer than at first.
+
+    It ends where every kernel has reached the tail of its noise, or so many tail scales later.
+    """
+    locations = np.concatenate([p[..., 1].ravel(), q[..., 1].ravel()])
+    scales = np.concatenate([p[..., 2].ravel(), q[..., 2].ravel()])
+    low, high = float(locations.min()), float(locations.max())
+    small, large = float(scales.min()), float(scales.max())
+    lattices = [law for law in noise.laws if isinstance(law, LatticeNoise)]
+    widths = [small, *(law.scale for law in noise.laws if hasattr(law, "scale"))]
+    pad = _kernel_pad(noise, kernel, large)
+    widest = max(tail_scale(noise, 1), tail_scale(noise, -1), large)
+    pad += tails * widest
+    span = high - low + 2.0 * pad
+    if lattices:
+        spacing = min(law.spacing for law in lattices)
+        step = spacing / (fine * math.ceil(min(POINTS_PER_SCALE * spacing / small, 16.0)))
+        pad += max((law.half + 2) * law.spacing for law in lattices)
+        # few different widths, so that matrices made for one pair serve the next
+        block = 64.0 * spacing
+        reach = block * math.ceil((span + pad + 40.0 * small) / block)
+    else:
+        step, reach = max(widths) / (POINTS_PER_SCALE * 4 * fine), 0.0
+    count = math.ceil((high - low + 2.0 * pad) / step) + 1
+    return NoisyDensities(noise, kernel, low - pad, step, count, reach)
+
+
+def _kernel_pad(noise: NoiseDistribution, kernel: str, scale: float) -> float:
+    if kernel == "gaussian":
+        tail = max(tail_scale(noise, 1), tail_scale(noise, -1))
+        return GAUSSIAN_REACH * scale + (scale**2 / tail if tail > 0.0 else 0.0)
+    normal = max((law.scale for law in noise.laws if isinstance(law, GaussianNoise)), default=0.0)
+    return GAUSSIAN_REACH * normal + (normal**2 / scale if normal > 0.0 else 0.0)
+
+
+def limits(p: Array, q: Array, kernel: str, noise: NoiseDistribution) -> Array:
+    """Return the limits of abs(log(p_h / q_h)) at both ends of the line, the larger, (draw,).
+
+    The widest exponential tail wins, the noise's or a Laplace kernel's; normal tails that nothing
+    covers differ without bound.
+    """
+    result = np.zeros(len(p))
+    for side in (-1, 1):
+        tail = tail_scale(noise, side)
+        left, right = (_log_tail(part, kernel, tail, side) for part in (p, q))
+        with np.errstate(invalid="ignore"):
+            gap = np.abs(left[1] - right[1])
+        gap = np.where(left[0] == right[0], gap, np.inf)
+        result = np.maximum(result, np.where(np.isnan(gap), np.inf, gap))
+    return result
+
+
+def _log_tail(part: Array, kernel: str, tail: float, side: int) -> tuple[Array, Array]:
+    """Return scale and log amplitude of the tail of each draw."""
+    from scipy.special import logsumexp
+
+    w, mu, s = np.moveaxis(part, -1, 0)
+    if kernel == "gaussian":
+        if tail == 0.0:
+            return np.zeros(len(w)), np.full(len(w), np.nan)
+        amplitude = side * mu / tail + 0.5 * (s / tail) ** 2
+        return np.full(len(w), tail), np.asarray(logsumexp(amplitude, b=w, axis=1))
+    widest = np.where(w > 0.0, s, 0.0).max(axis=1)
+    of_kernel = widest >= tail
+    scale = np.where(of_kernel, widest, tail)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(
+            of_kernel[:, None], s == widest[:, None], 1.0 / (1.0 - (s / scale[:, None]) ** 2)
+        )
+    return scale, np.asarray(logsumexp(side * mu / scale[:, None], b=w * factor, axis=1))

@@ -1,0 +1,137 @@
+"""`edp.noise.release`: one noisy answer that betrays nothing through its last bits."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable
+from fractions import Fraction
+from importlib import import_module
+
+from edp_bayes import validate
+from edp_bayes.exceptions import EdpBayesError, InvalidInputError
+from edp_bayes.noise.distribution import NoiseDistribution, as_distribution
+from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise, NoiseLaw
+
+__all__ = ["MissingSamplerError", "grid_of", "release"]
+
+SAMPLERS = ("auto", "opendp", "exact")
+FINENESS = 16
+
+
+class MissingSamplerError(EdpBayesError, ImportError):
+    """The optional library that a sampler needs is not installed."""
+
+
+def release(
+    value: float,
+    noise: NoiseDistribution | NoiseLaw,
+    *,
+    grid: float | None = None,
+    sampler: str = "auto",
+    random_bits: Callable[[int], int] = secrets.randbits,
+) -> float:
+    """Return one noisy answer, with randomness from the operating system.
+
+    The sum of the value and the noise is formed without rounding and then rounded to a grid that
+    depends on the noise alone: all answers lie on the same grid whatever the value, and rounding
+    takes nothing from the guarantee. Adding floating-point noise would (Mironov 2012).
+
+    Parameters
+    ----------
+    value : float
+        The true answer.
+    noise : NoiseDistribution, LaplaceNoise, GaussianNoise or LatticeNoise
+        The noise. Pure Laplace or Gaussian noise is drawn by OpenDP, anything else by the exact
+        sampler of this library.
+    grid : float, optional
+        Distance of neighbouring answers, rounded down to a power of two; by default about
+        2^-16 of the expected absolute noise.
+    sampler : {"auto", "opendp", "exact"}
+        "exact" draws every law by this library; "opendp" refuses laws that OpenDP has not.
+    random_bits : callable
+        Source of randomness of the exact sampler: takes a number of bits, returns an integer.
+        Anything but the default is for tests.
+
+    Returns
+    -------
+    float
+        A multiple of the grid; the value itself where the noise is none at all.
+
+    Raises
+    ------
+    InvalidInputError
+        If the value is not finite, or "opendp" is asked for a law it has not.
+    MissingSamplerError
+        If OpenDP is needed and not installed.
+
+    References
+    ----------
+    Mironov (2012), On significance of the least significant bits for differential privacy,
+    CCS 2012.
+
+    Examples
+    --------
+    >>> from edp_bayes.noise import LaplaceNoise, release
+    >>> answer = release(10.0, LaplaceNoise(2.0), grid=0.25, sampler="exact")
+    >>> (4 * answer).is_integer()
+    True
+    """
+    number = float(validate.finite_array(value, "value", ndim=0))
+    law = as_distribution(noise)
+    validate.choice(sampler, SAMPLERS, "sampler")
+    if law.atom == 1.0:
+        return number
+    exponent = grid_of(law) if grid is None else _exponent(validate.positive_number(grid, "grid"))
+    single = law.laws[0] if len(law.laws) == 1 else None
+    known = isinstance(single, LaplaceNoise | GaussianNoise)
+    if sampler == "opendp" and not known:
+        raise InvalidInputError(
+            "OpenDP draws Laplace and Gaussian noise only; use sampler='auto' or 'exact' for "
+            f"{law!r}"
+        )
+    if known and sampler != "exact":
+        assert isinstance(single, LaplaceNoise | GaussianNoise)
+        return _by_opendp(number, single, exponent)
+    return _exactly(number, law, exponent, random_bits)
+
+
+def grid_of(noise: NoiseDistribution) -> int:
+    """Return the power of two that is the default grid, from the noise alone.
+
+    Examples
+    --------
+    >>> grid_of(NoiseDistribution((LaplaceNoise(1.0),)))
+    -16
+    """
+    return _exponent(noise.mean_absolute) - FINENESS
+
+
+def _exponent(size: float) -> int:
+    return math.frexp(size)[1] - 1
+
+
+def _exactly(
+    value: float, noise: NoiseDistribution, exponent: int, bits: Callable[[int], int]
+) -> float:
+    from edp_bayes.noise.exact_sampling import choose, draw_noise
+
+    law = noise.laws[choose(noise.weights.tolist(), bits)]
+    step = Fraction(2) ** exponent
+    total = Fraction(value) + draw_noise(law, bits)
+    return float(math.floor(total / step + Fraction(1, 2)) * step)
+
+
+def _by_opendp(value: float, law: LaplaceNoise | GaussianNoise, exponent: int) -> float:
+    try:
+        dp = import_module("opendp.prelude")
+    except ImportError:
+        raise MissingSamplerError(
+            "Laplace and Gaussian noise is drawn by OpenDP, which is not installed: install "
+            "edp-bayes[release], or give sampler='exact' for the sampler of this library"
+        ) from None
+    dp.enable_features("contrib")
+    domain = dp.atom_domain(T=float, nan=False)
+    make = dp.m.make_laplace if isinstance(law, LaplaceNoise) else dp.m.make_gaussian
+    mechanism = make(domain, dp.absolute_distance(T=float), scale=law.scale, k=exponent)
+    return float(mechanism(value))

@@ -1,0 +1,131 @@
+"""How steep noisy kernels are, and which individuals are safe for that reason alone.
+
+For a kernel k of scale s and noise h let G be the density of their sum. Its steepness is
+sup abs(G') / G; mixtures of such kernels inherit it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.noise.densities import NoisyDensities
+from edp_bayes.noise.distribution import NoiseDistribution
+from edp_bayes.noise.lattice import LatticeNoise
+from edp_bayes.noise.laws import LaplaceNoise, NoiseLaw
+
+__all__ = ["movement_bound", "steepness"]
+
+Array = NDArray[np.float64]
+
+FINEST = 64  # points of a lattice cell, at most
+LEVELS = 24
+
+
+def steepness(noise: NoiseDistribution, kernel: str, scales: Array) -> Array:
+    """Return sup abs(G') / G for noisy kernels of at least the given scales, shape (scale,).
+
+    It is infinite where there is no bound. Laplace noise of scale b has 1 / b, Laplace kernels of
+    scale s have 1 / s, and a sum has the smaller of both. For lattice noise G is evaluated on
+    points, between which its curvature bounds it.
+    """
+    scales = np.asarray(scales, dtype=np.float64)
+    slope = np.zeros(scales.size)
+    for weight, law in noise:
+        if weight > 0.0:
+            slope = np.maximum(slope, _of_law(law, kernel, scales))
+    return slope
+
+
+def _of_law(law: NoiseLaw, kernel: str, s: Array) -> Array:
+    of_kernel = 1.0 / s if kernel == "laplace" else np.full(s.size, np.inf)
+    if isinstance(law, LatticeNoise):
+        return np.minimum(_of_lattice(law, kernel, s), of_kernel)
+    if isinstance(law, LaplaceNoise):
+        return np.minimum(1.0 / law.scale, of_kernel)
+    return of_kernel
+
+
+def _of_lattice(law: LatticeNoise, kernel: str, scales: Array) -> Array:
+    levels, position = np.unique(scales, return_inverse=True)
+    # Smaller kernels are steeper: a few levels, each good for all above it, save most of the work.
+    if levels.size > LEVELS:
+        spread = np.log(levels[-1] / levels[0])
+        rank = np.floor((LEVELS - 1) * np.log(levels / levels[0]) / spread)
+        first = np.unique(rank, return_index=True)[1]
+        position = (np.searchsorted(first, np.arange(levels.size), side="right") - 1)[position]
+        levels = levels[first]
+    return np.array([_lattice_level(law, kernel, float(s)) for s in levels])[position]
+
+
+def _lattice_level(law: LatticeNoise, kernel: str, s: float) -> float:
+    fine = int(np.clip(np.ceil(4.0 * law.spacing / s), 2, FINEST))
+    step, reach = law.spacing / fine, (law.half + 4) * law.spacing
+    beyond = 12.0 * s + 40.0 * law.spacing
+    evaluate = NoisyDensities(
+        NoiseDistribution((law,)),
+        kernel,
+        -reach,
+        step,
+        2 * (law.half + 4) * fine + 1,
+        2.0 * reach + beyond,
+    )
+    one = np.array([[[1.0, 0.0, s]]])
+    total = evaluate(one)[0]
+    if (total <= 0.0).any():
+        return math.inf
+    jump = float(np.abs(np.diff(np.log(total))).max()) / step
+    if kernel == "laplace":
+        own = np.asarray(law.pdf(evaluate.points))
+        lower = np.minimum(total[1:], total[:-1]) * math.exp(-0.5 * step / s)
+        curvature = max(1.0, float((np.maximum(own[1:], own[:-1]) / lower).max())) / s**2
+    else:
+        curvature = float((_bend(law, evaluate, s) / total).max())
+    return jump + 0.5 * step * (curvature + jump**2)
+
+
+def _bend(law: LatticeNoise, evaluate: NoisyDensities, s: float) -> Array:
+    """Bound on abs(G'') at the points: absolute second differences of the noise, smoothed."""
+    reach = law.half + 44
+    k = np.arange(-reach, reach + 1)
+    second = np.abs(law.probability(k + 1) - 2.0 * law.probability(k) + law.probability(k - 1))
+    z = (evaluate.points[:, None] - law.spacing * k) / s
+    density = np.exp(-0.5 * z * z) / (s * math.sqrt(2.0 * math.pi))
+    return np.asarray(density @ second / law.spacing**2)
+
+
+def movement_bound(p: Array, q: Array, kernel: str, slope: Array) -> Array:
+    """Return a bound on abs(log(p_h / q_h)) over the whole line, shape (draw,).
+
+    Component k of q is component k of p moved by m and widened or narrowed by an independent
+    amount Z. With a log density of slope at most L the log ratio of two such noisy components
+    is at most L abs(m) + log E exp(L abs(Z)), and the ratio of mixtures with equal weights never
+    exceeds that of their components. Infinite where the weights differ.
+
+    Parameters
+    ----------
+    p, q : ndarray, shape (draw, component, 3)
+    kernel : {"gaussian", "laplace"}
+    slope : ndarray, shape (draw,)
+        Steepness at the smallest scale of both.
+    """
+    if p.shape != q.shape:
+        return np.full(len(p), np.inf)
+    rate = slope[:, None]
+    small, large = np.minimum(p[..., 2], q[..., 2]), np.maximum(p[..., 2], q[..., 2])
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        if kernel == "gaussian":
+            from scipy.special import log_ndtr
+
+            wide = rate * np.sqrt((large - small) * (large + small))
+            spread = math.log(2.0) + log_ndtr(wide) + 0.5 * wide**2
+        else:
+            kept = (small / large) ** 2
+            spread = np.log(kept + (1.0 - kept) / np.maximum(1.0 - rate * large, 0.0))
+        spread = np.where(small == large, 0.0, spread)
+        bound = rate * np.abs(p[..., 1] - q[..., 1]) + spread
+    bound = np.where(p[..., 0] > 0.0, np.where(np.isnan(bound), np.inf, bound), 0.0)
+    same = (np.abs(p[..., 0] - q[..., 0]) <= 1e-15).all(axis=1)
+    return np.asarray(np.where(same, bound.max(axis=1), np.inf))

@@ -1,0 +1,137 @@
+"""Compare noise: ``uv run python -m tests.benchmarks.noise [CASE ...]``; prints Markdown.
+
+Every row is verified: "protected" is the share of posterior draws in which the certified log
+ratio of every individual is at most epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+import edp_bayes as edp
+from edp_bayes.noise.distribution import as_distribution
+from edp_bayes.noise.posterior import Posterior, posterior_of
+from edp_bayes.noise.ratios import log_ratios
+from tests.benchmarks.__main__ import machine
+from tests.benchmarks.cases import DATA
+
+METHODS = ("bottleneck", "classical", "partial", "hausdorff", "laplace", "optimal")
+YEARS = 41
+SHARE = 0.02  # electricity clients above this share of everything are left out
+
+
+@dataclass(frozen=True)
+class Case:
+    """Responses, the range of one individual's values as it enters the query, and the unit."""
+
+    responses: edp.Responses
+    range: float
+    unit: str
+    bandwidth: float
+    epsilon: tuple[float, ...]
+
+
+def climate() -> Case:
+    """US climate divisions, last 41 years: mean annual precipitation of 344 divisions."""
+    with np.load(DATA / "us_climate_divisions_annual_mm.npz") as stored:
+        values = stored["annual_mm"][-YEARS:]
+        years, divisions = stored["year"][-YEARS:], stored["division"]
+    m = values.shape[1]
+    y = values.mean(axis=1)
+    without = (values.sum(axis=1)[:, None] - values) / (m - 1)
+    responses = edp.Responses.from_arrays(y, without, individual=divisions, database=years)
+    return Case(responses, float(np.ptp(values)) / m, "mm", 30.9, (0.1, 0.05))
+
+
+def electricity() -> Case:
+    """Electricity, weekly total of the clients under 2% of the total."""
+    with np.load(DATA / "electricity_weekly_kwh.npz") as stored:
+        kwh, clients = stored["kwh"].astype(float), stored["client"]
+    small = kwh.sum(axis=0) < SHARE * kwh.sum()
+    kwh, clients = kwh[:, small] / 1000.0, clients[small]
+    responses = edp.Responses.from_arrays(kwh.sum(axis=1), contribution=kwh, individual=clients)
+    return Case(responses, float(np.ptp(kwh)), "MWh", plug_in(responses), (0.1,))
+
+
+def cdnow() -> Case:
+    """CDNOW, revenue of 65 weeks, 10,010 customers."""
+    from edp_bayes.data import load_cdnow_weeks
+
+    table = load_cdnow_weeks()
+    databases = edp.Databases.from_table(table, database="week", individual="customer")
+    responses = databases.respond(edp.queries.Sum("dollars"), progressbar=False)
+    weekly = table.groupby(["week", "customer"])["dollars"].sum()
+    return Case(responses, float(weekly.max()), "$", plug_in(responses), (0.1,))
+
+
+def plug_in(responses: edp.Responses) -> float:
+    """Median of the bandwidth's posterior."""
+    model = edp.SmoothedBootstrap()
+    fitted = model.fit(responses, edp.models.SamplerSettings(draws=500, random_seed=1))
+    return float(np.median(fitted.mixture.scales[..., 0]))
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "climate": climate,
+    "electricity": electricity,
+    "cdnow": cdnow,
+}
+
+
+def rows(posterior: Posterior, case: Case, epsilon: float) -> None:
+    base = math.nan
+    for method in METHODS:
+        start = time.process_time()
+        if method == "classical":
+            noise = as_distribution(edp.LaplaceNoise(case.range / epsilon))
+        else:
+            noise = edp.noise.calibrate(posterior, epsilon, method=method)
+        seconds = time.process_time() - start
+        base = noise.mean_absolute if method == "bottleneck" else base
+        lower = noise.record.get("lower_bound")
+        bounds = log_ratios(posterior, noise, epsilon)
+        print(
+            f"| {method} | {epsilon:g} | {noise.mean_absolute:.4g} | {noise.variance**0.5:.4g} | "
+            f"{noise.mean_absolute / base:.0%} | {'' if lower is None else f'{lower:.4g}'} | "
+            f"{bounds.share(epsilon):.1%} | {np.median(bounds.largest):.3g} | {seconds:.1f} |",
+            flush=True,
+        )
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    print(f"Machine: {machine()}\n")
+    for name in sys.argv[1:] or CASES:
+        case = CASES[name]()
+        print(f"### {CASES[name].__doc__}\n")
+        models = {
+            f"plug-in, Laplace kernel, bandwidth {case.bandwidth:.4g} {case.unit}": (
+                edp.noise.FixedBandwidth(case.bandwidth)
+            ),
+            "posterior, SmoothedBootstrap(kernel='laplace'), 200 draws, assurance 0.95": (
+                edp.SmoothedBootstrap()
+            ),
+        }
+        for title, model in models.items():
+            posterior = posterior_of(
+                case.responses, model=model, draws=50, random_seed=1, progressbar=False
+            )
+            print(f"{title} ({case.unit}):\n")
+            print(
+                "| method | epsilon | expected abs. noise | standard deviation | of bottleneck | "
+                "lower bound | protected | median log ratio | CPU s |\n" + "|---" * 9 + "|"
+            )
+            for epsilon in case.epsilon:
+                rows(posterior, case, epsilon)
+            print()
+
+
+if __name__ == "__main__":
+    main()

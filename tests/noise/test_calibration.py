@@ -1,0 +1,273 @@
+"""`edp.noise.calibrate`, the linear program and its dual bound, verify and tradeoff."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import edp_bayes as edp
+from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.noise import GaussianNoise, LaplaceNoise, LatticeNoise, NoiseDistribution, NoNoise
+from edp_bayes.noise import optimal as optimal_module
+from edp_bayes.noise.distribution import as_distribution
+from edp_bayes.noise.noisy import NoisyCoupling
+from edp_bayes.noise.posterior import Posterior, posterior_of
+from edp_bayes.noise.program import SolverError
+from edp_bayes.noise.ratios import log_ratios
+from edp_bayes.plots.noise import plot_noise
+from tests.noise.conftest import make_responses
+
+EPSILON = 0.15
+SPACING = 0.15  # a coarse lattice, for the sake of time
+
+
+@pytest.fixture(scope="module")
+def found(plug_in):
+    methods = ("bottleneck", "partial", "laplace", "optimal")
+    return {
+        name: edp.noise.calibrate(plug_in, EPSILON, method=name, spacing=SPACING)
+        for name in methods
+    }
+
+
+def test_every_method_meets_the_target_and_the_order_is_as_expected(plug_in, found):
+    for noise in found.values():
+        assert noise.record["reached"] == 1.0
+        assert log_ratios(plug_in, noise, EPSILON, screen=False).share(EPSILON) == 1.0
+    size = {name: noise.mean_absolute for name, noise in found.items()}
+    assert size["optimal"] < size["laplace"] < size["bottleneck"]
+    assert size["optimal"] < size["partial"] < size["bottleneck"]
+
+
+def test_brute_force_finds_no_violation_of_the_optimal_noise(plug_in, found):
+    from edp_bayes.noise.densities import NoisyDensities
+
+    law = found["optimal"].laws[0]
+    step = law.spacing / 16
+    lattice = NoisyDensities(found["optimal"], "laplace", 14.0, step, int(16 / step), 60.0)
+    for person in range(plug_in.n_individuals):
+        p, q = (lattice(part) for part in plug_in.pair(person))
+        assert np.abs(np.log(p / q)).max() <= EPSILON
+
+
+def test_the_dual_bound_is_below_every_admissible_noise(found):
+    record = found["optimal"].record
+    assert 0.5 * found["optimal"].mean_absolute < record["lower_bound"]
+    assert record["lower_bound"] <= found["optimal"].mean_absolute
+
+
+def test_less_than_the_bound_cannot_hold(plug_in, found):
+    """Scale the optimal noise down until its size is below the bound: it must fail."""
+    law = found["optimal"].laws[0]
+    factor = 0.98 * found["optimal"].record["lower_bound"] / found["optimal"].mean_absolute
+    smaller = LatticeNoise(
+        factor * law.spacing, law.weights, left=law.left, right=law.right, decay=law.decay
+    )
+    found_ratio = log_ratios(plug_in, as_distribution(smaller), EPSILON, screen=False)
+    assert found_ratio.share(EPSILON) == 0.0
+
+
+def test_noise_that_may_be_lopsided_is_smaller(plug_in, found):
+    noise = edp.noise.calibrate(plug_in, EPSILON, symmetric=False, spacing=SPACING)
+    assert noise.mean_absolute <= found["optimal"].mean_absolute * 1.001
+    assert found["optimal"].mean == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_least_variance_has_less_variance(plug_in, found):
+    noise = edp.noise.calibrate(plug_in, EPSILON, objective="variance", spacing=SPACING)
+    assert noise.variance < found["optimal"].variance
+    assert noise.mean_absolute >= found["optimal"].mean_absolute * 0.999
+
+
+def test_assurance_is_reached_under_the_posterior(bootstrap):
+    noise = edp.noise.calibrate(bootstrap, 0.3, assurance=0.8, spacing=0.2)
+    certified = log_ratios(bootstrap, noise, 0.3)
+    assert 0.8 <= certified.share(0.3) < 1.0
+    assert noise.record["reached"] == certified.share(0.3)
+    everywhere = edp.noise.calibrate(bootstrap, 0.3, assurance=0.99, spacing=0.2)
+    assert everywhere.mean_absolute > noise.mean_absolute
+
+
+def test_gaussian_mixtures_with_residual_spread_are_protected(mixture):
+    noise = edp.noise.calibrate(mixture, 0.5, assurance=0.8, spacing=0.2)
+    assert log_ratios(mixture, noise, 0.5).share(0.5) >= 0.8
+    laplace = edp.noise.calibrate(mixture, 0.5, method="laplace", assurance=0.8)
+    assert noise.mean_absolute < laplace.mean_absolute
+
+
+@pytest.mark.parametrize("method", ["laplace", "gaussian", "optimal"])
+def test_a_delta_above_zero_is_met(plug_in, method):
+    delta = 2e-3
+    noise = edp.noise.calibrate(plug_in, EPSILON, delta, method=method, spacing=0.1)
+    check = edp.noise.verify(plug_in, noise, [EPSILON])
+    assert check.delta[0, 0] + check.error[0] <= delta
+    assert check.delta[0, 0] >= 0.9 * delta  # and not by much more than asked
+    assert check.probability(EPSILON, delta) == 1.0
+
+
+def test_exact_integrals_agree_with_those_of_the_audit(responses):
+    """Known noise in the responses, audited, is the same noise verified afterwards."""
+    model = edp.SmoothedBootstrap(kernel="gaussian")
+    options = {"draws": 5, "chains": 2, "random_seed": 1, "progressbar": False}
+    grid = [0.05, 0.2]
+    for noise in (LaplaceNoise(0.7), GaussianNoise(0.4)):
+        noisy = dataclasses.replace(responses, noise=noise)
+        fitted = model.fit(responses, edp.models.SamplerSettings(**options))
+        direct = dataclasses.replace(fitted.coupling, responses=noisy)
+        everybody = np.arange(responses.n_individuals)
+        expected = direct.curves(everybody, np.array(grid)).max(axis=1)
+        check = edp.noise.verify(responses, noise, grid, model=model, **options)
+        np.testing.assert_allclose(check.delta, expected, rtol=1e-7, atol=1e-11)
+
+
+def test_quadrature_agrees_with_exact_integrals_within_its_bound(plug_in):
+    """Lattice noise that is a fine image of Laplace noise, and mixed with the very same law."""
+    spacing, scale = 0.02, 0.5
+    k = np.arange(-400, 401)
+    decay = np.exp(-spacing / scale)
+    weights = decay ** np.abs(k)
+    tail = weights[-1] * decay / (1 - decay)
+    total = weights.sum() + 2 * tail
+    image = LatticeNoise(spacing, weights / total, left=tail / total, right=tail / total,
+                         decay=decay)  # fmt: skip
+    grid = np.array([0.02, 0.1])
+    everybody = np.arange(plug_in.n_individuals)
+    rough = NoisyCoupling(plug_in, as_distribution(image))
+    exact = NoisyCoupling(plug_in, as_distribution(LaplaceNoise(scale)))
+    a, b = rough.curves(everybody, grid), exact.curves(everybody, grid)
+    assert b.max() > 1e-3
+    # the image differs from the law itself by about (spacing / scale)^2 / 12
+    np.testing.assert_allclose(a, b, atol=2e-4 * b.max() + max(rough.error.values()))
+
+
+def test_verification_counts_draws(bootstrap):
+    check = edp.noise.verify(bootstrap, LaplaceNoise(0.5), [0.1, 0.4])
+    assert check.delta.shape == (bootstrap.n_draws, 2)
+    expected = (check.delta[:, 1] <= 1e-3).mean()
+    assert check.probability(0.4, 1e-3) == expected
+    assert check.probability(0.4) == (check.log_ratio <= 0.4).mean()
+    row = check.summary(prob=0.9)[0]
+    assert row["delta_lower"] <= row["delta"] <= row["delta_upper"]
+    assert len(check.riskiest(3)) == 3
+    assert check.plot(backend="none") is not None
+    with pytest.raises(InvalidInputError, match="one of"):
+        check.probability(0.2, 1e-3)
+
+
+def test_a_target_already_met_needs_no_noise(plug_in):
+    noise = edp.noise.calibrate(plug_in, 5.0)
+    assert noise.atom == 1.0
+    assert noise.record["message"].startswith("No noise is needed")
+
+
+def test_a_dominating_individual_is_named():
+    data = make_responses(dominated=True)
+    with pytest.warns(EdpBayesWarning, match="individual 0 contributes up to"):
+        noise = edp.noise.calibrate(
+            data, 0.5, method="laplace", model=edp.noise.FixedBandwidth(0.6)
+        )
+    assert "cap or leave out" in noise.record["message"]
+
+
+BAD = {
+    "zero": ({"epsilon": 0.0}, "greater than 0"),
+    "negative": ({"epsilon": -1.0}, "greater than 0"),
+    "delta": ({"delta": 1.0}, "delta must be at least 0 and below 1"),
+    "assurance": ({"assurance": 1.0}, "assurance must lie strictly between"),
+    "method": ({"method": "magic"}, "method must be one of"),
+    "objective": ({"objective": "size"}, "objective must be one of"),
+    "gaussian": ({"method": "gaussian"}, "Gaussian noise cannot reach delta = 0"),
+    "pure": ({"method": "partial", "delta": 0.1}, "made for delta = 0"),
+    "spacing": ({"spacing": 0.0}, "spacing must be greater than 0"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
+def test_bad_targets_are_refused(plug_in, options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        edp.noise.calibrate(plug_in, **{"epsilon": 0.1, **options})
+
+
+def test_a_solver_that_fails_is_an_error(plug_in, monkeypatch):
+    import scipy.optimize
+
+    real = scipy.optimize.linprog
+    monkeypatch.setattr(
+        scipy.optimize,
+        "linprog",
+        lambda *a, **k: real(*a, **{**k, "options": {"maxiter": 1, "presolve": False}}),
+    )
+    with pytest.raises(SolverError, match="status 1"):
+        edp.noise.calibrate(plug_in, EPSILON)
+
+
+def test_sources_that_cannot_be_used(responses, bootstrap):
+    with pytest.raises(InputTypeError, match="responses or an audit are needed"):
+        edp.noise.calibrate([1.0, 2.0], 0.1)
+    noisy = dataclasses.replace(responses, noise=LaplaceNoise(1.0))
+    with pytest.raises(InvalidInputError, match="already carry"):
+        edp.noise.calibrate(noisy, 0.1)
+    with pytest.raises(InputTypeError, match="density model"):
+        edp.noise.calibrate(responses, 0.1, model="bootstrap")
+    assert isinstance(bootstrap, Posterior)
+
+
+def test_an_audit_needs_its_own_responses(responses):
+    options = {"draws": 10, "chains": 2, "random_seed": 3, "progressbar": False}
+    audit = edp.audit(responses, epsilon=[0.1], model=edp.SmoothedBootstrap(), **options)
+    with pytest.raises(InvalidInputError, match="give the responses"):
+        posterior_of(audit)
+    with pytest.raises(InvalidInputError, match="not those of the audit"):
+        posterior_of(audit, responses=make_responses(seed=8))
+    noise = edp.noise.calibrate(audit, 0.2, method="laplace", responses=responses)
+    assert noise.record["draws"] == 20
+
+
+def test_tradeoff_offers_points(plug_in):
+    curve = edp.noise.tradeoff(plug_in, [0.05, 0.1, 0.2], method="laplace")
+    assert (np.diff(curve.error) < 0).all()
+    assert curve.least_noise(0.15) is curve.noises[1]
+    assert curve.best_privacy(float(curve.error[1])) is curve.noises[1]
+    lower, middle, upper = curve.band(0.9)
+    assert (lower <= middle).all()
+    assert (upper <= curve.epsilon).all()
+    assert curve.plot(backend="none") is not None
+    for bad in (lambda: curve.least_noise(0.01), lambda: curve.best_privacy(1e-6)):
+        with pytest.raises(InvalidInputError, match="no target"):
+            bad()
+
+
+@pytest.mark.parametrize("backend", ["none", "matplotlib"])
+def test_noise_is_drawn(backend, found):
+    for noise in (found["optimal"], NoiseDistribution((NoNoise(), LaplaceNoise(1.0)), (0.3, 0.7))):
+        assert plot_noise(noise, backend=backend).backend == backend
+    with pytest.raises(InvalidInputError, match="visual must be one of"):
+        plot_noise(found["optimal"], backend=backend, visuals={"banner": False})
+
+
+def test_nothing_heavy_is_imported_with_the_package():
+    import subprocess
+    import sys
+
+    heavy = ("scipy", "numba", "pymc", "xarray", "matplotlib")
+    code = f"import sys, edp_bayes.noise; print([m for m in {heavy} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+    assert optimal_module.REACH > 1
+
+
+def test_the_climate_divisions_as_the_issue_states_them(data_dir):
+    with np.load(data_dir / "us_climate_divisions_annual_mm.npz") as stored:
+        values = stored["annual_mm"][-41:]
+    y, m = values.mean(axis=1), values.shape[1]
+    data = edp.Responses.from_arrays(y, (values.sum(axis=1)[:, None] - values) / (m - 1))
+    posterior = posterior_of(data, model=edp.noise.FixedBandwidth(30.9))
+    size = {
+        name: edp.noise.calibrate(posterior, 0.1, method=name).mean_absolute
+        for name in ("bottleneck", "partial")
+    }
+    assert size["bottleneck"] == pytest.approx(65.8, abs=0.05)
+    assert size["partial"] == pytest.approx(51.2, abs=0.05)
+    noise = edp.noise.calibrate(posterior, 0.1, spacing=3.0)
+    assert noise.record["reached"] == 1.0
+    assert 24.0 < noise.record["lower_bound"] <= noise.mean_absolute < 28.5
