@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         Stacked,
     )
     from edp_bayes.noise import GaussianNoise, LaplaceNoise
+    from edp_bayes.planning import plan
     from edp_bayes.property_audit import PropertyAudit, audit_property, load_property_audit
     from edp_bayes.responses import Responses
     from edp_bayes.result import Audit, load_audit
@@ -93,6 +94,7 @@ _NAMES = {
     "hockey_stick": "divergence",
     "load_audit": "result",
     "load_property_audit": "property_audit.result",
+    "plan": "planning",
 }
 
 __all__ = [
@@ -131,6 +133,7 @@ __all__ = [
     "mechanisms",
     "models",
     "noise",
+    "plan",
     "plugin",
     "property_audit",
     "queries",

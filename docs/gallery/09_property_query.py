@@ -1,0 +1,15 @@
+"""
+A share of one large database
+=============================
+
+How far the randomness of 1,000 entries alone hides each of them (Breutigam and Reischuk,
+"Statistical Privacy"), with and without Gaussian noise.
+"""
+
+import matplotlib.pyplot as plt
+
+from edp_bayes.statistical_privacy import figures
+
+pair, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+figures.curves_by_probability(ax=axes[0])
+_ = figures.gaussian_noise(ax=axes[1])

@@ -1,0 +1,25 @@
+"""
+A black box against the truth
+=============================
+
+The published estimator of the largest log ratio of a mechanism's output, fed with samples alone,
+beside the epsilon that is known (Askin, Kutta and Dette 2022).
+"""
+
+import matplotlib.pyplot as plt
+
+from edp_bayes.local_privacy import mpl
+from edp_bayes.mechanisms import RandomizedResponse
+
+truth = [0.25, 0.5, 1.0, 1.5, 2.0]
+found = []
+for epsilon in truth:
+    mechanism = RandomizedResponse(epsilon)
+    found.append(mpl(mechanism, [mechanism.pair], second_size=20_000, random_seed=1))
+
+figure, axes = plt.subplots(figsize=(5, 4), layout="constrained")
+axes.plot(truth, truth, "k:", label="truth")
+axes.plot(truth, [estimate.epsilon for estimate in found], "o", label="estimate")
+axes.plot(truth, [estimate.lower for estimate in found], "_", ms=14, label="95% lower bound")
+axes.set(xlabel="epsilon of the mechanism", ylabel="epsilon found")
+_ = axes.legend(frameon=False)

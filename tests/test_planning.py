@@ -1,0 +1,165 @@
+"""Planning: new databases follow the fitted model, and the search finds the fewest that suffice."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kstest
+
+import edp_bayes as edp
+from edp_bayes import planning
+from edp_bayes.coupling import RegressionCoupling
+from edp_bayes.future_databases import FutureDatabases
+from edp_bayes.models import GibbsDirichletProcessMixture, GibbsFiniteMixture, SamplerSettings
+from edp_bayes.planning import Plan, plan
+
+QUICK = {"repetitions": 4, "draws": 40, "random_seed": 1, "progressbar": False}
+
+
+@pytest.fixture(scope="module")
+def responses():
+    rng = np.random.default_rng(3)
+    contribution = rng.normal(0.4, 0.15, (40, 3))
+    contribution[:, 1] *= rng.random(40) < 0.5
+    contribution[:, 2] += 0.2 * rng.standard_normal(40)
+    rest = np.where(rng.random(40) < 0.4, 14.0, 10.0) + rng.standard_normal(40)
+    return edp.Responses.from_arrays(
+        rest + contribution.sum(axis=1), contribution=contribution, individual=["a", "b", "c"]
+    )
+
+
+@pytest.fixture(scope="module")
+def coupling(responses):
+    quick = SamplerSettings(draws=20, tune=300, chains=1, random_seed=1, progressbar=False)
+    found = GibbsDirichletProcessMixture().fit(responses, quick).coupling
+    assert isinstance(found, RegressionCoupling)
+    return found
+
+
+@pytest.mark.parametrize("draw", [0, 7, 19])
+@pytest.mark.parametrize("individual", [0, 1, 2], ids=["steady", "absent half the time", "varied"])
+def test_a_response_less_its_contribution_follows_the_law_without(coupling, draw, individual):
+    """Given a response from p, the contribution drawn leaves exactly p_i, and what it says of c."""
+    rng = np.random.default_rng(1)
+    p, p_i = (law[0][draw] for law in coupling.pair(individual))
+    y = p.sample(40_000, rng)
+    law = FutureDatabases(coupling, np.array([individual]))
+    c = law._given(y, law._base(draw), draw, 0, rng)
+    assert kstest(y - c, p_i.cdf).pvalue > 1e-4
+    drawn = coupling.posterior.draw(np.array([individual]), coupling.n_draws)
+    rho, a, b, tau = (
+        float(part[draw, 0])
+        for part in (drawn.presence, drawn.intercept, drawn.slope, drawn.spread)
+    )
+    assert abs((c != 0).mean() - rho) <= 5 * math.sqrt(rho * (1 - rho) / y.size)
+    rest = (y - c)[c != 0]
+    error = (c[c != 0] - a - b * rest) / tau
+    assert kstest(error, "norm").pvalue > 1e-4
+    assert abs(np.corrcoef(error, rest)[0, 1]) < 5 / math.sqrt(error.size)
+
+
+def test_simulated_responses_follow_the_law_of_the_draw(coupling):
+    law = FutureDatabases(coupling, np.arange(3))
+    y, c = law.sample(5, 40_000, np.random.default_rng(2))
+    assert c.shape == (40_000, 3)
+    assert kstest(y, coupling.mixture[0][5].cdf).pvalue > 1e-4
+
+
+class KnownWidths:
+    """A study whose average width at n databases is n to a known negative power."""
+
+    def __init__(self, at_hand, most, power):
+        self.responses = type("AtHand", (), {"n_databases": at_hand})
+        self.most, self.power, self.tried = most, power, []
+
+    def width(self, size):
+        self.tried.append(size)
+        return size**-self.power
+
+
+@settings(derandomize=True, deadline=None)
+@given(
+    at_hand=st.integers(8, 500),
+    factor=st.floats(1.0, 100.0),
+    power=st.floats(0.2, 1.0),
+    wanted=st.floats(0.01, 0.5),
+)
+def test_the_search_finds_the_fewest_to_a_tenth(at_hand, factor, power, wanted):
+    study = KnownWidths(at_hand, int(at_hand * factor), power)
+    found = planning._search(study, wanted)
+    if study.most**-power > wanted:
+        assert found is None
+        return
+    fewest = max(at_hand, math.ceil(round(wanted ** (-1 / power), 9)))
+    assert found**-power <= wanted
+    assert fewest <= found <= max(fewest + 1, fewest / (1 - planning.TOLERANCE) + 1)
+    assert len(set(study.tried)) < 25
+
+
+def test_a_plan_repeats_itself_and_more_databases_narrow_the_band(responses):
+    first = plan(responses, width=0.08, epsilon=[0.1, 0.3], prob=0.9, **QUICK)
+    second = plan(responses, width=0.08, epsilon=[0.1, 0.3], prob=0.9, **QUICK)
+    np.testing.assert_array_equal(first.sizes, second.sizes)
+    np.testing.assert_array_equal(first.widths, second.widths)
+    assert first.databases > responses.n_databases == first.sizes[0]
+    table = first.table()
+    assert table.loc[40, "width"] > 0.08 >= table.loc[first.databases, "width"]
+    assert table["held"].mean() > 0.5  # 0.9 is expected; below a half something is broken
+    assert str(first).startswith(f"{first.databases} databases: their simultaneous 90% bands")
+
+
+def test_a_plan_says_when_the_most_are_too_few(responses):
+    found = plan(responses, width=0.001, epsilon=0.1, most=45, kind="pointwise", **QUICK)
+    assert found.databases is None
+    assert found.sizes.tolist() == [40, 45]
+    assert str(found).startswith("45 databases are too few: their pointwise 89% bands")
+
+
+def test_known_noise_and_fewer_components_narrow_the_band(responses):
+    options = {"width": 0.99, "epsilon": 0.1, "most": 40, **QUICK}
+    noisy = edp.Responses.from_arrays(
+        responses.response, contribution=responses.contribution, noise=edp.GaussianNoise(3.0)
+    )
+    plain = plan(responses, **options)
+    assert plain.databases == 40
+    assert plan(noisy, **options).widths.mean() < plain.widths.mean()
+    normal = plan(responses, model=GibbsFiniteMixture(components=1), **options)
+    assert normal.widths.mean() < plain.widths.mean()
+
+
+BAD = {
+    "not responses": ({"responses": [1.0]}, edp.InputTypeError, "must be Responses"),
+    "width": ({"width": 1.5}, edp.InvalidInputError, "width must lie strictly between 0 and 1"),
+    "kind": ({"kind": "global"}, edp.InvalidInputError, "kind must be one of"),
+    "most": ({"most": 39}, edp.InvalidInputError, "most must be at least 40"),
+    "bootstrap": ({"model": edp.SmoothedBootstrap()}, edp.InvalidInputError, "ShiftCoupling"),
+    "model": ({"model": "mixture"}, edp.InputTypeError, "must be a density model"),
+    "repetitions": ({"repetitions": 0}, edp.InvalidInputError, "repetitions must be at least 1"),
+}
+
+
+@pytest.mark.parametrize(("options", "error", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_named(responses, options, error, message):
+    given_options = {"responses": responses, "width": 0.1, "epsilon": 0.1, **QUICK, **options}
+    data = given_options.pop("responses")
+    with pytest.raises(error, match=message):
+        plan(data, **given_options)
+
+
+@pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
+def test_randomised_queries_are_refused():
+    y = np.arange(20.0)
+    responses = edp.Responses.from_arrays(y, contribution=np.ones(20), samples=2)
+    with pytest.raises(edp.InvalidInputError, match="one sample for each database, found 2"):
+        plan(responses, width=0.1, epsilon=0.1)
+
+
+def test_the_table_counts_what_is_narrow_enough():
+    widths = np.array([[0.2, 0.4], [0.1, 0.2]])
+    held = np.array([[True, True], [True, False]])
+    found = Plan(80, 0.15, np.array([0.1]), "pointwise", 0.9, np.array([40, 80]), widths, held)
+    table = found.table()
+    assert table["narrow_enough"].tolist() == [0.0, 0.5]
+    assert table["held"].tolist() == [1.0, 0.5]
