@@ -200,7 +200,7 @@ class Cuts:
             right[row] = delta / scale[row]
         # one program and one optimum: where an algorithm stops on numerical trouble, the next tries
         for method in ALGORITHMS:
-            found = linprog(  # type: ignore[call-overload]
+            found = linprog(
                 cost / unit,
                 A_ub=table,
                 b_ub=right,
@@ -208,7 +208,7 @@ class Cuts:
                 b_eq=[1.0],
                 bounds=(self.least, None),
                 method=method,
-                options=dict.fromkeys(TOLERANCES, TOLERANCE),
+                options=OPTIONS,
             )
             if found.status != NUMERICAL:
                 break
