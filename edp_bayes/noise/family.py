@@ -36,6 +36,34 @@ def protected_share(
     return float((largest_risk(posterior, noise, epsilon) <= delta).mean())
 
 
+def holds(
+    posterior: Posterior,
+    noise: NoiseDistribution,
+    epsilon: float,
+    delta: float,
+    assurance: float,
+) -> bool:
+    """Return whether the noisy query is (epsilon, delta) private in the required share of draws.
+
+    Individuals with large contributions come first, draws in which one of them is not protected
+    are not looked at again, and the answer is no as soon as there are too many of those.
+    """
+    alive = np.arange(posterior.n_draws)
+    needed = assurance * posterior.n_draws - 1e-9
+    for person in np.argsort(-posterior.largest_move, kind="stable"):
+        one = np.array([person])
+        if delta == 0.0:
+            found = log_ratios(posterior, noise, epsilon, draws=alive, individuals=one)
+            alive = alive[found.largest <= epsilon]
+        else:
+            coupling = NoisyCoupling(posterior, noise)
+            risk = coupling.risks(one, np.array([epsilon]), alive)[:, 0, 0]
+            alive = alive[risk + coupling.error.get(epsilon, 0.0) <= delta]
+        if alive.size < needed:
+            return False
+    return True
+
+
 def largest_risk(
     posterior: Posterior,
     noise: NoiseDistribution,
@@ -92,7 +120,7 @@ def smallest_scale(
 
     def enough(scale: float) -> bool:
         noise = NoiseDistribution((FAMILIES[family](scale),))
-        return protected_share(posterior, noise, epsilon, delta) >= assurance
+        return holds(posterior, noise, epsilon, delta, assurance)
 
     low, high = 0.0, start
     for _ in range(DOUBLINGS):

@@ -89,9 +89,12 @@ def test_assurance_is_reached_under_the_posterior(bootstrap):
 
 
 def test_gaussian_mixtures_with_residual_spread_are_protected(mixture):
-    noise = edp.noise.calibrate(mixture, 0.5, assurance=0.8, spacing=0.2)
-    assert log_ratios(mixture, noise, 0.5).share(0.5) >= 0.8
-    laplace = edp.noise.calibrate(mixture, 0.5, method="laplace", assurance=0.8)
+    noise = edp.noise.calibrate(mixture, 0.8, assurance=0.7, spacing=0.2)
+    assert log_ratios(mixture, noise, 0.8).share(0.8) >= 0.7
+    laplace = edp.noise.calibrate(mixture, 0.8, method="laplace", assurance=0.7)
+    assert laplace.record["reached"] >= 0.7
+    less = NoiseDistribution((LaplaceNoise(0.99 * laplace.mean_absolute),))
+    assert log_ratios(mixture, less, 0.8).share(0.8) < 0.7
     assert noise.mean_absolute < laplace.mean_absolute
 
 
