@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["load_tree", "replaced", "save_tree"]
 
+SUFFIXES = (".nc", ".zarr")
+
 
 @contextlib.contextmanager
 def replaced(path: Path) -> Iterator[Path]:
@@ -48,7 +50,11 @@ def replaced(path: Path) -> Iterator[Path]:
 
 
 def save_tree(tree: xr.DataTree, path: Path) -> Path:
-    """Write a tree to NetCDF, or to Zarr for a name ending in .zarr."""
+    """Write a tree to NetCDF (.nc) or Zarr (.zarr), as the name says."""
+    if path.suffix not in SUFFIXES:
+        raise InvalidInputError(
+            f"cannot tell the format of {path}: its name must end in {' or '.join(SUFFIXES)}"
+        )
     with replaced(path) as temporary:
         if path.suffix == ".zarr":
             tree.to_zarr(temporary, consolidated=False)

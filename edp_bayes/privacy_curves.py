@@ -25,7 +25,7 @@ TARGETS = (1e-2, 1e-3)
 BAND_KINDS = ("simultaneous", "pointwise")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PrivacyCurves:
     """Posterior draws of a privacy curve, with bands, a summary and a file.
 
@@ -79,7 +79,8 @@ class PrivacyCurves:
             Dims (chain, draw) for a number, (chain, draw, target) for an array. Between the
             grid's values the curve is replaced by its chord in exp(epsilon), which lies above it,
             so the result errs on the safe side. It is never below the grid's first value, and
-            infinite where the curve is still above the target at the grid's last.
+            infinite where the curve is still above the target at the grid's last; quantiles of
+            such draws need ``quantile(..., method="inverted_cdf")``, which averages none.
         """
         return _crossing(self.delta, delta)
 
@@ -161,17 +162,32 @@ class PrivacyCurves:
             posterior[f"epsilon_at[{target:g}]"] = crossing.clip(max=float(self.epsilon[-1]))
         return summary_table(posterior, ci_prob, ci_kind)
 
+    def __repr__(self) -> str:
+        """Return the sizes; the tree itself is `to_datatree()`."""
+        sizes = self._posterior.sizes
+        grid = f"epsilon {float(self.epsilon[0]):g} to {float(self.epsilon[-1]):g}"
+        doubts = f", {len(self.warnings)} warning(s)" if self.warnings else ""
+        return (
+            f"{type(self).__name__}({self._subject}{grid} in {sizes['epsilon']} steps, "
+            f"{sizes['chain']} x {sizes['draw']} draws{doubts})"
+        )
+
+    @property
+    def _subject(self) -> str:
+        """What is audited, in a few words, with a comma behind."""
+        return ""
+
     def to_datatree(self) -> xr.DataTree:
         """Return a copy of the tree, in ArviZ's conventions."""
         return self.tree.copy()
 
     def save(self, path: str | Path) -> Path:
-        """Write to NetCDF, or to Zarr for a name ending in .zarr; complete or not at all.
+        """Write to NetCDF (a name ending in .nc) or Zarr (.zarr); complete or not at all.
 
         Raises
         ------
         InvalidInputError
-            If the file cannot be written.
+            If the name ends in neither, or the file cannot be written.
         """
         return files.save_tree(self.tree, Path(path))
 

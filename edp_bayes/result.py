@@ -26,7 +26,7 @@ __all__ = ["BAND_KINDS", "Audit", "load_audit"]
 NOISES = {law.__name__: law for law in (GaussianNoise, LaplaceNoise)}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Audit(PrivacyCurves):
     """Posterior draws of every privacy quantity of one query.
 
@@ -40,6 +40,14 @@ class Audit(PrivacyCurves):
         observed_data, log_likelihood and, from NUTS, sample_stats. Settings, versions, seed,
         diagnostics and a fingerprint of the data stand in the attributes.
     """
+
+    @property
+    def _subject(self) -> str:
+        sizes = self.settings
+        return (
+            f"{sizes['query']}, {sizes['databases']} databases, {sizes['individuals']} "
+            "individuals, "
+        )
 
     @property
     def total_risk(self) -> xr.DataArray:

@@ -46,7 +46,14 @@ class Table:
             if name not in self.columns:
                 raise InvalidInputError(
                     f"there is no column {name!r}; the columns are {', '.join(self.columns)}"
+                    + _other_separator(self.columns)
                 )
+
+
+def _other_separator(columns: Sequence[str]) -> str:
+    """Return a hint where the single column of a file looks like several."""
+    found = [mark for mark in (";", "\t", "|") if len(columns) == 1 and mark in columns[0]]
+    return f"; values must be separated by commas, found {found[0]!r}" if found else ""
 
 
 def open_table(source: Any) -> Table:

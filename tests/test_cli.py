@@ -245,6 +245,11 @@ def test_failed_checks_are_printed_in_plain_words(tmp_path, capsys):
         ({"draws": "0"}, "--draws"),
         ({"draws": "ten"}, "--draws"),
         ({"seed": "-1"}, "--seed"),
+        (
+            {"target-accept": "1.2", "model": "dpm"},
+            "--target-accept must lie strictly between 0 and 1",
+        ),
+        ({"target-accept": "0.99", "model": "bootstrap"}, "--target-accept is for models sampled"),
         ({"query": None}, "--query"),
         ({"colour": "red"}, "--colour"),
     ],

@@ -654,3 +654,21 @@ def test_dates_whose_text_is_not_in_the_order_of_time_are_doubted():
             warnings.simplefilter("ignore")
             responses = databases.respond(queries.Sum("amount"), progressbar=False)
         assert any("not that of time" in doubt for doubt in responses.warnings) == doubted
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_another_separator_is_named(tmp_path, mark):
+    path = tmp_path / "records.csv"
+    path.write_text(mark.join(["week", "client", "amount"]) + "\n" + mark.join("123") + "\n")
+    with pytest.raises(InvalidInputError, match="values must be separated by commas"):
+        Databases.from_table(path, database="week", individual="client")
+
+
+def test_a_callable_that_wants_a_generator_is_told_so():
+    databases = Databases.from_table(
+        pd.DataFrame({"week": np.repeat(np.arange(10), 2), "client": np.tile([0, 1], 10)}),
+        database="week",
+        individual="client",
+    )
+    with pytest.raises(InvalidInputError, match="takes a generator needs samples="):
+        databases.respond(lambda frame, rng: rng.normal(), progressbar=False)

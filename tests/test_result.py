@@ -236,3 +236,22 @@ def test_rows_of_every_table_belong_to_their_labels(audit, tmp_path):
                 np.testing.assert_allclose(
                     row["median"], medians.sel(individual=i, epsilon=e), rtol=1e-12
                 )
+
+
+def test_an_audit_shows_its_sizes_not_its_tree(audit):
+    text = repr(audit)
+    assert text.startswith("Audit(")
+    assert len(text) < 200
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("name", ["audit", "audit.foo", "audit.nc.gz"])
+def test_a_name_that_tells_no_format_is_refused(audit, tmp_path, name):
+    with pytest.raises(edp.InvalidInputError, match=r"must end in \.nc or \.zarr"):
+        audit.save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_probability_in_percent_is_refused(audit):
+    with pytest.raises(edp.InvalidInputError, match="strictly between 0 and 1"):
+        audit.summary(ci_prob=95)

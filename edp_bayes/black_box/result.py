@@ -34,7 +34,7 @@ LIBRARIES = ("numpy", "scipy", "numba", "arviz-stats", "xarray")
 LEAST_DRAWS = 4
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MechanismAudit(PrivacyCurves):
     """Posterior draws of the privacy of a mechanism that is only there as a sampler.
 

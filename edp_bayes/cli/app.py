@@ -39,6 +39,10 @@ Zarr = Annotated[bool, typer.Option("--zarr", help="Save audit.zarr instead of a
 # Contributions are small beside a week's revenue: beyond 0.15 there is no risk left to see.
 DEMO_EPSILON = "0.01:0.15:15"
 DEMO_DRAWS = 250
+DEMO_DATA = (
+    "The CDNOW data: 69,659 purchases of 23,570 customers, who joined up to 25 March 1997. "
+    "Audited are the 65 whole weeks after that, in which 10,010 of them bought something."
+)
 DEMO_TUNE = 1000
 
 
@@ -96,7 +100,7 @@ def demo(
         quiet=quiet,
         report=out / "report.html",
     )
-    audit_databases(load_cdnow_weeks, ("week",), ("customer",), run)
+    audit_databases(load_cdnow_weeks, ("week",), ("customer",), run, about=DEMO_DATA)
 
 
 @app.command()
@@ -125,6 +129,10 @@ def audit(
     draws: Annotated[int, typer.Option(min=1, help="Kept draws of each chain.")] = 500,
     tune: Annotated[int, typer.Option(min=1, help="Warm-up draws of each chain.")] = 1000,
     chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
+    target_accept: Annotated[
+        float | None,
+        typer.Option("--target-accept", help="Of NUTS; raise it where the sampler diverges."),
+    ] = None,
     keep: Annotated[int, typer.Option(min=1, help="Riskiest individuals to keep draws of.")] = 10,
     name: Annotated[
         list[str] | None, typer.Option("--name", help="Individual to keep whatever its risk.")
@@ -153,6 +161,7 @@ def audit(
         keep=keep,
         names=tuple(name or ()),
         seed=seed,
+        target_accept=target_accept,
         out=out,
         zarr=zarr,
         quiet=quiet,

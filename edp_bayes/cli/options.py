@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from edp_bayes.exceptions import InvalidInputError
 
@@ -44,8 +44,8 @@ class Run:
         HTML file of the report, in a folder known to be writable; None for no report.
     report_names : bool
         Names rather than pseudonyms in the report.
-    draws, tune, chains, keep, seed
-        As for `edp_bayes.audit`.
+    draws, tune, chains, keep, seed, target_accept
+        As for `edp_bayes.audit`; None takes what is usual.
     zarr, quiet : bool
         Save to Zarr; print nothing.
     """
@@ -60,10 +60,16 @@ class Run:
     chains: int = 4
     keep: int = 10
     seed: int | None = None
+    target_accept: float | None = None
     zarr: bool = False
     quiet: bool = False
     report: Path | None = None
     report_names: bool = False
+
+    @property
+    def nuts(self) -> dict[str, Any]:
+        """Arguments for NUTS alone."""
+        return {} if self.target_accept is None else {"target_accept": self.target_accept}
 
     @classmethod
     def parse(
@@ -80,17 +86,25 @@ class Run:
         chains: int = 4,
         keep: int = 10,
         seed: int | None = None,
+        target_accept: float | None = None,
         zarr: bool = False,
         quiet: bool = False,
         report: Path | None = None,
         report_names: bool = False,
     ) -> Self:
         """Return a run from its options, refusing all that can be refused without the data."""
+        from edp_bayes import validate
         from edp_bayes.cli.folder import require_writable
         from edp_bayes.queries import parse
 
         if zarr and find_spec("zarr") is None:
             raise InvalidInputError("--zarr needs the zarr package: install edp_bayes[zarr]")
+        if target_accept is not None:
+            validate.probability(target_accept, "--target-accept")
+            if model != "dpm" and not model.startswith("finite"):
+                raise InvalidInputError(
+                    f"--target-accept is for models sampled by NUTS, --model {model} is not"
+                )
         grid, law, asked = parse_epsilon(epsilon), parse_model(model, kernel), parse(query)
         require_writable(out)
         if report is not None:
@@ -108,6 +122,7 @@ class Run:
             chains=chains,
             keep=keep,
             seed=seed,
+            target_accept=target_accept,
             zarr=zarr,
             quiet=quiet,
             report=report,

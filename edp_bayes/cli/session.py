@@ -21,9 +21,26 @@ PROB = 0.95
 
 
 def audit_databases(
-    load: Callable[[], Any], database: tuple[str, ...], individual: tuple[str, ...], run: Run
+    load: Callable[[], Any],
+    database: tuple[str, ...],
+    individual: tuple[str, ...],
+    run: Run,
+    *,
+    about: str = "",
 ) -> None:
-    """Read a table, audit the query, print what an auditor wants to know and write the files."""
+    """Read a table, audit the query, print what an auditor wants to know and write the files.
+
+    Parameters
+    ----------
+    load : callable
+        Returns the table or its path.
+    database, individual : tuple of str
+        Key columns.
+    run : Run
+        What was asked for.
+    about : str
+        Where the data are from, printed first.
+    """
     from edp_bayes import audit
     from edp_bayes.cli import folder, report
     from edp_bayes.databases import Databases
@@ -33,6 +50,8 @@ def audit_databases(
     with warnings.catch_warnings():
         # Each of them is printed with the diagnostics.
         warnings.simplefilter("ignore", EdpBayesWarning)
+        if about:
+            console.print(f"{about}\n")
         databases = Databases.from_table(load(), database=database, individual=individual)
         responses = databases.respond(run.query, progressbar=show)
         names = [label_of(name, responses) for name in run.names]
@@ -52,6 +71,7 @@ def audit_databases(
             chains=run.chains,
             random_seed=run.seed,
             progressbar=show,
+            **run.nuts,
         )
         refuse_interrupted()
         report.print_report(found, console, prob=PROB)

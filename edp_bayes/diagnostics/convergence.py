@@ -82,19 +82,20 @@ class DrawChecks:
                 f"The chains disagree about {self.name}: R-hat reaches {rhat:.3f} (at most "
                 f"{MAX_RHAT} is right) in {count} of {self.rhat.size} value(s). Draw longer."
             )
-        for part, ess in (("bulk", self.ess_bulk), ("tail", self.ess_tail)):
-            least = float(ess.min())
-            if least < MIN_ESS:
-                count = int((ess < MIN_ESS).sum())
-                found.append(
-                    f"The {part} of {self.name} rests on few independent draws: the effective "
-                    f"sample size falls to {least:.0f} of {self.draws} draws (at least "
-                    f"{MIN_ESS:.0f} is right) in {count} of {ess.size} value(s). Draw longer."
-                )
+        least = {"bulk": float(self.ess_bulk.min()), "tail": float(self.ess_tail.min())}
+        short = [f"{ess:.0f} in the {part}" for part, ess in least.items() if ess < MIN_ESS]
+        if short:
+            few = (self.ess_bulk < MIN_ESS) | (self.ess_tail < MIN_ESS)
+            found.append(
+                f"{self.name} rests on few independent draws: the effective sample size falls to "
+                f"{' and '.join(short)} of {self.draws} draws (at least {MIN_ESS:.0f} is right) "
+                f"in {int(few.sum())} of {few.size} value(s). Draw longer."
+            )
         if self.divergences:
             found.append(
                 f"The sampler diverged {self.divergences} time(s) in {self.draws} draws: part of "
-                "the posterior may be missing. Raise target_accept or change the model."
+                "the posterior may be missing. Raise target_accept (--target-accept 0.99), or take "
+                "GibbsDirichletProcessMixture() (--model dpm-gibbs), which cannot diverge."
             )
         return tuple(found)
 

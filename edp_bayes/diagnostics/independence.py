@@ -42,6 +42,14 @@ class DatabaseChecks(Checks):
     (True, True)
     """
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences of the checks that failed; that of Ljung-Box also tells the lag-1 value."""
+        failed = {check.name: check.sentence for check in self.checks if not check.passed}
+        if "Ljung-Box" in failed:
+            failed.pop("lag-1 autocorrelation", None)
+        return tuple(failed.values())
+
 
 def check_databases(responses: Responses, *, level: float = LEVEL) -> DatabaseChecks:
     """Check that the databases look independent and identically distributed.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edp_bayes import validate
+from edp_bayes.models.short_repr import ShortRepr
 
 if TYPE_CHECKING:
     from edp_bayes.responses import Responses
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["BaseMeasure", "Standardisation"]
 
 
-@dataclass(frozen=True)
-class BaseMeasure:
+@dataclass(frozen=True, repr=False)
+class BaseMeasure(ShortRepr):
     """Normal-inverse-gamma law of a component, its parameters learned from the data.
 
     For a response standardised to mean 0 and standard deviation 1, component k has variance

@@ -13,6 +13,7 @@ from edp_bayes.models.base_measure import BaseMeasure, Standardisation
 from edp_bayes.models.fitting import fitted_mixture
 from edp_bayes.models.likelihood import observe
 from edp_bayes.models.log_prior import from_pymc
+from edp_bayes.models.short_repr import ShortRepr
 
 if TYPE_CHECKING:
     from edp_bayes.responses import Responses
@@ -22,8 +23,8 @@ __all__ = ["DirichletProcessMixture", "truncation", "truncation_bound"]
 TRUNCATION_TOLERANCE = 0.05
 
 
-@dataclass(frozen=True)
-class DirichletProcessMixture:
+@dataclass(frozen=True, repr=False)
+class DirichletProcessMixture(ShortRepr):
     """Mixture with weights by stick-breaking and a learned base measure.
 
     Parameters

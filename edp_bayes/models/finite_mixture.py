@@ -13,6 +13,7 @@ from edp_bayes.models.base_measure import BaseMeasure, Standardisation
 from edp_bayes.models.fitting import fitted_mixture
 from edp_bayes.models.likelihood import observe
 from edp_bayes.models.log_prior import from_pymc
+from edp_bayes.models.short_repr import ShortRepr
 
 if TYPE_CHECKING:
     from edp_bayes.responses import Responses
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["FiniteMixture"]
 
 
-@dataclass(frozen=True)
-class FiniteMixture:
+@dataclass(frozen=True, repr=False)
+class FiniteMixture(ShortRepr):
     """Mixture of a fixed number of components, with Dirichlet weights.
 
     Parameters

@@ -34,7 +34,7 @@ __all__ = ["GibbsDirichletProcessMixture", "GibbsFiniteMixture"]
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GibbsDirichletProcessMixture(DirichletProcessMixture):
     """DirichletProcessMixture with a Gaussian kernel, drawn by blocked Gibbs sampling.
 
@@ -97,7 +97,7 @@ class GibbsDirichletProcessMixture(DirichletProcessMixture):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GibbsFiniteMixture(FiniteMixture):
     """FiniteMixture with a Gaussian kernel, drawn by blocked Gibbs sampling.
 

@@ -14,6 +14,7 @@ from edp_bayes.mixtures import Mixture
 from edp_bayes.models.base import FittedModel, SamplerSettings, log_kernel
 from edp_bayes.models.base_measure import Standardisation, scale_of_unit_spread
 from edp_bayes.models.log_prior import gather
+from edp_bayes.models.short_repr import ShortRepr
 
 if TYPE_CHECKING:
     from edp_bayes.responses import Responses
@@ -26,8 +27,8 @@ GRID = 400
 NEIGHBOURS = 0.3
 
 
-@dataclass(frozen=True)
-class SmoothedBootstrap:
+@dataclass(frozen=True, repr=False)
+class SmoothedBootstrap(ShortRepr):
     """Dirichlet process posterior with vanishing concentration, smoothed by a kernel.
 
     p = sum_j w_j k_h(x - y_j) with w ~ Dirichlet(1, ..., 1) over the databases, and every p_i the

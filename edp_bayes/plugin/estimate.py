@@ -27,7 +27,7 @@ __all__ = ["EmpiricalPrivacy", "empirical_privacy"]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EmpiricalPrivacy:
     """Point estimates of every individual's risk and of the whole query's.
 
@@ -77,6 +77,14 @@ class EmpiricalPrivacy:
     bandwidth: float
     bandwidths: Floats
     log_likelihood: Mapping[str, float]
+
+    def __repr__(self) -> str:
+        """Return the sizes and the density estimate."""
+        density = " ".join(filter(None, (self.density, self.kernel)))
+        return (
+            f"EmpiricalPrivacy({self.individual.size} individuals, {self.epsilon.size} epsilon, "
+            f"density {density}, bandwidth {self.bandwidth:.4g})"
+        )
 
 
 def empirical_privacy(

@@ -31,7 +31,7 @@ LIBRARIES = ("numpy", "scipy", "numba", "pymc", "nutpie", "arviz-stats", "xarray
 LEAST_DRAWS = 8
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PropertyAudit(PrivacyCurves):
     """Posterior draws of the privacy of property queries.
 

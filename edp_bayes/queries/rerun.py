@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -120,11 +121,24 @@ class _Runner:
         try:
             result = self.function(*arguments)
         except Exception as error:
+            hint = (
+                "; a query that takes a generator needs samples=" if self._wants_rng(stream) else ""
+            )
             raise InvalidInputError(
                 f"the query failed on {self._where(database, individual)}: "
-                f"{type(error).__name__}: {error}"
+                f"{type(error).__name__}: {error}{hint}"
             ) from error
         return self._number(result, database, individual)
+
+    def _wants_rng(self, stream: np.random.SeedSequence | None) -> bool:
+        """Return whether the callable needs a second argument that it is not given."""
+        if stream is not None:
+            return False
+        try:
+            inspect.signature(self.function).bind(None)
+        except (TypeError, ValueError):
+            return True
+        return False
 
     def _number(self, result: Any, database: int, individual: int | None) -> float:
         plain = result.as_py() if hasattr(result, "as_py") else result
