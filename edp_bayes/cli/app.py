@@ -40,8 +40,8 @@ Zarr = Annotated[bool, typer.Option("--zarr", help="Save audit.zarr instead of a
 # Contributions are small beside a week's revenue: beyond 0.15 there is no risk left to see.
 DEMO_EPSILON = "0.01:0.15:15"
 # Sweeps of the sampler cost far less than the integrals of a draw: few draws, far apart.
-DEMO_DRAWS = 175
-DEMO_THIN = 60
+DEMO_DRAWS = 180
+DEMO_THIN = 50
 DEMO_DATA = (
     "The CDNOW data: 69,659 purchases of 23,570 customers, who joined up to 25 March 1997. "
     "Audited are the 65 whole weeks after that, in which 10,010 of them bought something."
