@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
+DEFAULT, RIVAL = "dirichlet process", "plug-in bootstrap"
 START, END = "<!-- results -->", "<!-- end of results -->"
 
 
@@ -21,7 +22,7 @@ def write(table: pd.DataFrame) -> None:
 def tables(table: pd.DataFrame) -> str:
     parts = []
     for (method, population, quantity), part in table.groupby(
-        ["method", "population", "quantity"], sort=False
+        ["method", "population", "quantity"], sort=False, observed=True
     ):
         low, high = part["repetitions"].min(), part["repetitions"].max()
         count = f"{low}" if low == high else f"{low} to {high}"
@@ -38,9 +39,29 @@ def tables(table: pd.DataFrame) -> str:
             simultaneous=("simultaneous", "mean"),
         )
         parts.append(_markdown(rows, "n"))
-        by_law = part.pivot_table(index="law", columns="n", values="coverage")
+        by_law = part.pivot_table(index="law", columns="n", values="coverage", observed=True)
         parts.append(_markdown(by_law, "coverage by law and n"))
+    parts.append(widths(table))
     return "\n".join(parts)
+
+
+def widths(table: pd.DataFrame) -> str:
+    """Compare the default's width with the bootstrap's where both cover."""
+    cell = ["law", "n", "individual", "population", "quantity", "epsilon"]
+    both = table[table["method"].isin([DEFAULT, RIVAL])]
+    if both["method"].nunique() < 2:
+        return ""
+    wide = both.set_index([*cell, "method"]).unstack("method").dropna()
+    covers = (wide["coverage_high"] >= 0.93).all(axis=1)
+    ratio = (wide["width"][DEFAULT] / wide["width"][RIVAL])[covers]
+    by_law = ratio.groupby(["law", "n"], observed=True).mean().unstack("n")
+    text = (
+        f"### Width: {DEFAULT} over {RIVAL}\n\n"
+        f"In the {covers.sum()} cells in which both cover (99% Wilson intervals that reach 0.93) "
+        f"the default's median width is {ratio.mean():.2f} times the bootstrap's on average, and "
+        f"larger in {(ratio > 1).mean():.0%} of them.\n"
+    )
+    return f"{text}\n{_markdown(by_law, 'ratio by law and n')}"
 
 
 def _markdown(rows: pd.DataFrame, corner: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from tests.calibration.methods import run_once
+from tests.calibration.methods import METHODS, run_once
 from tests.calibration.scenarios import (
     DATABASES,
     EPSILON,
@@ -106,6 +106,18 @@ def collect(scenarios: Iterable[Scenario], methods: Iterable[str]) -> pd.DataFra
             values = np.concatenate([part[quantity] for part in parts])
             rows.extend(_rows(scenario, method, quantity, values))
     return pd.DataFrame(rows)
+
+
+ORDER = ["population", "law", "n", "individual", "method", "quantity", "epsilon"]
+
+
+def with_earlier(table: pd.DataFrame, earlier: pd.DataFrame) -> pd.DataFrame:
+    """Take every cell from the run that repeated it more often."""
+    both = pd.concat([table, earlier], ignore_index=True)
+    both = both.sort_values("repetitions", ascending=False, kind="stable").drop_duplicates(ORDER)
+    for name, values in (("law", LAWS), ("individual", INDIVIDUALS), ("method", METHODS)):
+        both[name] = pd.Categorical(both[name], list(values))
+    return both.sort_values(ORDER, ignore_index=True)
 
 
 def _rows(
