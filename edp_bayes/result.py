@@ -39,6 +39,29 @@ class Audit(PrivacyCurves):
         summary of every individual), densities (with and without the riskiest), mixture,
         observed_data, log_likelihood and, from NUTS, sample_stats. Settings, versions, seed,
         diagnostics and a fingerprint of the data stand in the attributes.
+
+    References
+    ----------
+    Burchard, Daoud and Dotterrer (2020), Definitions 2 to 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> responses = edp.Responses.from_arrays(
+    ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.1, (40, 3))
+    ... )
+    >>> audit = edp.audit(
+    ...     responses, epsilon=[0.1, 0.5], model=edp.SmoothedBootstrap(), draws=50, random_seed=1,
+    ...     progressbar=False,
+    ... )
+    >>> audit.delta.dims, audit.individual_delta.dims
+    (('chain', 'draw', 'epsilon'), ('chain', 'draw', 'individual', 'epsilon'))
+    >>> bool((audit.delta <= audit.total_risk).all())
+    True
+    >>> bool((audit.total_risk <= audit.total_risk_bound).all())
+    True
     """
 
     @property
@@ -175,10 +198,38 @@ class Audit(PrivacyCurves):
 def load_audit(path: str | Path) -> Audit:
     """Load an audit that `Audit.save` wrote.
 
+    Parameters
+    ----------
+    path : str or Path
+        A NetCDF file or a Zarr folder.
+
+    Returns
+    -------
+    Audit
+        The same draws, summaries and settings.
+
     Raises
     ------
     InvalidInputError
         If the file does not exist, is not whole or is not an audit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> responses = edp.Responses.from_arrays(
+    ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.1, (40, 3))
+    ... )
+    >>> audit = edp.audit(
+    ...     responses, epsilon=[0.1, 0.5], model=edp.SmoothedBootstrap(), draws=50, random_seed=1,
+    ...     progressbar=False,
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = edp.load_audit(audit.save(f"{folder}/audit.nc"))
+    >>> bool((again.delta == audit.delta).all())
+    True
     """
     tree = files.load_tree(Path(path))
     if "edp_bayes_version" not in tree.attrs or "mixture" not in tree.children:

@@ -47,6 +47,21 @@ class MechanismAudit(PrivacyCurves):
         several pairs also pair_delta, pair_local_epsilon and database_local_epsilon; settings,
         seed, tau, adjacency, unit, kind, versions, checks and a fingerprint of the samples stand
         in the attributes.
+
+    Examples
+    --------
+    Randomised response that tells the truth three times in four: epsilon is log 3.
+
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> answers = [rng.random(2000) < share for share in (0.75, 0.25)]
+    >>> audit = edp.audit_mechanism(*answers, epsilon=[0.5], random_seed=1, progressbar=False)
+    >>> audit.kind, audit.lower_bound, audit.infinite_probability
+    ('discrete', False, 0.0)
+    >>> low, high = audit.local_epsilon_interval(0.95)
+    >>> bool(low < np.log(3) < high)
+    True
     """
 
     @property
@@ -156,10 +171,33 @@ class MechanismAudit(PrivacyCurves):
 def load_mechanism_audit(path: str | Path) -> MechanismAudit:
     """Load an audit that `MechanismAudit.save` wrote.
 
+    Parameters
+    ----------
+    path : str or Path
+        A NetCDF file or a Zarr folder.
+
+    Returns
+    -------
+    MechanismAudit
+        The same draws, checks and settings.
+
     Raises
     ------
     InvalidInputError
         If the file does not exist, is not whole or is not an audit of a mechanism.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> answers = [rng.random(500) < share for share in (0.75, 0.25)]
+    >>> audit = edp.audit_mechanism(*answers, epsilon=[0.5], random_seed=1, progressbar=False)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = edp.load_mechanism_audit(audit.save(f"{folder}/audit.nc"))
+    >>> bool((again.local_epsilon == audit.local_epsilon).all())
+    True
     """
     tree = files.load_tree(Path(path))
     if "posterior" not in tree.children or "local_epsilon" not in tree["posterior"].data_vars:

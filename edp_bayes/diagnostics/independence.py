@@ -36,7 +36,7 @@ class DatabaseChecks(Checks):
     --------
     >>> import numpy as np
     >>> from edp_bayes.responses import Responses
-    >>> y = np.random.default_rng(1).normal(size=60)
+    >>> y = np.random.default_rng(1).normal(10.0, 1.0, 60)
     >>> checks = check_databases(Responses.from_arrays(y, response_without=y - 0.01))
     >>> isinstance(checks, DatabaseChecks), checks.passed
     (True, True)

@@ -46,6 +46,18 @@ class Tradeoff:
         empty otherwise.
     noises : tuple of NoiseDistribution
         One for each target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> contribution = rng.gamma(2.0, 0.1, (30, 4))
+    >>> response = rng.normal(10.0, 1.0, 30) + contribution.sum(axis=1)
+    >>> data = edp.Responses.from_arrays(response, contribution=contribution)
+    >>> curve = edp.noise.tradeoff(data, [0.2, 0.4], model=edp.noise.FixedBandwidth(0.6))
+    >>> bool(curve.best_privacy(curve.error[1]).mean_absolute == curve.error[1])
+    True
     """
 
     method: str

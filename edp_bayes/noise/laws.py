@@ -49,7 +49,13 @@ class NoiseLaw(Protocol):
 
 @dataclass(frozen=True)
 class NoNoise:
-    """No noise at all: an atom at zero."""
+    """No noise at all: an atom at zero.
+
+    Examples
+    --------
+    >>> NoNoise().mean_absolute, NoNoise().cdf([-1.0, 0.0]).tolist()
+    (0.0, [0.0, 1.0])
+    """
 
     @property
     def mean(self) -> float:

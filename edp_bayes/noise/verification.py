@@ -52,6 +52,19 @@ class Verification:
     error : ndarray
         Shape (epsilon,): bound on the error of any delta_i; zero for exact integrals, whose
         rounding is below 1e-12.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> contribution = rng.gamma(2.0, 0.1, (30, 4))
+    >>> response = rng.normal(10.0, 1.0, 30) + contribution.sum(axis=1)
+    >>> data = edp.Responses.from_arrays(response, contribution=contribution)
+    >>> model = edp.noise.FixedBandwidth(0.6)
+    >>> found = edp.noise.verify(data, edp.LaplaceNoise(1.0), [0.1, 0.5], model=model)
+    >>> found.delta.shape[1], found.mean.shape
+    (2, (4, 2))
     """
 
     noise: NoiseDistribution
@@ -158,6 +171,11 @@ def verify(
         The data of an audit or a fitted model.
     **fit_options
         model, draws, tune, chains, random_seed, progressbar, ... of `edp_bayes.audit`.
+
+    Returns
+    -------
+    Verification
+        Draws of delta, delta* and its bound, and a summary of every delta_i, on the grid.
 
     Raises
     ------

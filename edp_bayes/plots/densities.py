@@ -97,7 +97,7 @@ def plot_density(
     ...     responses, epsilon=[0.1, 0.5], model=edp.SmoothedBootstrap(), draws=50, random_seed=1,
     ...     progressbar=False,
     ... )
-    >>> type(plot_density(audit, 1, backend="none")).__name__
+    >>> type(plot_density(audit, individual=1, backend="none")).__name__
     'PlotCollection'
     """
     prob = credible_probability(ci_prob)

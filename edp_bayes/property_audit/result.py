@@ -44,6 +44,15 @@ class PropertyAudit(PrivacyCurves):
         Groups posterior (delta, prob and, where they apply, property_delta and concentration),
         observed_data, log_likelihood of every model and, from NUTS, sample_stats. Settings,
         versions, seed, checks and a fingerprint of the counts stand in the attributes.
+
+    Examples
+    --------
+    >>> import edp_bayes as edp
+    >>> audit = edp.audit_property(103, 1000, [0.1, 0.5], random_seed=1, progressbar=False)
+    >>> audit.prob.dims, audit.property_delta.dims
+    (('chain', 'draw', 'property'), ('chain', 'draw', 'property', 'epsilon'))
+    >>> audit.dependent
+    False
     """
 
     @property
@@ -90,10 +99,30 @@ class PropertyAudit(PrivacyCurves):
 def load_property_audit(path: str | Path) -> PropertyAudit:
     """Load an audit that `PropertyAudit.save` wrote.
 
+    Parameters
+    ----------
+    path : str or Path
+        A NetCDF file or a Zarr folder.
+
+    Returns
+    -------
+    PropertyAudit
+        The same draws, checks and settings.
+
     Raises
     ------
     InvalidInputError
         If the file does not exist, is not whole or is not an audit of properties.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import edp_bayes as edp
+    >>> audit = edp.audit_property(103, 1000, [0.1], random_seed=1, progressbar=False)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = edp.load_property_audit(audit.save(f"{folder}/audit.nc"))
+    >>> bool((again.delta == audit.delta).all())
+    True
     """
     tree = files.load_tree(Path(path))
     if "posterior" not in tree.children or "prob" not in tree["posterior"].data_vars:
