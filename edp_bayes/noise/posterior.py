@@ -244,8 +244,14 @@ def _of_audit(audit: Audit, responses: Responses | None) -> Posterior:
             f"{responses.fingerprint[:16]}, the audit's {settings['fingerprint'][:16]}"
         )
     _refuse_noise(responses)
+    model = str(settings["model"])
+    if model.startswith("Stacked("):
+        raise InvalidInputError(
+            "an audit does not say which model each draw of a stacked model is from: give the "
+            f"responses themselves and model={model}"
+        )
     mixture = audit.mixture
-    if str(settings["model"]).startswith("SmoothedBootstrap"):
+    if model.startswith("SmoothedBootstrap("):
         coupling: Coupling = ShiftCoupling(mixture, responses)
     else:
         coupling = RegressionCoupling.fit(mixture, responses, int(settings["random_seed"]))

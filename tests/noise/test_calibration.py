@@ -1,6 +1,7 @@
 """`edp.noise.calibrate`, the linear program and its dual bound, verify and tradeoff."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -224,6 +225,16 @@ def test_an_audit_needs_its_own_responses(responses):
         posterior_of(audit, responses=make_responses(seed=8))
     noise = edp.noise.calibrate(audit, 0.2, method="laplace", responses=responses)
     assert noise.record["draws"] == 20
+
+
+def test_the_audit_of_a_stacked_model_is_refused(responses):
+    options = {"draws": 10, "chains": 2, "random_seed": 3, "progressbar": False}
+    model = edp.models.Stacked([edp.SmoothedBootstrap(), edp.SmoothedBootstrap(variable=True)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EdpBayesWarning)
+        audit = edp.audit(responses, epsilon=[0.1], model=model, **options)
+    with pytest.raises(InvalidInputError, match=r"give the responses .* model=Stacked\("):
+        posterior_of(audit, responses=responses)
 
 
 def test_tradeoff_offers_points(plug_in):
