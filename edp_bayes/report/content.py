@@ -12,6 +12,7 @@ __all__ = [
     "Curve",
     "Enough",
     "Histogram",
+    "IntervalRow",
     "Laws",
     "LocalEpsilon",
     "NoiseFound",
@@ -73,6 +74,19 @@ class LocalEpsilon:
     median: float
     upper: float
     infinite: float
+
+
+@dataclass(frozen=True)
+class IntervalRow:
+    """Probability of an answer within a relative width of its median, and what noise does the same.
+
+    Lower end, median and upper end of the probability, and of the epsilon of Laplace noise that
+    leaves the same interval.
+    """
+
+    width: float
+    level: tuple[float, float, float]
+    epsilon: tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -206,6 +220,7 @@ class Content:
     properties: tuple[PropertyRow, ...] = ()
     people: People | None = None
     laws: tuple[Laws, ...] = ()
+    intervals: tuple[IntervalRow, ...] = ()
     noise: tuple[NoiseFound, ...] = ()
     enough: Enough | None = None
     checks: tuple[CheckRow, ...] = ()

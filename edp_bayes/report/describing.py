@@ -8,7 +8,15 @@ import numpy as np
 
 from edp_bayes import labels
 from edp_bayes.exceptions import InputTypeError
-from edp_bayes.report import curves, individuals, mechanisms, noise_needed, properties, records
+from edp_bayes.report import (
+    curves,
+    individuals,
+    intervals,
+    mechanisms,
+    noise_needed,
+    properties,
+    records,
+)
 from edp_bayes.report.content import Content
 from edp_bayes.report.pseudonyms import namer, redacted
 
@@ -121,6 +129,7 @@ def _of_individuals(
         "total": individuals.total_risk(audit, shown, prob),
         "people": individuals.people(audit, at, prob, named),
         "laws": individuals.laws(audit, at, prob, named),
+        "intervals": intervals.interval_rows(audit, prob),
         "noise": noise_needed.found(noise, worded, prob),
         "enough": noise_needed.enough(audit, shown, rounded=not names),
         "checks": records.checks(audit, worded),

@@ -78,7 +78,7 @@ def _shown(value: Any) -> str:
         return ", ".join(f"{_shown(name)}: {_shown(one)}" for name, one in value.items())
     if isinstance(value, list):
         return ", ".join(map(_shown, value))
-    return str(value)
+    return "none" if value is None or value == "" else str(value)
 
 
 def _of_query(record: Mapping[str, Any]) -> tuple[str, ...]:

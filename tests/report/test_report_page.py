@@ -9,7 +9,15 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from report_cases import EPSILON, HOSTILE, small_audit, small_responses
+from report_cases import (
+    EPSILON,
+    HOSTILE,
+    PROPERTIES,
+    several_pairs,
+    several_properties,
+    small_audit,
+    small_responses,
+)
 
 import edp_bayes as edp
 from edp_bayes.mechanism_audit import audit_mechanism
@@ -304,6 +312,85 @@ def test_without_individuals_the_other_sections_remain(browser, tmp_path):
         assert browser.find_elements("css selector", missing) == []
     find(browser, "#epsilon-slider").send_keys("\ue010")  # End
     assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []
+
+
+def rows_of(browser, selector):
+    return browser.execute_script(
+        "return [...document.querySelectorAll(`${arguments[0]} tbody tr`)].map((row) =>"
+        " [...row.children].map((cell) => cell.textContent.replace(/\\s+/g, ' ').trim()))",
+        selector,
+    )
+
+
+def assert_readable_everywhere(browser):
+    """Look at the open page in light and dark, and on a phone."""
+    for scheme in ("light", "dark"):
+        look(browser, scheme)
+        assert browser.execute_script(CONTRAST) >= 4.5
+    look(browser, width=360, phone=True)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
+    look(browser)
+    assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []
+
+
+def test_several_properties_stand_in_a_table_by_falling_risk(browser, tmp_path):
+    result = several_properties()
+    look(browser)
+    browser.get(write_report(result, tmp_path / "a.html", prob=0.95, epsilon=0.1).as_uri())
+    k = int(np.flatnonzero(EPSILON == 0.1)[0])
+    median, lower, upper = numbers_at(result, "delta", k)
+    assert text(browser, "#sentence") == (
+        "At ε = 0.1 the risk of the critical entry, for the riskiest of 3 properties, is "
+        f"δ = {median}, with 95% probability between {lower} and {upper}."
+    )
+    rows = rows_of(browser, "#properties")
+    middle = result.property_delta.sel(epsilon=0.1).median(("chain", "draw"))
+    expected = sorted(PROPERTIES, key=lambda name: -float(middle.sel(property=name)))
+    assert [row[0] for row in rows] == [clean(name) for name in expected]
+    shares = result.prob.quantile([0.025, 0.975], ("chain", "draw"))
+    for name, row in zip(expected, rows, strict=True):
+        assert row[3] == risk(float(middle.sel(property=name)))
+        low, high = map(float, row[2].split(" to "))
+        np.testing.assert_allclose([low, high], shares.sel(property=name), rtol=0.01)
+        assert low < PROPERTIES[name] / 1000 < high
+    assert text(browser, "#settings").count("random seed") == 1
+    assert_readable_everywhere(browser)
+
+
+def test_several_pairs_stand_in_a_table_by_falling_epsilon(browser, tmp_path):
+    result = several_pairs()
+    look(browser)
+    path = write_report(result, tmp_path / "a.html", prob=0.95, epsilon=0.2)
+    browser.get(path.as_uri())
+    assert "the outcomes of the worst of 3 pairs of databases differ by δ = " in text(
+        browser, "#sentence"
+    )
+    rows = rows_of(browser, "#local")
+    assert [row[0] for row in rows] == ["worst pair", "pair 2", "pair 0", "pair 1"]
+    # Nothing excludes that the neighbour of the last pair never gives one of the outcomes.
+    infinite = float(np.isinf(result.pair_local_epsilon.isel(pair=2)).mean())
+    assert rows[1][3] == risk(infinite)
+    assert rows[1][2].endswith("to infinite")
+    low, high = map(float, rows[2][2].split(" to "))
+    assert low < np.log(3.0) < high
+    assert "worst pair of databases" in text(browser, "#curve")
+    assert "infinity" not in text(browser, "main").lower().replace("infinite", "")
+    assert "nan" not in re.split(r"[^a-z]+", text(browser, "main").lower())
+    assert_readable_everywhere(browser)
+
+
+def test_how_far_answers_spread_is_that_of_the_audit(opened, audit):
+    rows = rows_of(opened, "#intervals")
+    assert [float(row[0]) for row in rows] == [0.05, 0.1, 0.2]
+    level = audit.interval_level([0.05, 0.1, 0.2])
+    epsilon = audit.interval_epsilon([0.05, 0.1, 0.2])
+    for k, row in enumerate(rows):
+        for draws, middle, ends in ((level, row[1], row[2]), (epsilon, row[3], row[4])):
+            values = draws.isel(width=k).to_numpy()
+            assert float(middle) == pytest.approx(np.median(values), rel=0.02)
+            low, high = map(float, ends.split(" to "))
+            assert ((values >= 0.99 * low) & (values <= 1.01 * high)).mean() >= 0.95
+            assert ((values > 1.01 * low) & (values < 0.99 * high)).mean() <= 0.96
 
 
 def test_a_single_epsilon_is_a_report_too(browser, tmp_path):
