@@ -166,10 +166,14 @@ class DensityModel(Protocol):
 def sample_nuts(model: Any, settings: SamplerSettings) -> xr.DataTree:
     """Run NUTS on a PyMC model; raise where a chain was interrupted or is not finite."""
     import pymc as pm
+    import pytensor
 
     options: dict[str, Any] = dict(settings.sample_kwargs)
     options.setdefault("target_accept", 0.95)
-    with model, warnings.catch_warnings():
+    # Fast mathematics rounds otherwise in code fresh from the compiler than in code from its
+    # cache: the same seed would give other draws in the first run than in all later ones.
+    exact = pytensor.config.change_flags(numba__fastmath=False)
+    with exact, model, warnings.catch_warnings():
         # Convergence is judged later, on privacy quantities and not on labels that switch.
         warnings.filterwarnings("ignore", category=UserWarning, module=r"pymc|pytensor|nutpie")
         tree = pm.sample(
