@@ -14,6 +14,7 @@ from tests.calibration.methods import METHODS
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0, help="the first repetition of this run")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--cells", default=".*", help="regular expression on the cells' names")
     parser.add_argument("--workers", type=int, default=2)
@@ -22,13 +23,12 @@ def main() -> None:
     everything = list(study.all_scenarios())
     chosen = [cell for cell in everything if re.search(options.cells, cell.name)]
     if not options.collect:
-        study.run(chosen, options.methods, options.repetitions, options.workers)
-    table = study.collect(everything, METHODS)
+        study.run(chosen, options.methods, options.first, options.repetitions, options.workers)
+    table = study.collect(everything, METHODS, options.first)
     if study.RESULTS.exists():
-        # What an earlier run, perhaps on another machine, repeated more often stays.
         table = study.with_earlier(table, pd.read_csv(study.RESULTS))
     table.to_csv(study.RESULTS, index=False, float_format="%.6g")
-    report.write(table)
+    report.write(study.pooled(table))
     print(f"{len(table)} rows in {study.RESULTS.name}")
 
 

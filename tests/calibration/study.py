@@ -72,17 +72,21 @@ def _job(task: tuple[Scenario, str, int]) -> str:
 
 
 def run(
-    scenarios: Iterable[Scenario], methods: Iterable[str], repetitions: int, workers: int
+    scenarios: Iterable[Scenario],
+    methods: Iterable[str],
+    first: int,
+    repetitions: int,
+    workers: int,
 ) -> None:
     """Run what is missing, a batch at a time, all cells before more repetitions of one."""
     CACHE.mkdir(exist_ok=True)
     cells = list(scenarios)
     tasks = [
-        (scenario, method, first)
-        for first in range(0, repetitions, BATCH)
+        (scenario, method, start)
+        for start in range(first, first + repetitions, BATCH)
         for method in methods
         for scenario in cells
-        if not _path(scenario, method, first).exists()
+        if not _path(scenario, method, start).exists()
     ]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         for count, _ in enumerate(pool.map(_job, tasks), 1):
@@ -90,38 +94,69 @@ def run(
                 print(f"{count} of {len(tasks)} batches", flush=True)
 
 
-def collect(scenarios: Iterable[Scenario], methods: Iterable[str]) -> pd.DataFrame:
-    """One row a cell, method, quantity and reported epsilon whose truth is within range."""
+def collect(scenarios: Iterable[Scenario], methods: Iterable[str], first: int) -> pd.DataFrame:
+    """One row a cell, method, quantity and reported epsilon whose truth is within range.
+
+    Of the repetitions from `first` on.
+    """
     rows = []
     for scenario, method in itertools.product(scenarios, methods):
         parts = []
-        first = 0
-        while (path := _path(scenario, method, first)).exists():
+        start = first
+        while (path := _path(scenario, method, start)).exists():
             with np.load(path) as data:
                 parts.append({name: data[name] for name in data.files})
-            first += BATCH
+            start += BATCH
         if not parts:
             continue
         for quantity in parts[0]:
             values = np.concatenate([part[quantity] for part in parts])
-            rows.extend(_rows(scenario, method, quantity, values))
+            rows.extend(_rows(scenario, method, quantity, first, values))
     return pd.DataFrame(rows)
 
 
-ORDER = ["population", "law", "n", "individual", "method", "quantity", "epsilon"]
+CELL = ["population", "law", "n", "individual", "method", "quantity", "epsilon"]
+AVERAGED = ["coverage", "truth_below", "truth_above", "width", "bias", "simultaneous"]
 
 
 def with_earlier(table: pd.DataFrame, earlier: pd.DataFrame) -> pd.DataFrame:
-    """Take every cell from the run that repeated it more often."""
+    """Add what other runs, perhaps on other machines, have found for other repetitions.
+
+    Of two runs that begin with the same repetition the longer one is taken.
+    """
     both = pd.concat([table, earlier], ignore_index=True)
-    both = both.sort_values("repetitions", ascending=False, kind="stable").drop_duplicates(ORDER)
+    both = both.sort_values("repetitions", ascending=False, kind="stable")
+    both = both.drop_duplicates([*CELL, "first"])
     for name, values in (("law", LAWS), ("individual", INDIVIDUALS), ("method", METHODS)):
         both[name] = pd.Categorical(both[name], list(values))
-    return both.sort_values(ORDER, ignore_index=True)
+    both = both.sort_values([*CELL, "first"], ignore_index=True)
+    end = both["first"] + both["repetitions"]
+    before = end.groupby([both[name] for name in CELL], observed=True).shift(fill_value=0)
+    if (both["first"] < before).any():
+        raise ValueError("two runs hold the same repetitions of a cell: begin after the last one")
+    return both
+
+
+def pooled(table: pd.DataFrame) -> pd.DataFrame:
+    """One row a cell: coverage over all repetitions, means of the runs' medians."""
+    weight = table["repetitions"]
+    sums = table[AVERAGED].mul(weight, axis=0).assign(repetitions=weight, truth=table["truth"])
+    groups = sums.groupby([table[name] for name in CELL], observed=True)
+    out = groups[[*AVERAGED, "repetitions"]].sum()
+    out[AVERAGED] = out[AVERAGED].div(out["repetitions"], axis=0)
+    out["truth"] = groups["truth"].first()
+    ends = [
+        stats.binomtest(round(c * n), n).proportion_ci(0.99, method="wilson")
+        for c, n in zip(out["coverage"], out["repetitions"].astype(int), strict=True)
+    ]
+    out["repetitions"] = out["repetitions"].astype(int)
+    out["coverage_low"] = [end.low for end in ends]
+    out["coverage_high"] = [end.high for end in ends]
+    return out.reset_index()
 
 
 def _rows(
-    scenario: Scenario, method: str, quantity: str, values: np.ndarray
+    scenario: Scenario, method: str, quantity: str, first: int, values: np.ndarray
 ) -> Iterator[dict[str, object]]:
     truth = scenario.truth[quantity]
     lower, median, upper, lower_curve, upper_curve = np.moveaxis(values, 1, 0)
@@ -132,9 +167,6 @@ def _rows(
         if not in_range[e]:
             continue
         covered = (lower[:, e] <= truth[e]) & (truth[e] <= upper[:, e])
-        interval = stats.binomtest(int(covered.sum()), covered.size).proportion_ci(
-            0.99, method="wilson"
-        )
         yield {
             "law": scenario.law,
             "n": scenario.n,
@@ -144,10 +176,9 @@ def _rows(
             "quantity": quantity,
             "epsilon": epsilon,
             "truth": truth[e],
+            "first": first,
             "repetitions": covered.size,
             "coverage": covered.mean(),
-            "coverage_low": interval.low,
-            "coverage_high": interval.high,
             "truth_below": (truth[e] < lower[:, e]).mean(),
             "truth_above": (truth[e] > upper[:, e]).mean(),
             "width": np.median(upper[:, e] - lower[:, e]),
