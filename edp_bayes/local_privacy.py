@@ -295,7 +295,9 @@ def _outputs(
     try:
         sample = np.asarray(mechanism(database, size, np.random.default_rng(seed)))
     except Exception as error:
-        raise InvalidInputError(f"the mechanism failed for pair {index}: {error}") from error
+        raise InvalidInputError(
+            f"the mechanism failed for pair {index}: {type(error).__name__}: {error}"
+        ) from error
     if sample.ndim not in (1, 2) or len(sample) != size:
         raise InvalidInputError(
             f"the mechanism must return {size} outputs, shape ({size},) or ({size}, column); "

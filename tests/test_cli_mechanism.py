@@ -38,15 +38,25 @@ def test_the_curve_and_the_files(pair, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["missing.npy", "missing.npy"], "cannot read"),
+        (["missing.npy", "missing.npy"], "there is no such file"),
+        (["{text}", "{b}"], "as a NumPy file of numbers or strings"),
+        (["{archive}", "{b}"], "must hold one array, found an archive of one, two"),
+        (["{a}", "{counts}"], "found floats in samples and integers in samples_neighbour"),
+        (["{a}", "{nothing}"], "at least one outcome"),
         (["{a}", "{b}", "--tau", "2"], "tau"),
         (["{a}", "{b}", "--kind", "odd"], "kind must be one of"),
         (["{a}", "{b}", "--epsilon", "1:0:5"], "epsilon"),
     ],
-    ids=["file", "tau", "kind", "epsilon"],
+    ids=["file", "text", "archive", "two kinds", "empty", "tau", "kind", "epsilon"],
 )
-def test_bad_input_is_one_line(pair, capsys, arguments, message):
+def test_bad_input_is_one_line(pair, tmp_path, capsys, arguments, message):
     names = {"a": pair[0], "b": pair[1]}
+    names |= {name: tmp_path / f"{name}.npy" for name in ("text", "archive", "counts", "nothing")}
+    names["text"].write_text("1.5, 2.5")
+    with names["archive"].open("wb") as file:
+        np.savez(file, one=np.zeros(3), two=np.ones(3))
+    np.save(names["counts"], np.arange(3))
+    np.save(names["nothing"], np.empty(0))
     assert run("mechanism", *(text.format(**names) for text in arguments)) == 2
     error = capsys.readouterr().err.strip()
     assert message in error

@@ -169,7 +169,7 @@ def rows_of_floats(database, size, rng):
         (nothing, "pair 0 it returned shape"),
         (short, "pair 0 it returned shape"),
         (not_finite, "finite; those of pair 0"),
-        (failing, "failed for pair 0: no such table"),
+        (failing, "failed for pair 0: RuntimeError: no such table"),
         (two_kinds, "pair 0 must give outputs of one kind"),
         (constant, "all equal"),
         (rows_of_floats, "numbers, one each; those of pair 0"),

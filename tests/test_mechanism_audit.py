@@ -493,7 +493,7 @@ def call(first=(0.1, 0.2, 0.3), second=(0.2, 0.3, 0.4), **options):
         ({"first": 3.0}, "samples must be a sequence of outcomes"),
         ({"kind": "count"}, "kind must be one of auto, continuous, discrete, mixed"),
         ({"first": ["a"], "second": ["b"], "kind": "continuous"}, "must be numbers, found strings"),
-        ({"first": [None, "a"], "second": ["b", "a"]}, "same kind of outcomes"),
+        ({"first": [None, "a"], "second": ["b", "a"]}, "must not be missing, found None at pos"),
         ({"tau": 0.0}, "tau must lie strictly between 0 and 1"),
         ({"epsilon": [-1.0]}, "epsilon must not be negative"),
         ({"adjacency": "any"}, "adjacency must be one of substitution, add-remove"),
@@ -532,6 +532,17 @@ def not_a_number(database, size, rng):
 
 def of_another_kind(database, size, rng):
     return rng.integers(0, 3, size) if database == 2 else rng.normal(0, 1, size)
+
+
+def of_another_kind_for_one_pair(database, size, rng):
+    return rng.integers(0, 3, size) if database else rng.normal(0, 1, size)
+
+
+def test_kinds_that_differ_between_pairs_are_refused():
+    with pytest.raises(edp.InvalidInputError, match=r"one kind, found continuous ones for pair"):
+        audit_mechanisms(
+            of_another_kind_for_one_pair, [(0, 0), (1, 2)], epsilon=[0.5], size=100, **QUIET
+        )
 
 
 @pytest.mark.parametrize(

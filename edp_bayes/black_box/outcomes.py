@@ -141,6 +141,8 @@ def _as_array(samples: Any, name: str) -> NDArray[Any]:
         )
     if array.dtype.kind == "c":
         raise InputTypeError(f"{name} must be real, found complex numbers")
+    if array.dtype == object:
+        labels.as_labels(array.ravel(), f"{name} outcome")  # refuses what is missing
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     return array

@@ -68,10 +68,13 @@ def audit_pairs(
     plan = _Plan(mechanism, model, settings, epsilon, float(record["tau"]), kind, statistic)
     first_size = max(LEAST_SIZE, round(first_share * size))
     samples = [_sample(plan, pairs, k, first_size, "first") for k in range(len(pairs))]
+    _require_one_kind(samples, pairs)
     sizes = _second_sizes(plan, samples, max(0, size - first_size))
     for k, extra in enumerate(sizes):
         if extra:
-            samples[k] = _join(samples[k], _sample(plan, pairs, k, extra, "second"))
+            more = _sample(plan, pairs, k, extra, "second")
+            _require_one_kind([samples[0], more], [pairs[0], pairs[k]])
+            samples[k] = _join(samples[k], more)
     findings = [_analyse(plan, k, s, settings) for k, s in _tracked(samples, settings)]
     pair_epsilon, pair_delta = _joint(findings, settings)
     names, owner = _databases(pairs)
@@ -135,6 +138,17 @@ def _sample(plan: _Plan, pairs: Sequence[Pair], k: int, size: int, stage: str) -
         return read_outcomes(sides[0], sides[1], plan.kind)
     except EdpBayesError as error:
         raise type(error)(f"outcomes of {where} cannot be used: {error}") from None
+
+
+def _require_one_kind(samples: Sequence[Outcomes], pairs: Sequence[Pair]) -> None:
+    """Refuse a mechanism whose outcomes are discrete for some pairs and numbers for others."""
+    for outcomes, pair in zip(samples, pairs, strict=True):
+        if (outcomes.kind == "discrete") != (samples[0].kind == "discrete"):
+            raise InvalidInputError(
+                "a mechanism must have outcomes of one kind, found "
+                f"{samples[0].kind} ones for pair ({_text(pairs[0][0])}, {_text(pairs[0][1])}) and "
+                f"{outcomes.kind} ones for pair ({_text(pair[0])}, {_text(pair[1])})"
+            )
 
 
 def _join(first: Outcomes, second: Outcomes) -> Outcomes:

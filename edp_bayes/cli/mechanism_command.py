@@ -71,10 +71,19 @@ def mechanism(
 def _load(path: Path) -> Any:
     import numpy as np
 
+    if not path.is_file():
+        raise InvalidInputError(f"cannot read {path}: there is no such file")
     try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InvalidInputError(f"cannot read {path} as a NumPy file: {error}") from error
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        raise InvalidInputError(
+            f"cannot read {path} as a NumPy file of numbers or strings; write one by numpy.save"
+        ) from None
+    if not isinstance(found, np.ndarray):
+        raise InvalidInputError(
+            f"{path} must hold one array, found an archive of {', '.join(found)}"
+        )
+    return found
 
 
 def _print(found: MechanismAudit, console: Any) -> None:
