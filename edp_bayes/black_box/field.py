@@ -165,15 +165,20 @@ def _laws(field: Field, hyper: Array) -> tuple[Array, Array, Array, Array]:
 
 
 @compiled
-def _spread(mass: Array, decay: Array, width: Array, norm: Array, out: Array) -> None:
-    """Fill in the law after a Laplace step, in a time proportional to the levels."""
+def _spread(mass: Array, decay: Array, norm: Array, from_below: Array, from_above: Array) -> None:
+    """Fill in the density after a Laplace step, in a time proportional to the levels.
+
+    What comes from below (or from where it is) and from above are running sums; both are in one
+    loop, because each of them alone waits for its own last term.
+    """
     up, down = 0.0, 0.0
-    for i in range(width.size):
+    last = mass.size - 1
+    for i in range(mass.size):
+        j = last - i
         up = up * decay[i] + mass[i] * norm[i]
-        out[i] = up
-    for i in range(width.size - 1, -1, -1):
-        out[i] = (out[i] + down) * width[i]
-        down = (down + mass[i] * norm[i]) * decay[i]
+        from_below[i] = up
+        from_above[j] = down
+        down = down * decay[j] + mass[j] * norm[j] * decay[j]
 
 
 @compiled
@@ -189,7 +194,8 @@ def forward(field: Field, hyper: Array, table: Array, filtered: Array) -> float:
     """
     size = field.grid.size
     base, decay, width, norm = _laws(field, hyper)
-    moved, likelihood = np.empty(size), np.empty(size + 2)
+    from_below, from_above = np.empty(size), np.empty(size)
+    likelihood = np.empty(size + 2)
     change, entry = _change(hyper), field.open_end
     finite = 1.0 - 2.0 * entry
     total = 0.0
@@ -202,11 +208,12 @@ def forward(field: Field, hyper: Array, table: Array, filtered: Array) -> float:
         else:
             old = filtered[k - 1]
             infinite = old[size] + old[size + 1]
-            _spread(old, decay, width, norm, moved)
+            _spread(old[:size], decay, norm, from_below, from_above)
             stay, move = finite * (1.0 - change), 0.5 * finite * change
             jump = move * (1.0 - infinite) + (1.0 - STAY_INFINITE) * infinite
             for i in range(size):
-                now[i] = stay * old[i] + move * moved[i] + jump * base[i]
+                moved = (from_below[i] + from_above[i]) * width[i]
+                now[i] = stay * old[i] + move * moved + jump * base[i]
             for i in range(size, size + 2):
                 now[i] = STAY_INFINITE * old[i] + entry * (1.0 - infinite)
         mass = 0.0
@@ -215,8 +222,9 @@ def forward(field: Field, hyper: Array, table: Array, filtered: Array) -> float:
             mass += now[i]
         if not mass > 0.0:
             return -np.inf
+        scale = 1.0 / mass
         for i in range(size + 2):
-            now[i] /= mass
+            now[i] *= scale
         total += math.log(mass)
     return total
 
