@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from edp_bayes.noise.command import NoiseRun
 
 __all__ = ["noise", "release"]
 
@@ -17,53 +25,106 @@ def noise(
     method: Annotated[
         str,
         typer.Option(
-            "--method", help="optimal, bottleneck, partial, laplace, gaussian, hausdorff."
+            "--method", help="optimal, bottleneck, partial, laplace, gaussian or hausdorff."
         ),
     ] = "optimal",
     assurance: Annotated[
         float, typer.Option("--assurance", help="Posterior probability that the target holds.")
     ] = 0.95,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            "--table", help="Table of the audit, or demo; by default the one it was made from."
+        ),
+    ] = None,
+    database: Annotated[
+        list[str] | None, typer.Option("--database", help="Key columns, as for the audit.")
+    ] = None,
+    individual: Annotated[
+        list[str] | None, typer.Option("--individual", help="Key columns, as for the audit.")
+    ] = None,
+    draws: Annotated[
+        int, typer.Option("--draws", min=1, help="Draws of the audit to hold it against.")
+    ] = 200,
     out: Annotated[
         Path, typer.Option("--out", help="JSON file for the noise, for edp-bayes release.")
     ] = Path("noise.json"),
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Print the noise that brings an audited query to a target, and write it to a file."""
     from rich.console import Console
 
-    from edp_bayes.noise.command import noise_for_audit
+    from edp_bayes import validate
+    from edp_bayes.cli.folder import require_writable
+    from edp_bayes.cli.options import columns
+    from edp_bayes.noise.calibration import check
+    from edp_bayes.noise.command import noise_for_audit, responses_of
+    from edp_bayes.result import load_audit
 
-    console = Console(highlight=False)
-    run = noise_for_audit(
-        audit,
-        epsilon,
-        delta,
-        method=method,
-        assurance=assurance,
-        output=out,
-        progressbar=console.is_terminal,
-    )
-    found = run.noise
-    console.print(f"{found!r}")
+    validate.positive_number(epsilon, "--epsilon")
+    check(epsilon, delta, method=method, assurance=assurance)
+    if out.is_dir():
+        raise InvalidInputError(f"--out must name a file, {out} is a folder")
+    require_writable(out.parent)
+    keys = [
+        columns(given, option) if given else ()
+        for given, option in ((database, "--database"), (individual, "--individual"))
+    ]
+    console = Console(quiet=quiet, highlight=False)
+    show = console.is_terminal and not quiet
+    found = load_audit(audit)
+    with warnings.catch_warnings():
+        # What they say stands in the noise's message, or in the audit.
+        warnings.simplefilter("ignore", EdpBayesWarning)
+        responses = responses_of(found, table, keys[0], keys[1], progressbar=show)
+        run = noise_for_audit(
+            found,
+            epsilon,
+            delta,
+            responses=responses,
+            most_draws=draws,
+            method=method,
+            assurance=assurance,
+            output=out,
+            progressbar=show,
+        )
+    _print(run, console, epsilon, delta, out)
+
+
+def _print(run: NoiseRun, console: Console, epsilon: float, delta: float, out: Path) -> None:
+    law, record = run.noise, run.noise.record
+    target = f"epsilon = {epsilon:g}, delta = {delta:g}"
+    if law.atom < 1.0:
+        console.print(f"Noise by the method {record['method']}, for {target}:")
+        console.print(
+            f"  expected absolute noise {law.mean_absolute:.4g}, standard deviation "
+            f"{law.variance**0.5:.4g}, none at all with probability {law.atom:.3g}"
+        )
+        lower = record.get("lower_bound")
+        if lower:
+            console.print(
+                f"  no law of noise that holds in these draws has less than {lower:.4g}, at most "
+                f"{law.mean_absolute / lower - 1.0:.0%} below"
+            )
+    console.print(record["message"], markup=False)
+    held = run.verification.probability(epsilon, delta)
     console.print(
-        f"Mean absolute noise {found.mean_absolute:.4g}, variance {found.variance:.4g}, "
-        f"probability of none {found.atom:.3g}."
+        f"Verified: P({target} holds | data) = {held:.3g}, from {record['draws']} draws and all "
+        f"{record['individuals']:,} individuals."
     )
-    held = run.verification.probability(epsilon, max(delta, ROUNDING))
-    console.print(
-        f"P((epsilon, delta) = ({epsilon:g}, {delta:g}) holds | data) = {held:.3g} "
-        f"with this noise.\nWritten to {out}."
-    )
-
-
-# A delta of exactly zero is verified up to the rounding of the integrals.
-ROUNDING = 1e-9
+    if record["method"] == "hausdorff":
+        console.print("The published construction guarantees nothing; prefer another method.")
+    console.print(f"\nWritten to {out}.", markup=False)
 
 
 def release(
     noise: Annotated[Path, typer.Argument(help="A file that edp-bayes noise wrote.")],
     value: Annotated[float, typer.Option("--value", help="The true answer.")],
+    sampler: Annotated[
+        str, typer.Option("--sampler", help="auto, opendp or exact (of this library).")
+    ] = "auto",
 ) -> None:
     """Print one noisy answer, with randomness from the operating system."""
     from edp_bayes.noise.command import release_from_file
 
-    typer.echo(repr(release_from_file(noise, value)))
+    typer.echo(repr(release_from_file(noise, value, sampler=sampler)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -44,6 +46,7 @@ def audit_databases(
     from edp_bayes import audit
     from edp_bayes.cli import folder, report
     from edp_bayes.databases import Databases
+    from edp_bayes.noise.command import DEMO
 
     console = Console(quiet=run.quiet, highlight=False)
     show = console.is_terminal and not run.quiet
@@ -52,7 +55,8 @@ def audit_databases(
         warnings.simplefilter("ignore", EdpBayesWarning)
         if about:
             console.print(f"{about}\n")
-        databases = Databases.from_table(load(), database=database, individual=individual)
+        table = load()
+        databases = Databases.from_table(table, database=database, individual=individual)
         responses = databases.respond(run.query, progressbar=show)
         names = [label_of(name, responses) for name in run.names]
         console.print(
@@ -74,6 +78,10 @@ def audit_databases(
             **run.nuts,
         )
         refuse_interrupted()
+        # An audit holds no contributions: `edp-bayes noise` reads them again from here.
+        noted = str(table) if isinstance(table, Path) else DEMO
+        source = {"table": noted, "database": database, "individual": individual}
+        found.tree.attrs["source"] = json.dumps(source)
         report.print_report(found, console, prob=PROB)
         written = folder.write(
             found,

@@ -14,7 +14,13 @@ from edp_bayes import labels, validate
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.noise import closed_forms
 from edp_bayes.noise.distribution import NoiseDistribution
-from edp_bayes.noise.family import largest_risk, protected_share, smallest_scale
+from edp_bayes.noise.family import (
+    exposed,
+    holds,
+    largest_risk,
+    protected_share,
+    smallest_scale,
+)
 from edp_bayes.noise.laws import LaplaceNoise, NoNoise
 from edp_bayes.noise.optimal import optimal_noise
 from edp_bayes.noise.posterior import Posterior, posterior_of
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "calibrate"]
 
-Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 METHODS = ("optimal", "bottleneck", "partial", "laplace", "gaussian", "hausdorff")
 PURE_ONLY = ("bottleneck", "partial", "hausdorff")
@@ -110,16 +116,8 @@ def calibrate(
     >>> noise.record["reached"]
     1.0
     """
-    target = validate.positive_number(epsilon, "epsilon")
-    slack = _delta(delta)
-    share = validate.probability(assurance, "assurance")
-    validate.choice(method, METHODS, "method")
+    target, slack, share = check(epsilon, delta, method=method, assurance=assurance)
     validate.choice(objective, ("absolute", "variance"), "objective")
-    if slack > 0.0 and method in PURE_ONLY:
-        raise InvalidInputError(
-            f"{method} noise is made for delta = 0; use method='optimal', 'laplace' or 'gaussian' "
-            f"for delta = {slack:g}"
-        )
     posterior = posterior_of(source, responses=responses, **fit_options)
     record: dict[str, Any] = {
         "method": method,
@@ -130,24 +128,66 @@ def calibrate(
         "individuals": posterior.n_individuals,
         "fingerprint": posterior.fingerprint,
     }
-    nothing = NoiseDistribution((NoNoise(),))
-    met = protected_share(posterior, nothing, target, slack)
-    if met >= share and method != "hausdorff":
+    met, people = _without_noise(posterior, target, slack, share)
+    if met is not None and method != "hausdorff":
         record |= {"reached": met, "message": _met_already(target, slack, met)}
         return NoiseDistribution((NoNoise(),), record=record)
     noise, details = _find(
         posterior,
         target,
         slack,
+        people=people,
         method=method,
         assurance=share,
         objective=objective,
         symmetric=symmetric,
         spacing=spacing,
     )
-    record |= {"reached": protected_share(posterior, noise, target, slack), **details}
+    record |= {"reached": protected_share(posterior, noise, target, slack, people), **details}
     record["message"] = _message(posterior, noise, record)
     return NoiseDistribution(noise.laws, noise.weights, record)
+
+
+def check(
+    epsilon: float, delta: float, *, method: str, assurance: float
+) -> tuple[float, float, float]:
+    """Return epsilon, delta and assurance as numbers; refuse what no data could make right.
+
+    Raises
+    ------
+    InvalidInputError
+        If a number is out of range, or the method is unknown or cannot reach the target.
+    """
+    target = validate.positive_number(epsilon, "epsilon")
+    slack = _delta(delta)
+    share = validate.probability(assurance, "assurance")
+    validate.choice(method, METHODS, "method")
+    if slack > 0.0 and method in PURE_ONLY:
+        raise InvalidInputError(
+            f"{method} noise is made for delta = 0; use method='optimal', 'laplace' or 'gaussian' "
+            f"for delta = {slack:g}"
+        )
+    if slack == 0.0 and method == "gaussian":
+        raise InvalidInputError(
+            "Gaussian noise cannot reach delta = 0: its tails fall so fast that the log ratio of "
+            "two shifted densities has no bound; give a delta above 0 or use Laplace noise"
+        )
+    return target, slack, share
+
+
+def _without_noise(
+    posterior: Posterior, epsilon: float, delta: float, assurance: float
+) -> tuple[float | None, Index]:
+    """Return the share of draws protected as it is, if enough, and the individuals that matter."""
+    if delta > 0.0:
+        risk, people = exposed(posterior, epsilon, delta)
+        share = float((risk <= delta).mean())
+        return (share if share >= assurance else None), people
+    nothing = NoiseDistribution((NoNoise(),))
+    people = np.arange(posterior.n_individuals)
+    if not holds(posterior, nothing, epsilon, delta, assurance):
+        return None, people
+    return protected_share(posterior, nothing, epsilon, delta), people
 
 
 def _find(
@@ -155,6 +195,7 @@ def _find(
     epsilon: float,
     delta: float,
     *,
+    people: Index,
     method: str,
     assurance: float,
     objective: str,
@@ -172,17 +213,18 @@ def _find(
         return closed_forms.partial(posterior, scales, assurance), {}
     if not math.isfinite(size):
         size = float(np.sqrt(posterior.coupling.mixture.variance()).max()) / epsilon
+    search: dict[str, Any] = {"assurance": assurance, "start": size, "people": people}
     if method in ("laplace", "gaussian"):
-        found = smallest_scale(posterior, method, epsilon, delta, assurance=assurance, start=size)
-        return found, {}
+        return smallest_scale(posterior, method, epsilon, delta, **search), {}
     if delta > 0.0:
-        found = smallest_scale(
-            posterior, "laplace", epsilon, delta, assurance=assurance, start=size
-        )
-        size = found.mean_absolute
+        size = smallest_scale(posterior, "laplace", epsilon, delta, **search).mean_absolute
     step = _spacing(posterior, size) if spacing is None else spacing
     step = validate.positive_number(step, "spacing")
-    people, hardness = _candidates(posterior, epsilon, delta, size)
+    half = NoiseDistribution((LaplaceNoise(0.5 * size),))
+    if delta > 0.0:
+        hardness = largest_risk(posterior, half, epsilon, people=people)
+    else:
+        hardness = log_ratios(posterior, half, epsilon).largest
     best = optimal_noise(
         posterior,
         epsilon,
@@ -201,17 +243,6 @@ def _find(
         "lower_bound": best.lower if delta == 0.0 else None,
         "margin": best.margin,
     }
-
-
-def _candidates(
-    posterior: Posterior, epsilon: float, delta: float, scale: float
-) -> tuple[NDArray[np.int64], Array]:
-    """Return the individuals that may matter, and how hard each draw is to protect."""
-    half = NoiseDistribution((LaplaceNoise(0.5 * scale),))
-    if delta > 0.0:
-        return np.arange(posterior.n_individuals), largest_risk(posterior, half, epsilon)
-    found = log_ratios(posterior, half, epsilon)
-    return np.arange(posterior.n_individuals), found.largest
 
 
 def _spacing(posterior: Posterior, scale: float) -> float:

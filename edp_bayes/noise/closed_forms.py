@@ -28,12 +28,13 @@ def laplace_scales(posterior: Posterior, epsilon: float) -> Array:
     samples. Otherwise the components are compared one by one, which is sound and larger.
     """
     scales = np.zeros(posterior.n_draws)
-    for person in range(posterior.n_individuals):
+    screen = posterior.screen(epsilon)
+    for person in posterior.hardest_first(epsilon):
         if posterior.common_scale is not None:
             moves = posterior.moves(person)
             if np.abs(moves).max() > epsilon * scales.min():
                 scales = np.maximum(scales, _distances(posterior, moves) / epsilon)
-        else:
+        elif screen is None or (screen.enough(epsilon, person) > scales).any():
             scales = np.maximum(scales, _by_components(posterior, person, epsilon, scales))
     return scales
 

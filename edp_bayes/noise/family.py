@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edp_bayes import validate
 from edp_bayes.exceptions import InvalidInputError
@@ -14,26 +15,34 @@ from edp_bayes.noise.noisy import NoisyCoupling
 from edp_bayes.noise.posterior import Posterior
 from edp_bayes.noise.ratios import log_ratios
 
-__all__ = ["protected_share", "smallest_scale"]
+__all__ = ["exposed", "holds", "largest_risk", "protected_share", "smallest_scale"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 FAMILIES: dict[str, Callable[[float], GaussianNoise | LaplaceNoise]] = {
     "gaussian": GaussianNoise,
     "laplace": LaplaceNoise,
 }
 PRECISION = 1e-3
+NUMBERS = 2**20  # risks held at once
 DOUBLINGS = 60
 
 
 def protected_share(
-    posterior: Posterior, noise: NoiseDistribution, epsilon: float, delta: float
+    posterior: Posterior,
+    noise: NoiseDistribution,
+    epsilon: float,
+    delta: float,
+    people: Index | None = None,
 ) -> float:
     """Return the share of draws in which the noisy query is (epsilon, delta) private for all.
 
     For delta = 0 the certified log ratios decide, otherwise the integrals with their error.
     """
     if delta == 0.0:
-        return log_ratios(posterior, noise, epsilon).share(epsilon)
-    return float((largest_risk(posterior, noise, epsilon) <= delta).mean())
+        return log_ratios(posterior, noise, epsilon, individuals=people).share(epsilon)
+    return float((largest_risk(posterior, noise, epsilon, people=people) <= delta).mean())
 
 
 def holds(
@@ -42,21 +51,30 @@ def holds(
     epsilon: float,
     delta: float,
     assurance: float,
+    people: Index | None = None,
 ) -> bool:
     """Return whether the noisy query is (epsilon, delta) private in the required share of draws.
 
-    Individuals with large contributions come first, draws in which one of them is not protected
-    are not looked at again, and the answer is no as soon as there are too many of those.
+    Individuals who need most noise come first, draws in which one of them is not protected are not
+    looked at again, and the answer is no as soon as there are too many of those.
+
+    Parameters
+    ----------
+    people : ndarray of int, optional
+        The individuals that matter, all by default.
     """
     alive = np.arange(posterior.n_draws)
     needed = assurance * posterior.n_draws - 1e-9
-    for person in np.argsort(-posterior.largest_move, kind="stable"):
+    order = posterior.hardest_first(epsilon)
+    if people is not None:
+        order = order[np.isin(order, people)]
+    coupling = NoisyCoupling(posterior, noise)
+    for person in order[np.isin(order, _doubtful(posterior, noise, epsilon))]:
         one = np.array([person])
         if delta == 0.0:
             found = log_ratios(posterior, noise, epsilon, draws=alive, individuals=one)
             alive = alive[found.largest <= epsilon]
         else:
-            coupling = NoisyCoupling(posterior, noise)
             risk = coupling.risks(one, np.array([epsilon]), alive)[:, 0, 0]
             alive = alive[risk + coupling.error.get(epsilon, 0.0) <= delta]
         if alive.size < needed:
@@ -64,21 +82,52 @@ def holds(
     return True
 
 
+def _doubtful(posterior: Posterior, noise: NoiseDistribution, epsilon: float) -> Index:
+    """Return the individuals whom no table shows to be safe in all draws."""
+    everybody = np.arange(posterior.n_individuals)
+    screen = posterior.screen(epsilon)
+    if screen is None:
+        return everybody
+    bounds = screen.bounds(screen.slopes(noise), np.arange(posterior.n_draws), everybody)
+    return everybody[(bounds > epsilon).any(axis=0)]
+
+
 def largest_risk(
     posterior: Posterior,
     noise: NoiseDistribution,
     epsilon: float,
-    draws: np.ndarray[tuple[int], np.dtype[np.int64]] | None = None,
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    draws: Index | None = None,
+    people: Index | None = None,
+) -> Array:
     """Return max_i delta_i with the error of the quadrature added, shape (draw,)."""
     chosen = np.arange(posterior.n_draws) if draws is None else draws
+    everybody = np.arange(posterior.n_individuals) if people is None else people
     coupling = NoisyCoupling(posterior, noise)
     largest = np.zeros(chosen.size)
     grid = np.array([epsilon])
-    for person in range(posterior.n_individuals):
-        risk = coupling.risks(np.array([person]), grid, chosen)[:, 0, 0]
-        largest = np.maximum(largest, risk)
+    for part in _blocks(everybody, chosen.size):
+        risk = coupling.risks(part, grid, chosen)[:, :, 0]
+        largest = np.maximum(largest, risk.max(axis=1, initial=0.0))
     return largest + coupling.error.get(epsilon, 0.0)
+
+
+def exposed(posterior: Posterior, epsilon: float, delta: float) -> tuple[Array, Index]:
+    """Return max_i delta_i without noise, shape (draw,), and all whose delta_i ever exceeds delta.
+
+    Noise never raises a risk, so nobody else can stand in its way.
+    """
+    largest = np.zeros(posterior.n_draws)
+    over = np.zeros(posterior.n_individuals, dtype=bool)
+    for part in _blocks(np.arange(posterior.n_individuals), posterior.n_draws):
+        risk = posterior.coupling.curves(part, np.array([epsilon]))[:, :, 0]
+        largest = np.maximum(largest, risk.max(axis=1))
+        over[part] = (risk > delta).any(axis=0)
+    return largest, np.flatnonzero(over)
+
+
+def _blocks(people: Index, draws: int) -> list[Index]:
+    size = max(1, NUMBERS // draws)
+    return [people[start : start + size] for start in range(0, people.size, size)]
 
 
 def smallest_scale(
@@ -89,6 +138,7 @@ def smallest_scale(
     *,
     assurance: float,
     start: float,
+    people: Index | None = None,
 ) -> NoiseDistribution:
     """Return the least noise of a family, to a relative precision of 0.1%, by bisection.
 
@@ -105,22 +155,20 @@ def smallest_scale(
         Target, and the share of draws that must meet it.
     start : float
         A first guess of the scale.
+    people : ndarray of int, optional
+        The individuals that matter, all by default.
 
     Raises
     ------
     InvalidInputError
-        If delta is 0 and the family Gaussian, or no scale meets the target.
+        If no scale meets the target: `edp_bayes.noise.calibration.check` refuses Gaussian noise
+        for delta = 0.
     """
     validate.choice(family, FAMILIES, "family")
-    if family == "gaussian" and delta == 0.0:
-        raise InvalidInputError(
-            "Gaussian noise cannot reach delta = 0: its tails fall so fast that the log ratio of "
-            "two shifted densities has no bound; give a delta above 0 or use Laplace noise"
-        )
 
     def enough(scale: float) -> bool:
         noise = NoiseDistribution((FAMILIES[family](scale),))
-        return holds(posterior, noise, epsilon, delta, assurance)
+        return holds(posterior, noise, epsilon, delta, assurance, people)
 
     low, high = 0.0, start
     for _ in range(DOUBLINGS):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.coupling import RegressionCoupling
 from edp_bayes.mixtures import Mixture
 from edp_bayes.noise.densities import NoisyDensities, noise_rows, tail_scale
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.lattice import LatticeNoise
+from edp_bayes.noise.laws import GaussianNoise
 from edp_bayes.noise.posterior import Posterior
 from edp_bayes.noise.ratios import Pairs, bend, doubtful_pairs, lattice_for, limits
 
@@ -76,12 +78,28 @@ class NoisyCoupling:
 
     def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
         """Return delta_i(eps), shape (draw, individual, epsilon), in `out` if given."""
+        widened = self._widened
+        if widened is not None:
+            return widened.curves(individuals, epsilon, out=out)
         return self.risks(individuals, epsilon, np.arange(self.n_draws), out=out)
+
+    @property
+    def _widened(self) -> RegressionCoupling | None:
+        """The coupling itself with Gaussian noise on Gaussian kernels, for which it is fast."""
+        coupling, law = self.posterior.coupling, self.noise.laws[0]
+        fast = isinstance(coupling, RegressionCoupling) and self.posterior.kernel == "gaussian"
+        if not fast or len(self.noise.laws) > 1 or not isinstance(law, GaussianNoise):
+            return None
+        assert isinstance(coupling, RegressionCoupling)
+        return replace(coupling, noise=law)
 
     def risks(
         self, individuals: Index, epsilon: Array, draws: Index, *, out: Array | None = None
     ) -> Array:
         """Return delta_i(eps) in some draws, shape (draw, individual, epsilon)."""
+        if self._widened is not None:
+            found = self.curves(individuals, epsilon)[draws]
+            return found if out is None else _copied(found, out)
         if out is None:
             out = np.empty((draws.size, individuals.size, epsilon.size))
         out[...] = 0.0
@@ -150,6 +168,11 @@ class NoisyCoupling:
                 result[:, e] = np.maximum(result[:, e], total)
                 error[:, e] = np.maximum(error[:, e], doubt)
         return result, error
+
+
+def _copied(values: Array, out: Array) -> Array:
+    out[...] = values
+    return out
 
 
 def _positive_part(f: Array, curvature: Array, step: float) -> tuple[Array, Array]:

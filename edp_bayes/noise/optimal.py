@@ -342,7 +342,7 @@ def _protected(state: OptimalNoise, draws: Index) -> NDArray[np.bool_]:
             state.posterior, state.noise, state.epsilon, draws=draws, individuals=state.people
         )
         return np.asarray(found.largest <= state.epsilon * (1.0 + ROUGH))
-    risk = largest_risk(state.posterior, state.noise, state.epsilon, draws)
+    risk = largest_risk(state.posterior, state.noise, state.epsilon, draws, state.people)
     return np.asarray(risk <= state.delta * (1.0 + ROUGH))
 
 
@@ -359,7 +359,9 @@ def _repaired(state: OptimalNoise) -> Optimum:
                 state.posterior, state.noise, state.epsilon, draws=draws, individuals=state.people
             ).largest.max()
         else:
-            reached = largest_risk(state.posterior, state.noise, state.epsilon, draws).max()
+            reached = largest_risk(
+                state.posterior, state.noise, state.epsilon, draws, state.people
+            ).max()
         over = float(reached) - limit
         if over <= 0.0:
             return Optimum(state.noise, state.active.copy(), _lower(state), limit - target)

@@ -15,6 +15,7 @@ from edp_bayes.coupling import Coupling, RegressionCoupling, ShiftCoupling, draw
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.mixtures import Mixture
 from edp_bayes.models.base import DensityModel, FittedModel, SamplerSettings
+from edp_bayes.noise.screening import Screen
 from edp_bayes.responses import Responses
 
 if TYPE_CHECKING:
@@ -104,6 +105,28 @@ class Posterior:
             return np.full(self.n_individuals, np.inf)
         return np.asarray(self.shifted.responses.largest_contribution)
 
+    def screen(self, epsilon: float) -> Screen | None:
+        """Return a table of the pairs that are safe at epsilon; the last one made is kept.
+
+        None under the smoothed bootstrap, where `largest_move` says as much at once.
+        """
+        if self.shifted is not None:
+            return None
+        known = self._screens.get("last")
+        if known is None or not 0.5 * known.epsilon <= epsilon <= 2.0 * known.epsilon:
+            known = self._screens["last"] = Screen.of(self, epsilon)
+        return known
+
+    def hardest_first(self, epsilon: float) -> Index:
+        """Return all individuals, those who seem to need most noise first."""
+        screen = self.screen(epsilon)
+        need = self.largest_move if screen is None else screen.length.max(axis=0)
+        return np.argsort(-need, kind="stable")
+
+    @cached_property
+    def _screens(self) -> dict[str, Screen]:
+        return {}
+
     def _contribution(self, individual: int) -> Array:
         assert self.shifted is not None
         matrix = self.shifted.responses.contribution
@@ -173,6 +196,7 @@ def posterior_of(
     chains: int = 4,
     random_seed: int | None = None,
     progressbar: bool = True,
+    most_draws: int | None = None,
     **sample_options: Any,
 ) -> Posterior:
     """Return the posterior that a source stands for.
@@ -187,6 +211,8 @@ def posterior_of(
         The data of an audit.
     model, draws, tune, chains, random_seed, progressbar, **sample_options
         As for `edp_bayes.audit`, for responses only.
+    most_draws : int, optional
+        For an audit only: how many of its draws to take, evenly spaced; all by default.
 
     Raises
     ------
@@ -201,7 +227,7 @@ def posterior_of(
     if isinstance(source, Posterior):
         return source
     if isinstance(source, Audit):
-        return _of_audit(source, responses)
+        return _of_audit(source, responses, most_draws)
     if isinstance(source, FittedModel):
         if responses is None:
             raise InvalidInputError("a fitted model needs its responses: give responses=")
@@ -232,7 +258,7 @@ def posterior_of(
     return Posterior(fitted.coupling, source.individual, source, source.fingerprint)
 
 
-def _of_audit(audit: Audit, responses: Responses | None) -> Posterior:
+def _of_audit(audit: Audit, responses: Responses | None, most_draws: int | None) -> Posterior:
     if responses is None:
         raise InvalidInputError(
             "an audit holds no contributions: give the responses it was made from, as responses="
@@ -250,12 +276,26 @@ def _of_audit(audit: Audit, responses: Responses | None) -> Posterior:
             "an audit does not say which model each draw of a stacked model is from: give the "
             f"responses themselves and model={model}"
         )
-    mixture = audit.mixture
+    mixture = _thinned(audit.mixture, most_draws)
     if model.startswith("SmoothedBootstrap("):
         coupling: Coupling = ShiftCoupling(mixture, responses)
     else:
         coupling = RegressionCoupling.fit(mixture, responses, int(settings["random_seed"]))
     return Posterior(coupling, responses.individual, responses, responses.fingerprint)
+
+
+def _thinned(mixture: Mixture, most_draws: int | None) -> Mixture:
+    """Return at most so many draws, evenly spaced in every chain; at least one of each chain."""
+    chains, draws = mixture.weights.shape[:2]
+    if most_draws is None:
+        most = chains * draws
+    else:
+        most = max(validate.positive_integer(most_draws, "most_draws"), chains)
+    each = min(draws, most // chains)
+    rows = np.arange(each) * draws // each
+    parts = (mixture.weights, mixture.locations, mixture.scales)
+    whole = np.broadcast_arrays(*parts)
+    return Mixture(*(part[:, rows] for part in whole), kernel=mixture.kernel)
 
 
 def _refuse_noise(responses: Responses) -> None:

@@ -142,11 +142,41 @@ def doubtful_pairs(
 
     The bounds are written to out, shape (draw, individual), if given.
     """
+    screen = posterior.screen(epsilon) if epsilon > 0.0 else None
+    if screen is None:
+        yield from _unscreened(posterior, noise, epsilon, draws, people, out, progressbar)
+        return
+    slopes = screen.slopes(noise)
+    rough = screen.bounds(slopes, draws, people)
+    if out is not None:
+        out[...] = rough
+    columns = np.flatnonzero((rough > epsilon).any(axis=0))
+    for column in track(columns, "Individuals", total=columns.size, show=progressbar):
+        rows = np.flatnonzero(rough[:, column] > epsilon)
+        person = int(people[column])
+        p, q = (part[draws[rows]] for part in posterior.pair(person))
+        bound = movement_bound(p, q, posterior.kernel, slopes[screen.level[draws[rows], person]])
+        if out is not None:
+            out[rows, column] = bound
+        left = np.flatnonzero(bound > epsilon)
+        if left.size:
+            yield Pairs(int(column), rows[left], p[left], q[left])
+
+
+def _unscreened(
+    posterior: Posterior,
+    noise: NoiseDistribution,
+    epsilon: float,
+    draws: Index,
+    people: Index,
+    out: Array | None,
+    progressbar: bool,
+) -> Iterator[Pairs]:
+    """Go through everybody, leaving out those whose largest contribution is safe."""
     kernel, base = posterior.kernel, posterior.base[draws]
     smallest = base[..., 2].min(axis=1)
     steep = steepness(noise, kernel, smallest)
-    coarse = steep.max() * np.where(np.isinf(posterior.largest_move), np.inf, 1.0)
-    coarse = coarse * posterior.largest_move
+    coarse = steep.max() * posterior.largest_move
     for column in track(range(people.size), "Individuals", total=people.size, show=progressbar):
         person = int(people[column])
         if coarse[person] <= epsilon:

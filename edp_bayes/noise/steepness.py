@@ -16,7 +16,7 @@ from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.lattice import LatticeNoise
 from edp_bayes.noise.laws import LaplaceNoise, NoiseLaw
 
-__all__ = ["movement_bound", "steepness"]
+__all__ = ["movement_bound", "presence_share", "steepness"]
 
 Array = NDArray[np.float64]
 
@@ -102,7 +102,9 @@ def movement_bound(p: Array, q: Array, kernel: str, slope: Array) -> Array:
     Component k of q is component k of p moved by m and widened or narrowed by an independent
     amount Z. With a log density of slope at most L the log ratio of two such noisy components
     is at most L abs(m) + log E exp(L abs(Z)), and the ratio of mixtures with equal weights never
-    exceeds that of their components. Infinite where the weights differ.
+    exceeds that of their components. Infinite where the weights differ. Where only a share rho
+    of the law moves (see `presence_share`) a log ratio of B there is log(1 + rho (exp(B) - 1)) of
+    the whole, since p_h / q_h = 1 - rho + rho (ratio of what moves).
 
     Parameters
     ----------
@@ -128,4 +130,24 @@ def movement_bound(p: Array, q: Array, kernel: str, slope: Array) -> Array:
         bound = rate * np.abs(p[..., 1] - q[..., 1]) + spread
     bound = np.where(p[..., 0] > 0.0, np.where(np.isnan(bound), np.inf, bound), 0.0)
     same = (np.abs(p[..., 0] - q[..., 0]) <= 1e-15).all(axis=1)
-    return np.asarray(np.where(same, bound.max(axis=1), np.inf))
+    largest = bound.max(axis=1)
+    with np.errstate(over="ignore"):
+        diluted = np.log1p(presence_share(p, q) * np.expm1(largest))
+    return np.asarray(np.where(same, np.minimum(largest, diluted), np.inf))
+
+
+def presence_share(p: Array, q: Array) -> Array:
+    """Return rho where p is q with a share rho of every component moved, 1 elsewhere: (draw,).
+
+    That is the law of somebody who is absent from some databases: the first half of the components
+    of p are those of q, the second half those of q moved, with weights in the ratio 1 - rho to rho.
+    """
+    half, odd = divmod(p.shape[1], 2)
+    if odd or p.shape != q.shape:
+        return np.ones(len(p))
+    rho = p[:, half:, 0].sum(axis=1)
+    still = (p[:, :half, 1:] == q[:, :half, 1:]).all(axis=(1, 2))
+    twice = (q[:, :half, 1:] == q[:, half:, 1:]).all(axis=(1, 2))
+    parts = (1.0 - rho)[:, None] * p[:, half:, 0] - rho[:, None] * p[:, :half, 0]
+    alike = (np.abs(parts) <= 1e-15).all(axis=1)
+    return np.where(still & twice & alike, rho, 1.0)
