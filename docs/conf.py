@@ -4,6 +4,7 @@ import os
 import sys
 import warnings
 from importlib.metadata import version as installed
+from importlib.resources import files
 from pathlib import Path
 
 from edp_bayes.exceptions import EdpBayesWarning
@@ -29,7 +30,8 @@ extensions = [
 ]
 exclude_patterns = ["_build", "gallery", "generated/gallery/*.ipynb", "generated/gallery/*.py"]
 templates_path = ["_templates"]
-html_static_path = ["_static"]
+# Formulas need a font made for them, which not every reader has: STIX Two Math comes along.
+html_static_path = ["_static", str(files("ziamath").joinpath("fonts"))]
 html_css_files = ["edp_bayes.css"]
 default_role = "py:obj"
 
