@@ -14,7 +14,7 @@ rng = np.random.default_rng(1)
 contribution = rng.gamma(2.0, 0.15, (41, 20))
 response = rng.normal(20.0, 1.0, 41) + contribution.sum(axis=1)
 audit = edp.audit(
-    edp.Responses.from_arrays(response, contribution=contribution),
+    edp.Responses.from_arrays(response, contribution=contribution, query="sales"),
     epsilon=np.linspace(0.02, 1.0, 30),
     model=edp.models.GibbsDirichletProcessMixture(),
     draws=250,

@@ -15,7 +15,10 @@ contribution[:, 3] = rng.normal(1.2, 0.1, 60)
 contribution[:, 7] = np.where(rng.random(60) < 0.25, 2.5, 0.0)
 response = rng.normal(10.0, 1.0, 60) + contribution.sum(axis=1)
 responses = edp.Responses.from_arrays(
-    response, contribution=contribution, individual=[f"client {k}" for k in range(12)]
+    response,
+    contribution=contribution,
+    individual=[f"client {k}" for k in range(12)],
+    query="sales",
 )
 audit = edp.audit(
     responses,

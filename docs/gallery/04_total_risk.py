@@ -14,7 +14,7 @@ rng = np.random.default_rng(2)
 contribution = rng.gamma(2.0, 0.08, (50, 40))
 response = rng.normal(10.0, 1.0, 50) + contribution.sum(axis=1)
 audit = edp.audit(
-    edp.Responses.from_arrays(response, contribution=contribution),
+    edp.Responses.from_arrays(response, contribution=contribution, query="sales"),
     epsilon=np.linspace(0.05, 0.8, 20),
     model=edp.SmoothedBootstrap(),
     draws=250,

@@ -9,12 +9,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import edp_bayes as edp
-from edp_bayes.planning import plan
 
 rng = np.random.default_rng(3)
 contribution = rng.normal(0.6, 0.2, (40, 2))
 response = rng.normal(10.0, 1.0, 40) + contribution.sum(axis=1)
-found = plan(
+found = edp.plan(
     edp.Responses.from_arrays(response, contribution=contribution),
     width=0.1,
     epsilon=0.1,
