@@ -39,6 +39,11 @@ class Databases:
     individual : ndarray
         Labels of the m individuals that own a record somewhere, sorted; tuples for compound keys.
 
+    Raises
+    ------
+    InvalidInputError
+        If there are fewer than 8 databases or fewer than 2 individuals.
+
     Examples
     --------
     >>> import numpy as np, pandas as pd

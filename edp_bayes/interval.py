@@ -169,6 +169,11 @@ def iso_curves(
     DataArray
         interval_level, dims (epsilon, width).
 
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If an argument is out of its range.
+
     Examples
     --------
     >>> iso_curves(epsilon=[0.1], width=[0.1, 0.2]).dims
@@ -207,6 +212,11 @@ def count_curves(
     -------
     DataArray
         interval_epsilon, dims (width, count).
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If an argument is out of its range.
 
     Examples
     --------

@@ -78,6 +78,8 @@ def test_a_public_name_describes_itself(name):
     described = described_by(value)
     missing = [parameter for parameter in parameters(value) if parameter not in described]
     assert not missing, f"not described: {', '.join(missing)}"
+    if inspect.isclass(value) and hasattr(value, "__post_init__"):
+        assert "Raises" in text, "does not say what it refuses"
     if inspect.isfunction(value) and inspect.signature(value).return_annotation != "None":
         by_reference = "Arguments, results and errors are those of" in text
         assert section(text, "Returns") or by_reference, "does not say what it returns"

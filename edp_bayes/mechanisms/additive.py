@@ -53,6 +53,11 @@ class Laplace(_Additive):
     pair : tuple of float
         The true answers of the neighbouring inputs.
 
+    Raises
+    ------
+    InvalidInputError
+        If the scale is not above zero or the pair is not of two answers.
+
     References
     ----------
     Dwork, McSherry, Nissim and Smith (2006), Calibrating noise to sensitivity in private data
@@ -94,6 +99,11 @@ class Gaussian(_Additive):
         Standard deviation of the noise.
     pair : tuple of float
         The true answers of the neighbouring inputs.
+
+    Raises
+    ------
+    InvalidInputError
+        If the scale is not above zero or the pair is not of two answers.
 
     References
     ----------
@@ -144,6 +154,11 @@ class RestrictedLaplace(_Additive):
         Scale b of the noise before it is restricted.
     pair : tuple of float
         The true answers of the neighbouring inputs, not negative.
+
+    Raises
+    ------
+    InvalidInputError
+        If the scale is not above zero or the pair is not of two answers.
 
     References
     ----------

@@ -30,6 +30,11 @@ class Geometric(Mechanism):
     pair : tuple of int
         The true counts of the neighbouring inputs.
 
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If the budget is not above zero or the pair is not of two counts.
+
     References
     ----------
     Ghosh, Roughgarden and Sundararajan (2012), Universally utility-maximizing privacy mechanisms.
@@ -91,6 +96,12 @@ class TruncatedGeometric(DiscreteMechanism):
         Largest count, at least 1.
     pair : tuple of int
         The true counts of the neighbouring inputs.
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If the budget or the largest count is not above zero, or the pair is not of two counts up to
+        the largest.
 
     Examples
     --------

@@ -28,6 +28,12 @@ class ExponentialMechanism(DiscreteMechanism):
     pair : tuple of tuple of float
         The utilities of all candidates for the neighbouring inputs.
 
+    Raises
+    ------
+    InvalidInputError
+        If the budget or the sensitivity is not above zero, or the pair is not of two vectors of one
+        length.
+
     References
     ----------
     McSherry and Talwar (2007), Mechanism design via differential privacy.

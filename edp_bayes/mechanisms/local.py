@@ -37,6 +37,12 @@ class RandomizedResponse(DiscreteMechanism):
     pair : tuple of int
         The true answers of the neighbouring inputs.
 
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If the budget is not above zero, there are fewer than two choices or the pair is not of two
+        of them.
+
     References
     ----------
     Warner (1965), Randomized response: a survey technique for eliminating evasive answer bias.
@@ -158,6 +164,12 @@ class Rappor(_BloomReport):
     pair : tuple
         Two values, of any type with a stable `repr`.
 
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If there are more hashes than bits, a probability is not between 0 and 1 or the pair is not
+        of two values.
+
     References
     ----------
     Erlingsson, Pihur and Korolova (2014), RAPPOR: randomized aggregatable privacy-preserving
@@ -205,6 +217,12 @@ class OneTimeRappor(_BloomReport):
     ----------
     bits, hashes, permanent, pair
         As for `Rappor`.
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If there are more hashes than bits, a probability is not between 0 and 1 or the pair is not
+        of two values.
 
     Examples
     --------

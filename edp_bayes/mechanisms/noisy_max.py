@@ -77,6 +77,12 @@ class NoisyMaxIndex(DiscreteMechanism, _NoisyMax):
     pair : tuple of tuple of float
         The true answers of the neighbouring inputs.
 
+    Raises
+    ------
+    InvalidInputError
+        If the budget is not above zero, the noise is unknown or the pair is not of two vectors of
+        one length.
+
     References
     ----------
     Dwork and Roth (2014), The algorithmic foundations of differential privacy, Claim 3.9;
@@ -123,6 +129,12 @@ class NoisyMaxValue(_NoisyMax):
         largest true answer, so epsilon is infinite where that differs.
     pair : tuple of tuple of float
         The true answers of the neighbouring inputs.
+
+    Raises
+    ------
+    InvalidInputError
+        If the budget is not above zero, the noise is unknown or the pair is not of two vectors of
+        one length.
 
     References
     ----------

@@ -66,6 +66,12 @@ class SparseVector(DiscreteMechanism):
     pair : tuple of tuple of float
         The true answers of the neighbouring inputs, at most 12 each.
 
+    Raises
+    ------
+    InvalidInputError
+        If the variant is unknown, the budget or the cutoff is not above zero, the threshold is not
+        finite or the pair is not of two vectors of one length.
+
     References
     ----------
     Lyu, Su and Li (2017), Understanding the sparse vector technique for differential privacy.

@@ -124,6 +124,12 @@ class SparseVectorWithAnswers(_FirstAbove):
     pair : tuple of tuple of float
         The true answers of the neighbouring inputs.
 
+    Raises
+    ------
+    InvalidInputError
+        If the budget is not above zero, the threshold is not finite or the pair is not of two
+        vectors of one length.
+
     References
     ----------
     Lyu, Su and Li (2017), Understanding the sparse vector technique for differential privacy,
@@ -189,6 +195,12 @@ class NumericalSparseVector(_FirstAbove):
         The public threshold.
     pair : tuple of tuple of float
         The true answers of the neighbouring inputs.
+
+    Raises
+    ------
+    InvalidInputError
+        If the budget is not above zero, the threshold is not finite or the pair is not of two
+        vectors of one length.
 
     References
     ----------

@@ -76,6 +76,11 @@ class NoisyHistogram(_NoisyCounts):
         Noise of scale 1 / budget; otherwise of scale budget, a mistake that was made in earnest
         and gives a true epsilon of 1 / budget.
 
+    Raises
+    ------
+    InvalidInputError
+        If the budget is not above zero or the pair is not of two vectors of one length.
+
     References
     ----------
     Ding, Wang, Wang, Zhang and Kifer (2018), Detecting violations of differential privacy.
@@ -112,6 +117,11 @@ class PrefixSum(_NoisyCounts):
         The mechanism is budget-private for counts that differ by one record.
     pair : tuple of tuple of float
         The true counts of the neighbouring inputs.
+
+    Raises
+    ------
+    InvalidInputError
+        If the budget is not above zero or the pair is not of two vectors of one length.
 
     References
     ----------

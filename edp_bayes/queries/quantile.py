@@ -23,6 +23,12 @@ class Quantile(ColumnQuery):
     q : float
         Level between 0, the minimum, and 1, the maximum.
 
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If q lies outside of 0 to 1 or the column is no name; when it is asked, if a database would
+        be empty without an individual.
+
     Examples
     --------
     >>> str(Quantile("amount", 0.9))

@@ -24,6 +24,12 @@ class Slope(Query):
     response, predictor : str
         Names of the columns y and x of y = a + b x.
 
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If a column is no name; when it is asked, if fewer than two records or a constant predictor
+        would remain without an individual.
+
     Examples
     --------
     >>> str(Slope("kwh", "temperature"))

@@ -43,6 +43,11 @@ class Sum(ColumnQuery):
     column : str, optional
         Its name; may be left out where there is only one value column.
 
+    Raises
+    ------
+    InputTypeError
+        If the column is no name.
+
     Examples
     --------
     >>> str(Sum("amount"))

@@ -22,6 +22,12 @@ class Variance(ColumnQuery):
     ddof : int
         The squared deviations are divided by the number of records minus ddof.
 
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If ddof is not an integer from 0 or the column is no name; when it is asked, if too few
+        records would remain without an individual.
+
     Examples
     --------
     >>> str(Variance("amount"))
