@@ -22,6 +22,9 @@ def title(result: PrivacyCurves, kind: str) -> str:
         return f"Privacy of the query {record.get('query', '')}".strip()
     if kind == "mechanism":
         return "Privacy of a mechanism"
+    several = len(record.get("properties", ()))
+    if several > 1:
+        return f"Privacy of {several} property queries"
     return f"Privacy of {record.get('query', 'a property query')}"
 
 

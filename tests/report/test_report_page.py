@@ -343,6 +343,7 @@ def test_several_properties_stand_in_a_table_by_falling_risk(browser, tmp_path):
         "At ε = 0.1 the risk of the critical entry, for the riskiest of 3 properties, is "
         f"δ = {median}, with 95% probability between {lower} and {upper}."
     )
+    assert text(browser, "h1") == "Privacy of 3 property queries"
     rows = rows_of(browser, "#properties")
     middle = result.property_delta.sel(epsilon=0.1).median(("chain", "draw"))
     expected = sorted(PROPERTIES, key=lambda name: -float(middle.sel(property=name)))
