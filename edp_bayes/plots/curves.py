@@ -93,10 +93,12 @@ def plot_delta(
     >>> type(plot_delta(audit, backend="none")).__name__
     'PlotCollection'
     """
+    of_property = "prob" in audit.tree["posterior"].data_vars
+    risk = "risk of the critical entry" if of_property else "largest risk of an individual"
     canvas = _curve(
         audit,
         "delta",
-        "delta: largest risk of an individual",
+        f"delta: {risk}",
         "Privacy curve",
         kind=kind,
         ci_prob=ci_prob,
@@ -240,7 +242,8 @@ def _visible(band: xr.Dataset) -> xr.Dataset:
 
 def _dress(canvas: Canvas, audit: Audit, quantity: str, label: str, title: str) -> None:
     settings = audit.settings
-    size = f"{settings['databases']:,} databases, {settings['individuals']:,} individuals"
+    several = "s" if settings["databases"] > 1 else ""
+    size = f"{settings['databases']:,} database{several}, {settings['individuals']:,} individuals"
     canvas.title(quantity, f"{title} of {settings['query']}\n{size}")
     canvas.words(quantity, x="epsilon", y=label)
 
