@@ -17,7 +17,7 @@ __all__ = ["NoisyDensities", "noise_rows", "tail_scale"]
 Array = NDArray[np.float64]
 
 GAUSSIAN_REACH = 10.0
-FEW = 8  # draws up to which a convolution is cheaper than a product of matrices
+NEGLIGIBLE = 1e-30  # of the peak of a density without noise, which its noise lifts far above
 
 
 def noise_rows(components: Array, kernel: str, noise: NoiseDistribution) -> Array:
@@ -106,15 +106,14 @@ class NoisyDensities:
         stride, reach = self.strides(law.spacing)
         weights = law.probability(np.arange(-reach, reach + 1))
         out = np.empty((len(triangles), self.count))
+        low, high = _support(triangles)
         for offset in range(stride):
             target = out[:, offset::stride]
             columns = target.shape[1]
-            part = triangles[:, offset::stride][:, : columns + 2 * reach]
-            if len(part) < FEW:
-                for row, values in zip(target, part, strict=True):
-                    row[:] = np.convolve(values, weights, mode="valid")
-            else:
-                target[:] = part @ _toeplitz(weights, columns)
+            first = max(0, -(-(low - offset) // stride))
+            last = min(columns + 2 * reach, -(-(high - offset) // stride))
+            part = triangles[:, offset::stride][:, first:last]
+            target[:] = part @ _toeplitz(weights[::-1], columns, first, last)
         return out
 
     def strides(self, spacing: float) -> tuple[int, int]:
@@ -122,11 +121,18 @@ class NoisyDensities:
         return round(spacing / self.step), math.ceil(self.reach / spacing)
 
 
-def _toeplitz(weights: Array, columns: int) -> Array:
-    """Return the matrix (columns + weights - 1, columns) of a convolution."""
+def _support(triangles: Array) -> tuple[int, int]:
+    """Return the columns between which some density is more than a negligible part of its peak."""
+    largest = (triangles / triangles.max(axis=1, keepdims=True)).max(axis=0)
+    kept = np.flatnonzero(largest > NEGLIGIBLE)
+    return int(kept[0]), int(kept[-1]) + 1
+
+
+def _toeplitz(weights: Array, columns: int, first: int, last: int) -> Array:
+    """Return rows first to last of the matrix that holds the weights down every column."""
     padded = np.concatenate([np.zeros(columns - 1), weights, np.zeros(columns - 1)])
     windows = np.lib.stride_tricks.sliding_window_view(padded, columns + weights.size - 1)
-    return np.ascontiguousarray(windows[::-1].T)
+    return np.ascontiguousarray(windows[::-1].T[first:last])
 
 
 def tail_scale(noise: NoiseDistribution, side: int) -> float:

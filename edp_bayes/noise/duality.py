@@ -28,7 +28,7 @@ Sides = list[tuple[Array, Array]]
 ROUNDS, ATOMS = 6, 12
 CLOSE = 0.01
 FAR = 45.0  # scales beyond which a kernel is left out
-PER_SCALE, LEAST, MOST = 40, 2001, 12001
+PER_SCALE, LEAST, MOST = 20, 2001, 6001
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,6 +38,7 @@ LEAST = 1e-9  # weight of every column under normal kernels
 RELAXED = 0.01
 CLOSE = 3e-3  # of epsilon or delta: how far a cut may be missed before the last rounds
 BOUND_REACH = (0.6, 0.8)
+ENOUGH = 0.02  # how near to the noise a bound ends the search for a better one
 REACH = 5.0  # tail scales that the free weights cover
 
 
@@ -400,6 +401,8 @@ def _lower(state: OptimalNoise) -> float:
             objective=state.objective,
         )
         best = max(best, bound)
+        if state.solution is not None and best >= (1.0 - ENOUGH) * state.solution.value:
+            break
     return best
 
 
