@@ -17,7 +17,7 @@ from edp_bayes.black_box import field as fields
 from edp_bayes.black_box.cells import DENSITY, MERGED, POINT, Cells, count
 from edp_bayes.black_box.models import ClippedField, IndependentCells
 from edp_bayes.black_box.outcomes import read_outcomes
-from edp_bayes.black_box.pooling import pool
+from edp_bayes.black_box.pooling import pool, pool_shares
 from edp_bayes.black_box.privacy import Laws, delta_curves, laws, local_epsilon
 from edp_bayes.black_box.result import load_mechanism_audit
 from edp_bayes.divergence import discrete
@@ -439,6 +439,7 @@ def test_the_budget_goes_to_the_worst_pair_and_the_maximum_is_joint():
     assert sum(spent) <= 4 * 4000
     np.testing.assert_array_equal(found.local_epsilon, found.pair_local_epsilon.max("pair"))
     np.testing.assert_array_equal(found.delta, found.pair_delta.max("pair"))
+    assert (found.pair_delta.diff("epsilon") <= 0.0).all()
     low, high = found.local_epsilon_interval(0.98)
     assert low <= 1.0 <= high
     by_database = found.database_local_epsilon
@@ -461,6 +462,33 @@ def test_the_joint_maximum_of_equal_pairs_covers_where_separate_ones_do_not():
             hits[name] += low <= 1.0 <= high
     assert hits["joint"] >= 30
     assert hits["separate"] <= 14
+
+
+@pytest.mark.parametrize("truth", [0.1, 0.02, 0.0])
+def test_the_joint_maximum_of_equal_deltas_covers_where_separate_ones_do_not(truth):
+    rng = np.random.default_rng(4)
+    hits = {"joint": 0, "separate": 0}
+    for _ in range(40):
+        centre = rng.normal(truth, 0.01, 25)
+        separate = np.maximum(rng.normal(centre, 0.01, (1000, 25)), 0.0)
+        joint = pool_shares(separate, rng)
+        for name, draws in (("joint", joint), ("separate", separate)):
+            low, high = np.quantile(draws.max(axis=1), [0.05, 0.95])
+            hits[name] += low <= truth + 1e-3 and truth <= high
+    assert hits["joint"] >= 30
+    assert hits["separate"] <= 14
+
+
+def test_no_delta_anywhere_stays_none():
+    rng = np.random.default_rng(1)
+    draws = np.zeros((50, 3))
+    assert (pool_shares(draws, rng) == 0.0).all()
+    draws[:, 1] = rng.uniform(0.1, 0.2, 50)
+    np.testing.assert_array_equal(pool_shares(draws, rng), draws)
+    draws[:, 2] = rng.uniform(0.1, 0.2, 50)
+    joint = pool_shares(draws, rng)
+    assert (joint[:, 0] == 0.0).all()
+    assert (joint[:, 1:] > 0.0).all()
 
 
 def test_pooling_leaves_a_pair_that_stands_out_alone():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from edp_bayes.black_box.analysis import Findings, analyse
 from edp_bayes.black_box.models import LogRatioModel
 from edp_bayes.black_box.outcomes import Outcomes, read_outcomes
-from edp_bayes.black_box.pooling import pool
+from edp_bayes.black_box.pooling import pool, pool_shares
 from edp_bayes.black_box.result import (
     MechanismAudit,
     chain_coords,
@@ -110,7 +110,14 @@ def audit_pairs(
         **record_of(model, settings),
     }
     doubts = list(dict.fromkeys(w for f in findings for w in f.warnings))
-    return MechanismAudit(tree_of(posterior, full, doubts))
+    # Joint draws are independent whatever the chains did: these are what has to have converged.
+    sampled = xr.Dataset(
+        {
+            "delta": ((*lead, "pair", "epsilon"), _split(_deltas(findings), shape)),
+            "local_epsilon": ((*lead, "pair"), _split(_local_epsilons(findings), shape)),
+        }
+    )
+    return MechanismAudit(tree_of(posterior, full, doubts, sampled=sampled))
 
 
 def _sample(plan: _Plan, pairs: Sequence[Pair], k: int, size: int, stage: str) -> Outcomes:
@@ -185,35 +192,40 @@ def _tracked(samples: list[Outcomes], settings: SamplerSettings) -> Any:
 def _joint(findings: list[Findings], settings: SamplerSettings) -> tuple[Array, Array]:
     """Return joint draws (draw, pair) of the local epsilon, (draw, pair, epsilon) of delta.
 
-    The separate draws of a pair are taken again in the order of the joint ones, so that delta
-    goes with its own local epsilon.
+    All of them are pooled with the same stream, so that in a draw they are high or low together.
     """
-    separate = np.column_stack([f.local_epsilon for f in findings])
-    deltas = np.stack([f.delta for f in findings], axis=1)
+    separate, deltas = _local_epsilons(findings), _deltas(findings)
     if len(findings) == 1:
         return separate, deltas
-    total = len(separate)
+    curves = [
+        pool_shares(deltas[:, :, e], settings.generator("pool")) for e in range(deltas.shape[2])
+    ]
+    joint = _joint_local_epsilon(separate, settings.generator("pool"), settings.generator("stand"))
+    return joint, np.minimum.accumulate(np.stack(curves, axis=2), axis=2)
+
+
+def _local_epsilons(findings: list[Findings]) -> Array:
+    return np.column_stack([f.local_epsilon for f in findings])
+
+
+def _deltas(findings: list[Findings]) -> Array:
+    return np.stack([f.delta for f in findings], axis=1)
+
+
+def _joint_local_epsilon(
+    separate: Array, rng: np.random.Generator, other: np.random.Generator
+) -> Array:
+    """Return joint draws where they are finite; infinite ones stay what they are."""
     finite = np.isfinite(separate)
-    stand_in = np.where(finite, separate, np.nan)
-    rng = settings.generator("pool")
-    known = finite.any(axis=0)
     joint = separate.copy()
-    filled = np.where(finite, separate, np.nanmedian(stand_in[:, known]) if known.any() else 1.0)
-    for k in np.flatnonzero(known):
-        filled[:, k] = np.where(
-            finite[:, k], separate[:, k], rng.choice(separate[finite[:, k], k], total)
-        )
+    known = finite.any(axis=0)
     if known.sum() > 1:
-        joint[:, known] = pool(filled[:, known], rng, total)
-    chosen = deltas.copy()
-    for k in np.flatnonzero(known):
-        order = np.argsort(filled[:, k], kind="stable")
-        place = np.searchsorted(filled[order, k], joint[:, k])
-        near = order[np.clip(place, 0, total - 1)]
-        infinite = ~finite[:, k]
-        chosen[:, k] = np.where(infinite[:, None], deltas[:, k], deltas[near, k])
-        joint[infinite, k] = np.inf
-    return joint, chosen
+        filled = separate.copy()
+        for k in np.flatnonzero(known):
+            again = other.choice(separate[finite[:, k], k], len(separate))
+            filled[:, k] = np.where(finite[:, k], separate[:, k], again)
+        joint[:, known] = pool(filled[:, known], rng, len(separate))
+    return np.where(finite, joint, np.inf)
 
 
 def _databases(pairs: Sequence[Pair]) -> tuple[list[str], NDArray[np.int64]]:

@@ -246,14 +246,15 @@ def tree_of(
     record: Mapping[str, Any],
     doubts: list[str],
     groups: Mapping[str, xr.Dataset] | None = None,
+    sampled: xr.Dataset | None = None,
 ) -> xr.DataTree:
-    """Return the tree of an audit, its draws checked for convergence."""
+    """Return the tree of an audit, its draws checked for convergence, or those it was made from."""
     posterior.attrs = {
         "created_at": datetime.now(UTC).isoformat(),
         "inference_library": "edp_bayes",
         "inference_library_version": version("edp_bayes"),
     }
-    checks, failed = _checks(posterior)
+    checks, failed = _checks(posterior if sampled is None else sampled)
     tree = xr.DataTree.from_dict({"posterior": posterior, **(groups or {})})
     tree.attrs = {
         "edp_bayes_version": version("edp_bayes"),
