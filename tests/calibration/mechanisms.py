@@ -116,6 +116,8 @@ def tables(frame: pd.DataFrame) -> str:
                 f"| {_share(r['coverage of delta'], r['repetitions'])} "
                 f"| {r['width of delta']:.4f} |"
             )
+        for _, r in part[part["mechanism"] == "Laplace"].iterrows():
+            lines.append(f"\nLaplace: the median lower end of the 95% band is {r['low95']:.3f}.")
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 
