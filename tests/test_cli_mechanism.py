@@ -24,11 +24,14 @@ def pair(tmp_path):
 
 def test_the_curve_and_the_files(pair, tmp_path, capsys):
     out = tmp_path / "out"
-    assert run("mechanism", *pair, "--epsilon", "0.1,0.5,1", "--seed", 1, "--out", out) == 0
+    options = ("--epsilon", "0.1,0.5,1", "--seed", 1, "--adjacency", "add-remove")
+    assert run("mechanism", *pair, *options, "--unit", "a person-day", "--out", out) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "95% simultaneous band" in printed
     assert "Local epsilon at tau = 0.01" in printed
+    assert "Neighbours: add-remove; unit of privacy: a person-day." in printed
     found = edp.load_mechanism_audit(out / "mechanism.nc")
+    assert (found.settings["adjacency"], found.settings["unit"]) == ("add-remove", "a person-day")
     truth = -np.expm1((0.5 - 1.0) / 2)
     low, high = np.quantile(found.delta.sel(epsilon=0.5), [0.005, 0.995])
     assert low < truth < high
@@ -45,9 +48,10 @@ def test_the_curve_and_the_files(pair, tmp_path, capsys):
         (["{a}", "{nothing}"], "at least one outcome"),
         (["{a}", "{b}", "--tau", "2"], "tau"),
         (["{a}", "{b}", "--kind", "odd"], "kind must be one of"),
+        (["{a}", "{b}", "--adjacency", "odd"], "adjacency must be one of"),
         (["{a}", "{b}", "--epsilon", "1:0:5"], "epsilon"),
     ],
-    ids=["file", "text", "archive", "two kinds", "empty", "tau", "kind", "epsilon"],
+    ids=["file", "text", "archive", "two kinds", "empty", "tau", "kind", "adjacency", "epsilon"],
 )
 def test_bad_input_is_one_line(pair, tmp_path, capsys, arguments, message):
     names = {"a": pair[0], "b": pair[1]}

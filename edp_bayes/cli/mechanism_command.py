@@ -30,6 +30,12 @@ def mechanism(
         float,
         typer.Option("--tau", help="Outcomes rarer than this do not count for local epsilon."),
     ] = 0.01,
+    adjacency: Annotated[
+        str, typer.Option("--adjacency", help="How the databases differ: substitution, add-remove.")
+    ] = "substitution",
+    unit: Annotated[
+        str, typer.Option("--unit", help="Unit of privacy, such as 'a person'; recorded.")
+    ] = "one record",
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for the audit and its report.")
     ] = None,
@@ -59,6 +65,8 @@ def mechanism(
             epsilon=parse_epsilon(epsilon),
             kind=kind,
             tau=tau,
+            adjacency=adjacency,
+            unit=unit,
             random_seed=seed,
             progressbar=console.is_terminal,
         )
@@ -107,5 +115,7 @@ def _print(found: MechanismAudit, console: Any) -> None:
         f"Local epsilon at tau = {found.tau:g}: median {float(found.local_epsilon.median()):.3g}, "
         f"95% interval {low:.3g} to {end}."
     )
+    recorded = found.settings
+    console.print(f"Neighbours: {recorded['adjacency']}; unit of privacy: {recorded['unit']}.")
     for warning in found.warnings:
         console.print(f"WARNING  {warning}")
