@@ -81,6 +81,11 @@ class PrivacyCurves:
             so the result errs on the safe side. It is never below the grid's first value, and
             infinite where the curve is still above the target at the grid's last; quantiles of
             such draws need ``quantile(..., method="inverted_cdf")``, which averages none.
+
+        Raises
+        ------
+        InvalidInputError
+            If a target is not strictly between 0 and 1.
         """
         return _crossing(self.delta, delta)
 
@@ -109,6 +114,16 @@ class PrivacyCurves:
         -------
         Dataset
             lower, median and upper over epsilon; kind and probability stand in the attributes.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such quantity or kind, or the probability is not between 0 and 1.
+
+        References
+        ----------
+        Myllymäki and others (2017), Global envelope tests for spatial processes, JRSS B 79, for
+        the rank envelope.
         """
         validate.choice(kind, BAND_KINDS, "kind")
         prob = default_probability(prob)
@@ -155,6 +170,11 @@ class PrivacyCurves:
             One row a quantity and epsilon, with median, interval (its kind and probability are
             in the column's name), R-hat (1 for draws that are all equal), effective sample sizes
             and Monte Carlo errors.
+
+        Raises
+        ------
+        InvalidInputError
+            If a target is not strictly between 0 and 1.
         """
         posterior = self._finite_posterior()
         for target in np.atleast_1d(np.asarray(targets, dtype=np.float64)):

@@ -114,7 +114,21 @@ class Audit(PrivacyCurves):
     def interval_level(self, width: ArrayLike) -> xr.DataArray:
         """Return draws of the probability of a response within the relative width of its median.
 
-        See `edp_bayes.response_intervals.interval_level`.
+        Parameters
+        ----------
+        width : array_like
+            Half-widths of the interval relative to the median, above 0: a number, or a vector that
+            becomes a dimension.
+
+        Returns
+        -------
+        DataArray
+            Dims (chain, draw), and width for a vector.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If a width is not above 0 or widths repeat.
         """
         from edp_bayes import response_intervals
 
@@ -125,7 +139,27 @@ class Audit(PrivacyCurves):
     ) -> xr.DataArray:
         """Return draws of the epsilon of the Laplace mechanism that leaves the same interval.
 
-        See `edp_bayes.response_intervals.interval_epsilon`.
+        Laplace noise of that epsilon would keep a fixed answer within the relative width of itself
+        with the same probability (Naldi and D'Acquisto 2015, equation 10).
+
+        Parameters
+        ----------
+        width : array_like
+            As for `interval_level`.
+        level : float, optional
+            Probability in place of that of `interval_level`, strictly between 0 and 1.
+        sensitivity : float
+            Largest effect of one individual on the response: 1 for counts.
+
+        Returns
+        -------
+        DataArray
+            Dims (chain, draw), and width for a vector.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If an argument is out of its range, or a level is given while the median is 0 in a draw.
         """
         from edp_bayes import response_intervals
 
