@@ -1,0 +1,222 @@
+"""`edp-bayes noise` and `edp-bayes release`."""
+
+import json
+import math
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import edp_bayes as edp
+from edp_bayes.cli import main
+from edp_bayes.noise import NoiseDistribution
+from edp_bayes.noise.command import responses_of
+from tests.noise.conftest import make_responses
+
+HEAVY = ("pymc", "xarray", "scipy", "numba", "pandas", "matplotlib", "arviz_base", "nutpie")
+KEYS = ("--database", "week", "--individual", "meter")
+
+
+def printed(capsys, *arguments):
+    """Run, and return what is printed, as one line of words."""
+    code = main([str(word) for word in arguments])
+    captured = capsys.readouterr()
+    assert (code, captured.err) == (0, "")
+    assert all(len(line) <= 80 for line in captured.out.splitlines())
+    return " ".join(captured.out.split())
+
+
+def refused(capsys, *arguments):
+    """Run, and return the one line that a user gets to see."""
+    code = main([str(word) for word in arguments])
+    captured = capsys.readouterr()
+    assert code == 2
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("edp-bayes: ")
+    return captured.err
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Weekly meters, some of them absent now and then."""
+    rng = np.random.default_rng(3)
+    n, m = 30, 4
+    frame = pd.DataFrame(
+        {
+            "week": np.repeat(np.arange(n), m),
+            "meter": np.tile(np.arange(m), n),
+            "kwh": rng.gamma(2.0, 1.0, n * m),
+        }
+    )
+    path = tmp_path_factory.mktemp("table") / "meters.csv"
+    frame[rng.random(n * m) < 0.9].to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def audits(table, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("audits")
+    paths = {}
+    for model in ("bootstrap", "dpm-gibbs"):
+        words = [str(table), *KEYS, "--query", "sum:kwh", "--epsilon", "0.5", "--model", model]
+        sizes = ["--draws", "15", "--chains", "2", "--seed", "7", "--quiet"]
+        assert main(["audit", *words, *sizes, "--out", str(folder / model)]) == 0
+        paths[model] = folder / model / "audit.nc"
+    return paths
+
+
+@pytest.mark.parametrize("command", ["noise", "release"])
+def test_help_imports_nothing_heavy(command):
+    code = (
+        f"import sys; from edp_bayes.cli import main; code = main(['{command}', '--help'])\n"
+        f"print(code, [m for m in {HEAVY} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("0 []")
+
+
+@pytest.mark.parametrize("model", ["bootstrap", "dpm-gibbs"])
+def test_noise_of_an_audit_is_found_verified_written_and_released(capsys, tmp_path, audits, model):
+    out = tmp_path / "noise.json"
+    words = printed(
+        capsys,
+        *("noise", audits[model], "--epsilon", "2", "--method", "laplace", "--assurance", "0.9"),
+        *("--out", out),
+    )
+    noise = NoiseDistribution.load(out)
+    record = noise.record
+    assert (record["method"], record["epsilon"], record["draws"]) == ("laplace", 2.0, 30)
+    assert record["reached"] >= 0.9
+    assert f"expected absolute noise {noise.mean_absolute:.4g}" in words
+    assert f"P(epsilon = 2, delta = 0 holds | data) = {record['reached']:.3g}" in words
+    assert "from 30 draws and all 4 individuals" in words
+    answer = float(printed(capsys, "release", out, "--value", "12.5", "--sampler", "exact"))
+    assert abs(answer - 12.5) < 40.0 * noise.mean_absolute
+    step = 2.0 ** (math.frexp(noise.mean_absolute)[1] - 1 - 16)
+    assert (answer / step).is_integer()
+
+
+def test_the_same_noise_as_from_python_on_fewer_draws(capsys, tmp_path, audits, table):
+    out = tmp_path / "noise.json"
+    arguments = ("--epsilon", "2", "--method", "bottleneck", "--draws", "6", "--out", out)
+    assert printed(capsys, "noise", audits["bootstrap"], *arguments, "--quiet") == ""
+    audit = edp.load_audit(audits["bootstrap"])
+    responses = responses_of(audit, str(table), ("week",), ("meter",), progressbar=False)
+    expected = edp.noise.calibrate(
+        audit, 2.0, method="bottleneck", responses=responses, most_draws=6
+    )
+    assert NoiseDistribution.load(out).to_json() == expected.to_json()
+
+
+def test_a_delta_can_be_given(capsys, tmp_path, audits):
+    arguments = ("--epsilon", "1", "--delta", "0.01", "--method", "gaussian")
+    words = printed(
+        capsys, "noise", audits["dpm-gibbs"], *arguments, "--out", tmp_path / "noise.json"
+    )
+    assert "Noise by the method gaussian, for epsilon = 1, delta = 0.01" in words
+
+
+def test_a_target_that_is_met_already_is_said_to_be(capsys, tmp_path, audits):
+    out = tmp_path / "noise.json"
+    words = printed(capsys, "noise", audits["bootstrap"], "--epsilon", "60", "--out", out)
+    assert words.startswith("No noise is needed: the query is private at epsilon = 60, delta = 0")
+    assert printed(capsys, "release", out, "--value", "0.1") == "0.1"
+
+
+def test_the_published_construction_is_told_apart(capsys, tmp_path, audits):
+    arguments = ("--epsilon", "2", "--method", "hausdorff", "--out", tmp_path / "noise.json")
+    assert "guarantees nothing" in printed(capsys, "noise", audits["bootstrap"], *arguments)
+
+
+def test_a_moved_table_is_asked_for_and_checked(capsys, tmp_path, audits, table):
+    moved = tmp_path / "audit.nc"
+    audit = edp.load_audit(audits["bootstrap"])
+    audit.tree.attrs["source"] = json.dumps({"table": "gone.csv", "database": ["week"]})
+    audit.save(moved)
+    short = ("noise", moved, "--epsilon", "2", "--method", "bottleneck", "--out", tmp_path / "n")
+    assert "gone.csv of the audit is not there" in refused(capsys, *short, *KEYS)
+    assert "--individual must name" in refused(capsys, *short, "--table", table)
+    assert "not those of the audit" in refused(
+        capsys, *short, "--table", changed(table, tmp_path), *KEYS
+    )
+    assert "bottleneck" in printed(capsys, *short, "--table", table, *KEYS)
+
+
+def changed(table, folder):
+    frame = pd.read_csv(table)
+    frame.loc[0, "kwh"] += 1.0
+    frame.to_csv(folder / "changed.csv", index=False)
+    return folder / "changed.csv"
+
+
+def test_an_audit_that_does_not_say_where_it_is_from(capsys, tmp_path):
+    audit = edp.audit(
+        make_responses(),
+        epsilon=[0.1],
+        model=edp.SmoothedBootstrap(),
+        draws=15,
+        chains=2,
+        random_seed=1,
+        progressbar=False,
+    )
+    audit.save(tmp_path / "audit.nc")
+    arguments = ("--epsilon", "0.1", "--out", tmp_path / "noise.json")
+    assert "give --table" in refused(capsys, "noise", tmp_path / "audit.nc", *arguments)
+
+
+def test_the_audit_of_a_stacked_model_is_refused(capsys, tmp_path, audits):
+    audit = edp.load_audit(audits["bootstrap"])
+    settings = {**audit.settings, "model": "Stacked(models=(SmoothedBootstrap(),))"}
+    audit.tree.attrs["settings"] = json.dumps(settings)
+    audit.save(tmp_path / "audit.nc")
+    arguments = ("--epsilon", "0.1", "--out", tmp_path / "noise.json")
+    assert "model=Stacked(" in refused(capsys, "noise", tmp_path / "audit.nc", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": "0"}, "--epsilon must be greater than 0"),
+        ({"epsilon": "-0.1"}, "--epsilon must be greater than 0"),
+        ({"epsilon": "nan"}, "--epsilon must be finite"),
+        ({"epsilon": None}, "--epsilon"),
+        ({"delta": "1"}, "delta must be at least 0 and below 1"),
+        ({"method": "gaussian"}, "Gaussian noise cannot reach delta = 0"),
+        ({"method": "partial", "delta": "0.1"}, "partial noise is made for delta = 0"),
+        ({"method": "magic"}, "method must be one of"),
+        ({"assurance": "1"}, "assurance must lie strictly between 0 and 1"),
+        ({"draws": "0"}, "--draws"),
+        ({"out": "/proc/none/noise.json"}, "cannot be written"),
+    ],
+    ids=str,
+)
+def test_what_a_user_can_get_wrong_about_noise_is_one_line(
+    capsys, tmp_path, audits, changes, message
+):
+    chosen = {"epsilon": "0.5", "out": tmp_path / "noise.json", **changes}
+    words = [f"--{name}={value}" for name, value in chosen.items() if value is not None]
+    assert message in refused(capsys, "noise", audits["bootstrap"], *words)
+
+
+def test_files_that_are_missing_half_or_something_else(capsys, tmp_path, audits):
+    half = tmp_path / "half.nc"
+    half.write_bytes(audits["bootstrap"].read_bytes()[:5000])
+    rest = ("--epsilon", "0.5", "--out", tmp_path / "noise.json")
+    assert "none.nc" in refused(capsys, "noise", tmp_path / "none.nc", *rest)
+    assert "half.nc" in refused(capsys, "noise", half, *rest)
+    out = tmp_path / "saved.json"
+    NoiseDistribution((edp.LaplaceNoise(1.0),)).save(out)
+    cut = tmp_path / "cut.json"
+    cut.write_text(out.read_text()[:30])
+    assert "none.json" in refused(capsys, "release", tmp_path / "none.json", "--value", "1")
+    assert "no saved noise" in refused(capsys, "release", cut, "--value", "1")
+    shutil.copy(half, cut)
+    assert "cannot be read" in refused(capsys, "release", cut, "--value", "1")
+    assert "value must be finite" in refused(capsys, "release", out, "--value", "nan")
+    assert "sampler must be one of" in refused(
+        capsys, "release", out, "--value", "1", "--sampler", "numpy"
+    )
