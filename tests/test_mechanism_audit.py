@@ -450,6 +450,23 @@ def test_the_budget_goes_to_the_worst_pair_and_the_maximum_is_joint():
     assert found.lower_bound
 
 
+def first_answer(database, size, rng):
+    return rng.random(size) < 0.5 + 0.1 * database[0]
+
+
+def test_databases_are_told_apart_however_long_they_are():
+    zeros = [0.0] * 100
+    ones = [*zeros[:-1], 1.0]
+    pairs = [(zeros, ones), (np.array(zeros), ones), (zeros, [1.0, *zeros[1:]]), (ones, zeros)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", edp.EdpBayesWarning)
+        found = audit_mechanisms(
+            first_answer, pairs, epsilon=[0.1], size=200, draws=20, tune=10, chains=1, **QUIET
+        )
+    assert found.database_local_epsilon.sizes["database"] == 3  # a list, an array and another list
+    assert len(set(found.pair_local_epsilon["pair"].to_numpy())) == 4
+
+
 def test_the_joint_maximum_of_equal_pairs_covers_where_separate_ones_do_not():
     rng = np.random.default_rng(8)
     hits = {"joint": 0, "separate": 0}

@@ -93,7 +93,7 @@ def audit_pairs(
         },
         coords={
             "epsilon": epsilon,
-            "pair": np.array([f"{_text(x)} / {_text(y)}" for x, y in pairs]),
+            "pair": np.array(_distinct([f"{_text(x)} / {_text(y)}" for x, y in pairs])),
             "database": np.array(names),
             **chain_coords(settings),
         },
@@ -230,9 +230,33 @@ def _joint_local_epsilon(
 
 def _databases(pairs: Sequence[Pair]) -> tuple[list[str], NDArray[np.int64]]:
     """Return the names of the distinct first databases, and whose neighbour each pair holds."""
-    names: dict[str, int] = {}
-    owner = [names.setdefault(_text(x), len(names)) for x, _ in pairs]
-    return list(names), np.array(owner, dtype=np.int64)
+    places: dict[Any, int] = {}
+    owner = [places.setdefault(_identity(x), len(places)) for x, _ in pairs]
+    first = [pairs[owner.index(d)][0] for d in range(len(places))]
+    return _distinct([_text(x) for x in first]), np.array(owner, dtype=np.int64)
+
+
+def _identity(database: Any) -> Any:
+    """Return what tells databases apart: numbers and sequences by value, all else by object."""
+    if isinstance(database, np.ndarray):
+        return database.shape, repr(database.tolist())
+    if isinstance(database, list | tuple):
+        return type(database), *map(_identity, database)
+    try:
+        hash(database)
+    except TypeError:
+        return id(database)
+    return database
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return names with a number where one comes again, as shortened ones may."""
+    seen: dict[str, int] = {}
+    out = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        out.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return out
 
 
 def _split(values: Array, shape: tuple[int, int]) -> Array:
