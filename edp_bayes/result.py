@@ -178,8 +178,13 @@ class Audit(PrivacyCurves):
 
         Parameters
         ----------
-        ci_prob, ci_kind, targets
-            As for `edp_bayes.privacy_curves.PrivacyCurves.summary`.
+        ci_prob : float, optional
+            Probability of the intervals; ArviZ's ``stats.ci_prob`` if not given.
+        ci_kind : {"eti", "hdi"}, optional
+            ArviZ's ``stats.ci_kind`` if not given.
+        targets : array_like
+            Values of delta for which epsilon is reported; a draw beyond the grid counts as the
+            grid's last epsilon.
         width : array_like
             Widths for which interval_level and interval_epsilon are reported.
         sensitivity : float
@@ -188,7 +193,15 @@ class Audit(PrivacyCurves):
         Returns
         -------
         DataFrame
-            One row a quantity and epsilon, or width.
+            One row a quantity and epsilon, or width, with median, interval (its kind and
+            probability are in the column's name), R-hat, effective sample sizes and Monte Carlo
+            errors.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If a target is not strictly between 0 and 1, or a width or the sensitivity is not
+            above 0.
         """
         import pandas as pd
 
