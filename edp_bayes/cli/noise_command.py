@@ -103,8 +103,7 @@ def _print(run: NoiseRun, console: Console, epsilon: float, delta: float, out: P
         lower = record.get("lower_bound")
         if lower:
             console.print(
-                f"  no law of noise that holds in these draws has less than {lower:.4g}, at most "
-                f"{law.mean_absolute / lower - 1.0:.0%} below"
+                f"  no symmetric noise that holds in the same draws has less than {lower:.4g}"
             )
     console.print(record["message"], markup=False)
     held = run.verification.probability(epsilon, delta)

@@ -88,7 +88,8 @@ def calibrate(
     NoiseDistribution
         Its `record` says what it was found for and what was reached: the share of draws in which
         the target holds, certified; for "optimal" and delta = 0 also the lower bound that no law
-        of noise can beat in the draws in which this one holds. Where the target is met already it
+        of noise (no symmetric one, if it has to be symmetric) can beat in the draws in which this
+        one was made to hold. Where the target is met already it
         is no noise, and the record says so.
 
     Raises
