@@ -87,10 +87,10 @@ def calibrate(
     -------
     NoiseDistribution
         Its `record` says what it was found for and what was reached: the share of draws in which
-        the target holds, certified; for "optimal" and delta = 0 also the lower bound that no law
-        of noise (no symmetric one, if it has to be symmetric) can beat in the draws in which this
-        one was made to hold. Where the target is met already it
-        is no noise, and the record says so.
+        the target holds, certified by a bound on the noisy densities or proved for the method
+        (`proved`); for "optimal" and delta = 0 also the lower bound that no law of noise (no
+        symmetric one, if it has to be symmetric) can beat in the draws in which this one was made
+        to hold. Where the target is met already it is no noise, and the record says so.
 
     Raises
     ------
@@ -144,7 +144,9 @@ def calibrate(
         symmetric=symmetric,
         spacing=spacing,
     )
-    record |= {"reached": protected_share(posterior, noise, target, slack, people), **details}
+    # A bound on the log ratio may be too large for noise that is proved to be enough.
+    certified = protected_share(posterior, noise, target, slack, people)
+    record |= {"reached": max(certified, details.get("proved", 0.0)), **details}
     record["message"] = _message(posterior, noise, record)
     return NoiseDistribution(noise.laws, noise.weights, record)
 
@@ -209,9 +211,10 @@ def _find(
     sound = closed_forms.bottleneck(scales, assurance)
     size = sound.mean_absolute
     if method == "bottleneck":
-        return sound, {}
+        return sound, {"proved": float((scales <= size).mean())}
     if method == "partial":
-        return closed_forms.partial(posterior, scales, assurance), {}
+        noise, proved = closed_forms.partial(posterior, scales, assurance)
+        return noise, {"proved": proved}
     if not math.isfinite(size):
         size = float(np.sqrt(posterior.coupling.mixture.variance()).max()) / epsilon
     search: dict[str, Any] = {"assurance": assurance, "start": size, "people": people}

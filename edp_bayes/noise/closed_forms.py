@@ -19,6 +19,8 @@ __all__ = ["bottleneck", "hausdorff", "laplace_scales", "partial"]
 Array = NDArray[np.float64]
 
 STEPS = 60
+# Where many draws meet epsilon exactly, rounding must not put them above it.
+ROUNDED_UP = 1.0 + 1e-12
 
 
 def laplace_scales(posterior: Posterior, epsilon: float) -> Array:
@@ -76,11 +78,15 @@ def _by_components(posterior: Posterior, person: int, epsilon: float, known: Arr
 
 def bottleneck(scales: Array, assurance: float) -> NoiseDistribution:
     """Return Laplace noise that is enough in the required share of the draws."""
-    return NoiseDistribution((LaplaceNoise(_upper_quantile(scales, assurance)),))
+    return NoiseDistribution((LaplaceNoise(_upper_quantile(scales, assurance) * ROUNDED_UP),))
 
 
-def partial(posterior: Posterior, scales: Array, assurance: float) -> NoiseDistribution:
+def partial(
+    posterior: Posterior, scales: Array, assurance: float
+) -> tuple[NoiseDistribution, float]:
     """Return the least noise of the form: nothing with probability (s / b)^2, else Laplace(b).
+
+    Beside it stands the share of draws for which it is proved to be enough.
 
     Such noise turns a Laplace kernel of scale s <= b into one of scale b, and any wider Laplace
     kernel into a wider one, so it is enough in every draw whose kernel is at least s and whose
@@ -103,16 +109,17 @@ def partial(posterior: Posterior, scales: Array, assurance: float) -> NoiseDistr
         members = scales[kernels >= s]
         if members.size < needed:
             break
-        b = float(np.partition(members, needed - 1)[needed - 1])
+        b = float(np.partition(members, needed - 1)[needed - 1]) * ROUNDED_UP
         cost = b - s * s / b if b > s else 0.0
         if best is None or cost < best[0]:
             best = (cost, float(s), b)
     assert best is not None
     cost, s, b = best
+    proved = float(((kernels >= s) & (scales <= b)).mean())
     if cost == 0.0:
-        return NoiseDistribution((NoNoise(),))
+        return NoiseDistribution((NoNoise(),)), proved
     atom = (s / b) ** 2
-    return NoiseDistribution((NoNoise(), LaplaceNoise(b)), (atom, 1.0 - atom))
+    return NoiseDistribution((NoNoise(), LaplaceNoise(b)), (atom, 1.0 - atom)), proved
 
 
 def hausdorff(posterior: Posterior, epsilon: float) -> NoiseDistribution:

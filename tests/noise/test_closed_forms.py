@@ -98,7 +98,8 @@ def test_partial_noise_makes_a_laplace_kernel_a_wider_one():
 
 def test_partial_noise_holds_and_is_less_than_bottleneck(bootstrap):
     scales = laplace_scales(bootstrap, 0.2)
-    noise = partial(bootstrap, scales, 0.9)
+    noise, proved = partial(bootstrap, scales, 0.9)
+    assert proved >= 0.9
     assert noise.mean_absolute < np.quantile(scales, 0.9)
     assert log_ratios(bootstrap, noise, 0.2).share(0.2) >= 0.9
 
@@ -126,3 +127,16 @@ def test_the_published_hausdorff_construction_breaks_its_promise():
 
 def test_no_noise_is_an_atom():
     assert NoiseDistribution((NoNoise(),)).mean_absolute == 0.0
+
+
+@pytest.mark.parametrize("method", ["bottleneck", "partial"])
+def test_rounding_takes_no_draw_that_meets_epsilon_exactly(method):
+    # Capped contributions: the same distance, hence log ratio 1 to the last digit, in many draws.
+    rng = np.random.default_rng(4)
+    y = rng.normal(100.0, 3.0, 40)
+    contribution = np.minimum(rng.gamma(4.0, 0.5, (40, 12)), 1.0)
+    responses = edp.Responses.from_arrays(y, contribution=contribution)
+    model = edp.SmoothedBootstrap(kernel="laplace")
+    options = {"model": model, "draws": 25, "random_seed": 1, "progressbar": False}
+    noise = edp.noise.calibrate(responses, 1.0, method=method, assurance=0.9, **options)
+    assert noise.record["reached"] >= 0.9
