@@ -13,7 +13,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
-from edp_bayes.leave_one_out import doubtful, leave_one_out
+from edp_bayes.leave_one_out import LEAST_DRAWS, doubtful, leave_one_out
 from edp_bayes.mixtures import Mixture
 from edp_bayes.result import Audit
 
@@ -257,6 +257,10 @@ def _score(responses: Responses, fitted: FittedModel) -> dict[str, Any]:
         total = float(fitted.predictive.sum())
         text = f"Leave-one-out log predictive density {total:.2f}."
         return {"check": name, "statistic": total, "passed": True, "sentence": text}
+    draws = int(np.prod(fitted.log_likelihood.shape[:2]))
+    if draws < LEAST_DRAWS:
+        text = f"{draws} draws are too few for PSIS-LOO, which needs at least {LEAST_DRAWS}."
+        return {"check": name, "statistic": None, "passed": False, "sentence": text}
     found = leave_one_out(fitted.log_likelihood)
     bad = doubtful(found)
     text = f"PSIS-LOO log predictive density {float(found.elpd):.2f} (se {float(found.se):.2f})"

@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["doubtful", "leave_one_out", "stacking_weights"]
+from edp_bayes.exceptions import InvalidInputError
+
+__all__ = ["LEAST_DRAWS", "doubtful", "leave_one_out", "stacking_weights"]
 
 Array = NDArray[np.float64]
+
+# With fewer the tail of the importance ratios has fewer than five, too few to smooth.
+LEAST_DRAWS = 25
 
 # Weights below this are a zero of the solver's.
 ROUNDING = 1e-9
@@ -31,6 +36,11 @@ def leave_one_out(log_likelihood: Array, predictive: Array | None = None) -> Any
     arviz_stats.utils.ELPDDataLOO
         Pointwise, with a Pareto k for each database (zero where the densities are known).
 
+    Raises
+    ------
+    InvalidInputError
+        If there are fewer than 25 draws to weigh.
+
     Examples
     --------
     >>> import numpy as np
@@ -43,6 +53,11 @@ def leave_one_out(log_likelihood: Array, predictive: Array | None = None) -> Any
 
     if predictive is not None:
         return _known(predictive, log_likelihood.shape[0] * log_likelihood.shape[1])
+    size = log_likelihood.shape[0] * log_likelihood.shape[1]
+    if size < LEAST_DRAWS:
+        raise InvalidInputError(
+            f"PSIS-LOO needs at least {LEAST_DRAWS} draws in all chains, found {size}"
+        )
     tree = xr.DataTree.from_dict(
         {
             "posterior": xr.Dataset({"unused": (("chain", "draw"), log_likelihood[..., 0])}),

@@ -102,3 +102,15 @@ def test_bad_arguments_are_named(responses, options, message):
 def test_something_else_than_responses_is_refused():
     with pytest.raises(edp.InputTypeError, match="responses must be Responses, found ndarray"):
         edp.audit(np.zeros(20), epsilon=[0.1])
+
+
+def test_few_draws_are_doubted_and_not_refused():
+    rng = np.random.default_rng(1)
+    contribution = rng.gamma(2.0, 0.1, (40, 3))
+    responses = edp.Responses.from_arrays(rng.normal(10.0, 1.0, 40), contribution=contribution)
+    model = edp.models.GibbsFiniteMixture()
+    with pytest.warns(edp.EdpBayesWarning, match="20 draws are too few for PSIS-LOO"):
+        found = edp.audit(
+            responses, epsilon=[0.1], model=model, draws=5, random_seed=1, progressbar=False
+        )
+    assert not found.checks.loc["out-of-sample log density", "passed"]
