@@ -23,7 +23,7 @@ CELLS = [
 def test_the_default_model_covers(cell):
     repetitions = REPETITIONS if cell.population == 1 else 8
     values = study.batch(cell, "dirichlet process", 0, repetitions)
-    for row in study._rows(cell, "dirichlet process", "delta", values["delta"]):
+    for row in study._rows(cell, "dirichlet process", "delta", 0, values["delta"]):
         covered = round(row["coverage"] * repetitions)
         # Fails when the data speak against a coverage of 80% or more.
         assert stats.binomtest(covered, repetitions, 0.8, alternative="less").pvalue > 1e-3, row
@@ -34,7 +34,7 @@ def test_a_careless_band_is_caught():
     """Unpaired posteriors, known not to cover small risks, fail the same test."""
     cell = Scenario("normal", 41, "0.1")
     values = study.batch(cell, "unpaired", 0, 30)["delta"]
-    rows = list(study._rows(cell, "unpaired", "delta", values))
+    rows = list(study._rows(cell, "unpaired", "delta", 0, values))
     covered = [round(row["coverage"] * 30) for row in rows]
     assert min(stats.binomtest(c, 30, 0.8, alternative="less").pvalue for c in covered) < 1e-3
 
