@@ -72,7 +72,8 @@ def test_a_count_prints_and_writes_the_posterior(capsys, tmp_path):
     assert "Risk by epsilon: median and 95% simultaneous band" in out
     assert "Probability of the property: median and 95% equal-tailed interval" in out
     assert "No check failed." in out
-    assert {p.name for p in tmp_path.iterdir()} == {"property.nc", "summary.csv", "delta.png"}
+    written = {"property.nc", "summary.csv", "delta.png", "report.html"}
+    assert {path.name for path in tmp_path.iterdir()} == written
     audit = load_property_audit(tmp_path / "property.nc")
     band = audit.band(prob=0.95).isel(epsilon=1)
     row = next(line for line in out.splitlines() if re.match(r"│ +0\.1 │", line))

@@ -178,7 +178,8 @@ def _posterior(arguments: dict[str, Any], out: Path | None, console: Console) ->
         with files.replaced(out / "summary.csv") as temporary:
             found.summary(ci_prob=PROB).to_csv(temporary, index_label="quantity")
         folder._plot(lambda: found.plot_delta(ci_prob=PROB), out / "delta.png")
-    console.print(f"\nWritten to {out}: property.nc, summary.csv, delta.png.")
+        found.report(out / "report.html", prob=PROB)
+    console.print(f"\nWritten to {out}: property.nc, summary.csv, delta.png, report.html.")
 
 
 def _print(found: PropertyAudit, console: Console) -> None:
