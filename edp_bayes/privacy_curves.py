@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import xarray as xr
@@ -37,6 +37,9 @@ class PrivacyCurves:
     """
 
     tree: xr.DataTree
+
+    # What delta is, in words.
+    risk: ClassVar[str] = "largest risk of an individual"
 
     @property
     def delta(self) -> xr.DataArray:

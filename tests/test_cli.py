@@ -12,8 +12,10 @@ import pytest
 import edp_bayes as edp
 from edp_bayes.cli import main
 from edp_bayes.cli.options import columns, parse_epsilon, parse_model
-from edp_bayes.cli.report import crossing, interval, risk
+from edp_bayes.cli.report import crossing, risk
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.report.curves import interval
+from tests.command_line import refused
 
 FILES = {
     "audit.nc",
@@ -82,17 +84,6 @@ def finished(table, tmp_path_factory):
     process = launch(*options(table, out, name="south, 3", keep=2))
     stdout, stderr = process.communicate(timeout=120)
     return process.returncode, stdout, stderr, out
-
-
-def refused(capsys, arguments):
-    """Run, and return the one line that a user gets to see."""
-    code = main(arguments)
-    captured = capsys.readouterr()
-    assert code == 2
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1
-    assert captured.err.startswith("edp-bayes: ")
-    return captured.err
 
 
 def test_importing_the_command_line_is_light():
@@ -255,11 +246,11 @@ def test_failed_checks_are_printed_in_plain_words(tmp_path, capsys):
     ],
 )
 def test_what_a_user_can_get_wrong_is_one_line(capsys, table, tmp_path, changes, message):
-    assert message in refused(capsys, options(table, tmp_path, **changes))
+    assert message in refused(capsys, *options(table, tmp_path, **changes))
 
 
 def test_unknown_command_is_one_line(capsys):
-    assert "audits" in refused(capsys, ["audits"])
+    assert "audits" in refused(capsys, "audits")
 
 
 @pytest.mark.parametrize("place", ["file", "proc"])
@@ -269,7 +260,7 @@ def test_unwritable_folder_is_refused_before_anything_is_read(capsys, tmp_path, 
     occupied = tmp_path / "occupied"
     occupied.write_text("")
     out = occupied / "out" if place == "file" else "/proc/edp-bayes-out"
-    line = refused(capsys, options(tmp_path / "missing.csv", out))
+    line = refused(capsys, *options(tmp_path / "missing.csv", out))
     assert "cannot be written" in line
     assert "missing.csv" not in line
     assert main(["demo", "--out", str(out)]) == 2
@@ -286,7 +277,7 @@ def test_unreadable_tables_are_one_line(capsys, table, tmp_path):
     folder = tmp_path / "folder.parquet"
     folder.mkdir()
     for path in (half, text, empty, folder, tmp_path / "missing.csv", tmp_path / "a.xlsx"):
-        assert path.name in refused(capsys, options(path, tmp_path / "out"))
+        assert path.name in refused(capsys, *options(path, tmp_path / "out"))
 
 
 def test_ctrl_c_is_one_line_and_130(table, tmp_path):

@@ -14,30 +14,16 @@ import edp_bayes as edp
 from edp_bayes.cli import main
 from edp_bayes.noise import NoiseDistribution
 from edp_bayes.noise.command import responses_of
+from tests.command_line import printed, refused
 from tests.noise.conftest import make_responses
 
 HEAVY = ("pymc", "xarray", "scipy", "numba", "pandas", "matplotlib", "arviz_base", "nutpie")
 KEYS = ("--database", "week", "--individual", "meter")
 
 
-def printed(capsys, *arguments):
+def in_words(capsys, *arguments):
     """Run, and return what is printed, as one line of words."""
-    code = main([str(word) for word in arguments])
-    captured = capsys.readouterr()
-    assert (code, captured.err) == (0, "")
-    assert all(len(line) <= 80 for line in captured.out.splitlines())
-    return " ".join(captured.out.split())
-
-
-def refused(capsys, *arguments):
-    """Run, and return the one line that a user gets to see."""
-    code = main([str(word) for word in arguments])
-    captured = capsys.readouterr()
-    assert code == 2
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1
-    assert captured.err.startswith("edp-bayes: ")
-    return captured.err
+    return " ".join(printed(capsys, *arguments).split())
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +68,7 @@ def test_help_imports_nothing_heavy(command):
 @pytest.mark.parametrize("model", ["bootstrap", "dpm-gibbs"])
 def test_noise_of_an_audit_is_found_verified_written_and_released(capsys, tmp_path, audits, model):
     out = tmp_path / "noise.json"
-    words = printed(
+    words = in_words(
         capsys,
         *("noise", audits[model], "--epsilon", "2", "--method", "laplace", "--assurance", "0.9"),
         *("--out", out),
@@ -94,7 +80,7 @@ def test_noise_of_an_audit_is_found_verified_written_and_released(capsys, tmp_pa
     assert f"expected absolute noise {noise.mean_absolute:.4g}" in words
     assert f"P(epsilon = 2, delta = 0 holds | data) = {record['reached']:.3g}" in words
     assert "from 30 draws and all 4 individuals" in words
-    answer = float(printed(capsys, "release", out, "--value", "12.5", "--sampler", "exact"))
+    answer = float(in_words(capsys, "release", out, "--value", "12.5", "--sampler", "exact"))
     assert abs(answer - 12.5) < 40.0 * noise.mean_absolute
     step = 2.0 ** (math.frexp(noise.mean_absolute)[1] - 1 - 16)
     assert (answer / step).is_integer()
@@ -103,7 +89,7 @@ def test_noise_of_an_audit_is_found_verified_written_and_released(capsys, tmp_pa
 def test_the_same_noise_as_from_python_on_fewer_draws(capsys, tmp_path, audits, table):
     out = tmp_path / "noise.json"
     arguments = ("--epsilon", "2", "--method", "bottleneck", "--draws", "6", "--out", out)
-    assert printed(capsys, "noise", audits["bootstrap"], *arguments, "--quiet") == ""
+    assert in_words(capsys, "noise", audits["bootstrap"], *arguments, "--quiet") == ""
     audit = edp.load_audit(audits["bootstrap"])
     responses = responses_of(audit, str(table), ("week",), ("meter",), progressbar=False)
     expected = edp.noise.calibrate(
@@ -114,7 +100,7 @@ def test_the_same_noise_as_from_python_on_fewer_draws(capsys, tmp_path, audits, 
 
 def test_a_delta_can_be_given(capsys, tmp_path, audits):
     arguments = ("--epsilon", "1", "--delta", "0.01", "--method", "gaussian")
-    words = printed(
+    words = in_words(
         capsys, "noise", audits["dpm-gibbs"], *arguments, "--out", tmp_path / "noise.json"
     )
     assert "Noise by the method gaussian, for epsilon = 1, delta = 0.01" in words
@@ -122,14 +108,14 @@ def test_a_delta_can_be_given(capsys, tmp_path, audits):
 
 def test_a_target_that_is_met_already_is_said_to_be(capsys, tmp_path, audits):
     out = tmp_path / "noise.json"
-    words = printed(capsys, "noise", audits["bootstrap"], "--epsilon", "60", "--out", out)
+    words = in_words(capsys, "noise", audits["bootstrap"], "--epsilon", "60", "--out", out)
     assert words.startswith("No noise is needed: the query is private at epsilon = 60, delta = 0")
-    assert printed(capsys, "release", out, "--value", "0.1") == "0.1"
+    assert in_words(capsys, "release", out, "--value", "0.1") == "0.1"
 
 
 def test_the_published_construction_is_told_apart(capsys, tmp_path, audits):
     arguments = ("--epsilon", "2", "--method", "hausdorff", "--out", tmp_path / "noise.json")
-    assert "guarantees nothing" in printed(capsys, "noise", audits["bootstrap"], *arguments)
+    assert "guarantees nothing" in in_words(capsys, "noise", audits["bootstrap"], *arguments)
 
 
 def test_a_moved_table_is_asked_for_and_checked(capsys, tmp_path, audits, table):
@@ -143,7 +129,7 @@ def test_a_moved_table_is_asked_for_and_checked(capsys, tmp_path, audits, table)
     assert "not those of the audit" in refused(
         capsys, *short, "--table", changed(table, tmp_path), *KEYS
     )
-    assert "bottleneck" in printed(capsys, *short, "--table", table, *KEYS)
+    assert "bottleneck" in in_words(capsys, *short, "--table", table, *KEYS)
 
 
 def changed(table, folder):

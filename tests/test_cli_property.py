@@ -9,34 +9,14 @@ import pandas as pd
 import pytest
 
 from edp_bayes import interval
-from edp_bayes.cli import main
 from edp_bayes.cli.numbers import parse_counts, parse_mechanism, parse_noise, parse_numbers
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.noise.laws import LaplaceNoise
 from edp_bayes.property_audit import load_property_audit
 from edp_bayes.statistical_privacy import GaussianNoise, Subsampling, delta
+from tests.command_line import printed, refused
 
 HEAVY = ("pymc", "xarray", "scipy", "numba", "pandas", "matplotlib", "arviz_base", "nutpie")
-
-
-def printed(capsys, *arguments):
-    """Run, and return what is printed."""
-    code = main(list(arguments))
-    captured = capsys.readouterr()
-    assert (code, captured.err) == (0, "")
-    assert all(len(line) <= 80 for line in captured.out.splitlines())
-    return captured.out
-
-
-def refused(capsys, *arguments):
-    """Run, and return the one line that a user gets to see."""
-    code = main(list(arguments))
-    captured = capsys.readouterr()
-    assert code == 2
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1
-    assert captured.err.startswith("edp-bayes: ")
-    return captured.err
 
 
 @pytest.mark.parametrize("command", ["property", "interval"])

@@ -188,12 +188,12 @@ def _print(found: PropertyAudit, console: Console) -> None:
     from edp_bayes.cli.report import (
         crossings,
         diagnostics,
-        interval,
         positions,
         print_parts,
         risk,
     )
     from edp_bayes.plots.drawing import percent
+    from edp_bayes.report.curves import interval
 
     settings = found.settings
     console.print(

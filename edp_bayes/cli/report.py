@@ -14,11 +14,10 @@ from rich.text import Text
 from edp_bayes.plots.drawing import percent
 from edp_bayes.plots.forest import riskiest
 from edp_bayes.privacy_curves import TARGETS
+from edp_bayes.report.curves import interval
 from edp_bayes.response_intervals import WIDTHS, interval_quantities
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from edp_bayes.privacy_curves import PrivacyCurves
     from edp_bayes.result import Audit
 
@@ -185,14 +184,6 @@ def _intervals(audit: Audit, prob: float) -> Table:
             row += [f"{middle:.3g}", f"{lower:.3g} to {upper:.3g}"]
         table.add_row(*row)
     return table
-
-
-def interval(draws: xr.DataArray, prob: float) -> tuple[float, float, float]:
-    """Return lower end, median and upper end; draws may be infinite, so none is averaged."""
-    tail = 0.5 * (1.0 - prob)
-    levels = [tail, 0.5, 1.0 - tail]
-    lower, middle, upper = np.quantile(draws.to_numpy(), levels, method="inverted_cdf")
-    return float(lower), float(middle), float(upper)
 
 
 def positions(size: int) -> list[int]:

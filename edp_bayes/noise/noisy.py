@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,12 +79,20 @@ class NoisyCoupling:
 
     def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
         """Return delta_i(eps), shape (draw, individual, epsilon), in `out` if given."""
-        widened = self._widened
-        if widened is not None:
-            return widened.curves(individuals, epsilon, out=out)
-        return self.risks(individuals, epsilon, np.arange(self.n_draws), out=out)
+        if self._widened is not None:
+            return self._widened.curves(individuals, epsilon, out=out)
+        if out is None:
+            out = np.empty((self.n_draws, len(individuals), epsilon.size))
+        return self._by_pairs(individuals, epsilon, np.arange(self.n_draws), out)
 
-    @property
+    def risks(self, individuals: Index, epsilon: Array, draws: Index) -> Array:
+        """Return delta_i(eps) in some draws, shape (draw, individual, epsilon)."""
+        if self._widened is not None:
+            return self._widened.curves(individuals, epsilon)[draws]
+        out = np.empty((draws.size, individuals.size, epsilon.size))
+        return self._by_pairs(individuals, epsilon, draws, out)
+
+    @cached_property
     def _widened(self) -> RegressionCoupling | None:
         """The coupling itself with Gaussian noise on Gaussian kernels, for which it is fast."""
         coupling, law = self.posterior.coupling, self.noise.laws[0]
@@ -93,15 +102,7 @@ class NoisyCoupling:
         assert isinstance(coupling, RegressionCoupling)
         return replace(coupling, noise=law)
 
-    def risks(
-        self, individuals: Index, epsilon: Array, draws: Index, *, out: Array | None = None
-    ) -> Array:
-        """Return delta_i(eps) in some draws, shape (draw, individual, epsilon)."""
-        if self._widened is not None:
-            found = self.curves(individuals, epsilon)[draws]
-            return found if out is None else _copied(found, out)
-        if out is None:
-            out = np.empty((draws.size, individuals.size, epsilon.size))
+    def _by_pairs(self, individuals: Index, epsilon: Array, draws: Index, out: Array) -> Array:
         out[...] = 0.0
         pairs = doubtful_pairs(
             self.posterior, self.noise, float(epsilon[0]), draws, np.asarray(individuals)
@@ -168,11 +169,6 @@ class NoisyCoupling:
                 result[:, e] = np.maximum(result[:, e], total)
                 error[:, e] = np.maximum(error[:, e], doubt)
         return result, error
-
-
-def _copied(values: Array, out: Array) -> Array:
-    out[...] = values
-    return out
 
 
 def _positive_part(f: Array, curvature: Array, step: float) -> tuple[Array, Array]:

@@ -93,12 +93,10 @@ def plot_delta(
     >>> type(plot_delta(audit, backend="none")).__name__
     'PlotCollection'
     """
-    of_property = "prob" in audit.tree["posterior"].data_vars
-    risk = "risk of the critical entry" if of_property else "largest risk of an individual"
     canvas = _curve(
         audit,
         "delta",
-        f"delta: {risk}",
+        f"delta: {audit.risk}",
         "Privacy curve",
         kind=kind,
         ci_prob=ci_prob,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import xarray as xr
@@ -54,6 +54,8 @@ class PropertyAudit(PrivacyCurves):
     >>> audit.dependent
     False
     """
+
+    risk: ClassVar[str] = "risk of the critical entry"
 
     @property
     def prob(self) -> xr.DataArray:
