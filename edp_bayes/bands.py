@@ -13,6 +13,9 @@ Array = NDArray[np.float64]
 def pointwise(draws: Array, prob: float) -> tuple[Array, Array]:
     """Return the equal-tailed interval at every point.
 
+    One more draw falls into it with the probability stated, however few the draws are: the
+    k-th smallest of N is taken for the quantile k / (N + 1).
+
     Parameters
     ----------
     draws : ndarray
@@ -28,11 +31,11 @@ def pointwise(draws: Array, prob: float) -> tuple[Array, Array]:
     Examples
     --------
     >>> import numpy as np
-    >>> pointwise(np.arange(101.0)[:, None], 0.9)
+    >>> pointwise(np.arange(1.0, 100.0)[:, None], 0.9)
     (array([5.]), array([95.]))
     """
     tail = 0.5 * (1.0 - prob)
-    lower, upper = np.quantile(draws, [tail, 1.0 - tail], axis=0)
+    lower, upper = np.quantile(draws, [tail, 1.0 - tail], axis=0, method="weibull")
     return lower, upper
 
 

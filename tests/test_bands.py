@@ -1,6 +1,7 @@
 """Bands: how many curves they hold."""
 
 import numpy as np
+import pytest
 
 from edp_bayes import bands
 
@@ -31,6 +32,13 @@ def test_pointwise_band_holds_each_point():
     low, high = bands.pointwise(draws, 0.9)
     held = ((fresh >= low) & (fresh <= high)).mean(axis=0)
     assert (np.abs(held - 0.9) < 0.03).all()
+
+
+def test_pointwise_band_of_few_draws_holds_one_more_with_its_probability():
+    # Interpolation between the smallest and the largest draw would hold 0.81 of them on average.
+    rng = np.random.default_rng(4)
+    low, high = bands.pointwise(rng.uniform(size=(19, 20_000)), 0.9)
+    assert np.mean(high - low) == pytest.approx(0.9, abs=4 * 0.064 / np.sqrt(20_000))
 
 
 def test_points_that_are_zero_in_every_draw_do_not_widen_the_band():

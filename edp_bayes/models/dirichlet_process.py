@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edp_bayes import validate
 from edp_bayes.models.base import FittedModel, SamplerSettings, mixture_from, sample_nuts
@@ -124,13 +126,18 @@ def truncation_bound(concentration: tuple[float, float], components: int, n: int
     of n observations under the truncated and the full process by 4 (1 - E(sum_{k<K} p_k)^n),
     which is at most 4 n E(sum_{k>=K} p_k); this is half of that, in total variation.
     """
-    from scipy.stats import gamma
-
-    shape, rate = concentration
-    middle = (np.arange(2000) + 0.5) / 2000
-    alpha = gamma(shape, scale=1.0 / rate).ppf(middle)
+    alpha = _quantiles(concentration)
     tail = (alpha / (1.0 + alpha)) ** (components - 1)
     return float(np.minimum(1.0, 2.0 * n * tail).mean())
+
+
+@cache
+def _quantiles(concentration: tuple[float, float]) -> NDArray[np.float64]:
+    from scipy.special import gammaincinv
+
+    shape, rate = concentration
+    quantiles: NDArray[np.float64] = gammaincinv(shape, (np.arange(2000) + 0.5) / 2000) / rate
+    return quantiles
 
 
 def truncation(concentration: tuple[float, float], n: int) -> int:

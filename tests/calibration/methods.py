@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +23,10 @@ from edp_bayes.responses import Responses
 from tests.calibration.scenarios import EPSILON
 
 PROB = 0.95
-DRAWS, TUNE = 500, 500
+DRAWS, TUNE = 199, 500
+# Few databases leave the sampler slow: draws are kept this many sweeps apart, over n, and so are
+# worth about as many independent ones.
+SWEEPS, LEAST_SWEEPS = 1000, 5
 RESAMPLES = 200
 
 
@@ -41,13 +46,19 @@ def from_draws(draws: np.ndarray) -> Bands:
     return Bands(lower, np.median(draws, axis=0), upper, *bands.simultaneous(draws, PROB))
 
 
-def posterior(model: object) -> Callable[[Responses, int], dict[str, Bands]]:
+def gibbs(make: Callable[..., Any], responses: Responses) -> Any:
+    """Return the sampler whose draws are far enough apart for these responses."""
+    return make(thin=max(LEAST_SWEEPS, SWEEPS // responses.n_databases))
+
+
+def posterior(make: Callable[..., Any]) -> Callable[[Responses, int], dict[str, Bands]]:
     """Bands of the audit with a model."""
 
     def run(responses: Responses, seed: int) -> dict[str, Bands]:
         settings = SamplerSettings(
             draws=DRAWS, tune=TUNE, chains=1, random_seed=seed, progressbar=False, cores=1
         )
+        model = make(responses)
         risks = evaluate(model.fit(responses, settings).coupling, EPSILON, progressbar=False)
         return {"delta": from_draws(risks.largest), "total_risk": from_draws(risks.total)}
 
@@ -56,7 +67,7 @@ def posterior(model: object) -> Callable[[Responses, int], dict[str, Bands]]:
 
 def unpaired(responses: Responses, seed: int) -> dict[str, Bands]:
     """Separate posteriors of p and p_i of the first individual, of equal models."""
-    model = GibbsDirichletProcessMixture(thin=2)
+    model = gibbs(GibbsDirichletProcessMixture, responses)
     fits = []
     without = Responses.from_arrays(
         responses.response_without(responses.individual[0]),
@@ -95,9 +106,9 @@ def plug_in(responses: Responses, seed: int) -> dict[str, Bands]:
 
 
 METHODS: dict[str, Callable[[Responses, int], dict[str, Bands]]] = {
-    "dirichlet process": posterior(GibbsDirichletProcessMixture(thin=2)),
-    "normal": posterior(GibbsFiniteMixture(components=1, thin=2)),
-    "smoothed bootstrap": posterior(SmoothedBootstrap(kernel="laplace")),
+    "dirichlet process": posterior(partial(gibbs, GibbsDirichletProcessMixture)),
+    "normal": posterior(partial(gibbs, partial(GibbsFiniteMixture, components=1))),
+    "smoothed bootstrap": posterior(lambda responses: SmoothedBootstrap(kernel="laplace")),
     "plug-in bootstrap": plug_in,
     "unpaired": unpaired,
 }
