@@ -28,11 +28,12 @@ ROUNDS = 60
 REPAIRS = 20
 NUMBERS = 2**21
 WORST = 100  # pairs of a draw and an individual that add constraints in one round
-MOST_CUTS = 4000
+MOST_CUTS = 12_000
 PEAKS = 6
 NEIGHBOURS = np.array([-12, -4, 0, 4, 12])
 EXCHANGES = 3
 ROUGH = 0.03
+BLENDS = (0.0, 0.02, 0.2, 1.0)  # shares of noise that is surely enough
 TINY = 1e-290
 LEAST = 1e-9  # weight of every column under normal kernels
 RELAXED = 0.01
@@ -75,6 +76,7 @@ class OptimalNoise:
     objective: str
     cuts: Cuts
     weights: Array
+    safe: Array
     active: NDArray[np.bool_]
     people: Index
     solution: Solution | None = None
@@ -87,21 +89,48 @@ class OptimalNoise:
         return NoiseDistribution((self.cuts.basis.law(self.weights),))
 
     def settle(self, epsilon: float, delta: float, close: float) -> None:
-        """Add violated constraints and solve, until none is violated by more than `close`."""
+        """Add violated constraints and solve, until the noise is enough and nearly the least.
+
+        What is looked at lies half-way between the solution of the program and noise that is
+        enough (Ben-Ameur and Neto 2007): constraints found there cut deeper, and where none is
+        violated by more than `close` it takes the place of the latter.
+        """
+        cost = self.cuts.basis.cost(self.objective)
+        enough = self._enough(epsilon, delta, close)
         for _ in range(ROUNDS):
-            new = self._generate(epsilon, delta, close)
-            if new == 0:
-                return
             self._solve(epsilon, delta)
+            assert self.solution is not None
+            least = self.solution.weights
+            if enough is not None and cost @ enough - self.solution.value <= close * (
+                cost @ enough
+            ):
+                self.weights = enough
+                return
+            self.weights = least if enough is None else 0.5 * (least + enough)
+            if not self._violated(epsilon, delta, close):
+                if enough is None:
+                    return
+                enough = self.weights
         warnings.warn(
-            f"constraint generation stopped after {ROUNDS} rounds with constraints still violated",
+            f"constraint generation stopped after {ROUNDS} rounds: the noise may be larger than "
+            "it has to be",
             EdpBayesWarning,
             stacklevel=2,
         )
+        if enough is not None:
+            self.weights = enough
+
+    def _enough(self, epsilon: float, delta: float, close: float) -> Array | None:
+        """Return the least of the noises at hand that violates nothing, if there is one."""
+        current = self.weights
+        for share in BLENDS:
+            self.weights = weights = (1.0 - share) * current + share * self.safe
+            if not self._violated(epsilon, delta, close):
+                return weights
+        return None
 
     def _solve(self, epsilon: float, delta: float) -> None:
         self.solution = self.cuts.solve(epsilon, delta, self.active, self.weights)
-        self.weights = self.solution.weights
         if len(self.cuts.cuts) > MOST_CUTS:
             law = self.weights
             slack = np.array(
@@ -117,8 +146,8 @@ class OptimalNoise:
                 self.solution.weights, self.solution.value, self.solution.multipliers[keep]
             )
 
-    def _generate(self, epsilon: float, delta: float, close: float) -> int:
-        """Add constraints of the pairs that miss the target by most; return how many are new."""
+    def _violated(self, epsilon: float, delta: float, close: float) -> bool:
+        """Return whether any pair misses the target; add constraints of those that miss by most."""
         draws = np.flatnonzero(self.active)
         threshold = epsilon * (1.0 + 0.5 * close) if delta == 0.0 else epsilon
         misses = []
@@ -128,11 +157,10 @@ class OptimalNoise:
             for row, side in np.argwhere(excess > limit):
                 misses.append((float(excess[row, side]), pair.column, int(pair.rows[row]), side))
         misses.sort(key=lambda miss: (-miss[0], miss[1:]))
-        new = 0
         for column in sorted({miss[1] for miss in misses[:WORST]}):
             chosen = [miss[2:] for miss in misses[:WORST] if miss[1] == column]
-            new += self._cuts_of(column, draws, chosen, epsilon, delta)
-        return new
+            self._cuts_of(column, draws, chosen, epsilon, delta)
+        return bool(misses)
 
     def _excess(self, pair: Pairs, epsilon: float, delta: float) -> Array:
         """Return by how much p over q, and q over p, miss the target: (row, 2)."""
@@ -159,7 +187,7 @@ class OptimalNoise:
         chosen: list[tuple[int, int]],
         epsilon: float,
         delta: float,
-    ) -> int:
+    ) -> None:
         """Add the constraints of one individual in some draws and directions."""
         person = int(self.people[column])
         rows = draws[[row for row, _ in chosen]]
@@ -169,7 +197,6 @@ class OptimalNoise:
         law = self.cuts.basis.law(self.weights)
         values = [lattice.applied(law, each) for each in triangles]
         matrix = self._matrix(lattice.strides(self.spacing)[1])
-        new = 0
         for k, (_, side) in enumerate(chosen):
             sides = [triangles[0][k], triangles[1][k]]
             first, second = (values[side][k], values[1 - side][k])
@@ -184,7 +211,7 @@ class OptimalNoise:
             for where, weights in groups:
                 columns = [_columns(each, where, weights, matrix, lattice, self.spacing)
                            for each in sides]  # fmt: skip
-                new += self.cuts.add(
+                self.cuts.add(
                     Cut(
                         int(rows[k]),
                         person,
@@ -195,7 +222,6 @@ class OptimalNoise:
                         columns[1 - side],
                     )
                 )
-        return new
 
     def _lattice(self, p: Array, q: Array) -> NoisyDensities:
         tails = 0.0 if self.delta == 0.0 else TAILS
@@ -290,7 +316,8 @@ def optimal_noise(
         assurance,
         objective,
         Cuts(basis, objective, least=LEAST if posterior.kernel == "gaussian" else 0.0),
-        _too_little(basis, scale),
+        _geometric(basis, 0.1 * scale),
+        _geometric(basis, scale),
         active,
         people,
     )
@@ -302,12 +329,14 @@ def optimal_noise(
     return _repaired(state)
 
 
-def _too_little(basis: Basis, scale: float) -> Array:
-    """Return noise of a tenth of the size, to be mended where it violates the target."""
+def _geometric(basis: Basis, scale: float) -> Array:
+    """Return weights like those of Laplace noise."""
     k = np.arange(-basis.half - 1, basis.half + 2)
-    weights = np.exp(-10.0 * basis.spacing * np.abs(k) / scale)
+    weights = np.exp(-basis.spacing * np.abs(k) / scale)
+    weights[[0, -1]] /= 1.0 - basis.decay
     if basis.symmetric:
         weights = weights[basis.half + 1 :]
+        weights[1:] *= 2.0
     return np.asarray(weights / weights.sum())
 
 

@@ -146,14 +146,12 @@ class Cuts:
     seen: set[tuple[int, int, int, float]] = field(default_factory=set)
     atoms: list[tuple[float, Array, Array]] = field(default_factory=list)
 
-    def add(self, cut: Cut) -> bool:
-        """Add a constraint; return False if the same one is already there."""
+    def add(self, cut: Cut) -> None:
+        """Add a constraint, unless the same one is already there."""
         key = (cut.draw, cut.individual, cut.sign, float(cut.points @ cut.weights))
-        if key in self.seen:
-            return False
-        self.seen.add(key)
-        self.cuts.append(cut)
-        return True
+        if key not in self.seen:
+            self.seen.add(key)
+            self.cuts.append(cut)
 
     def drop(self, keep: NDArray[np.bool_]) -> None:
         """Keep only some of the constraints."""

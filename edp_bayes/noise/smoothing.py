@@ -81,30 +81,57 @@ def sliding_values(table: Array, weights: Array, first: Index, count: int) -> Ar
 
 
 def kernel_sums(weight: Array, place: Array, scale: Array, z: Array, kernel: str) -> Array:
-    """Return the sum over all k of weight[k] times a kernel at place[k], at increasing z."""
+    """Return the sum over all k of weight[k] times a kernel at place[k], at increasing z.
+
+    Laplace kernels of a common scale take one pass through kernels and points together.
+    """
     out = np.zeros(z.size)
-    order = np.argsort(place, kind="stable")
+    order = np.lexsort((place, scale))
     w, mu, s = (np.ascontiguousarray(part[order]) for part in (weight, place, scale))
-    _kernel_sums(w, mu, s, np.ascontiguousarray(z), kernel == "laplace", out)
+    work = _laplace_sums if kernel == "laplace" else _gaussian_sums
+    work(w, mu, s, np.ascontiguousarray(z), out)
     return out
 
 
 @compiled
-def _kernel_sums(
-    weight: Array, place: Array, scale: Array, z: Array, laplace: bool, out: Array
-) -> None:
+def _gaussian_sums(weight: Array, place: Array, scale: Array, z: Array, out: Array) -> None:
     for k in range(weight.size):
         w, mu, s = weight[k], place[k], scale[k]
         if w == 0.0:
             continue
-        reach = (50.0 if laplace else REACH) * s
-        low, high = np.searchsorted(z, mu - reach), np.searchsorted(z, mu + reach)
+        low, high = np.searchsorted(z, mu - REACH * s), np.searchsorted(z, mu + REACH * s)
         for i in range(low, high):
             u = (z[i] - mu) / s
-            if laplace:
-                out[i] += 0.5 * w / s * math.exp(-abs(u))
-            else:
-                out[i] += w / (s * math.sqrt(2.0 * math.pi)) * math.exp(-0.5 * u * u)
+            out[i] += w / (s * math.sqrt(2.0 * math.pi)) * math.exp(-0.5 * u * u)
+
+
+@compiled
+def _laplace_sums(weight: Array, place: Array, scale: Array, z: Array, out: Array) -> None:
+    """Go through all kernels of one scale and all points in order: each sum follows the last."""
+    first = 0
+    while first < weight.size:
+        s, last = scale[first], first
+        while last < weight.size and scale[last] == s:
+            last += 1
+        half = 0.5 / s
+        total, at, k = 0.0, place[first], first
+        for i in range(z.size):
+            while k < last and place[k] <= z[i]:
+                total = total * math.exp((at - place[k]) / s) + weight[k]
+                at = place[k]
+                k += 1
+            if k > first:
+                out[i] += half * total * math.exp((at - z[i]) / s)
+        total, at, k = 0.0, place[last - 1], last - 1
+        for back in range(z.size):
+            i = z.size - 1 - back
+            while k >= first and place[k] > z[i]:
+                total = total * math.exp((place[k] - at) / s) + weight[k]
+                at = place[k]
+                k -= 1
+            if k < last - 1:
+                out[i] += half * total * math.exp((z[i] - at) / s)
+        first = last
 
 
 @compiled

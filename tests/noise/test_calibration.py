@@ -270,7 +270,7 @@ def test_nothing_heavy_is_imported_with_the_package():
     assert optimal_module.REACH > 1
 
 
-def test_the_climate_divisions_as_the_issue_states_them(data_dir):
+def test_the_climate_divisions_need_what_is_written(data_dir):
     with np.load(data_dir / "us_climate_divisions_annual_mm.npz") as stored:
         values = stored["annual_mm"][-41:]
     y, m = values.mean(axis=1), values.shape[1]

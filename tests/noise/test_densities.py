@@ -13,6 +13,7 @@ from edp_bayes.noise.densities import NoisyDensities
 from edp_bayes.noise.distribution import as_distribution
 from edp_bayes.noise.posterior import posterior_of
 from edp_bayes.noise.ratios import bend, limits, log_ratios
+from edp_bayes.noise.smoothing import kernel_sums
 from edp_bayes.noise.steepness import movement_bound, steepness
 
 LATTICE = LatticeNoise(0.5, [0.1, 0.2, 0.3, 0.2, 0.1], left=0.04, right=0.06, decay=0.7)
@@ -169,3 +170,15 @@ def test_a_fitted_model_and_an_audit_give_the_same_posterior(responses):
     for person in (0, 2):
         for a, b in zip(direct.pair(person), again.pair(person), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_kernel_sums_agree_with_every_kernel_at_every_point(kernel):
+    rng = np.random.default_rng(3)
+    weight, place = rng.normal(size=(2, 80)) * [[1.0], [50.0]]
+    scale = rng.choice([0.5, 2.0, 7.0], 80)
+    z = np.unique(np.concatenate([place[:20], rng.normal(0.0, 80.0, 100)]))
+    each = Mixture(np.ones((80, 1)), place[:, None], scale[:, None], kernel=kernel).pdf(z)
+    np.testing.assert_allclose(
+        kernel_sums(weight, place, scale, z, kernel), weight @ each, atol=1e-14
+    )
