@@ -34,12 +34,14 @@ from edp_bayes.divergence.close import (
 from edp_bayes.divergence.compiled import compiled, in_threads
 from edp_bayes.divergence.nodes import MOST_NODES, place_nodes
 
-__all__ = ["component_laws", "coupled_curves"]
+__all__ = ["component_laws", "coupled_curves", "movement_lengths"]
 
 Array = NDArray[np.float64]
 
 # The share of a component's variance that one individual may explain.
 LARGEST_SHARE = 0.9
+# Pairs whose component laws take about as long as a thread takes to start.
+CHEAP_PAIRS = 2000
 
 
 def coupled_curves(
@@ -108,8 +110,82 @@ def component_laws(
         [g, q], [locations, scales].
     """
     out = np.empty((len(base), 2, 2, base.shape[2]))
-    in_threads(_all_laws, len(base), base, rho, a, b, spread**2, float(unit), out)
+    in_threads(
+        _all_laws, len(base), base, rho, a, b, spread**2, float(unit), out, least=CHEAP_PAIRS
+    )
     return out
+
+
+def movement_lengths(
+    base: Array, law: ContributionDraws, epsilon: float, *, kernel: str
+) -> tuple[Array, Array]:
+    """Return how gentle a slope of the log density makes every pair safe at epsilon.
+
+    With a slope of at most L the log ratio of two components is at most L times their distance
+    and a term for their widths; the length is the least for which this, at L = 1 / length, is
+    epsilon or less for all components, see `edp_bayes.noise.screening`.
+
+    Parameters
+    ----------
+    base : ndarray, shape (S, 3, K)
+        Weights, locations and scales of p in every draw.
+    law : ContributionDraws
+        Contribution laws, each of shape (S, B).
+    epsilon : float
+        The target.
+    kernel : {"gaussian", "laplace"}
+        Family of the components.
+
+    Returns
+    -------
+    length, smallest : ndarray, shape (S, B)
+        The lengths, and the smallest scale of any component with or without the individual.
+    """
+    length, smallest = np.empty((2, *law.presence.shape))
+    in_threads(
+        _lengths,
+        len(base),
+        base,
+        law.presence,
+        law.intercept,
+        law.slope,
+        law.spread**2,
+        math.expm1(epsilon),
+        kernel == "gaussian",
+        length,
+        smallest,
+    )
+    return length, smallest
+
+
+@compiled
+def _lengths(first, last, base, rho, a, b, tau2, growth, gaussian, length, smallest):  # type: ignore[no-untyped-def]
+    size = base.shape[2]
+    law, without = np.empty((2, size)), np.empty((2, size))
+    unit = 1.0 if gaussian else 2.0
+    for s in range(first, last):
+        for i in range(rho.shape[1]):
+            _laws(base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], unit, 0.0, law, without)
+            allowed = math.log1p(growth / rho[s, i]) if rho[s, i] > 0.0 else np.inf
+            longest, least = 0.0, np.inf
+            for k in range(size):
+                small, large = min(law[1, k], without[1, k]), max(law[1, k], without[1, k])
+                least = min(least, small)
+                if base[s, 0, k] == 0.0:
+                    continue
+                moved = abs(law[0, k] - without[0, k])
+                if gaussian:
+                    v = (large - small) * (large + small)
+                    linear = moved + math.sqrt(2.0 / math.pi * v)
+                    found = linear + math.sqrt(linear * linear + 2.0 * v * allowed)
+                    found /= 2.0 * allowed
+                else:
+                    share = 1.0 - (small / large) ** 2
+                    found = (moved + 2.0 * share * large) / allowed
+                    if share > 0.0:
+                        found = max(found, 2.0 * large)
+                longest = max(longest, found)
+            length[s, i], smallest[s, i] = longest, least
 
 
 def _widened(base: Array, noise_scale: float) -> Array:

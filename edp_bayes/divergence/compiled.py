@@ -42,19 +42,22 @@ def generic[F: Callable[..., Any]](function: F) -> F:
     return cast(F, numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})(function))
 
 
-def in_threads(function: Callable[..., None], tasks: int, *arguments: object) -> None:
+def in_threads(
+    function: Callable[..., None], tasks: int, *arguments: object, least: int = 1
+) -> None:
     """Call function(first, last, *arguments) on blocks of range(tasks), in Numba's threads.
 
     The compiled functions release the interpreter lock, so plain threads share the cores; unlike
     Numba's own parallel loops they cost no time of compilation and may be nested. Every task
-    writes its own part of the result, which therefore does not depend on the blocks.
+    writes its own part of the result, which therefore does not depend on the blocks. A thread
+    is started for no fewer than `least` tasks.
     """
     # one memory layout, so that every function is compiled once
     arguments = tuple(
         np.require(a, requirements=["C", "W"]) if isinstance(a, np.ndarray) else a
         for a in arguments
     )
-    threads = min(numba.get_num_threads(), tasks)
+    threads = min(numba.get_num_threads(), tasks // least)
     if threads <= 1:
         function(0, tasks, *arguments)
         return

@@ -16,7 +16,6 @@ from edp_bayes.noise import closed_forms
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.family import (
     exposed,
-    holds,
     largest_risk,
     protected_share,
     smallest_scale,
@@ -188,9 +187,8 @@ def _without_noise(
         return (share if share >= assurance else None), people
     nothing = NoiseDistribution((NoNoise(),))
     people = np.arange(posterior.n_individuals)
-    if not holds(posterior, nothing, epsilon, delta, assurance):
-        return None, people
-    return protected_share(posterior, nothing, epsilon, delta), people
+    share = protected_share(posterior, nothing, epsilon, delta, least=assurance)
+    return share or None, people
 
 
 def _find(

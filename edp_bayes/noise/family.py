@@ -15,7 +15,7 @@ from edp_bayes.noise.noisy import NoisyCoupling
 from edp_bayes.noise.posterior import Posterior
 from edp_bayes.noise.ratios import log_ratios
 
-__all__ = ["exposed", "holds", "largest_risk", "protected_share", "smallest_scale"]
+__all__ = ["exposed", "largest_risk", "protected_share", "smallest_scale"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -35,36 +35,24 @@ def protected_share(
     epsilon: float,
     delta: float,
     people: Index | None = None,
+    *,
+    least: float = 0.0,
 ) -> float:
     """Return the share of draws in which the noisy query is (epsilon, delta) private for all.
 
     For delta = 0 the certified log ratios decide, otherwise the integrals with their error.
-    """
-    if delta == 0.0:
-        return log_ratios(posterior, noise, epsilon, individuals=people).share(epsilon)
-    return float((largest_risk(posterior, noise, epsilon, people=people) <= delta).mean())
-
-
-def holds(
-    posterior: Posterior,
-    noise: NoiseDistribution,
-    epsilon: float,
-    delta: float,
-    assurance: float,
-    people: Index | None = None,
-) -> bool:
-    """Return whether the noisy query is (epsilon, delta) private in the required share of draws.
-
-    Individuals who need most noise come first, draws in which one of them is not protected are not
-    looked at again, and the answer is no as soon as there are too many of those.
+    Individuals who need most noise come first, and draws in which one of them is not protected
+    are not looked at again.
 
     Parameters
     ----------
     people : ndarray of int, optional
         The individuals that matter, all by default.
+    least : float
+        Zero is returned as soon as the share is known to be below this.
     """
     alive = np.arange(posterior.n_draws)
-    needed = assurance * posterior.n_draws - 1e-9
+    needed = least * posterior.n_draws - 1e-9
     order = posterior.hardest_first(epsilon)
     if people is not None:
         order = order[np.isin(order, people)]
@@ -77,9 +65,9 @@ def holds(
         else:
             risk = coupling.risks(one, np.array([epsilon]), alive)[:, 0, 0]
             alive = alive[risk + coupling.error.get(epsilon, 0.0) <= delta]
-        if alive.size < needed:
-            return False
-    return True
+        if alive.size < needed or alive.size == 0:
+            return 0.0
+    return alive.size / posterior.n_draws
 
 
 def _doubtful(posterior: Posterior, noise: NoiseDistribution, epsilon: float) -> Index:
@@ -168,7 +156,8 @@ def smallest_scale(
 
     def enough(scale: float) -> bool:
         noise = NoiseDistribution((FAMILIES[family](scale),))
-        return holds(posterior, noise, epsilon, delta, assurance, people)
+        share = protected_share(posterior, noise, epsilon, delta, people, least=assurance)
+        return share > 0.0
 
     low, high = 0.0, start
     for _ in range(DOUBLINGS):

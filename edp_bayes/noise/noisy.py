@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from edp_bayes.coupling import RegressionCoupling
 from edp_bayes.mixtures import Mixture
+from edp_bayes.noise.curvature import values_and_bends
 from edp_bayes.noise.densities import NoisyDensities, noise_rows, tail_scale
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.lattice import LatticeNoise
 from edp_bayes.noise.laws import GaussianNoise
 from edp_bayes.noise.posterior import Posterior
-from edp_bayes.noise.ratios import Pairs, bend, doubtful_pairs, lattice_for, limits
+from edp_bayes.noise.ratios import Pairs, doubtful_pairs, lattice_for, limits
 
 __all__ = ["TAILS", "NoisyCoupling"]
 
@@ -153,8 +154,7 @@ class NoisyCoupling:
         self, p: Array, q: Array, epsilon: Array, lattice: NoisyDensities
     ) -> tuple[Array, Array]:
         """Return the larger integral of both directions and a bound on its error, (draw, eps)."""
-        values = [lattice(part) for part in (p, q)]
-        bends = [bend(part, lattice) for part in (p, q)]
+        values, bends = values_and_bends(p, q, lattice)
         limit = limits(p, q, self.posterior.kernel, self.noise)
         tails = [max(tail_scale(self.noise, side), float(p[..., 2].max())) for side in (-1, 1)]
         result, error = np.zeros((2, len(p), epsilon.size))

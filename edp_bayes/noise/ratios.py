@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.noise.curvature import values_and_bends
 from edp_bayes.noise.densities import GAUSSIAN_REACH, NoisyDensities, noise_rows, tail_scale
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.lattice import LatticeNoise
-from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise, NoNoise
+from edp_bayes.noise.laws import GaussianNoise
 from edp_bayes.noise.posterior import Posterior
 from edp_bayes.noise.steepness import movement_bound, steepness
 from edp_bayes.progress import track
 
-__all__ = ["LogRatios", "Pairs", "bend", "doubtful_pairs", "lattice_for", "log_ratios"]
+__all__ = ["LogRatios", "Pairs", "doubtful_pairs", "lattice_for", "log_ratios"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -234,8 +235,7 @@ class _Scan:
         """Return the largest ratio on the points, and its bound everywhere, each (draw,)."""
         kernel = self.posterior.kernel
         lattice = lattice_for(self.noise, kernel, p, q, fine)
-        values = [lattice(part) for part in (p, q)]
-        bends = [bend(part, lattice) for part in (p, q)]
+        values, bends = values_and_bends(p, q, lattice)
         knots = np.zeros(len(p))
         if kernel == "laplace" and self.noise.atom > 0.0:
             knots = self._knots(p, q)
@@ -274,45 +274,6 @@ def _between(
         proof = top + np.where(b < 1.0, np.log1p(a) - np.log1p(-np.minimum(b, 1.0)), np.inf)
     ends, proof = (np.where(np.isnan(part), np.inf, part) for part in (ends, proof))
     return ends.max(axis=1), proof.max(axis=1)
-
-
-def bend(components: Array, lattice: NoisyDensities) -> Array:
-    """Return bounds on the second derivative of a noisy density in every cell, (draw, count - 1).
-
-    A Laplace kernel of scale s with noise of density h has G'' = (G - h) / s^2. For a normal
-    kernel abs(k'') is at most 2.5 / s^2 times a normal density that is wider by a fifth.
-    """
-    general = _bend_of_kernel(components, lattice)
-    single = lattice.noise.laws[0]
-    if len(lattice.noise.laws) > 1 or not isinstance(single, LaplaceNoise):
-        return general
-    # Laplace noise of scale b makes P'' = (P - p) / b^2 as well, with p the density without noise,
-    # and in a cell no kernel exceeds the larger of its values at the ends by more than this factor
-    s = float(components[..., 2].min())
-    peak = lattice.step / s if lattice.kernel == "laplace" else 0.5 * (lattice.step / s) ** 2
-    nothing = replace(lattice, noise=NoiseDistribution((NoNoise(),)))
-    both = math.exp(min(lattice.step / single.scale, 700.0)) * lattice(components)
-    both += math.exp(min(peak, 700.0)) * nothing(components)
-    special = (both[:, 1:] + both[:, :-1]) / single.scale**2
-    return np.asarray(np.minimum(general, special))
-
-
-def _bend_of_kernel(components: Array, lattice: NoisyDensities) -> Array:
-    from edp_bayes.noise.smoothing import sliding_values
-
-    w, mu, s = np.moveaxis(components, -1, 0)
-    inflation = math.exp(min(lattice.step / float(s.min()), 700.0))
-    if lattice.kernel == "gaussian":
-        wider = lattice(np.stack([2.5 * w / s**2, mu, 1.2 * s], axis=-1))
-        return inflation * np.maximum(wider[:, 1:], wider[:, :-1])
-    own = lattice(np.stack([w / s**2, mu, s], axis=-1))
-    result = inflation * np.maximum(own[:, 1:], own[:, :-1])
-    first = np.floor((lattice.start - mu) / lattice.step).astype(np.int64)
-    low = int(first.min())
-    nodes = lattice.step * np.arange(low, int(first.max()) + lattice.count + 3)
-    density = lattice.noise.pdf(nodes)
-    table = np.maximum(np.maximum(density[:-2], density[1:-1]), density[2:])
-    return result + sliding_values(table, w / s**2, first - low, lattice.count - 1)
 
 
 def lattice_for(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ Index = NDArray[np.int64]
 LEVELS = 24
 UPWARDS = 1.0 + 1e-6  # tables hold four bytes a number, rounded to the safe side
 LARGEST = 3e38
+NUMBERS = 2**20  # pairs measured at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +60,9 @@ class Screen:
         """Go through all individuals once."""
         shape = posterior.n_draws, posterior.n_individuals
         length, least = np.empty((2, *shape), dtype=np.float32)
-        for person in range(posterior.n_individuals):
-            p, q = posterior.pair(person)
-            found = _lengths(p, q, posterior.kernel, epsilon) * UPWARDS
-            length[:, person] = np.minimum(np.where(np.isnan(found), np.inf, found), LARGEST)
-            least[:, person] = np.minimum(p[..., 2].min(axis=1), q[..., 2].min(axis=1)) / UPWARDS
+        for people, long, small in _measured(posterior, epsilon):
+            long = np.where(np.isnan(long), np.inf, long) * UPWARDS
+            length[:, people], least[:, people] = np.minimum(long, LARGEST), small / UPWARDS
         scales = np.geomspace(float(least.min()), float(least.max()), LEVELS)
         scales[0] = float(least.min())
         level = np.searchsorted(scales, least, side="right") - 1
@@ -82,6 +82,27 @@ class Screen:
         with np.errstate(invalid="ignore"):
             share = slopes[self.level[where]] * self.length[where]
         return np.where(share <= 1.0, self.epsilon * share, np.inf)
+
+
+def _measured(posterior: Posterior, epsilon: float) -> Iterator[tuple[Index, Array, Array]]:
+    """Yield individuals with their lengths and smallest scales, each (draw, individual)."""
+    from edp_bayes.coupled_curves import movement_lengths
+    from edp_bayes.coupling import RegressionCoupling
+
+    coupling, everybody = posterior.coupling, np.arange(posterior.n_individuals)
+    if not isinstance(coupling, RegressionCoupling):
+        for person in map(int, everybody):
+            p, q = posterior.pair(person)
+            small = np.minimum(p[..., 2].min(axis=1), q[..., 2].min(axis=1))
+            length = _lengths(p, q, posterior.kernel, epsilon)
+            yield everybody[[person]], length[:, None], small[:, None]
+        return
+    base = np.ascontiguousarray(np.moveaxis(posterior.base, -1, 1))
+    size = max(1, NUMBERS // posterior.n_draws)
+    for start in range(0, everybody.size, size):
+        people = everybody[start : start + size]
+        law = coupling.posterior.draw(people, posterior.n_draws)
+        yield people, *movement_lengths(base, law, epsilon, kernel=posterior.kernel)
 
 
 def _lengths(p: Array, q: Array, kernel: str, epsilon: float) -> Array:

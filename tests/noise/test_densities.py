@@ -8,11 +8,19 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes import Mixture
-from edp_bayes.noise import GaussianNoise, LaplaceNoise, LatticeNoise, NoiseDistribution, NoNoise
+from edp_bayes.noise import (
+    GaussianNoise,
+    LaplaceNoise,
+    LatticeNoise,
+    NoiseDistribution,
+    NoNoise,
+    screening,
+)
+from edp_bayes.noise.curvature import bend, values_and_bends
 from edp_bayes.noise.densities import NoisyDensities
 from edp_bayes.noise.distribution import as_distribution
-from edp_bayes.noise.posterior import posterior_of
-from edp_bayes.noise.ratios import bend, limits, log_ratios
+from edp_bayes.noise.posterior import Posterior, posterior_of
+from edp_bayes.noise.ratios import limits, log_ratios
 from edp_bayes.noise.smoothing import kernel_sums
 from edp_bayes.noise.steepness import movement_bound, steepness
 
@@ -106,16 +114,38 @@ def test_movement_bound_holds(kernel):
         assert ratio <= movement_bound(p, q, kernel, slope)[0] * (1 + 1e-12)
 
 
+def largest_bend(components, noise, kernel):
+    """Second differences of the noisy density in each of 48 cells, from 64 points of each."""
+    fine = NoisyDensities(noise, kernel, -6.0, 0.25 / 64, 48 * 64 + 1, 60.0)
+    second = np.abs(np.diff(fine(components), 2)) * (64 / 0.25) ** 2
+    return np.stack([second[:, 64 * k : 64 * k + 63].max(axis=1) for k in range(48)], axis=1)
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("name", ["lattice", "laplace"])
 def test_bend_bounds_the_second_derivative(kernel, name):
-    noise = NOISES[name]
     components = np.array([[[0.4, 0.0, 0.3], [0.6, 1.3, 0.5]]])
-    coarse = NoisyDensities(noise, kernel, -6.0, 0.25, 49, 60.0)
-    fine = NoisyDensities(noise, kernel, -6.0, 0.25 / 64, 48 * 64 + 1, 60.0)
-    second = np.abs(np.diff(fine(components)[0], 2)) * (64 / 0.25) ** 2
-    largest = np.array([second[64 * k : 64 * k + 63].max() for k in range(48)])
-    assert (largest <= bend(components, coarse)[0] * (1 + 1e-6) + 1e-9).all()
+    coarse = NoisyDensities(NOISES[name], kernel, -6.0, 0.25, 49, 60.0)
+    bound = bend(components, coarse(components), coarse)
+    largest = largest_bend(components, NOISES[name], kernel)
+    assert (largest <= bound * (1 + 1e-6) + 1e-9).all()
+
+
+def test_somebody_sometimes_absent_is_evaluated_once_and_alike():
+    w, mu, s = np.array([0.4, 0.6]), np.array([0.0, 1.3]), np.array([0.3, 0.5])
+    rho = np.array([0.25, 1.0])
+    weights = np.stack([np.concatenate([(1 - r) * w, r * w]) for r in rho])
+    places, scales = np.tile(mu, (2, 2)), np.tile(s, (2, 2))
+    q = np.stack([weights, places, scales], axis=-1)
+    p = q.copy()
+    p[:, 2:, 1] += 0.2
+    p[:, 2:, 2] *= 1.1
+    for noise in NOISES.values():
+        lattice = NoisyDensities(noise, "gaussian", -6.0, 0.25, 49, 60.0)
+        values, bends = values_and_bends(p, q, lattice)
+        for part, value, bound in zip((p, q), values, bends, strict=True):
+            np.testing.assert_allclose(value, lattice(part), rtol=1e-12)
+            assert (largest_bend(part, noise, "gaussian") <= bound * (1 + 1e-6) + 1e-9).all()
 
 
 @pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
@@ -182,3 +212,22 @@ def test_kernel_sums_agree_with_every_kernel_at_every_point(kernel):
     np.testing.assert_allclose(
         kernel_sums(weight, place, scale, z, kernel), weight @ each, atol=1e-14
     )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_lengths_of_the_regression_are_those_of_its_components(responses, kernel):
+    settings = edp.models.SamplerSettings(draws=5, tune=50, chains=2, random_seed=1)
+    drawn = edp.models.GibbsFiniteMixture(components=2).fit(responses, settings).coupling
+    law = drawn.mixture
+    components = Mixture(law.weights, law.locations, law.scales, kernel=kernel)
+    coupling = dataclasses.replace(drawn, mixture=components)
+    posterior = Posterior(coupling, responses.individual, responses)
+    for epsilon in (0.05, 0.5):
+        ((people, length, smallest),) = screening._measured(posterior, epsilon)
+        for person in people:
+            p, q = posterior.pair(person)
+            expected = screening._lengths(p, q, kernel, epsilon)
+            np.testing.assert_allclose(length[:, person], expected, rtol=1e-12)
+            np.testing.assert_allclose(
+                smallest[:, person], np.minimum(p[..., 2], q[..., 2]).min(axis=1), rtol=1e-12
+            )
