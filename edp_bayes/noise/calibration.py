@@ -64,9 +64,10 @@ def calibrate(
         From zero, included, to one.
     method : {"optimal", "bottleneck", "partial", "laplace", "gaussian", "hausdorff"}
         "optimal" looks for the law of any shape with the least expected absolute noise, by a
-        linear program; "laplace" and "gaussian" for the smallest scale; "bottleneck" is Laplace
-        noise of scale max_i W_inf(p, p_i) / epsilon, "partial" the same with an atom at zero, for
-        Laplace kernels. "hausdorff" is the published construction, which guarantees nothing.
+        linear program, and takes Laplace noise where no other shape gains; "laplace" and
+        "gaussian" look for the smallest scale; "bottleneck" is Laplace noise of scale
+        max_i W_inf(p, p_i) / epsilon, "partial" the same with an atom at zero, for Laplace
+        kernels. "hausdorff" is the published construction, which guarantees nothing.
     assurance : float
         Share of the posterior draws, between 0 and 1, in which the target must hold for every
         individual.
@@ -218,8 +219,9 @@ def _find(
     search: dict[str, Any] = {"assurance": assurance, "start": size, "people": people}
     if method in ("laplace", "gaussian"):
         return smallest_scale(posterior, method, epsilon, delta, **search), {}
+    laplace = smallest_scale(posterior, "laplace", epsilon, delta, **search)
     if delta > 0.0:
-        size = smallest_scale(posterior, "laplace", epsilon, delta, **search).mean_absolute
+        size = laplace.mean_absolute
     step = _spacing(posterior, size) if spacing is None else spacing
     step = validate.positive_number(step, "spacing")
     half = NoiseDistribution((LaplaceNoise(0.5 * size),))
@@ -239,12 +241,20 @@ def _find(
         objective=objective,
         symmetric=symmetric,
     )
-    return best.noise, {
+    # Where nothing is to be gained a lattice may lose a little against the law it stands for.
+    coarse = _size(laplace, objective) < _size(best.noise, objective)
+    bounded = delta == 0.0 and (best.active.all() or not coarse)
+    return laplace if coarse else best.noise, {
         "objective": objective,
         "symmetric": symmetric,
-        "lower_bound": best.lower if delta == 0.0 else None,
-        "margin": best.margin,
+        "lower_bound": best.lower if bounded else None,
+        "margin": 0.0 if coarse else best.margin,
     }
+
+
+def _size(noise: NoiseDistribution, objective: str) -> float:
+    """Return what an objective makes small."""
+    return noise.mean_absolute if objective == "absolute" else noise.variance + noise.mean**2
 
 
 def _spacing(posterior: Posterior, scale: float) -> float:

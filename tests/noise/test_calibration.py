@@ -68,6 +68,13 @@ def test_less_than_the_bound_cannot_hold(plug_in, found):
     assert found_ratio.share(EPSILON) == 0.0
 
 
+def test_laplace_noise_is_taken_where_the_lattice_is_too_coarse_to_gain(plug_in, found):
+    noise = edp.noise.calibrate(plug_in, EPSILON, spacing=8.0)
+    assert noise.laws == found["laplace"].laws
+    assert noise.record["reached"] == 1.0
+    assert noise.record["lower_bound"] <= found["optimal"].mean_absolute
+
+
 def test_noise_that_may_be_lopsided_is_smaller(plug_in, found):
     noise = edp.noise.calibrate(plug_in, EPSILON, symmetric=False, spacing=SPACING)
     assert noise.mean_absolute <= found["optimal"].mean_absolute * 1.001
