@@ -16,6 +16,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 REACH = 9.0  # standard deviations beyond which a normal density is left out
+SHORT = 0.1  # widths of a triangle, in standard deviations, up to which a series is as good
 
 
 def triangle_values(
@@ -234,11 +235,17 @@ def _gaussian(
             high = min(math.floor((mu + reach - start) / step), count - 1)
             for i in range(low, high + 1):
                 t = -abs(start + i * step - mu)
-                if spacing < 0.02 * s:
-                    # a short series: the second difference would cancel
-                    z = t / s
-                    value = math.exp(-0.5 * z * z) / (s * math.sqrt(2.0 * math.pi))
-                    value *= 1.0 + (spacing / s) ** 2 * (z * z - 1.0) / 12.0
+                if spacing < SHORT * s:
+                    # the series in even derivatives, six terms: the second difference would cancel
+                    z, r = (t / s) ** 2, (spacing / s) ** 2
+                    value = math.exp(-0.5 * z) / (s * math.sqrt(2.0 * math.pi))
+                    fourth = 3.0 + z * (z - 6.0)
+                    sixth = -15.0 + z * (45.0 + z * (z - 15.0))
+                    eighth = 105.0 + z * (-420.0 + z * (210.0 + z * (z - 28.0)))
+                    tenth = -945.0 + z * (4725.0 + z * (-3150.0 + z * (630.0 + z * (z - 45.0))))
+                    series = eighth / 1814400.0 + r * tenth / 239500800.0
+                    series = fourth / 360.0 + r * (sixth / 20160.0 + r * series)
+                    value *= 1.0 + r * ((z - 1.0) / 12.0 + r * series)
                 else:
                     # K(t + spacing) = K(-(t + spacing)) + (t + spacing) on the other side of zero
                     ahead = t + spacing
