@@ -13,6 +13,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
+from edp_bayes.fixed_test import fixed_test
 from edp_bayes.leave_one_out import LEAST_DRAWS, doubtful, leave_one_out
 from edp_bayes.mixtures import Mixture
 from edp_bayes.result import Audit
@@ -44,14 +45,18 @@ def assemble(
     """Return the audit; nothing is sampled here but replicates for the predictive check."""
     shape = (settings.chains, settings.draws)
     names = label_coordinate(responses.individual)
-    curves = fitted.coupling.curves(kept, epsilon).reshape(*shape, kept.size, epsilon.size)
+    curves = fitted.coupling.curves(kept, epsilon)
+    tested = fixed_test(fitted.coupling, kept, curves, risks.largest, risks.total, epsilon)
     lead = ("chain", "draw")
     chains = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
     posterior = xr.Dataset(
         {
             # First: ArviZ's tables stack values in the order of the data set's dimensions, but
             # label each variable in its own.
-            "individual_delta": ((*lead, "individual", "epsilon"), curves),
+            "individual_delta": (
+                (*lead, "individual", "epsilon"),
+                curves.reshape(*shape, kept.size, epsilon.size),
+            ),
             "delta": ((*lead, "epsilon"), risks.largest.reshape(*shape, -1)),
             "total_risk": ((*lead, "epsilon"), risks.total.reshape(*shape, -1)),
             "total_risk_bound": ((*lead, "epsilon"), risks.upper.reshape(*shape, -1)),
@@ -62,6 +67,14 @@ def assemble(
     checks, doubts = _checks(responses, fitted, posterior, settings)
     groups: dict[str, xr.Dataset] = {
         "posterior": posterior,
+        "fixed_test": xr.Dataset(
+            {
+                "individual_delta": ((*lead, "individual", "epsilon"), tested.individual),
+                "delta": ((*lead, "epsilon"), tested.largest),
+                "total_risk": ((*lead, "epsilon"), tested.total),
+            },
+            coords=posterior.coords.to_dataset().isel(draw=slice(None, None, tested.step)).coords,
+        ),
         "individuals": _individuals(responses, risks, names, epsilon),
         "densities": _densities(responses, fitted, kept, names, chains),
         "mixture": _mixture(fitted.mixture, chains),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +142,7 @@ def audit(
     )
     fitted = chosen.fit(responses, settings)
     risks = evaluate(fitted.coupling, grid, progressbar=progressbar)
-    kept = _kept(risks.mean, keep, named)
+    kept = riskiest(risks.mean, keep, named)
     with working("Diagnostics", show=progressbar):
         result = assemble(
             responses=responses,
@@ -207,8 +207,8 @@ def evaluate(coupling: Coupling, epsilon: Array, *, progressbar: bool) -> Risks:
     )
 
 
-def _kept(mean: Array, keep: int, named: list[int]) -> Index:
+def riskiest(mean: Array, keep: int, named: Sequence[int] = ()) -> Index:
     """Return the riskiest by mean risk over the grid, in order, then those named."""
     score = mean.sum(axis=1)
-    riskiest = np.argsort(-score, kind="stable")[:keep]
-    return np.array([*riskiest, *(i for i in named if i not in riskiest)], dtype=np.int64)
+    first = np.argsort(-score, kind="stable")[:keep]
+    return np.array([*first, *(i for i in named if i not in first)], dtype=np.int64)

@@ -5,9 +5,38 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["pointwise", "simultaneous"]
+__all__ = ["KINDS", "band", "pointwise", "simultaneous"]
 
 Array = NDArray[np.float64]
+
+
+KINDS = ("simultaneous", "pointwise")
+
+
+def band(
+    draws: Array, prob: float, *, kind: str, below: Array | None = None
+) -> tuple[Array, Array]:
+    """Return a band of one kind; its lower end, from draws of a lower bound if there are any.
+
+    Parameters
+    ----------
+    draws : ndarray
+        Shape (draw, point).
+    prob : float
+        Posterior probability.
+    kind : {"simultaneous", "pointwise"}
+        Of whole curves, or at every single point.
+    below : ndarray, optional
+        Shape (draw, point): draws of a lower bound of the curve, perhaps fewer.
+
+    Returns
+    -------
+    lower, upper : ndarray
+        Shape (point,).
+    """
+    make = simultaneous if kind == "simultaneous" else pointwise
+    lower, upper = make(draws, prob)
+    return (lower if below is None else np.minimum(lower, make(below, prob)[0])), upper
 
 
 def pointwise(draws: Array, prob: float) -> tuple[Array, Array]:

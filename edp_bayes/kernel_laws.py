@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["gaussian", "laplace", "normal_laplace", "two_laplaces"]
+__all__ = ["gaussian", "gaussian_tail", "laplace", "normal_laplace", "two_laplaces"]
 
 Array = NDArray[np.float64]
 Law = tuple[Array, Array]
@@ -21,10 +21,15 @@ _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 def gaussian(u: Array, scale: Array) -> Law:
     """Return log density and P(U <= u) of N(0, scale^2)."""
+    z = u / scale
+    return -0.5 * z * z - np.log(scale) - _LOG_ROOT_TWO_PI, gaussian_tail(u, scale)
+
+
+def gaussian_tail(u: Array, scale: Array) -> Array:
+    """Return P(U <= u) of N(0, scale^2) alone."""
     from scipy.special import ndtr
 
-    z = u / scale
-    return -0.5 * z * z - np.log(scale) - _LOG_ROOT_TWO_PI, ndtr(z)
+    return np.asarray(ndtr(u / scale))
 
 
 def laplace(u: Array, scale: Array) -> Law:

@@ -134,7 +134,7 @@ class Mixture:
         points = validate.finite_array(x, "x")
         result = np.zeros(self._lead + points.shape)
         for w, u, s in self._components(points):
-            result += w * self._law(u, s)[1]
+            result += w * self._tail(u, s)
         return np.minimum(result, 1.0)
 
     def sf(self, x: ArrayLike) -> NDArray[np.float64]:
@@ -142,7 +142,7 @@ class Mixture:
         points = validate.finite_array(x, "x")
         result = np.zeros(self._lead + points.shape)
         for w, u, s in self._components(points):
-            result += w * self._law(-u, s)[1]
+            result += w * self._tail(-u, s)
         return np.minimum(result, 1.0)
 
     def mean(self) -> NDArray[np.float64]:
@@ -287,6 +287,11 @@ class Mixture:
         if isinstance(self.noise, GaussianNoise):
             return kernel_laws.normal_laplace(u, extra, scale)
         return kernel_laws.two_laplaces(u, scale, extra)
+
+    def _tail(self, u: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.noise is None and self.kernel == "gaussian":
+            return kernel_laws.gaussian_tail(u, scale)
+        return self._law(u, scale)[1]
 
     def _last_positive(self) -> NDArray[np.int64]:
         """Index of the last component of positive weight, which rounding must not pass."""

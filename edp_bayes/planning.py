@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes import bands, validate
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.fixed_test import fixed_test
 from edp_bayes.future_databases import FutureDatabases
 from edp_bayes.models.base import DensityModel, SamplerSettings
 from edp_bayes.privacy_curves import BAND_KINDS, default_probability
@@ -21,6 +22,8 @@ from edp_bayes.responses import Responses
 if TYPE_CHECKING:
     import pandas as pd
     from scipy.sparse import csc_array
+
+    from edp_bayes.coupling import Coupling
 
 __all__ = ["Plan", "plan"]
 
@@ -311,8 +314,6 @@ class _Study:
 
     def _band(self, size: int, repetition: int) -> tuple[float, bool]:
         """Return the width of one band, and whether it holds the curve simulated from."""
-        from edp_bayes.auditing import evaluate
-
         seed = self.settings.generator("refit", size, repetition).integers(2**32)
         settings = SamplerSettings(
             draws=self.settings.draws,
@@ -322,11 +323,22 @@ class _Study:
             progressbar=False,
         )
         fitted = self.model.fit(self._databases(size, repetition), settings)
-        curves = evaluate(fitted.coupling, self.epsilon, progressbar=False).largest
-        make = bands.simultaneous if self.kind == "simultaneous" else bands.pointwise
-        lower, upper = make(curves, self.prob)
+        lower, upper = self._ends(fitted.coupling)
         truth = self.truths[repetition]
         return float((upper - lower).max()), bool(((lower <= truth) & (truth <= upper)).all())
+
+    def _ends(self, coupling: Coupling) -> tuple[Array, Array]:
+        """Return the band of delta, as `Audit.band` does."""
+        from edp_bayes.auditing import evaluate
+
+        risks = evaluate(coupling, self.epsilon, progressbar=False)
+        people = np.arange(coupling.n_individuals)
+        curves = coupling.curves(people, self.epsilon)
+        tested = fixed_test(
+            coupling, people, curves, risks.largest, risks.total, self.epsilon
+        ).largest
+        below = tested.reshape(-1, self.epsilon.size)
+        return bands.band(risks.largest, self.prob, kind=self.kind, below=below)
 
     def _databases(self, size: int, repetition: int) -> Responses:
         """Return the databases at hand and so many of a future that there are `size`."""

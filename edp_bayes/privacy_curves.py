@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes import bands, files, validate
 from edp_bayes.exceptions import InvalidInputError
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["BAND_KINDS", "TARGETS", "PrivacyCurves", "default_probability", "summary_table"]
 
+Array = NDArray[np.float64]
+
 TARGETS = (1e-2, 1e-3)
-BAND_KINDS = ("simultaneous", "pointwise")
+BAND_KINDS = bands.KINDS
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,6 +120,14 @@ class PrivacyCurves:
         Dataset
             lower, median and upper over epsilon; kind and probability stand in the attributes.
 
+        Notes
+        -----
+        Where there are individuals, the lower end is that of what a test reaches which is chosen
+        once, for the posterior means of the densities with and without each of the riskiest
+        individuals, a lower bound in every draw. The lower quantiles of delta itself lie too high
+        where the true densities are nearly flat: each draw has a best test of its own, which
+        makes use of every wiggle.
+
         Raises
         ------
         InvalidInputError
@@ -130,20 +140,26 @@ class PrivacyCurves:
         """
         validate.choice(kind, BAND_KINDS, "kind")
         prob = default_probability(prob)
-        make = bands.simultaneous if kind == "simultaneous" else bands.pointwise
-        draws = self._quantity(quantity).stack(sample=("chain", "draw"))
-        ends = xr.apply_ufunc(
-            lambda curves: np.stack(make(curves.T, prob)),
-            draws,
-            input_core_dims=[["epsilon", "sample"]],
+        sampled = [_joined(self._quantity(quantity), "sample")]
+        if quantity in self._fixed_test:
+            sampled.append(_joined(self._fixed_test[quantity], "tested"))
+
+        def ends(curves: Array, *below: Array) -> Array:
+            found = bands.band(curves.T, prob, kind=kind, below=below[0].T if below else None)
+            return np.stack(found)
+
+        lower_upper = xr.apply_ufunc(
+            ends,
+            *sampled,
+            input_core_dims=[["epsilon", dim] for dim in ("sample", "tested")[: len(sampled)]],
             output_core_dims=[["end", "epsilon"]],
             vectorize=True,
         )
         return xr.Dataset(
             {
-                "lower": ends.isel(end=0),
-                "median": draws.median("sample"),
-                "upper": ends.isel(end=1),
+                "lower": lower_upper.isel(end=0),
+                "median": sampled[0].median("sample"),
+                "upper": lower_upper.isel(end=1),
             },
             attrs={"quantity": quantity, "kind": kind, "prob": prob},
         )
@@ -222,6 +238,12 @@ class PrivacyCurves:
     def _posterior(self) -> xr.Dataset:
         return self.tree["posterior"].to_dataset()
 
+    @cached_property
+    def _fixed_test(self) -> xr.Dataset:
+        """Draws of lower bounds of some quantities, see `edp_bayes.fixed_test`."""
+        group = self.tree.get("fixed_test")
+        return xr.Dataset() if group is None else group.to_dataset()
+
     def _quantity(self, name: str) -> xr.DataArray:
         curves = [str(k) for k, curve in self._posterior.items() if "epsilon" in curve.dims]
         return self._posterior[validate.choice(name, curves, "quantity")]
@@ -234,6 +256,12 @@ class PrivacyCurves:
         from edp_bayes.report import write_report
 
         return write_report(self, path, **options)
+
+
+def _joined(draws: xr.DataArray, name: str) -> xr.DataArray:
+    """Join chains and draws to one dimension without coordinates."""
+    joined = draws.stack({name: ("chain", "draw")}, create_index=False)
+    return joined.drop_vars(("chain", "draw"))
 
 
 def _crossing(curve: xr.DataArray, target: ArrayLike) -> xr.DataArray:

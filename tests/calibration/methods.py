@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from edp_bayes import bands, plugin
-from edp_bayes.auditing import evaluate
+from edp_bayes.auditing import evaluate, riskiest
 from edp_bayes.divergence import gaussian
+from edp_bayes.fixed_test import fixed_test
 from edp_bayes.models import (
     GibbsDirichletProcessMixture,
     GibbsFiniteMixture,
@@ -24,6 +25,7 @@ from tests.calibration.scenarios import EPSILON
 
 PROB = 0.95
 DRAWS, TUNE = 199, 500
+KEEP = 10  # individuals whose risk is that of a fixed test at lower ends, as in an audit
 # Few databases leave the sampler slow: draws are kept this many sweeps apart, over n, and so are
 # worth about as many independent ones.
 SWEEPS, LEAST_SWEEPS = 1000, 5
@@ -41,9 +43,10 @@ class Bands:
     upper_curve: np.ndarray
 
 
-def from_draws(draws: np.ndarray) -> Bands:
-    lower, upper = bands.pointwise(draws, PROB)
-    return Bands(lower, np.median(draws, axis=0), upper, *bands.simultaneous(draws, PROB))
+def from_draws(draws: np.ndarray, below: np.ndarray | None = None) -> Bands:
+    lower, upper = bands.band(draws, PROB, kind="pointwise", below=below)
+    curves = bands.band(draws, PROB, kind="simultaneous", below=below)
+    return Bands(lower, np.median(draws, axis=0), upper, *curves)
 
 
 def gibbs(make: Callable[..., Any], responses: Responses) -> Any:
@@ -52,15 +55,22 @@ def gibbs(make: Callable[..., Any], responses: Responses) -> Any:
 
 
 def posterior(make: Callable[..., Any]) -> Callable[[Responses, int], dict[str, Bands]]:
-    """Bands of the audit with a model."""
+    """Bands of the audit with a model, as `Audit.band` makes them."""
 
     def run(responses: Responses, seed: int) -> dict[str, Bands]:
         settings = SamplerSettings(
             draws=DRAWS, tune=TUNE, chains=1, random_seed=seed, progressbar=False, cores=1
         )
         model = make(responses)
-        risks = evaluate(model.fit(responses, settings).coupling, EPSILON, progressbar=False)
-        return {"delta": from_draws(risks.largest), "total_risk": from_draws(risks.total)}
+        coupling = model.fit(responses, settings).coupling
+        risks = evaluate(coupling, EPSILON, progressbar=False)
+        people = riskiest(risks.mean, KEEP)
+        curves = coupling.curves(people, EPSILON)
+        tested = fixed_test(coupling, people, curves, risks.largest, risks.total, EPSILON)
+        return {
+            "delta": from_draws(risks.largest, tested.largest.reshape(-1, EPSILON.size)),
+            "total_risk": from_draws(risks.total, tested.total.reshape(-1, EPSILON.size)),
+        }
 
     return run
 

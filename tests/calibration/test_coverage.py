@@ -14,6 +14,7 @@ CELLS = [
     Scenario("normal", 41, "0.4"),
     Scenario("heavy-tailed", 41, "0.4"),
     Scenario("bimodal", 100, "absent 70%"),
+    Scenario("nearly uniform", 100, "0.4"),
     Scenario("normal", 41, "0.1", population=300),
 ]
 

@@ -1,0 +1,155 @@
+"""Risks under a test chosen once, for the lower ends of bands.
+
+delta_i is the best that any test between the two laws can do. Every wiggle of a drawn density is
+something for the best test to use, and never something lost: where the true densities are nearly
+flat, the risk of nearly every draw is above the true one. A test that is chosen once, for the
+posterior means of both densities, cannot follow the wiggles of single draws, and no test does
+better than the best. So the draws of what it reaches are draws of a lower bound of delta_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from edp_bayes.coupling import Coupling
+    from edp_bayes.mixtures import Mixture
+
+__all__ = ["FixedTest", "fixed_test", "risk_at_fixed_test"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+MOST_DRAWS = 500
+CELLS = 80
+# Where cells may end: so many scales from the locations of all components of at least this weight.
+REACH, PLACES = 5.0, 41
+VISIBLE = 0.01
+MOST_COMPONENTS = 500  # of all draws, that decide where cells end
+
+
+@dataclass(frozen=True, eq=False)
+class FixedTest:
+    """What tests that are chosen once reach in some of the draws.
+
+    Attributes
+    ----------
+    step : int
+        Every so many draws of a chain are taken.
+    individual : ndarray
+        Shape (chain, draw, individual, epsilon): at most delta_i.
+    largest, total : ndarray
+        Shape (chain, draw, epsilon): at most delta and delta*, with these individuals' part in
+        them replaced.
+    """
+
+    step: int
+    individual: Array
+    largest: Array
+    total: Array
+
+
+def fixed_test(
+    coupling: Coupling,
+    individuals: Index,
+    curves: Array,
+    largest: Array,
+    total: Array,
+    epsilon: Array,
+) -> FixedTest:
+    """Return lower bounds of delta_i, delta and delta* in at most 500 draws.
+
+    Parameters
+    ----------
+    coupling : Coupling
+        The laws with and without each individual, in C chains of D draws.
+    individuals : ndarray of int
+        Shape (individual,): whose risks are replaced, the riskiest; the others keep theirs.
+    curves : ndarray
+        Shape (chain * draw, individual, epsilon): their delta_i.
+    largest, total : ndarray
+        Shape (chain * draw, epsilon): delta and delta* of everybody.
+    epsilon : ndarray
+        Shape (epsilon,).
+    """
+    chains, draws = coupling.mixture.weights.shape[:2]
+    step = -(-chains * draws // MOST_DRAWS)
+    pairs = (coupling.pair(int(person)) for person in individuals)
+    tested = np.stack(
+        [risk_at_fixed_test(p[:, ::step], q[:, ::step], epsilon) for p, q in pairs], axis=2
+    )
+
+    def taken(values: Array) -> Array:
+        return np.asarray(values.reshape(chains, draws, *values.shape[1:])[:, ::step])
+
+    best, everybody = taken(curves), taken(total)
+    # the product is the same with these individuals' factors exchanged
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exchanged = (np.log1p(-tested) - np.log1p(-best)).sum(axis=2)
+        survival = (1.0 - everybody) * np.exp(exchanged)
+    top = taken(largest)
+    return FixedTest(
+        step,
+        tested,
+        np.where(top > best.max(axis=2), top, tested.max(axis=2)),
+        np.where(everybody < 1.0, np.maximum(1.0 - survival, 0.0), tested.max(axis=2)),
+    )
+
+
+def risk_at_fixed_test(p: Mixture, q: Mixture, epsilon: Array) -> Array:
+    """Return what the best test for the mean densities reaches in every draw.
+
+    Parameters
+    ----------
+    p, q : Mixture
+        Draws of the laws with and without an individual, of equal leading axes.
+    epsilon : ndarray
+        Shape (epsilon,).
+
+    Returns
+    -------
+    ndarray, shape (leading axes) + (epsilon,)
+        max(0, P(A) - exp(epsilon) Q(A)), or the same with P and Q exchanged, for the event A that
+        is best against the means of both laws over all draws: never above
+        max(H_eps(p || q), H_eps(q || p)), for these are the maxima over all events.
+
+    Notes
+    -----
+    A is a union of cells, 81 in all, which changes the risk to second order in their width only:
+    at the edges of the best event p = exp(epsilon) q.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from edp_bayes import Mixture
+    >>> from edp_bayes.divergence.integral import hockey_stick
+    >>> p, q = (Mixture(1.0, np.array([[0.0], [0.1]]) + move, 1.0) for move in (0.0, 0.3))
+    >>> tested = risk_at_fixed_test(p, q, np.array([0.1]))
+    >>> bool((tested[:, 0] <= hockey_stick(p, q, 0.1)).all())
+    True
+    """
+    edges = _edges(p)
+    masses = [np.diff(law.cdf(edges), axis=-1, prepend=0.0, append=1.0) for law in (p, q)]
+    growth = np.exp(epsilon)[:, None]
+    lead = tuple(range(masses[0].ndim - 1))
+    means = [mass.mean(axis=lead) for mass in masses]
+    both = []
+    for first, second in ((0, 1), (1, 0)):
+        event = (means[first] > growth * means[second]).astype(np.float64)
+        reached = masses[first] @ event.T - growth[:, 0] * (masses[second] @ event.T)
+        both.append(reached)
+    forwards = both[0].mean(axis=lead) >= both[1].mean(axis=lead)
+    return np.maximum(np.where(forwards, *both), 0.0)
+
+
+def _edges(law: Mixture) -> Array:
+    """Return where cells end: closer together where draws have narrower or more components."""
+    visible = law.weights >= min(VISIBLE, 0.5 / law.weights.shape[-1])
+    every = -(-int(visible.sum()) // MOST_COMPONENTS)
+    places = np.linspace(-REACH, REACH, PLACES)[:, None]
+    candidates = law.locations[visible][::every] + places * law.scales[visible][::every]
+    return np.unique(np.quantile(candidates, np.linspace(0.0, 1.0, CELLS)))
