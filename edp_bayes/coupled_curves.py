@@ -34,7 +34,7 @@ from edp_bayes.divergence.close import (
 from edp_bayes.divergence.compiled import compiled, in_threads
 from edp_bayes.divergence.nodes import MOST_NODES, place_nodes
 
-__all__ = ["component_laws", "coupled_curves", "movement_lengths"]
+__all__ = ["component_laws", "coupled_curves", "movement_lengths", "pair_laws"]
 
 Array = NDArray[np.float64]
 
@@ -165,7 +165,7 @@ def _lengths(first, last, base, rho, a, b, tau2, growth, gaussian, length, small
     unit = 1.0 if gaussian else 2.0
     for s in range(first, last):
         for i in range(rho.shape[1]):
-            _laws(base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], unit, 0.0, law, without)
+            pair_laws(base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], unit, 0.0, law, without)
             allowed = math.log1p(growth / rho[s, i]) if rho[s, i] > 0.0 else np.inf
             longest, least = 0.0, np.inf
             for k in range(size):
@@ -197,11 +197,11 @@ def _widened(base: Array, noise_scale: float) -> Array:
 @compiled
 def _all_laws(first, last, base, rho, a, b, tau2, unit, out):  # type: ignore[no-untyped-def]
     for j in range(first, last):
-        _laws(base[j], rho[j], a[j], b[j], tau2[j], unit, 0.0, out[j, 0], out[j, 1])
+        pair_laws(base[j], rho[j], a[j], b[j], tau2[j], unit, 0.0, out[j, 0], out[j, 1])
 
 
 @compiled
-def _laws(base, rho, a, b, tau2, unit, noise, law, without):  # type: ignore[no-untyped-def]
+def pair_laws(base, rho, a, b, tau2, unit, noise, law, without):  # type: ignore[no-untyped-def]
     """Take the contribution a + b rest + tau e out of every component.
 
     The component without has the mean and variance which, with the contribution of somebody
@@ -274,7 +274,9 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
                     for e in range(levels):
                         out[s, i, e] = max(total[0, e], total[1, e], 0.0)
                     continue
-            _laws(base[s], present, a[s, i], b[s, i], tau2[s, i], 1.0, noise * noise, law, without)
+            pair_laws(
+                base[s], present, a[s, i], b[s, i], tau2[s, i], 1.0, noise * noise, law, without
+            )
             low[0], high[0] = _thresholds(present, growth[0])
             kept = present - growth[0] * (1.0 - present)
             bound = convexity_bound(

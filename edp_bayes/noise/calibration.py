@@ -222,13 +222,14 @@ def _find(
     laplace = smallest_scale(posterior, "laplace", epsilon, delta, **search)
     if delta > 0.0:
         size = laplace.mean_absolute
-    step = _spacing(posterior, size) if spacing is None else spacing
+    near = min(size, laplace.mean_absolute)
+    step = _spacing(posterior, near) if spacing is None else spacing
     step = validate.positive_number(step, "spacing")
-    half = NoiseDistribution((LaplaceNoise(0.5 * size),))
     if delta > 0.0:
+        half = NoiseDistribution((LaplaceNoise(0.5 * size),))
         hardness = largest_risk(posterior, half, epsilon, people=people)
     else:
-        hardness = log_ratios(posterior, half, epsilon).largest
+        hardness = log_ratios(posterior, laplace, epsilon).largest
     best = optimal_noise(
         posterior,
         epsilon,
@@ -236,6 +237,7 @@ def _find(
         assurance=assurance,
         scale=size,
         spacing=step,
+        near=near,
         hardness=hardness,
         people=people,
         objective=objective,

@@ -13,7 +13,7 @@ from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
 from edp_bayes.noise.noisy import NoisyCoupling
 from edp_bayes.noise.posterior import Posterior
-from edp_bayes.noise.ratios import log_ratios
+from edp_bayes.noise.ratios import protected_draws
 
 __all__ = ["exposed", "largest_risk", "protected_share", "smallest_scale"]
 
@@ -51,20 +51,18 @@ def protected_share(
     least : float
         Zero is returned as soon as the share is known to be below this.
     """
-    alive = np.arange(posterior.n_draws)
     needed = least * posterior.n_draws - 1e-9
     order = posterior.hardest_first(epsilon)
     if people is not None:
         order = order[np.isin(order, people)]
+    if delta == 0.0:
+        protected = protected_draws(posterior, noise, epsilon, order, needed=needed)
+        return float(protected.mean())
+    alive = np.arange(posterior.n_draws)
     coupling = NoisyCoupling(posterior, noise)
     for person in order[np.isin(order, _doubtful(posterior, noise, epsilon))]:
-        one = np.array([person])
-        if delta == 0.0:
-            found = log_ratios(posterior, noise, epsilon, draws=alive, individuals=one)
-            alive = alive[found.largest <= epsilon]
-        else:
-            risk = coupling.risks(one, np.array([epsilon]), alive)[:, 0, 0]
-            alive = alive[risk + coupling.error.get(epsilon, 0.0) <= delta]
+        risk = coupling.risks(np.array([person]), np.array([epsilon]), alive)[:, 0, 0]
+        alive = alive[risk + coupling.error.get(epsilon, 0.0) <= delta]
         if alive.size < needed or alive.size == 0:
             return 0.0
     return alive.size / posterior.n_draws

@@ -34,14 +34,16 @@ PEAKS = 6
 NEIGHBOURS = np.array([-12, -4, 0, 4, 12])
 EXCHANGES = 3
 ROUGH = 0.03
-BLENDS = (0.0, 0.02, 0.2, 1.0)  # shares of noise that is surely enough
+BLENDS = (0.0, 0.002, 0.02, 0.2, 1.0)  # shares of noise that is surely enough
 TINY = 1e-290
 LEAST = 1e-9  # weight of every column under normal kernels
 RELAXED = 0.01
 CLOSE = 3e-3  # of epsilon or delta: how far a cut may be missed before the last rounds
-BOUND_REACH = (0.6, 0.8)
+MOST_WEIGHTS = 300  # on either side, unless more are needed
+NEAR = 0.25  # share of that by which the noise may be larger than the program's
+BOUND_REACH = (0.6, 0.8, 1.3, 2.0, 3.0)
 ENOUGH = 0.02  # how near to the noise a bound ends the search for a better one
-REACH = 5.0  # tail scales that the free weights cover
+REACH = 5.0  # times the size of simpler noise: what the free weights cover
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +104,7 @@ class OptimalNoise:
             self._solve(epsilon, delta)
             assert self.solution is not None
             least = self.solution.weights
-            if enough is not None and cost @ enough - self.solution.value <= close * (
-                cost @ enough
-            ):
+            if enough is not None and self.solution.value >= (1.0 - NEAR * close) * cost @ enough:
                 self.weights = enough
                 return
             self.weights = least if enough is None else 0.5 * (least + enough)
@@ -282,7 +282,7 @@ def optimal_noise(
     people: Index,
     objective: str = "absolute",
     symmetric: bool = True,
-    half: int | None = None,
+    near: float | None = None,
 ) -> Optimum:
     """Return the noise with the least objective that meets the target in enough draws.
 
@@ -306,12 +306,14 @@ def optimal_noise(
         Expected absolute noise, or variance.
     symmetric : bool
         Whether the noise has to be symmetric.
-    half : int, optional
-        Free weights on either side.
+    near : float, optional
+        Size of noise of a simple shape that is enough in so many draws, `scale` by default: the
+        weights are free up to five times it, and further if they are few.
     """
     order = posterior.hardest_first(epsilon)
     people = order[np.isin(order, people)]
-    count = half or math.ceil(REACH * scale / spacing)
+    wide, enough = (math.ceil(REACH * size / spacing) for size in (scale, near or scale))
+    count = max(enough, min(wide, MOST_WEIGHTS))
     basis = Basis(spacing, count, math.exp(-spacing / scale), symmetric)
     excluded = int((1.0 - assurance) * posterior.n_draws + 1e-9)
     hardest = np.argsort(-hardness, kind="stable")

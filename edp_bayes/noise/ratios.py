@@ -14,16 +14,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.coupling import RegressionCoupling
 from edp_bayes.noise.curvature import values_and_bends
 from edp_bayes.noise.densities import GAUSSIAN_REACH, NoisyDensities, noise_rows, tail_scale
 from edp_bayes.noise.distribution import NoiseDistribution
+from edp_bayes.noise.kernel_tables import KernelTables, kernel_tables
 from edp_bayes.noise.lattice import LatticeNoise
 from edp_bayes.noise.laws import GaussianNoise
 from edp_bayes.noise.posterior import Posterior
+from edp_bayes.noise.screening import Screen
 from edp_bayes.noise.steepness import movement_bound, steepness
 from edp_bayes.progress import track
 
-__all__ = ["LogRatios", "Pairs", "doubtful_pairs", "lattice_for", "log_ratios"]
+__all__ = [
+    "LogRatios",
+    "Pairs",
+    "doubtful_pairs",
+    "lattice_for",
+    "log_ratios",
+    "protected_draws",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -31,6 +41,7 @@ Index = NDArray[np.int64]
 NUMBERS = 2**22  # values of a density held at once
 FINEST = 64
 POINTS_PER_SCALE = 4
+BLOCK = 512  # individuals whose bounds are sharpened at once
 NEAR = 1.02  # how far above epsilon, relatively, a bound is still worth sharpening
 
 
@@ -109,6 +120,32 @@ def log_ratios(
     return LogRatios(bound, margin, evaluated)
 
 
+def protected_draws(
+    posterior: Posterior,
+    noise: NoiseDistribution,
+    epsilon: float,
+    people: Index,
+    *,
+    needed: float = 0.0,
+    tolerance: float = 1e-3,
+) -> NDArray[np.bool_]:
+    """Return the draws in which nobody's certified log ratio exceeds epsilon, shape (draw,).
+
+    Draws in which somebody is not protected are not looked at again, and once fewer than `needed`
+    are left the others are no longer looked at either.
+    """
+    alive = np.ones(posterior.n_draws, dtype=bool)
+    scan = _Scan(posterior, noise, epsilon, tolerance)
+    for pair in doubtful_pairs(posterior, noise, epsilon, np.arange(alive.size), people):
+        left = alive[pair.rows]
+        if left.any():
+            alive[pair.rows[left]] = scan(pair.p[left], pair.q[left])[0] <= epsilon
+        if alive.sum() < needed or not alive.any():
+            alive[:] = False
+            break
+    return alive
+
+
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """One individual in those draws where no bound shows that noise makes him safe.
@@ -147,14 +184,24 @@ def doubtful_pairs(
     if screen is None:
         yield from _unscreened(posterior, noise, epsilon, draws, people, out, progressbar)
         return
-    slopes = screen.slopes(noise)
+    tables = _tables(posterior, screen, noise, epsilon)
+    slopes = screen.slopes(noise) if tables is None else tables.steepness(screen.scales)
     rough = screen.bounds(slopes, draws, people)
     if out is not None:
         out[...] = rough
     columns = np.flatnonzero((rough > epsilon).any(axis=0))
-    for column in track(columns, "Individuals", total=columns.size, show=progressbar):
+    for column in track(
+        _sharpened(posterior, tables, rough, columns, epsilon, draws, people),
+        "Individuals",
+        total=columns.size,
+        show=progressbar,
+    ):
         rows = np.flatnonzero(rough[:, column] > epsilon)
         person = int(people[column])
+        if out is not None:
+            out[:, column] = rough[:, column]
+        if rows.size == 0:
+            continue
         p, q = (part[draws[rows]] for part in posterior.pair(person))
         bound = movement_bound(p, q, posterior.kernel, slopes[screen.level[draws[rows], person]])
         if out is not None:
@@ -162,6 +209,43 @@ def doubtful_pairs(
         left = np.flatnonzero(bound > epsilon)
         if left.size:
             yield Pairs(int(column), rows[left], p[left], q[left])
+
+
+def _tables(
+    posterior: Posterior, screen: Screen, noise: NoiseDistribution, epsilon: float
+) -> KernelTables | None:
+    """Return tables of the noisy kernels, where these are normal and the noise is on a lattice."""
+    law = noise.laws[0]
+    if not isinstance(posterior.coupling, RegressionCoupling) or posterior.kernel != "gaussian":
+        return None
+    if len(noise.laws) > 1 or not isinstance(law, LatticeNoise):
+        return None
+    return kernel_tables(law, float(screen.scales[0]), float(posterior.base[..., 2].max()), epsilon)
+
+
+def _sharpened(
+    posterior: Posterior,
+    tables: KernelTables | None,
+    rough: Array,
+    columns: Index,
+    epsilon: float,
+    draws: Index,
+    people: Index,
+) -> Iterator[int]:
+    """Yield the columns, after lowering their bounds as far as the tables show, block by block."""
+    if tables is None:
+        yield from columns
+        return
+    coupling = posterior.coupling
+    assert isinstance(coupling, RegressionCoupling)
+    base = np.ascontiguousarray(np.moveaxis(posterior.base, -1, 1))
+    for start in range(0, columns.size, BLOCK):
+        block = columns[start : start + BLOCK]
+        rows, places = np.nonzero(rough[:, block] > epsilon)
+        law = coupling.posterior.draw(people[block], posterior.n_draws)
+        found = tables.bounds(base, law, draws[rows], places, epsilon)
+        rough[rows, block[places]] = found
+        yield from block
 
 
 def _unscreened(

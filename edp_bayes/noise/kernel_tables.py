@@ -1,0 +1,396 @@
+"""Bounds on log ratios of many pairs at once, from tables of noisy normal kernels.
+
+G(x; v) is the density of a normal kernel of variance v plus the noise, and solves the heat equation
+dG/dv = G'' / 2. Where abs(G'') <= C G everywhere, the same holds with the same C for every larger
+v, and abs(G') <= sqrt(C) G: this bounds ratios of mixtures between points. Tables hold log G, which
+is nearly linear in x and in v where the noise's tail prevails.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.contributions import ContributionDraws
+from edp_bayes.coupled_curves import pair_laws
+from edp_bayes.divergence.compiled import compiled, in_threads
+from edp_bayes.noise.lattice import LatticeNoise
+from edp_bayes.noise.smoothing import triangle_values
+
+__all__ = ["KernelTables", "kernel_tables"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+# Shares of epsilon that bounds may lose to the points of a pair, and to both axes of the tables.
+POINTS, PLACES, VARIANCES = 0.05, 0.01, 0.02
+NARROWEST = 1.5  # scales below so many spacings leave ripples in the tails
+WIDEST = 1.2  # times the largest scale of any component
+REACH = 10.0  # scales of a kernel beyond which only the noise's tail is left
+CUT = 9.0  # scales beyond which a normal density is left out
+# v times the second derivative of log G in x, and v^2 times that in v, as they usually are at most
+USUAL_BEND, USUAL_CHANGE = 1.0, 3.0
+LONGEST = 0.7  # of a stride, in units of 1 / sqrt(C)
+LARGEST = 700.0  # log ratio whose exponential is finite
+LINES, WINDOWS = 12, 24
+LEVELS_A_LINE = 4  # levels that share lines
+MOST_CELLS = 20_000  # of the noise's lattice in a table
+LEAST_PAIRS = 32  # for which a thread is started
+
+
+@dataclass(frozen=True, eq=False)
+class KernelTables:
+    """Log densities of noisy normal kernels for increasing variances, each on its own lattice.
+
+    Attributes
+    ----------
+    variance, step, edge, curvature : ndarray
+        Shape (level,): the variances; steps of the lattices; where only the tail is left on both
+        sides; C with abs(G'') <= C G for this and every larger variance.
+    rise, slope : ndarray
+        Shape (level / LEVELS_A_LINE, line): log G changes by at most rise + slope t over any
+        distance t, for these and all larger variances and every line. The first rise is 0.
+    first : ndarray of int
+        Shape (level + 1,): where each level's values begin.
+    values : ndarray
+        All levels' values, from -edge to edge.
+    tail : float
+        Scale of the noise's tails.
+    error : ndarray
+        Shape (level - 1,): largest error of a value between the points and this level and the next.
+    """
+
+    variance: Array
+    step: Array
+    edge: Array
+    curvature: Array
+    rise: Array
+    slope: Array
+    first: Index
+    values: Array
+    tail: float
+    error: Array
+
+    def steepness(self, scales: Array) -> Array:
+        """Return sup abs(G') / G of kernels of at least the given scales, infinite below all."""
+        level = np.searchsorted(self.variance, scales**2 * (1.0 + 1e-12), side="right") - 1
+        known = self.slope[np.maximum(level, 0) // LEVELS_A_LINE, 0]
+        return np.where(level >= 0, known, np.inf)
+
+    def bounds(
+        self, base: Array, law: ContributionDraws, rows: Index, columns: Index, epsilon: float
+    ) -> Array:
+        """Return a bound on the log ratio of some pairs, infinite above epsilon: (pair,).
+
+        Parameters
+        ----------
+        base : ndarray, shape (draw, 3, component)
+            Weights, locations and scales of p.
+        law : ContributionDraws
+            Contribution laws, each of shape (draw, individual).
+        rows, columns : ndarray of int
+            Shape (pair,): draw and individual of each pair.
+        epsilon : float
+            Where looking for a bound ends.
+        """
+        parts = (law.presence, law.intercept, law.slope, law.spread)
+        rho, a, b, spread = (np.ascontiguousarray(part[rows, columns]) for part in parts)
+        out = np.empty(rows.size)
+        in_threads(
+            _bounds,
+            rows.size,
+            base,
+            rows,
+            rho,
+            a,
+            b,
+            spread**2,
+            self.variance,
+            self.step,
+            self.edge,
+            self.curvature,
+            self.rise,
+            self.slope,
+            self.first,
+            self.values,
+            self.tail,
+            self.error,
+            epsilon,
+            out,
+            least=LEAST_PAIRS,
+        )
+        return out
+
+
+@lru_cache(maxsize=2)
+def kernel_tables(
+    noise: LatticeNoise, least: float, largest: float, epsilon: float
+) -> KernelTables | None:
+    """Tabulate kernels of scales from `least` on, closely enough for bounds at epsilon.
+
+    Pairs with a component below, much too narrow for the noise's lattice or far above the `largest`
+    have no bound. None where the noise has no geometric tails on both sides, or all kernels are too
+    wide for it.
+    """
+    if noise.decay == 0.0 or min(noise.left, noise.right) == 0.0:
+        return None
+    least = max(least, NARROWEST * noise.spacing)
+    ratio = 1.0 + math.sqrt(8.0 * VARIANCES * epsilon / USUAL_CHANGE)
+    tail = -noise.spacing / math.log(noise.decay)
+    # far wider kernels than the noise reach its tail only very far out
+    top = min(WIDEST * max(largest, least), math.sqrt(MOST_CELLS * noise.spacing * tail))
+    if top <= least:
+        return None
+    count = 2 + math.ceil(2.0 * math.log(top / least) / math.log(ratio))
+    variance = np.geomspace(least**2, top**2, count)
+    levels = [_level(noise, float(v), epsilon) for v in variance]
+    step = np.array([level.step for level in levels])
+    bend, change = (np.array([getattr(level, name) for level in levels]) for name in BENDS)
+    along = step**2 / 8.0 * bend
+    across = np.diff(variance) ** 2 / 8.0 * np.maximum(change[1:], change[:-1])
+    lines = [_lines(level) for level in levels[::LEVELS_A_LINE]]
+    return KernelTables(
+        variance=variance,
+        step=step,
+        edge=np.array([level.edge for level in levels]),
+        curvature=np.array([level.curvature for level in levels]),
+        rise=np.stack([each[0] for each in lines]),
+        slope=np.stack([each[1] for each in lines]),
+        first=np.cumsum([0, *(level.values.size for level in levels)]),
+        values=np.concatenate([level.values for level in levels]),
+        tail=tail,
+        error=np.maximum(along[1:], along[:-1]) + across,
+    )
+
+
+BENDS = ("bend", "change")
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """One variance: log G from -edge to edge, and bounds on its derivatives.
+
+    Attributes
+    ----------
+    curvature : float
+        Largest abs(G'') / G.
+    bend, change : float
+        Largest second derivatives of log G in x and in v.
+    """
+
+    values: Array
+    step: float
+    edge: float
+    tail: float
+    curvature: float
+    bend: float
+    change: float
+
+
+def _level(noise: LatticeNoise, v: float, epsilon: float) -> _Level:
+    """Tabulate one variance.
+
+    The noise's second derivative is a sum of atoms d_k at the points of its lattice: that of G is
+    their sum with a normal density at each, and the fourth the sum with its second derivative.
+    """
+    s, spacing = math.sqrt(v), noise.spacing
+    tail = -spacing / math.log(noise.decay)
+    wanted = math.sqrt(8.0 * PLACES * epsilon / USUAL_BEND) * s
+    fine = max(1, math.ceil(spacing / wanted))
+    coarse = max(1, math.floor(wanted / spacing))
+    cells = math.ceil((noise.half + 4 + (REACH * s + v / tail) / spacing) / coarse) * coarse
+    near = math.ceil(CUT * s / spacing) + 1
+    weight = noise.probability(np.arange(-cells - near - 1, cells + near + 2))
+    x = spacing / fine * np.arange(-near * fine, near * fine + 1)
+    triangle = triangle_values(
+        np.array([[[1.0, 0.0, s]]]), "gaussian", start=x[0], step=spacing / fine, count=x.size,
+        spacing=spacing,
+    )[0]  # fmt: skip
+    z = (x / s) ** 2
+    density = np.exp(-0.5 * z) / (s * math.sqrt(2.0 * math.pi))
+    bend = np.diff(weight, 2) / spacing**2
+    total = _spread(weight[1:-1], triangle, near, fine)
+    second = _spread(bend, density, near, fine) / total
+    fourth = _spread(bend, density * (z - 1.0) / v, near, fine) / total
+    values = np.log(total)
+    slope = np.gradient(values, spacing / fine)
+    step = spacing * coarse / fine
+    inflation = math.exp(step / s)  # for what lies between the points
+    curvature, curving, change = (
+        float(np.abs(part).max()) * inflation
+        for part in (second, second - slope**2, 0.25 * (fourth - second**2))
+    )
+    return _Level(
+        np.ascontiguousarray(values[::coarse]), step, cells * spacing, tail, curvature, curving,
+        change,
+    )  # fmt: skip
+
+
+def _lines(level: _Level) -> Array:
+    """Return lines above the change of log G over a distance: rises and slopes, (2, LINES).
+
+    Points at a distance of at most j steps lie in j + 1 cells next to each other. Beyond the table
+    the slope is that of the tail, and over longer distances the changes of parts add up: both are
+    below any line with a slope of at least these.
+    """
+    from scipy.ndimage import maximum_filter1d, minimum_filter1d
+
+    log, step = level.values, level.step
+    margin = step**2 / 8.0 * level.bend
+    top = np.maximum(log[1:], log[:-1]) + margin
+    bottom = np.minimum(log[1:], log[:-1]) - margin
+    steepest = float(np.abs(np.diff(log)).max()) / step + 0.5 * step * level.bend
+    cells = np.unique(np.geomspace(1, top.size - 1, WINDOWS).astype(np.int64))
+    change = np.array(
+        [
+            (maximum_filter1d(top, j + 1, mode="nearest")
+             - minimum_filter1d(bottom, j + 1, mode="nearest")).max()
+            for j in cells
+        ]
+    )  # fmt: skip
+    change = np.minimum(change, steepest * step * cells)
+    # the change over distances up to cells[k], seen from the shortest of them
+    distance = step * np.concatenate([[0], cells[:-1]])
+    least = max(1.0 / level.tail, float(change[-1] / (step * cells[-1])))
+    slopes = np.geomspace(steepest, min(least, steepest), LINES)
+    rises = np.maximum((change - slopes[:, None] * distance).max(axis=1), 0.0)
+    rises[0] = 0.0
+    return np.stack([rises, slopes])
+
+
+def _spread(weight: Array, kernel: Array, near: int, fine: int) -> Array:
+    """Return the sum of kernels at the points of the lattice, on one `fine` times finer."""
+    cells = weight.size - 2 * near
+    out = np.empty((cells - 1) * fine + 1)
+    for offset in range(fine):
+        # kernel at x - k spacing for x = offset, and k from near to -near
+        part = kernel[offset::fine]
+        target = out[offset::fine]
+        target[:] = np.convolve(weight, part, mode="full")[2 * near : 2 * near + target.size]
+    return out
+
+
+@compiled
+def _bounds(  # type: ignore[no-untyped-def]
+    first, last, base, rows, rho, a, b, tau2, variance, step, edge, curvature, rise, slope, start,
+    values, tail, error, epsilon, out,
+):  # fmt: skip
+    size = base.shape[2]
+    law, without = np.empty((2, size)), np.empty((2, size))
+    level = np.empty(2 * size, np.int64)
+    share, reach, stride = np.empty(2 * size), np.empty(2 * size), np.empty(2 * size)
+    for j in range(first, last):
+        parts, present = base[rows[j]], rho[j]
+        pair_laws(parts, present, a[j], b[j], tau2[j], 1.0, 0.0, law, without)
+        out[j] = np.inf
+        usable = True
+        for k in range(2 * size):
+            v = without[1, k] ** 2 if k < size else law[1, k - size] ** 2
+            at = np.searchsorted(variance, v * (1.0 + 1e-12), side="right") - 1
+            level[k] = at
+            if parts[0, k % size] > 0.0 and (at < 0 or at + 1 >= variance.size):
+                usable = False
+        if not usable:
+            continue
+        bound = _by_movement(parts, law, without, level, rise, slope)
+        bound = math.log1p(present * math.expm1(min(bound, LARGEST)))
+        if bound <= epsilon:
+            out[j] = bound
+            continue
+        # what the part that he is present in may differ by, and how closely that has to be known
+        allowed = math.log1p(math.expm1(epsilon) / present)
+        theta = min(math.sqrt(4.0 * POINTS * allowed), LONGEST)
+        eta = theta**2 / 8.0 * math.exp(theta)
+        lost = math.log1p(eta) - math.log1p(-eta)
+        off = 0.0
+        for k in range(2 * size):
+            at = level[k]
+            if parts[0, k % size] > 0.0:
+                v = without[1, k] ** 2 if k < size else law[1, k - size] ** 2
+                share[k] = (v - variance[at]) / (variance[at + 1] - variance[at])
+                reach[k] = edge[at + 1]
+                off = max(off, error[at])
+                stride[k] = theta / math.sqrt(curvature[at])
+            else:
+                reach[k] = -1.0
+        lost += 2.0 * off
+        low, high = np.inf, -np.inf
+        for k in range(2 * size):
+            if reach[k] >= 0.0:
+                place = without[0, k] if k < size else law[0, k - size]
+                low, high = min(low, place - reach[k]), max(high, place + reach[k])
+        x, above, below = low, 0.0, 0.0
+        while True:
+            q = g = 0.0
+            move = theta * tail
+            for k in range(2 * size):
+                if reach[k] < 0.0:
+                    continue
+                u = x - (without[0, k] if k < size else law[0, k - size])
+                # a kernel shortens the stride from where its reach begins
+                if u <= reach[k]:
+                    move = min(move, max(-reach[k] - u, stride[k]))
+                value = parts[0, k % size] * _value(
+                    u, level[k], share[k], step, edge, start, values, tail
+                )
+                if k < size:
+                    q += value
+                else:
+                    g += value
+            ratio = math.log(g / q)
+            above, below = max(above, ratio), max(below, -ratio)
+            bound = max(
+                math.log1p(present * math.expm1(above + lost)),
+                -math.log1p(present * math.expm1(-below - lost)),
+            )
+            if not bound <= epsilon or x >= high:
+                break
+            x = min(x + move, high)
+        if bound <= epsilon:
+            out[j] = bound
+
+
+@compiled
+def _by_movement(parts, law, without, level, rise, slope):  # type: ignore[no-untyped-def]
+    """Bound log(g / q) by that of every component, moved and widened by an independent amount.
+
+    log E exp(slope abs(Z)) <= x^2 / 2 + min(x sqrt(2 / pi), log 2) for Z ~ N(0, (x / slope)^2).
+    """
+    size, largest = law.shape[1], 0.0
+    for k in range(size):
+        if parts[0, k] == 0.0:
+            continue
+        at = min(level[k], level[size + k]) // LEVELS_A_LINE
+        moved = abs(law[0, k] - without[0, k])
+        wider = math.sqrt(abs((law[1, k] - without[1, k]) * (law[1, k] + without[1, k])))
+        best = np.inf
+        for line in range(rise.shape[1]):
+            x = slope[at, line] * wider
+            spread = 0.5 * x * x + min(x * math.sqrt(2.0 / math.pi), math.log(2.0))
+            best = min(best, rise[at, line] + slope[at, line] * moved + spread)
+        largest = max(largest, best)
+    return largest
+
+
+@compiled
+def _value(u, level, share, step, edge, start, values, tail):  # type: ignore[no-untyped-def]
+    """Return G(u; v), whose log is linear between the points and between two levels."""
+    total = 0.0
+    for upper in range(2):
+        at = level + upper
+        beyond = abs(u) - edge[at]
+        if beyond >= 0.0:
+            value = values[start[at + 1] - 1] if u > 0.0 else values[start[at]]
+            value -= beyond / tail
+        else:
+            place = (u + edge[at]) / step[at]
+            cell = int(place)
+            place -= cell
+            cell += start[at]
+            value = (1.0 - place) * values[cell] + place * values[cell + 1]
+        total += value * (share if upper == 1 else 1.0 - share)
+    return math.exp(total)
