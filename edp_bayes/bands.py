@@ -33,6 +33,13 @@ def band(
     -------
     lower, upper : ndarray
         Shape (point,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = np.arange(1.0, 100.0)[:, None]
+    >>> band(draws, 0.9, kind="pointwise", below=draws - 2.0)
+    (array([3.]), array([95.]))
     """
     make = simultaneous if kind == "simultaneous" else pointwise
     lower, upper = make(draws, prob)

@@ -142,7 +142,10 @@ class PrivacyCurves:
         prob = default_probability(prob)
         sampled = [_joined(self._quantity(quantity), "sample")]
         if quantity in self._fixed_test:
-            sampled.append(_joined(self._fixed_test[quantity], "tested"))
+            tested = _joined(self._fixed_test[quantity], "tested")
+            # of a tree of which a part was taken, too
+            shared = [dim for dim in tested.dims if dim in sampled[0].dims]
+            sampled.append(tested.sel({dim: sampled[0][dim] for dim in shared}))
 
         def ends(curves: Array, *below: Array) -> Array:
             found = bands.band(curves.T, prob, kind=kind, below=below[0].T if below else None)

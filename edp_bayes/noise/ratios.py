@@ -186,6 +186,9 @@ def doubtful_pairs(
         return
     tables = _tables(posterior, screen, noise, epsilon)
     slopes = screen.slopes(noise) if tables is None else tables.steepness(screen.scales)
+    unknown = np.isinf(slopes)
+    if tables is not None and unknown.any():
+        slopes[unknown] = steepness(noise, posterior.kernel, screen.scales[unknown])
     rough = screen.bounds(slopes, draws, people)
     if out is not None:
         out[...] = rough
