@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from edp_bayes.coupling import Coupling
     from edp_bayes.mixtures import Mixture
 
-__all__ = ["FixedTest", "fixed_test", "risk_at_fixed_test"]
+__all__ = ["FixedTest", "fixed_test", "risk_at_fixed_test", "tested_risks"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -77,11 +77,8 @@ def fixed_test(
         Shape (epsilon,).
     """
     chains, draws = coupling.mixture.weights.shape[:2]
-    step = -(-chains * draws // MOST_DRAWS)
-    pairs = (coupling.pair(int(person)) for person in individuals)
-    tested = np.stack(
-        [risk_at_fixed_test(p[:, ::step], q[:, ::step], epsilon) for p, q in pairs], axis=2
-    )
+    step = _step(coupling)
+    tested = tested_risks(coupling, individuals, epsilon)
 
     def taken(values: Array) -> Array:
         return np.asarray(values.reshape(chains, draws, *values.shape[1:])[:, ::step])
@@ -98,6 +95,22 @@ def fixed_test(
         np.where(top > best.max(axis=2), top, tested.max(axis=2)),
         np.where(everybody < 1.0, np.maximum(1.0 - survival, 0.0), tested.max(axis=2)),
     )
+
+
+def tested_risks(coupling: Coupling, individuals: Index, epsilon: Array) -> Array:
+    """Return `risk_at_fixed_test` of some individuals in at most 500 draws.
+
+    The shape is (chain, draw, individual, epsilon), of every so many draws of each chain.
+    """
+    step = _step(coupling)
+    pairs = (coupling.pair(int(person)) for person in individuals)
+    return np.stack(
+        [risk_at_fixed_test(p[:, ::step], q[:, ::step], epsilon) for p, q in pairs], axis=2
+    )
+
+
+def _step(coupling: Coupling) -> int:
+    return -(-coupling.n_draws // MOST_DRAWS)
 
 
 def risk_at_fixed_test(p: Mixture, q: Mixture, epsilon: Array) -> Array:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes import bands, validate
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
-from edp_bayes.fixed_test import fixed_test
+from edp_bayes.fixed_test import tested_risks
 from edp_bayes.future_databases import FutureDatabases
 from edp_bayes.models.base import DensityModel, SamplerSettings
 from edp_bayes.privacy_curves import BAND_KINDS, default_probability
@@ -286,13 +286,13 @@ class _Study:
 
     def simulate(self) -> None:
         """Fit the databases at hand and draw every future."""
-        from edp_bayes.auditing import evaluate
+        from edp_bayes.auditing import evaluate, riskiest
 
         fitted = self.model.fit(self.responses, self.settings)
         # Refused before the individuals are evaluated, which may take long.
         FutureDatabases(fitted.coupling, np.arange(1))
         mean = evaluate(fitted.coupling, self.epsilon, progressbar=False).mean
-        self.kept = np.argsort(-mean.sum(axis=1), kind="stable")[: self.keep]
+        self.kept = riskiest(mean, self.keep)
         truths = fitted.coupling.curves(self.kept, self.epsilon).max(axis=1)
         rng = self.settings.generator("futures")
         chosen = rng.integers(len(truths), size=self.repetitions)
@@ -328,17 +328,12 @@ class _Study:
         return float((upper - lower).max()), bool(((lower <= truth) & (truth <= upper)).all())
 
     def _ends(self, coupling: Coupling) -> tuple[Array, Array]:
-        """Return the band of delta, as `Audit.band` does."""
-        from edp_bayes.auditing import evaluate
-
-        risks = evaluate(coupling, self.epsilon, progressbar=False)
-        people = np.arange(coupling.n_individuals)
-        curves = coupling.curves(people, self.epsilon)
-        tested = fixed_test(
-            coupling, people, curves, risks.largest, risks.total, self.epsilon
-        ).largest
+        """Return the band of delta, as `Audit.band` does for an audit that keeps everybody."""
+        everybody = np.arange(coupling.n_individuals)
+        delta = coupling.curves(everybody, self.epsilon).max(axis=1)
+        tested = tested_risks(coupling, everybody, self.epsilon).max(axis=2)
         below = tested.reshape(-1, self.epsilon.size)
-        return bands.band(risks.largest, self.prob, kind=self.kind, below=below)
+        return bands.band(delta, self.prob, kind=self.kind, below=below)
 
     def _databases(self, size: int, repetition: int) -> Responses:
         """Return the databases at hand and so many of a future that there are `size`."""

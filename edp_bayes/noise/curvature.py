@@ -13,7 +13,7 @@ from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.laws import LaplaceNoise, NoNoise
 from edp_bayes.noise.steepness import presence_share
 
-__all__ = ["bend", "values_and_bends"]
+__all__ = ["bend", "bending_kernels", "values_and_bends"]
 
 Array = NDArray[np.float64]
 
@@ -53,8 +53,8 @@ def _split(p: Array, q: Array, share: Array) -> bool:
 def bend(components: Array, values: Array, lattice: NoisyDensities) -> Array:
     """Return bounds on the second derivative of a noisy density in every cell, (draw, count - 1).
 
-    A Laplace kernel of scale s with noise of density h has G'' = (G - h) / s^2. For a normal
-    kernel abs(k'') is at most 2.5 / s^2 times a normal density that is wider by a fifth.
+    A Laplace kernel of scale s with noise of density h has G'' = (G - h) / s^2; for normal
+    kernels see `bending_kernels`.
 
     Parameters
     ----------
@@ -77,13 +77,22 @@ def bend(components: Array, values: Array, lattice: NoisyDensities) -> Array:
     return np.asarray((both[:, 1:] + both[:, :-1]) / single.scale**2)
 
 
+def bending_kernels(weight: Array, scale: Array) -> tuple[Array, Array]:
+    """Return weights and scales of normal densities that bound the bends of normal kernels.
+
+    abs(k'') is at most 2.5 / s^2 times a normal density that is wider by a fifth.
+    """
+    return 2.5 * weight / scale**2, 1.2 * scale
+
+
 def _bend_of_kernel(components: Array, lattice: NoisyDensities) -> Array:
     from edp_bayes.noise.smoothing import sliding_values
 
     w, mu, s = np.moveaxis(components, -1, 0)
     inflation = math.exp(min(lattice.step / float(s.min()), 700.0))
     if lattice.kernel == "gaussian":
-        wider = lattice(np.stack([2.5 * w / s**2, mu, 1.2 * s], axis=-1))
+        weight, scale = bending_kernels(w, s)
+        wider = lattice(np.stack([weight, mu, scale], axis=-1))
         return inflation * np.maximum(wider[:, 1:], wider[:, :-1])
     own = lattice(np.stack([w / s**2, mu, s], axis=-1))
     result = inflation * np.maximum(own[:, 1:], own[:, :-1])

@@ -141,9 +141,9 @@ def tail_scale(noise: NoiseDistribution, side: int) -> float:
     def scale(law: NoiseLaw) -> float:
         if isinstance(law, LaplaceNoise):
             return law.scale
-        if isinstance(law, LatticeNoise) and law.decay > 0.0:
+        if isinstance(law, LatticeNoise):
             mass = law.right if side > 0 else law.left
-            return -law.spacing / math.log(law.decay) if mass > 0.0 else 0.0
+            return law.tail_scale if mass > 0.0 else 0.0
         return 0.0
 
     return max(scale(law) for weight, law in noise if weight > 0.0)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.noise.curvature import bending_kernels
 from edp_bayes.noise.posterior import Posterior
 from edp_bayes.noise.program import Basis, Cut, Cuts
 
@@ -210,9 +211,9 @@ def _sums(weight: Array, place: Array, scale: Array, z: Array, kernel: str) -> t
 
     value, step = kernel_sums(weight, place, scale, z, kernel), float(np.diff(z).max())
     if kernel == "gaussian":
-        # abs(k'') is at most 2.5 / s^2 times a normal density that is wider by a fifth
-        upward = 2.5 * np.abs(weight) * np.exp(np.minimum(step / scale, 50.0)) / scale**2
-        return value, kernel_sums(upward, place, 1.2 * scale, z, kernel)
+        upward = np.abs(weight) * np.exp(np.minimum(step / scale, 50.0))
+        upward, wider = bending_kernels(upward, scale)
+        return value, kernel_sums(upward, place, wider, z, kernel)
     # off its peak the second derivative of a Laplace kernel is itself over its scale squared
     upward = np.maximum(weight, 0.0) * np.exp(np.minimum(step / scale, 50.0)) / scale**2
     return value, kernel_sums(upward, place, scale, z, kernel)

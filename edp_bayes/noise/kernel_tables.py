@@ -140,19 +140,20 @@ def kernel_tables(
         return None
     least = max(least, NARROWEST * noise.spacing)
     ratio = 1.0 + math.sqrt(8.0 * VARIANCES * epsilon / USUAL_CHANGE)
-    tail = -noise.spacing / math.log(noise.decay)
     # far wider kernels than the noise reach its tail only very far out
-    top = min(WIDEST * max(largest, least), math.sqrt(MOST_CELLS * noise.spacing * tail))
+    top = min(
+        WIDEST * max(largest, least), math.sqrt(MOST_CELLS * noise.spacing * noise.tail_scale)
+    )
     if top <= least:
         return None
     count = 2 + math.ceil(2.0 * math.log(top / least) / math.log(ratio))
     variance = np.geomspace(least**2, top**2, count)
     levels = [_level(noise, float(v), epsilon) for v in variance]
     step = np.array([level.step for level in levels])
-    bend, change = (np.array([getattr(level, name) for level in levels]) for name in BENDS)
-    along = step**2 / 8.0 * bend
+    change = np.array([level.change for level in levels])
+    along = step**2 / 8.0 * np.array([level.bend for level in levels])
     across = np.diff(variance) ** 2 / 8.0 * np.maximum(change[1:], change[:-1])
-    lines = [_lines(level) for level in levels[::LEVELS_A_LINE]]
+    lines = [_lines(level, noise.tail_scale) for level in levels[::LEVELS_A_LINE]]
     return KernelTables(
         variance=variance,
         step=step,
@@ -162,12 +163,9 @@ def kernel_tables(
         slope=np.stack([each[1] for each in lines]),
         first=np.cumsum([0, *(level.values.size for level in levels)]),
         values=np.concatenate([level.values for level in levels]),
-        tail=tail,
+        tail=noise.tail_scale,
         error=np.maximum(along[1:], along[:-1]) + across,
     )
-
-
-BENDS = ("bend", "change")
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +183,6 @@ class _Level:
     values: Array
     step: float
     edge: float
-    tail: float
     curvature: float
     bend: float
     change: float
@@ -198,11 +195,12 @@ def _level(noise: LatticeNoise, v: float, epsilon: float) -> _Level:
     their sum with a normal density at each, and the fourth the sum with its second derivative.
     """
     s, spacing = math.sqrt(v), noise.spacing
-    tail = -spacing / math.log(noise.decay)
     wanted = math.sqrt(8.0 * PLACES * epsilon / USUAL_BEND) * s
     fine = max(1, math.ceil(spacing / wanted))
     coarse = max(1, math.floor(wanted / spacing))
-    cells = math.ceil((noise.half + 4 + (REACH * s + v / tail) / spacing) / coarse) * coarse
+    cells = (
+        math.ceil((noise.half + 4 + (REACH * s + v / noise.tail_scale) / spacing) / coarse) * coarse
+    )
     near = math.ceil(CUT * s / spacing) + 1
     weight = noise.probability(np.arange(-cells - near - 1, cells + near + 2))
     x = spacing / fine * np.arange(-near * fine, near * fine + 1)
@@ -224,13 +222,11 @@ def _level(noise: LatticeNoise, v: float, epsilon: float) -> _Level:
         float(np.abs(part).max()) * inflation
         for part in (second, second - slope**2, 0.25 * (fourth - second**2))
     )
-    return _Level(
-        np.ascontiguousarray(values[::coarse]), step, cells * spacing, tail, curvature, curving,
-        change,
-    )  # fmt: skip
+    values = np.ascontiguousarray(values[::coarse])
+    return _Level(values, step, cells * spacing, curvature, curving, change)
 
 
-def _lines(level: _Level) -> Array:
+def _lines(level: _Level, tail: float) -> Array:
     """Return lines above the change of log G over a distance: rises and slopes, (2, LINES).
 
     Points at a distance of at most j steps lie in j + 1 cells next to each other. Beyond the table
@@ -255,7 +251,7 @@ def _lines(level: _Level) -> Array:
     change = np.minimum(change, steepest * step * cells)
     # the change over distances up to cells[k], seen from the shortest of them
     distance = step * np.concatenate([[0], cells[:-1]])
-    least = max(1.0 / level.tail, float(change[-1] / (step * cells[-1])))
+    least = max(1.0 / tail, float(change[-1] / (step * cells[-1])))
     slopes = np.geomspace(steepest, min(least, steepest), LINES)
     rises = np.maximum((change - slopes[:, None] * distance).max(axis=1), 0.0)
     rises[0] = 0.0
@@ -281,7 +277,9 @@ def _bounds(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     size = base.shape[2]
     law, without = np.empty((2, size)), np.empty((2, size))
+    # first the components without, then those given presence
     level = np.empty(2 * size, np.int64)
+    weight, place, wide = np.empty(2 * size), np.empty(2 * size), np.empty(2 * size)
     share, reach, stride = np.empty(2 * size), np.empty(2 * size), np.empty(2 * size)
     for j in range(first, last):
         parts, present = base[rows[j]], rho[j]
@@ -289,10 +287,12 @@ def _bounds(  # type: ignore[no-untyped-def]
         out[j] = np.inf
         usable = True
         for k in range(2 * size):
-            v = without[1, k] ** 2 if k < size else law[1, k - size] ** 2
-            at = np.searchsorted(variance, v * (1.0 + 1e-12), side="right") - 1
+            side = without if k < size else law
+            weight[k], place[k] = parts[0, k % size], side[0, k % size]
+            wide[k] = side[1, k % size] ** 2
+            at = np.searchsorted(variance, wide[k] * (1.0 + 1e-12), side="right") - 1
             level[k] = at
-            if parts[0, k % size] > 0.0 and (at < 0 or at + 1 >= variance.size):
+            if weight[k] > 0.0 and (at < 0 or at + 1 >= variance.size):
                 usable = False
         if not usable:
             continue
@@ -306,37 +306,27 @@ def _bounds(  # type: ignore[no-untyped-def]
         theta = min(math.sqrt(4.0 * POINTS * allowed), LONGEST)
         eta = theta**2 / 8.0 * math.exp(theta)
         lost = math.log1p(eta) - math.log1p(-eta)
-        off = 0.0
+        off, low, high = 0.0, np.inf, -np.inf
         for k in range(2 * size):
-            at = level[k]
-            if parts[0, k % size] > 0.0:
-                v = without[1, k] ** 2 if k < size else law[1, k - size] ** 2
-                share[k] = (v - variance[at]) / (variance[at + 1] - variance[at])
-                reach[k] = edge[at + 1]
+            if weight[k] > 0.0:
+                at = level[k]
+                share[k] = (wide[k] - variance[at]) / (variance[at + 1] - variance[at])
+                reach[k], stride[k] = edge[at + 1], theta / math.sqrt(curvature[at])
                 off = max(off, error[at])
-                stride[k] = theta / math.sqrt(curvature[at])
-            else:
-                reach[k] = -1.0
+                low, high = min(low, place[k] - reach[k]), max(high, place[k] + reach[k])
         lost += 2.0 * off
-        low, high = np.inf, -np.inf
-        for k in range(2 * size):
-            if reach[k] >= 0.0:
-                place = without[0, k] if k < size else law[0, k - size]
-                low, high = min(low, place - reach[k]), max(high, place + reach[k])
         x, above, below = low, 0.0, 0.0
         while True:
             q = g = 0.0
             move = theta * tail
             for k in range(2 * size):
-                if reach[k] < 0.0:
+                if weight[k] == 0.0:
                     continue
-                u = x - (without[0, k] if k < size else law[0, k - size])
+                u = x - place[k]
                 # a kernel shortens the stride from where its reach begins
                 if u <= reach[k]:
                     move = min(move, max(-reach[k] - u, stride[k]))
-                value = parts[0, k % size] * _value(
-                    u, level[k], share[k], step, edge, start, values, tail
-                )
+                value = weight[k] * _value(u, level[k], share[k], step, edge, start, values, tail)
                 if k < size:
                     q += value
                 else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,6 +89,11 @@ class LatticeNoise:
     def half(self) -> int:
         """L, the number of weights on either side of zero."""
         return (self.weights.size - 1) // 2
+
+    @property
+    def tail_scale(self) -> float:
+        """Scale of the exponential that the tails follow, 0 where the decay is 0."""
+        return -self.spacing / math.log(self.decay) if self.decay > 0.0 else 0.0
 
     def probability(self, k: ArrayLike) -> Array:
         """Return P(K = k) for integers of any shape."""

@@ -277,12 +277,12 @@ def optimal_noise(
     *,
     assurance: float,
     scale: float,
+    near: float,
     spacing: float,
     hardness: Array,
     people: Index,
     objective: str = "absolute",
     symmetric: bool = True,
-    near: float | None = None,
 ) -> Optimum:
     """Return the noise with the least objective that meets the target in enough draws.
 
@@ -296,6 +296,9 @@ def optimal_noise(
         Share of the draws in which it must hold for every individual.
     scale : float
         Scale of the tails.
+    near : float
+        Size of noise of a simple shape that is enough in so many draws: the weights are free up to
+        five times it, and further if they are few.
     spacing : float
         Spacing of the lattice.
     hardness : ndarray
@@ -306,13 +309,10 @@ def optimal_noise(
         Expected absolute noise, or variance.
     symmetric : bool
         Whether the noise has to be symmetric.
-    near : float, optional
-        Size of noise of a simple shape that is enough in so many draws, `scale` by default: the
-        weights are free up to five times it, and further if they are few.
     """
     order = posterior.hardest_first(epsilon)
     people = order[np.isin(order, people)]
-    wide, enough = (math.ceil(REACH * size / spacing) for size in (scale, near or scale))
+    wide, enough = (math.ceil(REACH * size / spacing) for size in (scale, near))
     count = max(enough, min(wide, MOST_WEIGHTS))
     basis = Basis(spacing, count, math.exp(-spacing / scale), symmetric)
     excluded = int((1.0 - assurance) * posterior.n_draws + 1e-9)

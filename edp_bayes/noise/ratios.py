@@ -42,6 +42,7 @@ NUMBERS = 2**22  # values of a density held at once
 FINEST = 64
 POINTS_PER_SCALE = 4
 BLOCK = 512  # individuals whose bounds are sharpened at once
+TOLERANCE = 1e-3  # of a bound, relative to epsilon
 NEAR = 1.02  # how far above epsilon, relatively, a bound is still worth sharpening
 
 
@@ -80,7 +81,7 @@ def log_ratios(
     *,
     draws: Index | None = None,
     individuals: Index | None = None,
-    tolerance: float = 1e-3,
+    tolerance: float = TOLERANCE,
     screen: bool = True,
     progressbar: bool = False,
 ) -> LogRatios:
@@ -127,7 +128,6 @@ def protected_draws(
     people: Index,
     *,
     needed: float = 0.0,
-    tolerance: float = 1e-3,
 ) -> NDArray[np.bool_]:
     """Return the draws in which nobody's certified log ratio exceeds epsilon, shape (draw,).
 
@@ -135,7 +135,7 @@ def protected_draws(
     are left the others are no longer looked at either.
     """
     alive = np.ones(posterior.n_draws, dtype=bool)
-    scan = _Scan(posterior, noise, epsilon, tolerance)
+    scan = _Scan(posterior, noise, epsilon, TOLERANCE)
     for pair in doubtful_pairs(posterior, noise, epsilon, np.arange(alive.size), people):
         left = alive[pair.rows]
         if left.any():
@@ -185,30 +185,23 @@ def doubtful_pairs(
         yield from _unscreened(posterior, noise, epsilon, draws, people, out, progressbar)
         return
     tables = _tables(posterior, screen, noise, epsilon)
-    slopes = screen.slopes(noise) if tables is None else tables.steepness(screen.scales)
-    unknown = np.isinf(slopes)
-    if tables is not None and unknown.any():
-        slopes[unknown] = steepness(noise, posterior.kernel, screen.scales[unknown])
-    rough = screen.bounds(slopes, draws, people)
-    if out is not None:
-        out[...] = rough
-    columns = np.flatnonzero((rough > epsilon).any(axis=0))
+    slopes = _slopes(screen, tables, noise)
+    bounds = np.empty((draws.size, people.size)) if out is None else out
+    bounds[...] = screen.bounds(slopes, draws, people)
+    columns = np.flatnonzero((bounds > epsilon).any(axis=0))
     for column in track(
-        _sharpened(posterior, tables, rough, columns, epsilon, draws, people),
+        _sharpened(posterior, tables, bounds, columns, epsilon, draws, people),
         "Individuals",
         total=columns.size,
         show=progressbar,
     ):
-        rows = np.flatnonzero(rough[:, column] > epsilon)
-        person = int(people[column])
-        if out is not None:
-            out[:, column] = rough[:, column]
+        rows = np.flatnonzero(bounds[:, column] > epsilon)
         if rows.size == 0:
             continue
+        person = int(people[column])
         p, q = (part[draws[rows]] for part in posterior.pair(person))
         bound = movement_bound(p, q, posterior.kernel, slopes[screen.level[draws[rows], person]])
-        if out is not None:
-            out[rows, column] = bound
+        bounds[rows, column] = bound
         left = np.flatnonzero(bound > epsilon)
         if left.size:
             yield Pairs(int(column), rows[left], p[left], q[left])
@@ -226,10 +219,21 @@ def _tables(
     return kernel_tables(law, float(screen.scales[0]), float(posterior.base[..., 2].max()), epsilon)
 
 
+def _slopes(screen: Screen, tables: KernelTables | None, noise: NoiseDistribution) -> Array:
+    """Return the steepness of the noisy kernels at every level of the screen."""
+    if tables is None:
+        return screen.slopes(noise)
+    slopes = tables.steepness(screen.scales)
+    unknown = np.isinf(slopes)
+    if unknown.any():
+        slopes[unknown] = steepness(noise, screen.kernel, screen.scales[unknown])
+    return slopes
+
+
 def _sharpened(
     posterior: Posterior,
     tables: KernelTables | None,
-    rough: Array,
+    bounds: Array,
     columns: Index,
     epsilon: float,
     draws: Index,
@@ -244,10 +248,10 @@ def _sharpened(
     base = np.ascontiguousarray(np.moveaxis(posterior.base, -1, 1))
     for start in range(0, columns.size, BLOCK):
         block = columns[start : start + BLOCK]
-        rows, places = np.nonzero(rough[:, block] > epsilon)
+        rows, places = np.nonzero(bounds[:, block] > epsilon)
         law = coupling.posterior.draw(people[block], posterior.n_draws)
         found = tables.bounds(base, law, draws[rows], places, epsilon)
-        rough[rows, block[places]] = found
+        bounds[rows, block[places]] = found
         yield from block
 
 
