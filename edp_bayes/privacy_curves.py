@@ -193,6 +193,11 @@ class PrivacyCurves:
             in the column's name), R-hat (1 for draws that are all equal), effective sample sizes
             and Monte Carlo errors.
 
+        Notes
+        -----
+        The intervals are those of the draws alone. Where there are individuals, bands, whose
+        coverage has been studied, reach lower (see `band`).
+
         Raises
         ------
         InvalidInputError

@@ -197,6 +197,11 @@ class Audit(PrivacyCurves):
             probability are in the column's name), R-hat, effective sample sizes and Monte Carlo
             errors.
 
+        Notes
+        -----
+        The intervals are those of the draws alone; bands, whose coverage has been studied, reach
+        lower (see `band`).
+
         Raises
         ------
         InvalidInputError, InputTypeError

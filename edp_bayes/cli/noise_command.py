@@ -96,9 +96,10 @@ def _print(run: NoiseRun, console: Console, epsilon: float, delta: float, out: P
     target = f"epsilon = {epsilon:g}, delta = {delta:g}"
     if law.atom < 1.0:
         console.print(f"Noise by the method {record['method']}, for {target}:")
+        nothing = f", none at all with probability {law.atom:.3g}" if law.atom else ""
         console.print(
             f"  expected absolute noise {law.mean_absolute:.4g}, standard deviation "
-            f"{law.variance**0.5:.4g}, none at all with probability {law.atom:.3g}"
+            f"{law.variance**0.5:.4g}{nothing}"
         )
         lower = record.get("lower_bound")
         if lower:
