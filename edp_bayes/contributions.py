@@ -150,24 +150,27 @@ class ContributionPosterior:
 
     def draw(self, individuals: NDArray[np.int64], draws: int) -> ContributionDraws:
         """Draw the contribution law of some individuals, shape (draws, len(individuals))."""
-        shape = (draws, len(individuals))
+        shape = (len(individuals), draws)
         presence, chi, normal = np.ones(shape), np.empty(shape), np.empty((*shape, 2))
-        for column, i in enumerate(individuals):
-            rng = np.random.Generator(np.random.Philox(key=[self.seed, int(i)]))
-            chi[:, column] = rng.chisquare(self.degrees[i], draws)
-            normal[:, column] = rng.standard_normal((draws, 2))
+        # One generator is set to each individual's stream: making one takes longer than drawing.
+        source = np.random.Philox(key=[self.seed, 0])
+        rng, start = np.random.Generator(source), source.state
+        for row, i in enumerate(individuals):
+            start["state"]["key"][1] = i
+            source.state = start
+            chi[row] = rng.chisquare(self.degrees[i], draws)
+            rng.standard_normal(out=normal[row])
             if self.presence_b[i] > 0:
-                presence[:, column] = rng.beta(self.presence_a[i], self.presence_b[i], draws)
-        spread = np.sqrt(self.squares[individuals] / chi)
-        step = np.einsum("ikl,sil->sik", self.factor[individuals], normal)
-        law = self.mean[individuals] + spread[..., None] * step
-        slope = np.clip(law[..., 1], -STEEPEST, None)
-        return ContributionDraws(
-            presence=presence,
-            intercept=law[..., 0] - slope * self.centre[individuals],
-            slope=slope,
-            spread=spread,
-        )
+                presence[row] = rng.beta(self.presence_a[i], self.presence_b[i], draws)
+        mean, factor = self.mean[individuals, :, None], self.factor[individuals, :, :, None]
+        first, second = normal[..., 0], normal[..., 1]
+        spread = np.sqrt(self.squares[individuals, None] / chi)
+        slope = factor[:, 1, 0] * first + factor[:, 1, 1] * second
+        slope = np.maximum(mean[:, 1] + spread * slope, -STEEPEST)
+        middle = mean[:, 0] + spread * (factor[:, 0, 0] * first)
+        intercept = middle - slope * self.centre[individuals, None]
+        laws = (presence, intercept, slope, spread)
+        return ContributionDraws(*(np.ascontiguousarray(part.T) for part in laws))
 
 
 @dataclass(frozen=True)
