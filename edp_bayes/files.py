@@ -75,10 +75,15 @@ def load_tree(path: Path) -> xr.DataTree:
 
     if not path.exists():
         raise InvalidInputError(f"{path} does not exist")
+    if path.is_dir() and path.suffix != ".zarr":
+        raise InvalidInputError(f"{path} is a folder: give the audit in it, such as audit.nc")
     try:
         engine = "zarr" if path.suffix == ".zarr" else "h5netcdf"
         options: dict[str, Any] = {"consolidated": False} if engine == "zarr" else {}
         with xr.open_datatree(path, engine=engine, **options) as tree:
             return tree.load()
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise InvalidInputError(f"{path} cannot be read as an audit: {error}") from None
+        raise InvalidInputError(
+            f"{path} cannot be read as an audit, a NetCDF file (.nc) or Zarr folder (.zarr): "
+            f"{str(error).partition('[')[0] or type(error).__name__}"
+        ) from None

@@ -21,7 +21,8 @@ def finite_array(value: ArrayLike, name: str, *, ndim: int | None = None) -> NDA
             raise TypeError
         array = np.array(array, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputTypeError(f"{name} must be numeric, found {_dtype(value)} data") from None
+        found = repr(value) if isinstance(value, str) else f"{_dtype(value)} data"
+        raise InputTypeError(f"{name} must be numeric, found {found}") from None
     if ndim is not None and array.ndim != ndim:
         raise InvalidInputError(f"{name} must have {ndim} dimension(s), found shape {array.shape}")
     bad = ~np.isfinite(array)

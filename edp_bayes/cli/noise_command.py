@@ -112,8 +112,11 @@ def _print(run: NoiseRun, console: Console, epsilon: float, delta: float, out: P
         f"Verified: P({target} holds | data) = {held:.3g}, from {record['draws']} draws and all "
         f"{record['individuals']:,} individuals."
     )
-    if record["method"] == "hausdorff":
-        console.print("The published construction guarantees nothing; prefer another method.")
+    doubts = record.get("audit_warnings", ())
+    if doubts:
+        console.print("The guarantee is worth no more than the audit, which says:")
+    for doubt in doubts:
+        console.print(f"WARNING  {doubt}", markup=False)
     console.print(f"\nWritten to {out}.", markup=False)
 
 
@@ -127,4 +130,9 @@ def release(
     """Print one noisy answer, with randomness from the operating system."""
     from edp_bayes.noise.command import release_from_file
 
-    typer.echo(repr(release_from_file(noise, value, sampler=sampler)))
+    with warnings.catch_warnings(record=True) as doubts:
+        warnings.simplefilter("always", EdpBayesWarning)
+        answer = release_from_file(noise, value, sampler=sampler)
+    for doubt in doubts:
+        typer.echo(f"WARNING  {doubt.message}", err=True)
+    typer.echo(repr(answer))

@@ -23,7 +23,7 @@ from edp_bayes.noise.family import (
 from edp_bayes.noise.laws import LaplaceNoise, NoNoise
 from edp_bayes.noise.optimal import optimal_noise
 from edp_bayes.noise.posterior import Posterior, posterior_of
-from edp_bayes.noise.ratios import log_ratios
+from edp_bayes.noise.ratios import log_ratios, several_scales
 
 if TYPE_CHECKING:
     from edp_bayes.models.base import FittedModel
@@ -32,10 +32,12 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "calibrate"]
 
+Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 METHODS = ("optimal", "bottleneck", "partial", "laplace", "gaussian", "hausdorff")
 PURE_ONLY = ("bottleneck", "partial", "hausdorff")
+STANDS_OUT = 2.0  # times the next largest contribution
 
 
 def calibrate(
@@ -220,6 +222,9 @@ def _find(
     if method in ("laplace", "gaussian"):
         return smallest_scale(posterior, method, epsilon, delta, **search), {}
     laplace = smallest_scale(posterior, "laplace", epsilon, delta, **search)
+    shape = {"objective": objective, "symmetric": symmetric}
+    if delta == 0.0 and _uncertain_tails(posterior):
+        return laplace, {**shape, "lower_bound": None, "margin": 0.0}
     if delta > 0.0:
         size = laplace.mean_absolute
     near = min(size, laplace.mean_absolute)
@@ -247,11 +252,17 @@ def _find(
     coarse = _size(laplace, objective) < _size(best.noise, objective)
     bounded = delta == 0.0 and (best.active.all() or not coarse)
     return laplace if coarse else best.noise, {
-        "objective": objective,
-        "symmetric": symmetric,
+        **shape,
         "lower_bound": best.lower if bounded else None,
         "margin": 0.0 if coarse else best.margin,
     }
+
+
+def _uncertain_tails(posterior: Posterior) -> bool:
+    """Return whether only Laplace noise is certified far out: Laplace kernels of many scales."""
+    if posterior.kernel == "gaussian":
+        return False
+    return bool(several_scales(*posterior.pair(int(np.argmax(posterior.largest_move)))).any())
 
 
 def _size(noise: NoiseDistribution, objective: str) -> float:
@@ -279,12 +290,29 @@ def _met_already(epsilon: float, delta: float, share: float) -> str:
     )
 
 
+def _largest_contributions(largest: Array, posterior: Posterior) -> str:
+    """Say who stands out, or that nobody does."""
+    order = np.argsort(-largest, kind="stable")
+    worst, size = labels.show(posterior.individual[order[0]]), float(largest[order[0]])
+    if order.size > 1 and size < STANDS_OUT * largest[order[1]]:
+        return (
+            f"Contributions go up to {size:.4g} (individual {worst}), and several are about as "
+            "large; cap them, ask for a larger epsilon, or ask another question"
+        )
+    return (
+        f"Individual {worst} contributes up to {size:.4g}. Noise cannot make an individual who "
+        "dominates private and keep the answer useful; cap or leave out such contributions"
+    )
+
+
 def _message(posterior: Posterior, noise: NoiseDistribution, record: Mapping[str, Any]) -> str:
     """Return what was reached in words; warn where noise is larger than what it is added to."""
     text = (
         f"Expected absolute noise {noise.mean_absolute:.6g}; the target holds in "
         f"{record['reached']:.1%} of the posterior draws."
     )
+    if record["method"] == "hausdorff":
+        text += " The published construction guarantees nothing; prefer another method."
     spread = float(np.sqrt(posterior.coupling.mixture.variance()).mean())
     if noise.mean_absolute <= spread:
         return text
@@ -292,13 +320,9 @@ def _message(posterior: Posterior, noise: NoiseDistribution, record: Mapping[str
         f"the expected noise, {noise.mean_absolute:.4g}, is larger than the spread of the response "
         f"itself, {spread:.4g}"
     )
-    if posterior.responses is not None:
-        largest = posterior.responses.largest_contribution
-        worst = int(largest.argmax())
-        doubt += (
-            f": individual {labels.show(posterior.individual[worst])} contributes up to "
-            f"{largest[worst]:.4g}. Noise cannot make an individual who dominates private and "
-            "keep the answer useful; cap or leave out such contributions"
-        )
+    if record["method"] in PURE_ONLY:
+        doubt += "; method='optimal' or 'laplace' may need far less"
+    elif posterior.responses is not None:
+        doubt += f". {_largest_contributions(posterior.responses.largest_contribution, posterior)}"
     warnings.warn(doubt, EdpBayesWarning, stacklevel=3)
     return f"{text} But {doubt}."

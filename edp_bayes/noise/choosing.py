@@ -85,6 +85,7 @@ class Tradeoff:
         InvalidInputError
             If every noise is larger.
         """
+        error = float(validate.finite_array(error, "error", ndim=0))
         good = np.flatnonzero(self.error <= error)
         if good.size == 0:
             raise InvalidInputError(
@@ -113,10 +114,21 @@ class Tradeoff:
 
         return plot_tradeoff(self, **options)
 
+    def __repr__(self) -> str:
+        """Return each target with its noise."""
+        points = ", ".join(
+            f"{e:g}: {size:.4g}" for e, size in zip(self.epsilon, self.error, strict=True)
+        )
+        return (
+            f"Tradeoff({self.method}, delta={self.delta:g}, expected absolute noise for epsilon "
+            f"{points})"
+        )
+
     def _last(self, good: NDArray[np.bool_], what: str) -> int:
         if not good.any():
             raise InvalidInputError(
-                f"no target is at most {what}; the least is {self.epsilon[0]:g}"
+                f"no target is at most {what}; the least is {self.epsilon[0]:g}: give tradeoff a "
+                "smaller one"
             )
         return int(np.flatnonzero(good)[-1])
 

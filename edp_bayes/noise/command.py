@@ -86,6 +86,9 @@ def noise_for_audit(
     found = audit if isinstance(audit, Audit) else load_audit(audit)
     posterior = posterior_of(found, responses=responses, most_draws=most_draws)
     noise = calibrate(posterior, target, delta, **options)
+    if found.warnings:
+        record = {**noise.record, "audit_warnings": list(found.warnings)}
+        noise = NoiseDistribution(noise.laws, noise.weights, record)
     verification = verify(posterior, noise, [target, 2.0 * target], progressbar=progressbar)
     return NoiseRun(noise, verification, None if output is None else noise.save(output))
 

@@ -23,6 +23,8 @@ __all__ = ["NoiseDistribution", "as_distribution"]
 
 Array = NDArray[np.float64]
 
+FORMAT, VERSION = "edp_bayes_noise", 1  # of the file
+
 SIMPLE: dict[str, type[GaussianNoise | LaplaceNoise]] = {
     "gaussian": GaussianNoise,
     "laplace": LaplaceNoise,
@@ -147,7 +149,7 @@ class NoiseDistribution:
     def to_json(self) -> str:
         """Return the laws and the record as JSON."""
         parts = [{"weight": float(w), **_law_record(law)} for w, law in self]
-        return json.dumps({"edp_bayes_noise": 1, "laws": parts, "record": dict(self.record)})
+        return json.dumps({FORMAT: VERSION, "laws": parts, "record": dict(self.record)})
 
     @classmethod
     def from_json(cls, text: str) -> NoiseDistribution:
@@ -160,10 +162,21 @@ class NoiseDistribution:
         """
         try:
             found = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InvalidInputError(f"this is no saved noise: no JSON, {error}") from None
+        version = found.get(FORMAT) if isinstance(found, dict) else None
+        if version != VERSION:
+            raise InvalidInputError(
+                f"this is no saved noise that can be read here: found {FORMAT} = {version!r}, "
+                f"{VERSION} would be right"
+            )
+        try:
             laws = tuple(_law_of(dict(part)) for part in found["laws"])
             weights = [float(part["weight"]) for part in found["laws"]]
             return cls(laws, weights, found["record"])
-        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        except KeyError as error:
+            raise InvalidInputError(f"this is no saved noise: {error} is missing") from None
+        except (TypeError, ValueError, AttributeError) as error:
             raise InvalidInputError(f"this is no saved noise: {error}") from None
 
     def save(self, path: str | Path) -> Path:
@@ -193,7 +206,10 @@ class NoiseDistribution:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInputError(f"{path} cannot be read: {error}") from None
-        return cls.from_json(text)
+        try:
+            return cls.from_json(text)
+        except (InvalidInputError, InputTypeError) as error:
+            raise InvalidInputError(f"{path}: {error}") from None
 
     def __iter__(self) -> Any:
         """Yield (weight, law)."""
@@ -247,5 +263,6 @@ def _law_of(record: dict[str, Any]) -> NoiseLaw:
     if kind == "none":
         return NoNoise()
     if kind not in SIMPLE:
-        raise KeyError(f"unknown law {kind!r}")
+        known = ", ".join(["none", *SIMPLE, "lattice"])
+        raise InvalidInputError(f"law must be one of {known}, found {kind}")
     return SIMPLE[kind](record["scale"])

@@ -12,7 +12,7 @@ bound holds for atoms and for laws of any shape, not for the lattice alone.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,10 @@ Sides = list[tuple[Array, Array]]
 ROUNDS, ATOMS = 6, 12
 CLOSE = 0.01
 FAR = {"laplace": 45.0, "gaussian": 10.0}  # scales beyond which a kernel is left out
-NOTHING = math.exp(-45.0)  # of a kernel's height, what is left there
+# of a kernel's height, what is left there: sums leave out normal densities from 9 scales on
+NOTHING = {"laplace": math.exp(-45.0), "gaussian": math.exp(-40.5)}
+COARSEST = 5.0  # scales between two points, beyond which nothing is said of what lies there
+PARTS = 4  # of each cell of a set that stands for an integral
 PER_SCALE, LEAST, MOST = 80, 2001, 60_001
 
 
@@ -84,6 +87,8 @@ def lower_bound(
         The cost: abs(z) or z squared.
     """
     cuts = [cut for cut in cuts if active[cut.draw]]
+    if delta > 0.0:
+        cuts = [_finer(cut) for cut in cuts]
     program = Cuts(basis, objective, cuts=cuts)
     sides = _sides(posterior, cuts)
     best = 0.0
@@ -105,6 +110,13 @@ def lower_bound(
             break
         program.atoms += _atoms(cuts, sides, dual.lowest, posterior.kernel, basis, objective)
     return best
+
+
+def _finer(cut: Cut) -> Cut:
+    """Return a constraint on a set of cells with several points in each."""
+    places = (np.arange(PARTS) + 0.5) / PARTS - 0.5
+    points = (cut.points[:, None] + cut.weights[:, None] * places).ravel()
+    return replace(cut, points=points, weights=np.repeat(cut.weights / PARTS, PARTS))
 
 
 def _sides(posterior: Posterior, cuts: list[Cut]) -> Sides:
@@ -139,13 +151,15 @@ def _dual(
     # further out the cost alone exceeds the guess, and all kernels together are negligible
     reach = float((np.abs(place) + FAR[kernel] * scale).max())
     edge = max(reach, 1.1 * guess, guess**0.5)
-    beyond = float((np.abs(weight) / scale).sum()) * NOTHING
+    beyond = float((np.abs(weight) / scale).sum()) * NOTHING[kernel]
     points = int(min(max(2.0 * edge / float(scale.min()) * PER_SCALE, LEAST), MOST))
-    z = np.linspace(-edge, edge, points)
+    z = np.append(np.linspace(-edge, edge, points), 0.0)  # where the cost has its kink
     if kernel == "laplace":
         peaks = place[(np.abs(place) < edge) & (weight < 0.0)]
-        mirrored = -peaks if symmetric else peaks
-        z = np.unique(np.concatenate([z, [0.0], peaks, mirrored]))
+        z = np.concatenate([z, peaks, -peaks] if symmetric else [z, peaks])
+    z = np.unique(z)
+    if np.diff(z).max() > COARSEST * scale.min():
+        return Dual(0.0, np.zeros(0))
     gain, curve = _sums(weight, place, scale, z, kernel)
     if symmetric:
         back, back_curve = _sums(weight, place, scale, -z[::-1], kernel)

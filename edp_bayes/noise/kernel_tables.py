@@ -21,7 +21,7 @@ from edp_bayes.divergence.compiled import compiled, in_threads
 from edp_bayes.noise.lattice import LatticeNoise
 from edp_bayes.noise.smoothing import triangle_values
 
-__all__ = ["KernelTables", "kernel_tables"]
+__all__ = ["KernelTables", "NoisyKernel", "kernel_tables", "noisy_kernel"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -38,7 +38,7 @@ LONGEST = 0.7  # of a stride, in units of 1 / sqrt(C)
 LARGEST = 700.0  # log ratio whose exponential is finite
 LINES, WINDOWS = 12, 24
 LEVELS_A_LINE = 4  # levels that share lines
-MOST_CELLS = 20_000  # of the noise's lattice in a table
+MOST_CELLS = 20_000  # of the noise's lattice, after which a kernel's own tail ends
 LEAST_PAIRS = 32  # for which a thread is started
 
 
@@ -133,11 +133,9 @@ def kernel_tables(
     """Tabulate kernels of scales from `least` on, closely enough for bounds at epsilon.
 
     Pairs with a component below, much too narrow for the noise's lattice or far above the `largest`
-    have no bound. None where the noise has no geometric tails on both sides, or all kernels are too
-    wide for it.
+    have no bound. None where all kernels are too wide for the noise, and where `noisy_kernel` has
+    nothing to say.
     """
-    if noise.decay == 0.0 or min(noise.left, noise.right) == 0.0:
-        return None
     least = max(least, NARROWEST * noise.spacing)
     ratio = 1.0 + math.sqrt(8.0 * VARIANCES * epsilon / USUAL_CHANGE)
     # far wider kernels than the noise reach its tail only very far out
@@ -148,7 +146,11 @@ def kernel_tables(
         return None
     count = 2 + math.ceil(2.0 * math.log(top / least) / math.log(ratio))
     variance = np.geomspace(least**2, top**2, count)
-    levels = [_level(noise, float(v), epsilon) for v in variance]
+    close = math.sqrt(8.0 * PLACES * epsilon / USUAL_BEND)
+    found = [noisy_kernel(noise, float(v), close) for v in variance]
+    levels = [level for level in found if level is not None]
+    if len(levels) < count:
+        return None
     step = np.array([level.step for level in levels])
     change = np.array([level.change for level in levels])
     along = step**2 / 8.0 * np.array([level.bend for level in levels])
@@ -169,8 +171,8 @@ def kernel_tables(
 
 
 @dataclass(frozen=True, eq=False)
-class _Level:
-    """One variance: log G from -edge to edge, and bounds on its derivatives.
+class NoisyKernel:
+    """A normal kernel with noise: log G from -edge to edge, and bounds on its derivatives.
 
     Attributes
     ----------
@@ -187,15 +189,27 @@ class _Level:
     bend: float
     change: float
 
+    @property
+    def steepness(self) -> float:
+        """Largest slope of log G; beyond the edge it is that of the noise's tails."""
+        largest = float(np.abs(np.diff(self.values)).max())
+        return largest / self.step + 0.5 * self.step * self.bend
 
-def _level(noise: LatticeNoise, v: float, epsilon: float) -> _Level:
-    """Tabulate one variance.
 
-    The noise's second derivative is a sum of atoms d_k at the points of its lattice: that of G is
-    their sum with a normal density at each, and the fourth the sum with its second derivative.
+def noisy_kernel(noise: LatticeNoise, v: float, close: float) -> NoisyKernel | None:
+    """Tabulate one variance, at points no more than `close` scales apart.
+
+    None where the noise has no geometric tails on both sides, where the kernel is so wide that
+    they begin only very far out, and where the noise has gaps too wide for the kernel. The noise's
+    second derivative is a sum of atoms d_k at the points of its lattice: that of G is their sum
+    with a normal density at each, and the fourth the sum with its second derivative.
     """
     s, spacing = math.sqrt(v), noise.spacing
-    wanted = math.sqrt(8.0 * PLACES * epsilon / USUAL_BEND) * s
+    if min(noise.decay, noise.left, noise.right) == 0.0:
+        return None
+    if v > 1.01 * MOST_CELLS * spacing * noise.tail_scale:
+        return None
+    wanted = close * s
     fine = max(1, math.ceil(spacing / wanted))
     coarse = max(1, math.floor(wanted / spacing))
     cells = (
@@ -212,6 +226,8 @@ def _level(noise: LatticeNoise, v: float, epsilon: float) -> _Level:
     density = np.exp(-0.5 * z) / (s * math.sqrt(2.0 * math.pi))
     bend = np.diff(weight, 2) / spacing**2
     total = _spread(weight[1:-1], triangle, near, fine)
+    if total.min() <= 0.0:
+        return None
     second = _spread(bend, density, near, fine) / total
     fourth = _spread(bend, density * (z - 1.0) / v, near, fine) / total
     values = np.log(total)
@@ -223,10 +239,10 @@ def _level(noise: LatticeNoise, v: float, epsilon: float) -> _Level:
         for part in (second, second - slope**2, 0.25 * (fourth - second**2))
     )
     values = np.ascontiguousarray(values[::coarse])
-    return _Level(values, step, cells * spacing, curvature, curving, change)
+    return NoisyKernel(values, step, cells * spacing, curvature, curving, change)
 
 
-def _lines(level: _Level, tail: float) -> Array:
+def _lines(level: NoisyKernel, tail: float) -> Array:
     """Return lines above the change of log G over a distance: rises and slopes, (2, LINES).
 
     Points at a distance of at most j steps lie in j + 1 cells next to each other. Beyond the table
@@ -239,7 +255,7 @@ def _lines(level: _Level, tail: float) -> Array:
     margin = step**2 / 8.0 * level.bend
     top = np.maximum(log[1:], log[:-1]) + margin
     bottom = np.minimum(log[1:], log[:-1]) - margin
-    steepest = float(np.abs(np.diff(log)).max()) / step + 0.5 * step * level.bend
+    steepest = level.steepness
     cells = np.unique(np.geomspace(1, top.size - 1, WINDOWS).astype(np.int64))
     change = np.array(
         [
@@ -301,45 +317,64 @@ def _bounds(  # type: ignore[no-untyped-def]
         if bound <= epsilon:
             out[j] = bound
             continue
-        # what the part that he is present in may differ by, and how closely that has to be known
-        allowed = math.log1p(math.expm1(epsilon) / present)
-        theta = min(math.sqrt(4.0 * POINTS * allowed), LONGEST)
-        eta = theta**2 / 8.0 * math.exp(theta)
-        lost = math.log1p(eta) - math.log1p(-eta)
         off, low, high = 0.0, np.inf, -np.inf
         for k in range(2 * size):
             if weight[k] > 0.0:
                 at = level[k]
                 share[k] = (wide[k] - variance[at]) / (variance[at + 1] - variance[at])
-                reach[k], stride[k] = edge[at + 1], theta / math.sqrt(curvature[at])
+                reach[k], stride[k] = edge[at + 1], 1.0 / math.sqrt(curvature[at])
                 off = max(off, error[at])
                 low, high = min(low, place[k] - reach[k]), max(high, place[k] + reach[k])
-        lost += 2.0 * off
+        # what the part that he is present in may differ by, more and less
+        missing = -math.expm1(-epsilon) / present
+        upper = math.log1p(math.expm1(epsilon) / present)
+        lower = -math.log1p(-missing) if missing < 1.0 else LARGEST
+        least = min(math.sqrt(4.0 * POINTS * upper), LONGEST)
         x, above, below = low, 0.0, 0.0
+        theta, lost, before, after = 0.0, 2.0 * off, 0.0, 0.0
+        origin = low
         while True:
             q = g = 0.0
-            move = theta * tail
             for k in range(2 * size):
                 if weight[k] == 0.0:
                     continue
                 u = x - place[k]
-                # a kernel shortens the stride from where its reach begins
-                if u <= reach[k]:
-                    move = min(move, max(-reach[k] - u, stride[k]))
                 value = weight[k] * _value(u, level[k], share[k], step, edge, start, values, tail)
                 if k < size:
                     q += value
                 else:
                     g += value
-            ratio = math.log(g / q)
-            above, below = max(above, ratio), max(below, -ratio)
-            bound = max(
-                math.log1p(present * math.expm1(above + lost)),
-                -math.log1p(present * math.expm1(-below - lost)),
-            )
-            if not bound <= epsilon or x >= high:
-                break
-            x = min(x + move, high)
+            after = math.log(g / q)
+            if x == low:
+                before = after
+            more, less = max(before, after) + lost, lost - min(before, after)
+            if not (more <= upper and less <= lower):
+                if theta <= least:
+                    bound = np.inf
+                    break
+                theta = max(0.5 * theta, least)
+            else:
+                above, below = max(above, more), max(below, less)
+                if x >= high:
+                    bound = max(
+                        math.log1p(present * math.expm1(above)),
+                        -math.log1p(present * math.expm1(-below)),
+                    )
+                    break
+                # half of what is left over may be lost in the next stride
+                origin, before = x, after
+                theta = math.sqrt(2.0 * max(min(upper - after, lower + after) - 2.0 * off, 0.0))
+                theta = max(min(theta / math.sqrt(math.exp(min(theta, 1.0))), LONGEST), least)
+            eta = theta**2 / 8.0 * math.exp(theta)
+            lost = math.log1p(eta) - math.log1p(-eta) + 2.0 * off
+            move = theta * tail
+            for k in range(2 * size):
+                if weight[k] > 0.0:
+                    u = origin - place[k]
+                    # a kernel shortens the stride from where its reach begins
+                    if u <= reach[k]:
+                        move = min(move, max(-reach[k] - u, theta * stride[k]))
+            x = min(origin + move, high)
         if bound <= epsilon:
             out[j] = bound
 

@@ -95,6 +95,14 @@ class LatticeNoise:
         """Scale of the exponential that the tails follow, 0 where the decay is 0."""
         return -self.spacing / math.log(self.decay) if self.decay > 0.0 else 0.0
 
+    @property
+    def steepness(self) -> float:
+        """Largest slope of the log density, infinite where the density is zero somewhere."""
+        if min(self.left, self.right, self.decay, float(self.weights.min())) == 0.0:
+            return math.inf
+        p = self.probability(np.arange(-self.half - 2, self.half + 3))
+        return float((np.abs(np.diff(p)) / np.minimum(p[1:], p[:-1])).max()) / self.spacing
+
     def probability(self, k: ArrayLike) -> Array:
         """Return P(K = k) for integers of any shape."""
         index, half = np.asarray(k, dtype=np.int64), self.half

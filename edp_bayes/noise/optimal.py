@@ -82,6 +82,7 @@ class OptimalNoise:
     safe: Array
     active: NDArray[np.bool_]
     people: Index
+    watched: Index
     solution: Solution | None = None
     fine: int = 1
     matrices: dict[int, Array] = field(default_factory=dict)
@@ -96,7 +97,9 @@ class OptimalNoise:
 
         What is looked at lies half-way between the solution of the program and noise that is
         enough (Ben-Ameur and Neto 2007): constraints found there cut deeper, and where none is
-        violated by more than `close` it takes the place of the latter.
+        violated by more than `close` it takes the place of the latter. Rounds look at those who
+        have constraints and those whom no bound showed to be safe when everybody was looked at
+        last; the result is held against everybody.
         """
         cost = self.cuts.basis.cost(self.objective)
         enough = self._enough(epsilon, delta, close)
@@ -106,11 +109,12 @@ class OptimalNoise:
             least = self.solution.weights
             if enough is not None and self.solution.value >= (1.0 - NEAR * close) * cost @ enough:
                 self.weights = enough
-                return
+                if not self._violated(epsilon, delta, close, everybody=True):
+                    return
+                enough = self._enough(epsilon, delta, close)
+                continue
             self.weights = least if enough is None else 0.5 * (least + enough)
             if not self._violated(epsilon, delta, close):
-                if enough is None:
-                    return
                 enough = self.weights
         warnings.warn(
             f"constraint generation stopped after {ROUNDS} rounds: the noise may be larger than "
@@ -147,25 +151,35 @@ class OptimalNoise:
                 self.solution.weights, self.solution.value, self.solution.multipliers[keep]
             )
 
-    def _violated(self, epsilon: float, delta: float, close: float) -> bool:
+    def _violated(
+        self, epsilon: float, delta: float, close: float, *, everybody: bool = False
+    ) -> bool:
         """Return whether any pair misses the target; add constraints of those that miss by most.
 
-        Of many only the first are looked for: individuals who need most noise come first.
+        Of many only the first are looked for: individuals who need most noise come first. Once
+        everybody has been looked at, those whom no bound shows to be safe are known.
         """
         draws = np.flatnonzero(self.active)
+        people = self.people if everybody else self.watched
+        everybody = people.size == self.people.size
         threshold = epsilon * (1.0 + 0.5 * close) if delta == 0.0 else epsilon
-        misses = []
-        for pair in doubtful_pairs(self.posterior, self.noise, threshold, draws, self.people):
+        limit = close * (epsilon if delta == 0.0 else delta)
+        near, misses = set() if everybody else set(self.watched.tolist()), []
+        for pair in doubtful_pairs(self.posterior, self.noise, threshold, draws, people):
             excess = self._excess(pair, epsilon, delta)
-            limit = close * (epsilon if delta == 0.0 else delta)
+            person = int(people[pair.column])
+            near.add(person)
             for row, side in np.argwhere(excess > limit):
-                misses.append((float(excess[row, side]), pair.column, int(pair.rows[row]), side))
+                misses.append((float(excess[row, side]), person, int(pair.rows[row]), side))
             if len({miss[1] for miss in misses}) >= CROWD:
+                near.update(self.watched.tolist())
                 break
         misses.sort(key=lambda miss: (-miss[0], miss[1:]))
-        for column in sorted({miss[1] for miss in misses[:WORST]}):
-            chosen = [miss[2:] for miss in misses[:WORST] if miss[1] == column]
-            self._cuts_of(column, draws, chosen, epsilon, delta)
+        for person in sorted({miss[1] for miss in misses[:WORST]}):
+            chosen = [miss[2:] for miss in misses[:WORST] if miss[1] == person]
+            self._cuts_of(person, draws, chosen, epsilon, delta)
+        near.update(cut.individual for cut in self.cuts.cuts)
+        self.watched = self.people[np.isin(self.people, list(near))]
         return bool(misses)
 
     def _excess(self, pair: Pairs, epsilon: float, delta: float) -> Array:
@@ -188,14 +202,13 @@ class OptimalNoise:
 
     def _cuts_of(
         self,
-        column: int,
+        person: int,
         draws: Index,
         chosen: list[tuple[int, int]],
         epsilon: float,
         delta: float,
     ) -> None:
         """Add the constraints of one individual in some draws and directions."""
-        person = int(self.people[column])
         rows = draws[[row for row, _ in chosen]]
         parts = [part[rows] for part in self.posterior.pair(person)]
         lattice = self._lattice(*parts)
@@ -329,6 +342,7 @@ def optimal_noise(
         _geometric(basis, 0.1 * scale),
         _geometric(basis, scale),
         active,
+        people,
         people,
     )
     state.settle(epsilon, delta, ROUGH)

@@ -20,7 +20,7 @@ from edp_bayes.noise.densities import GAUSSIAN_REACH, NoisyDensities, noise_rows
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.kernel_tables import KernelTables, kernel_tables
 from edp_bayes.noise.lattice import LatticeNoise
-from edp_bayes.noise.laws import GaussianNoise
+from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
 from edp_bayes.noise.posterior import Posterior
 from edp_bayes.noise.screening import Screen
 from edp_bayes.noise.steepness import movement_bound, steepness
@@ -33,6 +33,7 @@ __all__ = [
     "lattice_for",
     "log_ratios",
     "protected_draws",
+    "several_scales",
 ]
 
 Array = NDArray[np.float64]
@@ -43,6 +44,7 @@ FINEST = 64
 POINTS_PER_SCALE = 4
 BLOCK = 512  # individuals whose bounds are sharpened at once
 TOLERANCE = 1e-3  # of a bound, relative to epsilon
+FAR_CELLS = 4096  # beyond all locations
 NEAR = 1.02  # how far above epsilon, relatively, a bound is still worth sharpening
 
 
@@ -297,6 +299,8 @@ class _Scan:
 
     def __call__(self, p: Array, q: Array) -> tuple[Array, float]:
         limit = limits(p, q, self.posterior.kernel, self.noise)
+        if self.posterior.kernel == "laplace":
+            limit = np.maximum(limit, beyond(p, q, self.noise))
         result, margin = np.full(len(p), np.inf), 0.0
         hopeful = np.flatnonzero(np.isfinite(limit))
         fine = 1
@@ -426,6 +430,86 @@ def limits(p: Array, q: Array, kernel: str, noise: NoiseDistribution) -> Array:
         gap = np.where(left[0] == right[0], gap, np.inf)
         result = np.maximum(result, np.where(np.isnan(gap), np.inf, gap))
     return result
+
+
+def several_scales(p: Array, q: Array) -> NDArray[np.bool_]:
+    """Return in which draws the components of both laws have more than one scale, (draw,)."""
+    both = np.concatenate([p, q], axis=1)
+    counted = both[..., 0] > 0.0
+    widest = np.where(counted, both[..., 2], 0.0).max(axis=1)
+    return np.asarray(widest > np.where(counted, both[..., 2], np.inf).min(axis=1))
+
+
+def beyond(p: Array, q: Array, noise: NoiseDistribution) -> Array:
+    """Return a bound on abs(log(p_h / q_h)) outside of all locations of Laplace kernels, (draw,).
+
+    With one scale s and one tail of the noise both densities are sums of two exponentials, and
+    their ratio is monotone: what it is on the last points and in the limit bounds it. With several
+    scales they are sums T exp(-x / r) (1 + sum of c_k exp(-nu_k x)) with nu_k > 0, and the bracket
+    is bounded over cells in x. Infinite for several scales with noise on a lattice.
+    """
+    result = np.zeros(len(p))
+    rows = np.flatnonzero(several_scales(p, q))
+    if rows.size == 0:
+        return result
+    if any(isinstance(law, LatticeNoise) for law in noise.laws):
+        result[rows] = np.inf
+        return result
+    for side in (-1.0, 1.0):
+        first, second = (_exponentials(part[rows], other[rows], noise, side)
+                         for part, other in ((p, q), (q, p)))  # fmt: skip
+        result[rows] = np.maximum(result[rows], _ratio_of_sums(first, second))
+    return result
+
+
+def _exponentials(
+    part: Array, other: Array, noise: NoiseDistribution, side: float
+) -> tuple[Array, Array]:
+    """Return rates of exponentials and values where both laws' locations end, (draw, term)."""
+    w, mu, s = np.moveaxis(part, -1, 0)
+    end = np.maximum((side * mu).max(axis=1), (side * other[..., 1]).max(axis=1))[:, None]
+    end = end + _kernel_pad(noise, "laplace", float(max(s.max(), other[..., 2].max())))
+    distance = end - side * mu
+    rates, values = [], []
+    for share, law in noise:
+        if isinstance(law, LaplaceNoise):
+            t = law.scale
+            with np.errstate(divide="ignore", invalid="ignore"):
+                factor = 0.5 * share * w / ((t - s) * (t + s))
+                rates += [1.0 / s, np.full_like(s, 1.0 / t)]
+                values += [-factor * s * np.exp(-distance / s), factor * t * np.exp(-distance / t)]
+        else:
+            normal = law.scale if isinstance(law, GaussianNoise) else 0.0
+            rates.append(1.0 / s)
+            values.append(0.5 * share * w / s * np.exp(0.5 * (normal / s) ** 2 - distance / s))
+    return np.concatenate(rates, axis=1), np.concatenate(values, axis=1)
+
+
+def _ratio_of_sums(first: tuple[Array, Array], second: tuple[Array, Array]) -> Array:
+    """Bound the abs(log) ratio of two sums of exponentials over the half-line, (draw,)."""
+    sums = (first, second)
+    counted = [values != 0.0 for _, values in sums]
+    slowest = np.minimum(*(np.where(c, r, np.inf).min(axis=1) for c, (r, _) in
+                           zip(counted, sums, strict=True)))[:, None]  # fmt: skip
+    excess = [np.where(c, r - slowest, 0.0) for c, (r, _) in zip(counted, sums, strict=True)]
+    unit = np.minimum(*(np.where(e > 0.0, e, np.inf).min(axis=1) for e in excess))[:, None]
+    # points whose last one is infinity; every exponential falls from one to the next
+    places = 1.0 - np.arange(FAR_CELLS + 1) / FAR_CELLS
+    ends = []
+    for (_, values), rate in zip(sums, excess, strict=True):
+        low, high = np.zeros((2, len(values), FAR_CELLS))
+        for k in range(values.shape[1]):
+            with np.errstate(invalid="ignore"):
+                power = np.where(rate[:, [k]] > 0.0, rate[:, [k]] / unit, 0.0)
+            term = values[:, [k]] * places**power
+            high += np.maximum(term[:, :-1], term[:, 1:])
+            low += np.minimum(term[:, :-1], term[:, 1:])
+        ends.append((low, high))
+    (p_low, p_high), (q_low, q_high) = ends
+    with np.errstate(divide="ignore", invalid="ignore"):
+        largest = np.log(np.maximum(p_high / q_low, q_high / p_low)).max(axis=1)
+    sound = (p_low > 0.0).all(axis=1) & (q_low > 0.0).all(axis=1)
+    return np.where(sound & np.isfinite(largest), largest, np.inf)
 
 
 def _log_tail(part: Array, kernel: str, tail: float, side: int) -> tuple[Array, Array]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import secrets
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from importlib import import_module
 
 from edp_bayes import validate
-from edp_bayes.exceptions import EdpBayesError, InvalidInputError
+from edp_bayes.exceptions import EdpBayesError, EdpBayesWarning, InvalidInputError
 from edp_bayes.noise.distribution import NoiseDistribution, as_distribution
 from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise, NoiseLaw
 
@@ -65,6 +66,11 @@ def release(
     MissingSamplerError
         If OpenDP is needed and not installed.
 
+    Warns
+    -----
+    EdpBayesWarning
+        If the noise is none at all.
+
     References
     ----------
     Mironov (2012), On significance of the least significant bits for differential privacy,
@@ -81,6 +87,11 @@ def release(
     law = as_distribution(noise)
     validate.choice(sampler, SAMPLERS, "sampler")
     if law.atom == 1.0:
+        warnings.warn(
+            "this noise is none at all: the answer is the true value itself",
+            EdpBayesWarning,
+            stacklevel=2,
+        )
         return number
     exponent = grid_of(law) if grid is None else _exponent(validate.positive_number(grid, "grid"))
     single = law.laws[0] if len(law.laws) == 1 else None

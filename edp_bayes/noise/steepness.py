@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.noise.densities import NoisyDensities
 from edp_bayes.noise.distribution import NoiseDistribution
+from edp_bayes.noise.kernel_tables import noisy_kernel
 from edp_bayes.noise.lattice import LatticeNoise
 from edp_bayes.noise.laws import LaplaceNoise, NoiseLaw
 
@@ -22,6 +23,8 @@ Array = NDArray[np.float64]
 
 FINEST = 64  # points of a lattice cell, at most
 LEVELS = 24
+NARROW = 16.0  # normal kernels narrower than a spacing by this factor leave the noise as it is
+CLOSENESS = 0.09  # points of a noisy normal kernel, in its scales
 
 
 def steepness(noise: NoiseDistribution, kernel: str, scales: Array) -> Array:
@@ -61,39 +64,37 @@ def _of_lattice(law: LatticeNoise, kernel: str, scales: Array) -> Array:
 
 
 def _lattice_level(law: LatticeNoise, kernel: str, s: float) -> float:
+    own = law.steepness
+    if kernel == "gaussian":
+        narrow = s * NARROW < law.spacing  # the sum is as steep as the noise, or nearly
+        level = None if narrow or math.isinf(own) else noisy_kernel(law, s**2, CLOSENESS)
+        return own if level is None else min(own, level.steepness)
     fine = int(np.clip(np.ceil(4.0 * law.spacing / s), 2, FINEST))
     step, reach = law.spacing / fine, (law.half + 4) * law.spacing
-    beyond = 12.0 * s + 40.0 * law.spacing
     evaluate = NoisyDensities(
         NoiseDistribution((law,)),
         kernel,
         -reach,
         step,
         2 * (law.half + 4) * fine + 1,
-        2.0 * reach + beyond,
+        2.0 * reach + 12.0 * s + 40.0 * law.spacing,
     )
-    one = np.array([[[1.0, 0.0, s]]])
-    total = evaluate(one)[0]
+    total = evaluate(np.array([[[1.0, 0.0, s]]]))[0]
     if (total <= 0.0).any():
-        return math.inf
-    jump = float(np.abs(np.diff(np.log(total))).max()) / step
-    if kernel == "laplace":
-        own = np.asarray(law.pdf(evaluate.points))
-        lower = np.minimum(total[1:], total[:-1]) * math.exp(-0.5 * step / s)
-        curvature = max(1.0, float((np.maximum(own[1:], own[:-1]) / lower).max())) / s**2
+        return own
+    # further out only the tails of noise and kernel are left: the slope goes from one to the other
+    tail = (1.0 - law.decay) / (law.decay * law.spacing) if law.decay > 0.0 else math.inf
+    jump = max(float(np.abs(np.diff(np.log(total))).max()) / step, min(tail, 1.0 / s))
+    density = np.asarray(law.pdf(evaluate.points))
+    lower = np.minimum(total[1:], total[:-1]) * math.exp(-0.5 * step / s)
+    curvature = max(1.0, float((np.maximum(density[1:], density[:-1]) / lower).max())) / s**2
+    # with abs(G'') <= C G the slope is at most sqrt(C), and abs((log G)'') <= C + slope^2
+    found = jump + 0.5 * step * curvature
+    if 2.0 * step * found <= 1.0 and step**2 * curvature <= 1.0:
+        found = (1.0 - math.sqrt(1.0 - 2.0 * step * found)) / step
     else:
-        curvature = float((_bend(law, evaluate, s) / total).max())
-    return jump + 0.5 * step * (curvature + jump**2)
-
-
-def _bend(law: LatticeNoise, evaluate: NoisyDensities, s: float) -> Array:
-    """Bound on abs(G'') at the points: absolute second differences of the noise, smoothed."""
-    reach = law.half + 44
-    k = np.arange(-reach, reach + 1)
-    second = np.abs(law.probability(k + 1) - 2.0 * law.probability(k) + law.probability(k - 1))
-    z = (evaluate.points[:, None] - law.spacing * k) / s
-    density = np.exp(-0.5 * z * z) / (s * math.sqrt(2.0 * math.pi))
-    return np.asarray(density @ second / law.spacing**2)
+        found = math.inf
+    return min(own, found, math.sqrt(curvature))
 
 
 def movement_bound(p: Array, q: Array, kernel: str, slope: Array) -> Array:

@@ -110,6 +110,14 @@ class Verification:
         column = int(found[0])
         return float((self.delta[:, column] + self.error[column] <= delta).mean())
 
+    def __repr__(self) -> str:
+        """Return what holds at every epsilon of the grid."""
+        held = ", ".join(f"{e:g}: {self.probability(float(e)):.3g}" for e in self.epsilon)
+        return (
+            f"Verification({self.noise!r}, {len(self.delta)} draws, {self.individual.size} "
+            f"individuals, P((epsilon, 0) holds | data) for epsilon {held})"
+        )
+
     def riskiest(self, count: int = 5) -> list[Any]:
         """Return the labels of the individuals of largest mean risk over the grid."""
         order = np.argsort(-self.mean.sum(axis=1), kind="stable")[:count]

@@ -173,7 +173,7 @@ def test_a_target_already_met_needs_no_noise(plug_in):
 
 def test_a_dominating_individual_is_named():
     data = make_responses(dominated=True)
-    with pytest.warns(EdpBayesWarning, match="individual 0 contributes up to"):
+    with pytest.warns(EdpBayesWarning, match="Individual 0 contributes up to"):
         noise = edp.noise.calibrate(
             data, 0.5, method="laplace", model=edp.noise.FixedBandwidth(0.6)
         )

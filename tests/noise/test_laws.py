@@ -85,10 +85,20 @@ def test_saved_noise_is_the_same_noise(tmp_path):
 
 
 def test_files_that_are_no_noise_are_refused(tmp_path):
-    for text in ("{}", "nonsense", '{"laws": [{"law": "cauchy", "weight": 1}], "record": {}}'):
+    law = '{"edp_bayes_noise": 1, "laws": [{"law": %s, "weight": 1}], "record": {}}'
+    for text, reason in (
+        ("{}", "found edp_bayes_noise = None, 1 would be right"),
+        ("[1, 2]", "found edp_bayes_noise = None"),
+        ('{"edp_bayes_noise": 7, "laws": [], "record": {}}', "edp_bayes_noise = 7"),
+        ("nonsense", "no JSON"),
+        ('{"edp_bayes_noise": 1}', "'laws' is missing"),
+        (law % '"cauchy"', "law must be one of none, gaussian, laplace, lattice, found cauchy"),
+        (law % '"laplace", "scale": "x"', "scale must be numeric, found 'x'"),
+    ):
         (tmp_path / "bad.json").write_text(text)
-        with pytest.raises(InvalidInputError, match="no saved noise"):
+        with pytest.raises((InvalidInputError, InputTypeError), match=reason) as caught:
             NoiseDistribution.load(tmp_path / "bad.json")
+        assert "bad.json" in str(caught.value)
     with pytest.raises(InvalidInputError, match="cannot be read"):
         NoiseDistribution.load(tmp_path / "missing.json")
 

@@ -1,0 +1,160 @@
+"""Certified log ratios against densities integrated apart, where the steep places lie far out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import edp_bayes as edp
+from edp_bayes.noise import FixedBandwidth, LaplaceNoise
+from edp_bayes.noise.distribution import NoiseDistribution
+from edp_bayes.noise.duality import _dual
+from edp_bayes.noise.kernel_tables import kernel_tables
+from edp_bayes.noise.lattice import LatticeNoise
+from edp_bayes.noise.posterior import posterior_of
+from edp_bayes.noise.program import Cut
+from edp_bayes.noise.ratios import beyond, log_ratios
+from edp_bayes.noise.steepness import steepness
+
+
+def lattice(half: int, tails: float, *, spacing: float, fall: float, tail_scale: float):
+    weights = np.exp(-spacing * np.abs(np.arange(-half, half + 1)) / fall)
+    weights *= (1.0 - 2.0 * tails) / weights.sum()
+    decay = math.exp(-spacing / tail_scale)
+    return LatticeNoise(spacing, weights, left=tails, right=tails, decay=decay)
+
+
+def log_density(components, x, noise, kernel, reach):
+    """Gauss-Legendre over the pieces of the noise's density, in logarithms: nothing underflows."""
+    node, weight = np.polynomial.legendre.leggauss(8)
+    parts = max(1, math.ceil(2.0 * noise.spacing / components[:, 2].min()))
+    h = noise.spacing / parts
+    edges = h * np.arange(-math.ceil(reach / h), math.ceil(reach / h))
+    y = (edges[:, None] + 0.5 * h * (node + 1.0)).ravel()
+    with np.errstate(divide="ignore"):
+        mass = np.log(noise.pdf(y)) + np.log(np.tile(0.5 * h * weight, edges.size))
+    out = []
+    for w, mu, s in components:
+        u = (x[:, None] - mu - y) / s
+        law = -0.5 * u * u - math.log(s * math.sqrt(2.0 * math.pi))
+        if kernel == "laplace":
+            law = -np.abs(u) - math.log(2.0 * s)
+        out.append(math.log(w) + logsumexp(law + mass, axis=1))
+    return logsumexp(out, axis=0)
+
+
+@pytest.mark.parametrize(("half", "tails"), [(4, 1e-9), (40, 1e-6), (4, 1e-3), (20, 0.1)])
+def test_wide_normal_kernels_are_steepest_where_the_tails_of_the_noise_begin(half, tails):
+    noise = lattice(half, tails, spacing=0.05, fall=0.1, tail_scale=1.0)
+    x = np.linspace(0.0, 14.0, 1401)
+    one = np.array([[1.0, 0.0, 1.0]])
+    exact = np.abs(np.diff(log_density(one, x, noise, "gaussian", 30.0))).max() / 0.01
+    found = steepness(NoiseDistribution((noise,)), "gaussian", np.array([1.0]))[0]
+    assert exact <= found <= 1.2 * exact
+
+
+def test_narrow_kernels_are_as_steep_as_the_noise():
+    noise = lattice(20, 1e-3, spacing=0.5, fall=2.0, tail_scale=3.0)
+    found = steepness(NoiseDistribution((noise,)), "gaussian", np.array([0.01, 0.001]))
+    assert found == pytest.approx([noise.steepness] * 2)
+    x = np.linspace(-15.0, 15.0, 60_001)
+    slope = np.abs(np.diff(np.log(noise.pdf(x)))).max() / (x[1] - x[0])
+    assert noise.steepness == pytest.approx(slope, rel=0.01)
+
+
+def test_log_ratios_of_wide_kernels_hold_far_out():
+    noise = lattice(4, 1e-9, spacing=0.05, fall=0.1, tail_scale=1.0)
+    y = np.linspace(-0.01, 0.01, 20)
+    data = edp.Responses.from_arrays(y, contribution=np.full((20, 1), 0.06))
+    posterior = posterior_of(data, model=FixedBandwidth(1.0, "gaussian"))
+    p, q = (part[0] for part in posterior.pair(0))
+    x = np.linspace(-12.0, 12.0, 1201)
+    laws = [log_density(part, x, noise, "gaussian", 30.0) for part in (p, q)]
+    exact = float(np.abs(laws[0] - laws[1]).max())
+    for screen in (True, False):
+        for epsilon in (0.2, 0.5):
+            found = log_ratios(posterior, NoiseDistribution((noise,)), epsilon, screen=screen)
+            assert exact <= found.bound[0, 0] <= 1.1 * exact
+
+
+def sum_with_laplace(components, x, b):
+    u = np.abs(x[:, None] - components[:, 1])
+    w, s = components[:, 0], components[:, 2]
+    return (0.5 * w * (b * np.exp(-u / b) - s * np.exp(-u / s)) / (b**2 - s**2)).sum(axis=1)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_laplace_kernels_of_several_scales_are_bounded_beyond_their_locations(seed):
+    rng = np.random.default_rng(seed)
+    size, b = int(rng.integers(1, 4)), 3.0
+    p = np.stack(
+        [rng.dirichlet(np.full(size, 0.5)), rng.normal(0, 0.5, size), rng.uniform(0.2, 2.9, size)],
+        axis=-1,
+    )
+    q = p.copy()
+    q[:, 1] -= rng.normal(0.0, 0.1, size)
+    q[:, 2] *= rng.uniform(0.9, 1.0, size)
+    found = beyond(p[None], q[None], NoiseDistribution((LaplaceNoise(b),)))[0]
+    ends = np.concatenate([p[:, 1], q[:, 1]])
+    far = np.geomspace(1e-6, 400.0, 4000)
+    x = np.concatenate([ends.min() - far, ends.max() + far])
+    exact = np.abs(np.log(sum_with_laplace(p, x, b) / sum_with_laplace(q, x, b))).max()
+    assert exact <= found * (1.0 + 1e-9)
+    assert found <= exact + 0.02
+
+
+def test_laplace_kernels_of_several_scales_are_not_certified_on_a_lattice():
+    noise = NoiseDistribution((lattice(10, 1e-3, spacing=0.5, fall=1.0, tail_scale=3.5),))
+    p, q = np.array([[[1.0, 0.0, 3.0]]]), np.array([[[1.0, -0.05, 2.9]]])
+    assert beyond(p, q, noise) == [math.inf]
+    assert beyond(p, p, noise) == [0.0]
+
+
+def test_optimal_noise_for_laplace_kernels_of_several_scales_is_laplace_noise():
+    rng = np.random.default_rng(2)
+    contribution = rng.gamma(2.0, 0.05, (40, 3))
+    y = rng.laplace(10.0, 1.0, 40) + contribution.sum(axis=1)
+    data = edp.Responses.from_arrays(y, contribution=contribution)
+    model = edp.FiniteMixture(2, kernel="laplace")
+    options = {"draws": 10, "tune": 100, "chains": 1, "random_seed": 1, "progressbar": False}
+    posterior = posterior_of(data, model=model, **options)
+    found = edp.noise.calibrate(posterior, 0.2)
+    least = edp.noise.calibrate(posterior, 0.2, method="laplace")
+    assert found.mean_absolute == least.mean_absolute
+    assert found.record["reached"] >= 0.95
+    assert found.record["lower_bound"] is None
+
+
+def test_noise_with_a_wide_gap_has_no_tables():
+    weights = np.zeros(121)
+    weights[[5, 60, 115]] = 1.0 / 3.0 - 2e-3 / 3.0
+    noise = LatticeNoise(0.2, weights, left=1e-3, right=1e-3, decay=math.exp(-0.1))
+    assert kernel_tables(noise, 0.3, 1.0, 0.1) is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_the_dual_bound_is_below_the_dual_function_where_its_cost_has_a_kink(seed, symmetric):
+    rng = np.random.default_rng(seed)
+    components = [np.array([[1.0, 0.0, 1.0]]), np.array([[1.0, rng.normal(0, 0.05), 1.0]])]
+    x = rng.normal(0.0, 2.0, 4)
+    cuts = [Cut(0, 0, 1, np.array([v]), np.ones(1), np.empty(0), np.empty(0)) for v in x]
+    multipliers = rng.gamma(1.0, 0.5, 4)
+    found = _dual(
+        cuts, [(components[0], components[1])] * 4, multipliers, kernel="gaussian", epsilon=0.05,
+        delta=0.0, objective="absolute", symmetric=symmetric, guess=0.01,
+    )  # fmt: skip
+
+    def dual(z):
+        laws = [
+            np.exp(-0.5 * (x - z - part[0, 1]) ** 2) / math.sqrt(2.0 * math.pi)
+            for part in components
+        ]
+        return abs(z) + float(multipliers @ (laws[0] - math.exp(0.05) * laws[1]))
+
+    z = np.concatenate([[0.0], np.linspace(-8.0, 8.0, 801)])
+    value = [0.5 * (dual(v) + dual(-v)) if symmetric else dual(v) for v in z]
+    assert found.bound <= max(min(value), 0.0) + 1e-12
