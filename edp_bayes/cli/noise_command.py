@@ -45,7 +45,7 @@ def noise(
     ] = None,
     draws: Annotated[
         int, typer.Option("--draws", min=1, help="Draws of the audit to hold it against.")
-    ] = 100,
+    ] = 40,
     out: Annotated[
         Path, typer.Option("--out", help="JSON file for the noise, for edp-bayes release.")
     ] = Path("noise.json"),
