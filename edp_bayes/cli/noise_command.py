@@ -77,6 +77,9 @@ def noise(
         # What they say stands in the noise's message, or in the audit.
         warnings.simplefilter("ignore", EdpBayesWarning)
         responses = responses_of(found, table, keys[0], keys[1], progressbar=show)
+        if show:
+            people = f"{responses.n_individuals:,} individuals"
+            console.print(f"Looking for noise for {people}: minutes, where they are thousands.")
         run = noise_for_audit(
             found,
             epsilon,
