@@ -349,7 +349,7 @@ def optimal_noise(
     while (~active).sum() < excluded:
         _leave_out(state, excluded - int((~active).sum()))
         state.settle(epsilon, delta, ROUGH)
-    _exchange(state, excluded)
+    _exchange(state, excluded, hardness)
     return _repaired(state)
 
 
@@ -375,17 +375,36 @@ def _leave_out(state: OptimalNoise, budget: int) -> None:
     state.active[np.argsort(-price, kind="stable")[:take]] = False
 
 
-def _exchange(state: OptimalNoise, excluded: int) -> None:
-    """Take back the left-out draws that the noise protects all the same, and spend the budget."""
+def _exchange(state: OptimalNoise, excluded: int, hardness: Array) -> None:
+    """Take back the left-out draws that the noise protects all the same, and spend the budget.
+
+    Where there are none, another draw is left out in place of one of them, if that helps.
+    """
     for _ in range(EXCHANGES):
         out = np.flatnonzero(~state.active)
         safe = out[_protected(state, out)]
         if safe.size == 0:
-            return
+            if out.size == 0 or not _swapped(state, int(out[np.argmin(hardness[out])])):
+                return
+            continue
         state.active[safe] = True
         while (~state.active).sum() < excluded:
             _leave_out(state, excluded - int((~state.active).sum()))
         state.settle(state.epsilon, state.delta, ROUGH)
+
+
+def _swapped(state: OptimalNoise, back: int) -> bool:
+    """Leave out the draw whose constraints cost most in place of this one, if that helps."""
+    weights, active, solution = state.weights, state.active.copy(), state.solution
+    assert solution is not None
+    _leave_out(state, 1)
+    state.active[back] = True
+    state.settle(state.epsilon, state.delta, ROUGH)
+    assert state.solution is not None
+    if state.solution.value < (1.0 - ROUGH) * solution.value:
+        return True
+    state.weights, state.active, state.solution = weights, active, solution
+    return False
 
 
 def _protected(state: OptimalNoise, draws: Index) -> NDArray[np.bool_]:
