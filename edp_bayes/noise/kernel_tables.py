@@ -19,6 +19,7 @@ from edp_bayes.contributions import ContributionDraws
 from edp_bayes.coupled_curves import pair_laws
 from edp_bayes.divergence.compiled import compiled, in_threads
 from edp_bayes.noise.lattice import LatticeNoise
+from edp_bayes.noise.laws import LaplaceNoise
 from edp_bayes.noise.smoothing import triangle_values
 
 __all__ = ["KernelTables", "NoisyKernel", "kernel_tables", "noisy_kernel"]
@@ -39,6 +40,8 @@ LARGEST = 700.0  # log ratio whose exponential is finite
 LINES, WINDOWS = 12, 24
 LEVELS_A_LINE = 4  # levels that share lines
 MOST_CELLS = 20_000  # of the noise's lattice, after which a kernel's own tail ends
+MOST_SCALES = 100.0  # of Laplace noise, for a kernel
+BETWEEN = 4  # points of Laplace noise for one that is kept
 LEAST_PAIRS = 32  # for which a thread is started
 
 
@@ -128,7 +131,7 @@ class KernelTables:
 
 @lru_cache(maxsize=2)
 def kernel_tables(
-    noise: LatticeNoise, least: float, largest: float, epsilon: float
+    noise: LatticeNoise | LaplaceNoise, least: float, largest: float, epsilon: float
 ) -> KernelTables | None:
     """Tabulate kernels of scales from `least` on, closely enough for bounds at epsilon.
 
@@ -136,12 +139,10 @@ def kernel_tables(
     have no bound. None where all kernels are too wide for the noise, and where `noisy_kernel` has
     nothing to say.
     """
-    least = max(least, NARROWEST * noise.spacing)
+    if isinstance(noise, LatticeNoise):
+        least = max(least, NARROWEST * noise.spacing)
     ratio = 1.0 + math.sqrt(8.0 * VARIANCES * epsilon / USUAL_CHANGE)
-    # far wider kernels than the noise reach its tail only very far out
-    top = min(
-        WIDEST * max(largest, least), math.sqrt(MOST_CELLS * noise.spacing * noise.tail_scale)
-    )
+    top = min(WIDEST * max(largest, least), math.sqrt(_widest(noise)))
     if top <= least:
         return None
     count = 2 + math.ceil(2.0 * math.log(top / least) / math.log(ratio))
@@ -196,18 +197,50 @@ class NoisyKernel:
         return largest / self.step + 0.5 * self.step * self.bend
 
 
-def noisy_kernel(noise: LatticeNoise, v: float, close: float) -> NoisyKernel | None:
+def noisy_kernel(noise: LatticeNoise | LaplaceNoise, v: float, close: float) -> NoisyKernel | None:
     """Tabulate one variance, at points no more than `close` scales apart.
 
     None where the noise has no geometric tails on both sides, where the kernel is so wide that
-    they begin only very far out, and where the noise has gaps too wide for the kernel. The noise's
-    second derivative is a sum of atoms d_k at the points of its lattice: that of G is their sum
-    with a normal density at each, and the fourth the sum with its second derivative.
+    they begin only very far out, and where the noise has gaps too wide for the kernel.
+    """
+    if v > 1.01 * _widest(noise):
+        return None
+    if isinstance(noise, LaplaceNoise):
+        return _with_laplace(noise.scale, v, close)
+    return _with_lattice(noise, v, close)
+
+
+def _widest(noise: LatticeNoise | LaplaceNoise) -> float:
+    """Return a variance: far wider kernels than the noise reach its tail only very far out."""
+    if isinstance(noise, LaplaceNoise):
+        return (MOST_SCALES * noise.scale) ** 2
+    return MOST_CELLS * noise.spacing * noise.tail_scale
+
+
+def _with_laplace(b: float, v: float, close: float) -> NoisyKernel:
+    """Tabulate Laplace noise, for which b^2 G'' is G less the kernel."""
+    from scipy.special import log_ndtr
+
+    s = math.sqrt(v)
+    step = close * s / BETWEEN
+    half = BETWEEN * math.ceil((REACH * s + v / b) / (BETWEEN * step))
+    x = step * np.arange(-half, half + 1)
+    sides = (log_ndtr(side * x / s - s / b) - side * x / b for side in (1.0, -1.0))
+    values = np.logaddexp(*sides) + 0.5 * v / b**2 - math.log(2.0 * b)
+    kernel = np.exp(-0.5 * (x / s) ** 2 - values) / (s * math.sqrt(2.0 * math.pi))
+    second = (1.0 - kernel) / b**2
+    fourth = (second - kernel * ((x / s) ** 2 - 1.0) / v) / b**2
+    return _kept(values, second, fourth, step, BETWEEN, s)
+
+
+def _with_lattice(noise: LatticeNoise, v: float, close: float) -> NoisyKernel | None:
+    """Tabulate noise on a lattice, whose second derivative is a sum of atoms at its points.
+
+    That of G is their sum with a normal density at each, and the fourth the sum with its second
+    derivative.
     """
     s, spacing = math.sqrt(v), noise.spacing
     if min(noise.decay, noise.left, noise.right) == 0.0:
-        return None
-    if v > 1.01 * MOST_CELLS * spacing * noise.tail_scale:
         return None
     wanted = close * s
     fine = max(1, math.ceil(spacing / wanted))
@@ -230,16 +263,22 @@ def noisy_kernel(noise: LatticeNoise, v: float, close: float) -> NoisyKernel | N
         return None
     second = _spread(bend, density, near, fine) / total
     fourth = _spread(bend, density * (z - 1.0) / v, near, fine) / total
-    values = np.log(total)
-    slope = np.gradient(values, spacing / fine)
-    step = spacing * coarse / fine
-    inflation = math.exp(step / s)  # for what lies between the points
+    return _kept(np.log(total), second, fourth, spacing / fine, coarse, s)
+
+
+def _kept(
+    values: Array, second: Array, fourth: Array, step: float, every: int, s: float
+) -> NoisyKernel:
+    """Return every so many of the values, with what the derivatives over G are at most."""
+    slope = np.gradient(values, step)
+    inflation = math.exp(every * step / s)  # for what lies between the points
     curvature, curving, change = (
         float(np.abs(part).max()) * inflation
         for part in (second, second - slope**2, 0.25 * (fourth - second**2))
     )
-    values = np.ascontiguousarray(values[::coarse])
-    return NoisyKernel(values, step, cells * spacing, curvature, curving, change)
+    edge = 0.5 * (values.size - 1) * step
+    values = np.ascontiguousarray(values[::every])
+    return NoisyKernel(values, every * step, edge, curvature, curving, change)
 
 
 def _lines(level: NoisyKernel, tail: float) -> Array:

@@ -177,6 +177,11 @@ class LaplaceNoise:
         return self.scale
 
     @property
+    def tail_scale(self) -> float:
+        """The scale."""
+        return self.scale
+
+    @property
     def variance(self) -> float:
         """Twice the scale squared."""
         return 2.0 * self.scale**2

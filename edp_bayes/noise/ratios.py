@@ -212,18 +212,18 @@ def doubtful_pairs(
 def _tables(
     posterior: Posterior, screen: Screen, noise: NoiseDistribution, epsilon: float
 ) -> KernelTables | None:
-    """Return tables of the noisy kernels, where these are normal and the noise is on a lattice."""
+    """Return tables of the noisy kernels, where these are normal and the noise is of one law."""
     law = noise.laws[0]
     if not isinstance(posterior.coupling, RegressionCoupling) or posterior.kernel != "gaussian":
         return None
-    if len(noise.laws) > 1 or not isinstance(law, LatticeNoise):
+    if len(noise.laws) > 1 or not isinstance(law, LatticeNoise | LaplaceNoise):
         return None
     return kernel_tables(law, float(screen.scales[0]), float(posterior.base[..., 2].max()), epsilon)
 
 
 def _slopes(screen: Screen, tables: KernelTables | None, noise: NoiseDistribution) -> Array:
     """Return the steepness of the noisy kernels at every level of the screen."""
-    if tables is None:
+    if tables is None or isinstance(noise.laws[0], LaplaceNoise):
         return screen.slopes(noise)
     slopes = tables.steepness(screen.scales)
     unknown = np.isinf(slopes)

@@ -67,7 +67,7 @@ def _lattice_level(law: LatticeNoise, kernel: str, s: float) -> float:
     own = law.steepness
     if kernel == "gaussian":
         narrow = s * NARROW < law.spacing  # the sum is as steep as the noise, or nearly
-        level = None if narrow or math.isinf(own) else noisy_kernel(law, s**2, CLOSENESS)
+        level = None if narrow else noisy_kernel(law, s**2, CLOSENESS)
         return own if level is None else min(own, level.steepness)
     fine = int(np.clip(np.ceil(4.0 * law.spacing / s), 2, FINEST))
     step, reach = law.spacing / fine, (law.half + 4) * law.spacing
