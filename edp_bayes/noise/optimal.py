@@ -97,12 +97,14 @@ class OptimalNoise:
 
         What is looked at lies half-way between the solution of the program and noise that is
         enough (Ben-Ameur and Neto 2007): constraints found there cut deeper, and where none is
-        violated by more than `close` it takes the place of the latter. Rounds look at those who
+        violated by more than `close` it takes the place of the latter, and the next round looks at
+        the solution itself. Rounds look at those who
         have constraints and those whom no bound showed to be safe when everybody was looked at
         last; the result is held against everybody.
         """
         cost = self.cuts.basis.cost(self.objective)
         enough = self._enough(epsilon, delta, close)
+        bold = False
         for _ in range(ROUNDS):
             self._solve(epsilon, delta)
             assert self.solution is not None
@@ -113,8 +115,9 @@ class OptimalNoise:
                     return
                 enough = self._enough(epsilon, delta, close)
                 continue
-            self.weights = least if enough is None else 0.5 * (least + enough)
-            if not self._violated(epsilon, delta, close):
+            self.weights = least if enough is None or bold else 0.5 * (least + enough)
+            bold = not self._violated(epsilon, delta, close)
+            if bold:
                 enough = self.weights
         warnings.warn(
             f"constraint generation stopped after {ROUNDS} rounds: the noise may be larger than "
@@ -368,7 +371,8 @@ def _leave_out(state: OptimalNoise, budget: int) -> None:
     """Leave out the draws whose constraints cost most, half of what may go at a time."""
     assert state.solution is not None
     price = np.zeros(state.active.size)
-    for cut, multiplier in zip(state.cuts.cuts, state.solution.multipliers, strict=True):
+    # constraints found since the program was solved come last and have no price yet
+    for cut, multiplier in zip(state.cuts.cuts, state.solution.multipliers, strict=False):
         price[cut.draw] += multiplier * float(cut.first @ state.weights)
     price[~state.active] = -1.0
     take = max(1, math.ceil(0.34 * budget))
@@ -425,8 +429,9 @@ def _repaired(state: OptimalNoise) -> Optimum:
     pure = state.delta == 0.0
     target = limit = state.epsilon if pure else state.delta
     state.fine = 4 if pure else 1
-    for _ in range(REPAIRS):
-        state.settle(target if pure else state.epsilon, 0.0 if pure else target, CLOSE)
+    for repair in range(REPAIRS):
+        close = CLOSE / 2**repair  # or the same noise would do once more
+        state.settle(target if pure else state.epsilon, 0.0 if pure else target, close)
         if pure:
             reached = log_ratios(
                 state.posterior, state.noise, state.epsilon, draws=draws, individuals=state.people

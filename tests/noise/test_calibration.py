@@ -75,16 +75,22 @@ def test_laplace_noise_is_taken_where_the_lattice_is_too_coarse_to_gain(plug_in,
     assert noise.record["lower_bound"] <= found["optimal"].mean_absolute
 
 
-def test_noise_that_may_be_lopsided_is_smaller(plug_in, found):
-    noise = edp.noise.calibrate(plug_in, EPSILON, symmetric=False, spacing=SPACING)
-    assert noise.mean_absolute <= found["optimal"].mean_absolute * 1.001
+@pytest.fixture(scope="module")
+def lopsided(plug_in):
+    return edp.noise.calibrate(plug_in, EPSILON, symmetric=False, spacing=SPACING)
+
+
+def test_noise_that_may_be_lopsided_is_smaller(lopsided, found):
+    assert lopsided.mean_absolute <= found["optimal"].mean_absolute * 1.001
     assert found["optimal"].mean == pytest.approx(0.0, abs=1e-9)
 
 
-def test_the_least_variance_has_less_variance(plug_in, found):
-    noise = edp.noise.calibrate(plug_in, EPSILON, objective="variance", spacing=SPACING)
-    assert noise.variance < found["optimal"].variance
-    assert noise.mean_absolute >= found["optimal"].mean_absolute * 0.999
+def test_the_least_variance_has_less_variance(plug_in, lopsided):
+    noise = edp.noise.calibrate(
+        plug_in, EPSILON, objective="variance", symmetric=False, spacing=SPACING
+    )
+    assert noise.variance < 0.99 * lopsided.variance
+    assert noise.mean_absolute > 1.01 * lopsided.mean_absolute
 
 
 def test_assurance_is_reached_under_the_posterior(bootstrap):
