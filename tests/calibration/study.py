@@ -29,6 +29,7 @@ CACHE = Path(__file__).parent / ".cache"
 RESULTS = Path(__file__).parent / "results.csv"
 BATCH = 20
 SMALLEST, LARGEST = 1e-4, 0.9
+PROB = 0.95
 FIELDS = ("lower", "median", "upper", "lower_curve", "upper_curve")
 
 
@@ -116,7 +117,15 @@ def collect(scenarios: Iterable[Scenario], methods: Iterable[str], first: int) -
 
 
 CELL = ["population", "law", "n", "individual", "method", "quantity", "epsilon"]
-AVERAGED = ["coverage", "truth_below", "truth_above", "width", "bias", "simultaneous"]
+AVERAGED = [
+    "coverage",
+    "truth_below",
+    "truth_above",
+    "width",
+    "width_that_covers",
+    "bias",
+    "simultaneous",
+]
 
 
 def with_earlier(table: pd.DataFrame, earlier: pd.DataFrame) -> pd.DataFrame:
@@ -144,6 +153,8 @@ def pooled(table: pd.DataFrame) -> pd.DataFrame:
     groups = sums.groupby([table[name] for name in CELL], observed=True)
     out = groups[[*AVERAGED, "repetitions"]].sum()
     out[AVERAGED] = out[AVERAGED].div(out["repetitions"], axis=0)
+    known = groups["width_that_covers"].count() == groups.size()
+    out["width_that_covers"] = out["width_that_covers"].where(known)
     out["truth"] = groups["truth"].first()
     ends = [
         stats.binomtest(round(c * n), n).proportion_ci(0.99, method="wilson")
@@ -167,6 +178,8 @@ def _rows(
         if not in_range[e]:
             continue
         covered = (lower[:, e] <= truth[e]) & (truth[e] <= upper[:, e])
+        width = float(np.median(upper[:, e] - lower[:, e]))
+        stretch = _stretch(lower[:, e], median[:, e], upper[:, e], truth[e])
         yield {
             "law": scenario.law,
             "n": scenario.n,
@@ -181,7 +194,19 @@ def _rows(
             "coverage": covered.mean(),
             "truth_below": (truth[e] < lower[:, e]).mean(),
             "truth_above": (truth[e] > upper[:, e]).mean(),
-            "width": np.median(upper[:, e] - lower[:, e]),
+            "width": width,
+            "width_that_covers": width * stretch if np.isfinite(stretch) else np.inf,
             "bias": np.median(median[:, e] - truth[e]),
             "simultaneous": held.mean(),
         }
+
+
+def _stretch(lower: np.ndarray, median: np.ndarray, upper: np.ndarray, truth: float) -> float:
+    """By how much bands must be stretched, seen from the median, to hold the truth in 95%.
+
+    Infinite where the truth is on a side on which too many bands have no width.
+    """
+    side = np.where(truth > median, upper, lower) - median
+    with np.errstate(divide="ignore", invalid="ignore"):
+        needed = np.where(truth == median, 0.0, np.abs((truth - median) / side))
+    return float(np.quantile(needed, PROB, method="inverted_cdf"))

@@ -40,6 +40,22 @@ def test_a_careless_band_is_caught():
     assert min(stats.binomtest(c, 30, 0.8, alternative="less").pvalue for c in covered) < 1e-3
 
 
+@pytest.mark.parametrize("factor", [0.3, 1.0, 2.0])
+def test_stretched_bands_hold_the_truth_in_95_percent(factor):
+    median = np.random.default_rng(6).standard_normal(1000)
+    lower, upper = median - 2.0 * factor, median + factor
+    stretch = study._stretch(lower, median, upper, 0.3)
+    for slight, least in ((0.999, False), (1.001, True)):
+        low, high = (median + slight * stretch * (end - median) for end in (lower, upper))
+        assert (((low <= 0.3) & (high >= 0.3)).mean() >= 0.95) == least
+
+
+def test_bands_without_width_are_never_wide_enough():
+    ends = np.zeros(20)
+    assert study._stretch(ends, ends, ends, 0.0) == 0.0
+    assert np.isinf(study._stretch(ends, ends, ends + 1.0, -0.1))
+
+
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("individual", INDIVIDUALS)
 def test_the_truth_is_that_of_the_sampler(law, individual):
