@@ -225,9 +225,9 @@ def _find(
     shape = {"objective": objective, "symmetric": symmetric}
     if delta == 0.0 and _uncertain_tails(posterior):
         return laplace, {**shape, "lower_bound": None, "margin": 0.0}
-    if delta > 0.0:
-        size = laplace.mean_absolute
-    near = min(size, laplace.mean_absolute)
+    near = laplace.mean_absolute
+    # tails as wide as those of Laplace noise that is enough are no obstacle
+    size = near if delta > 0.0 else max(size, near)
     step = _spacing(posterior, near) if spacing is None else spacing
     step = validate.positive_number(step, "spacing")
     if delta > 0.0:

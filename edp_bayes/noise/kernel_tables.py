@@ -40,7 +40,7 @@ LARGEST = 700.0  # log ratio whose exponential is finite
 LINES, WINDOWS = 12, 24
 LEVELS_A_LINE = 4  # levels that share lines
 MOST_CELLS = 20_000  # of the noise's lattice, after which a kernel's own tail ends
-MOST_SCALES = 100.0  # of Laplace noise, for a kernel
+MOST_SCALES = 10.0  # of Laplace noise, for a kernel: log G bends too much in v beyond
 BETWEEN = 4  # points of Laplace noise for one that is kept
 LEAST_PAIRS = 32  # for which a thread is started
 

@@ -14,10 +14,11 @@ from edp_bayes.noise.densities import NoisyDensities
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.duality import lower_bound
 from edp_bayes.noise.family import largest_risk
+from edp_bayes.noise.laws import LaplaceNoise
 from edp_bayes.noise.noisy import TAILS
 from edp_bayes.noise.posterior import Posterior
 from edp_bayes.noise.program import Basis, Cut, Cuts, Solution
-from edp_bayes.noise.ratios import Pairs, doubtful_pairs, lattice_for, log_ratios
+from edp_bayes.noise.ratios import Pairs, doubtful_pairs, lattice_for, limits, log_ratios
 
 __all__ = ["Optimum", "optimal_noise"]
 
@@ -39,6 +40,7 @@ TINY = 1e-290
 LEAST = 1e-9  # weight of every column under normal kernels
 RELAXED = 0.01
 CLOSE = 3e-3  # of epsilon or delta: how far a cut may be missed before the last rounds
+CLOSEST = 1e-4
 MOST_WEIGHTS = 300  # on either side, unless more are needed
 NEAR = 0.25  # share of that by which the noise may be larger than the program's
 BOUND_REACH = (0.6, 0.8, 1.3, 2.0, 3.0)
@@ -82,7 +84,6 @@ class OptimalNoise:
     safe: Array
     active: NDArray[np.bool_]
     people: Index
-    watched: Index
     solution: Solution | None = None
     fine: int = 1
     matrices: dict[int, Array] = field(default_factory=dict)
@@ -92,28 +93,34 @@ class OptimalNoise:
         """The current noise."""
         return NoiseDistribution((self.cuts.basis.law(self.weights),))
 
-    def settle(self, epsilon: float, delta: float, close: float) -> None:
+    def settle(
+        self, epsilon: float, delta: float, close: float, *, worth: float = math.inf
+    ) -> None:
         """Add violated constraints and solve, until the noise is enough and nearly the least.
+
+        Or until the program's value, which only grows, is no longer below `worth`.
 
         What is looked at lies half-way between the solution of the program and noise that is
         enough (Ben-Ameur and Neto 2007): constraints found there cut deeper, and where none is
         violated by more than `close` it takes the place of the latter, and the next round looks at
-        the solution itself. Rounds look at those who
-        have constraints and those whom no bound showed to be safe when everybody was looked at
-        last; the result is held against everybody.
+        the solution itself. Rounds look at those who have constraints; the result is held against
+        everybody.
         """
         cost = self.cuts.basis.cost(self.objective)
         enough = self._enough(epsilon, delta, close)
         bold = False
         for _ in range(ROUNDS):
-            self._solve(epsilon, delta)
+            if not bold:
+                self._solve(epsilon, delta)
             assert self.solution is not None
+            if self.solution.value >= worth:
+                return
             least = self.solution.weights
             if enough is not None and self.solution.value >= (1.0 - NEAR * close) * cost @ enough:
                 self.weights = enough
                 if not self._violated(epsilon, delta, close, everybody=True):
                     return
-                enough = self._enough(epsilon, delta, close)
+                enough, bold = self._enough(epsilon, delta, close), False
                 continue
             self.weights = least if enough is None or bold else 0.5 * (least + enough)
             bold = not self._violated(epsilon, delta, close)
@@ -159,30 +166,28 @@ class OptimalNoise:
     ) -> bool:
         """Return whether any pair misses the target; add constraints of those that miss by most.
 
-        Of many only the first are looked for: individuals who need most noise come first. Once
-        everybody has been looked at, those whom no bound shows to be safe are known.
+        By default those who have constraints are looked at, or everybody if nobody has. Of many
+        that miss the target only the first are looked for: individuals who need most noise come
+        first.
         """
         draws = np.flatnonzero(self.active)
-        people = self.people if everybody else self.watched
-        everybody = people.size == self.people.size
+        people = self.people
+        if self.cuts.cuts and not everybody:
+            people = people[np.isin(people, [cut.individual for cut in self.cuts.cuts])]
         threshold = epsilon * (1.0 + 0.5 * close) if delta == 0.0 else epsilon
         limit = close * (epsilon if delta == 0.0 else delta)
-        near, misses = set() if everybody else set(self.watched.tolist()), []
+        misses = []
         for pair in doubtful_pairs(self.posterior, self.noise, threshold, draws, people):
             excess = self._excess(pair, epsilon, delta)
             person = int(people[pair.column])
-            near.add(person)
             for row, side in np.argwhere(excess > limit):
                 misses.append((float(excess[row, side]), person, int(pair.rows[row]), side))
             if len({miss[1] for miss in misses}) >= CROWD:
-                near.update(self.watched.tolist())
                 break
         misses.sort(key=lambda miss: (-miss[0], miss[1:]))
         for person in sorted({miss[1] for miss in misses[:WORST]}):
             chosen = [miss[2:] for miss in misses[:WORST] if miss[1] == person]
             self._cuts_of(person, draws, chosen, epsilon, delta)
-        near.update(cut.individual for cut in self.cuts.cuts)
-        self.watched = self.people[np.isin(self.people, list(near))]
         return bool(misses)
 
     def _excess(self, pair: Pairs, epsilon: float, delta: float) -> Array:
@@ -332,9 +337,13 @@ def optimal_noise(
     count = max(enough, min(wide, MOST_WEIGHTS))
     basis = Basis(spacing, count, math.exp(-spacing / scale), symmetric)
     excluded = int((1.0 - assurance) * posterior.n_draws + 1e-9)
+    hopeless = np.zeros(posterior.n_draws, dtype=bool)
+    if delta == 0.0:
+        hopeless = _hopeless(posterior, epsilon, scale, people)
+    hardness = np.where(hopeless, np.inf, hardness)
     hardest = np.argsort(-hardness, kind="stable")
     active = np.ones(posterior.n_draws, dtype=bool)
-    active[hardest[: (excluded + 1) // 2]] = False
+    active[hardest[: max((excluded + 1) // 2, int(hopeless.sum()))]] = False
     state = OptimalNoise(
         posterior,
         epsilon,
@@ -346,7 +355,6 @@ def optimal_noise(
         _geometric(basis, scale),
         active,
         people,
-        people,
     )
     state.settle(epsilon, delta, ROUGH)
     while (~active).sum() < excluded:
@@ -354,6 +362,18 @@ def optimal_noise(
         state.settle(epsilon, delta, ROUGH)
     _exchange(state, excluded, hardness)
     return _repaired(state)
+
+
+def _hopeless(
+    posterior: Posterior, epsilon: float, scale: float, people: Index
+) -> NDArray[np.bool_]:
+    """Return the draws in which tails of this scale alone miss the target, shape (draw,)."""
+    noise = NoiseDistribution((LaplaceNoise(scale),))
+    missed = np.zeros(posterior.n_draws, dtype=bool)
+    for pair in doubtful_pairs(posterior, noise, epsilon, np.arange(missed.size), people):
+        over = limits(pair.p, pair.q, posterior.kernel, noise) > epsilon
+        missed[pair.rows[over]] = True
+    return missed
 
 
 def _geometric(basis: Basis, scale: float) -> Array:
@@ -382,10 +402,11 @@ def _leave_out(state: OptimalNoise, budget: int) -> None:
 def _exchange(state: OptimalNoise, excluded: int, hardness: Array) -> None:
     """Take back the left-out draws that the noise protects all the same, and spend the budget.
 
-    Where there are none, another draw is left out in place of one of them, if that helps.
+    Where there are none, another draw is left out in place of one of them, if that helps. Draws of
+    infinite hardness are never taken back.
     """
     for _ in range(EXCHANGES):
-        out = np.flatnonzero(~state.active)
+        out = np.flatnonzero(~state.active & np.isfinite(hardness))
         safe = out[_protected(state, out)]
         if safe.size == 0:
             if out.size == 0 or not _swapped(state, int(out[np.argmin(hardness[out])])):
@@ -403,9 +424,10 @@ def _swapped(state: OptimalNoise, back: int) -> bool:
     assert solution is not None
     _leave_out(state, 1)
     state.active[back] = True
-    state.settle(state.epsilon, state.delta, ROUGH)
+    worth = (1.0 - ROUGH) * solution.value
+    state.settle(state.epsilon, state.delta, ROUGH, worth=worth)
     assert state.solution is not None
-    if state.solution.value < (1.0 - ROUGH) * solution.value:
+    if state.solution.value < worth:
         return True
     state.weights, state.active, state.solution = weights, active, solution
     return False
@@ -430,7 +452,7 @@ def _repaired(state: OptimalNoise) -> Optimum:
     target = limit = state.epsilon if pure else state.delta
     state.fine = 4 if pure else 1
     for repair in range(REPAIRS):
-        close = CLOSE / 2**repair  # or the same noise would do once more
+        close = max(CLOSE / 2**repair, CLOSEST)  # or the same noise would do once more
         state.settle(target if pure else state.epsilon, 0.0 if pure else target, close)
         if pure:
             reached = log_ratios(

@@ -31,6 +31,7 @@ __all__ = [
     "Pairs",
     "doubtful_pairs",
     "lattice_for",
+    "limits",
     "log_ratios",
     "protected_draws",
     "several_scales",

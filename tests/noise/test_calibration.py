@@ -8,7 +8,14 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
-from edp_bayes.noise import GaussianNoise, LaplaceNoise, LatticeNoise, NoiseDistribution, NoNoise
+from edp_bayes.noise import (
+    GaussianNoise,
+    LaplaceNoise,
+    LatticeNoise,
+    NoiseDistribution,
+    NoNoise,
+    closed_forms,
+)
 from edp_bayes.noise import optimal as optimal_module
 from edp_bayes.noise.distribution import as_distribution
 from edp_bayes.noise.noisy import NoisyCoupling
@@ -298,3 +305,28 @@ def test_the_climate_divisions_need_what_is_written(data_dir):
     noise = edp.noise.calibrate(posterior, 0.1, spacing=3.0)
     assert noise.record["reached"] == 1.0
     assert 24.0 < noise.record["lower_bound"] <= noise.mean_absolute < 28.5
+
+
+def test_a_draw_that_the_tails_alone_do_not_protect_is_left_out():
+    rng = np.random.default_rng(2)
+    c = rng.gamma(2.0, 0.08, (12, 6)) * (rng.random((12, 6)) < 0.7)
+    c[:, 0] = 0.0
+    c[:2, 0] = rng.gamma(1.0, 1.0, 2)
+    data = edp.Responses.from_arrays(20.0 + rng.standard_normal(12) + c.sum(1), contribution=c)
+    posterior = posterior_of(
+        data,
+        model=edp.models.GibbsFiniteMixture(components=1),
+        draws=10,
+        chains=2,
+        tune=100,
+        random_seed=2,
+        progressbar=False,
+    )
+    scales = closed_forms.laplace_scales(posterior, 1.0)
+    size = closed_forms.bottleneck(scales, 0.95).mean_absolute
+    hopeless = optimal_module._hopeless(posterior, 1.0, size, np.arange(6))
+    assert hopeless.sum() == 1
+    assert scales[hopeless] > size
+    noise = edp.noise.calibrate(posterior, 1.0, assurance=0.95)
+    assert noise.record["reached"] == 0.95
+    assert noise.mean_absolute < size
