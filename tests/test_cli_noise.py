@@ -131,6 +131,23 @@ def test_a_target_that_is_met_already_is_said_to_be(capsys, tmp_path, audits):
         edp.noise.release(0.1, NoiseDistribution.load(out))
 
 
+def test_a_value_that_is_not_given_is_asked_for_and_not_shown(tmp_path):
+    out = tmp_path / "noise.json"
+    NoiseDistribution((edp.noise.NoNoise(),)).save(out)
+    code = "import sys; from edp_bayes.cli import main; sys.exit(main(sys.argv[1:]))"
+    run = subprocess.run(
+        [sys.executable, "-c", code, "release", str(out)],
+        input="0.1\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        start_new_session=True,
+    )
+    assert run.stdout == "0.1\n"
+    assert "The true answer" in run.stderr
+    assert "0.1" not in run.stderr
+
+
 def test_the_published_construction_is_told_apart(capsys, tmp_path, audits):
     arguments = ("--epsilon", "2", "--method", "hausdorff", "--out", tmp_path / "noise.json")
     assert "guarantees nothing" in in_words(capsys, "noise", audits["bootstrap"], *arguments)

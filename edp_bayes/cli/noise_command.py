@@ -125,7 +125,14 @@ def _print(run: NoiseRun, console: Console, epsilon: float, delta: float, out: P
 
 def release(
     noise: Annotated[Path, typer.Argument(help="A file that edp-bayes noise wrote.")],
-    value: Annotated[float, typer.Option("--value", help="The true answer.")],
+    value: Annotated[
+        float | None,
+        typer.Option(
+            "--value",
+            help="The true answer; without this option it is asked for and not shown, so that no "
+            "shell's history holds it.",
+        ),
+    ] = None,
     sampler: Annotated[
         str, typer.Option("--sampler", help="auto, opendp or exact (of this library).")
     ] = "auto",
@@ -133,6 +140,8 @@ def release(
     """Print one noisy answer, with randomness from the operating system."""
     from edp_bayes.noise.command import release_from_file
 
+    if value is None:
+        value = typer.prompt("The true answer", type=float, hide_input=True, err=True)
     with warnings.catch_warnings(record=True) as doubts:
         warnings.simplefilter("always", EdpBayesWarning)
         answer = release_from_file(noise, value, sampler=sampler)
