@@ -45,7 +45,7 @@ def assemble(
     """Return the audit; nothing is sampled here but replicates for the predictive check."""
     shape = (settings.chains, settings.draws)
     names = label_coordinate(responses.individual)
-    curves = fitted.coupling.curves(kept, epsilon)
+    curves = risks.curves_of(kept, fitted.coupling, epsilon)
     tested = fixed_test(fitted.coupling, kept, curves, risks.largest, risks.total, epsilon)
     lead = ("chain", "draw")
     chains = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}

@@ -170,6 +170,8 @@ class Risks:
         Shape (individual, epsilon): posterior mean and standard deviation of delta_i.
     dropped : ndarray
         Shape (epsilon,): bound on the sum of all delta_i that screening left out.
+    curves : ndarray or None
+        Shape (chain * draw, individual, epsilon): delta_i of everybody, of few individuals only.
     """
 
     largest: Array
@@ -178,6 +180,13 @@ class Risks:
     mean: Array
     deviation: Array
     dropped: Array
+    curves: Array | None
+
+    def curves_of(self, individuals: Index, coupling: Coupling, epsilon: Array) -> Array:
+        """Return delta_i of some individuals, evaluated anew where they were too many to keep."""
+        if self.curves is None:
+            return coupling.curves(individuals, epsilon)
+        return self.curves[:, individuals]
 
 
 def evaluate(coupling: Coupling, epsilon: Array, *, progressbar: bool) -> Risks:
@@ -197,6 +206,7 @@ def evaluate(coupling: Coupling, epsilon: Array, *, progressbar: bool) -> Risks:
         curves = coupling.curves(members, epsilon, out=buffer if whole else None)
         accumulate(curves, largest, log_survival, total)
         mean[members], deviation[members] = moments(curves)
+    everybody = buffer.shape[1] == coupling.n_individuals
     return Risks(
         largest=largest,
         total=np.abs(np.expm1(log_survival)),
@@ -204,6 +214,7 @@ def evaluate(coupling: Coupling, epsilon: Array, *, progressbar: bool) -> Risks:
         mean=mean,
         deviation=deviation,
         dropped=dropped,
+        curves=buffer if everybody else None,
     )
 
 

@@ -103,10 +103,20 @@ def tested_risks(coupling: Coupling, individuals: Index, epsilon: Array) -> Arra
     The shape is (chain, draw, individual, epsilon), of every so many draws of each chain.
     """
     step = _step(coupling)
-    pairs = (coupling.pair(int(person)) for person in individuals)
-    return np.stack(
-        [risk_at_fixed_test(p[:, ::step], q[:, ::step], epsilon) for p, q in pairs], axis=2
-    )
+    found = []
+    cells: _Cells | None = None
+    for person in individuals:
+        p, q = (law[:, ::step] for law in coupling.pair(int(person)))
+        # the law with somebody who is always present is that with anybody else who is
+        if cells is None or not _equal(p, cells.law):
+            cells = _Cells.of(p)
+        found.append(cells.risk(q, epsilon))
+    return np.stack(found, axis=2)
+
+
+def _equal(p: Mixture, q: Mixture) -> bool:
+    names = ("weights", "locations", "scales")
+    return all(np.array_equal(getattr(p, name), getattr(q, name)) for name in names)
 
 
 def _step(coupling: Coupling) -> int:
@@ -145,18 +155,40 @@ def risk_at_fixed_test(p: Mixture, q: Mixture, epsilon: Array) -> Array:
     >>> bool((tested[:, 0] <= hockey_stick(p, q, 0.1)).all())
     True
     """
-    edges = _edges(p)
-    masses = [np.diff(law.cdf(edges), axis=-1, prepend=0.0, append=1.0) for law in (p, q)]
-    growth = np.exp(epsilon)[:, None]
-    lead = tuple(range(masses[0].ndim - 1))
-    means = [mass.mean(axis=lead) for mass in masses]
-    both = []
-    for first, second in ((0, 1), (1, 0)):
-        event = (means[first] > growth * means[second]).astype(np.float64)
-        reached = masses[first] @ event.T - growth[:, 0] * (masses[second] @ event.T)
-        both.append(reached)
-    forwards = both[0].mean(axis=lead) >= both[1].mean(axis=lead)
-    return np.maximum(np.where(forwards, *both), 0.0)
+    return _Cells.of(p).risk(q, epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Cells of which events are unions, with the masses of the law with an individual."""
+
+    law: Mixture
+    edges: Array
+    masses: Array
+
+    @classmethod
+    def of(cls, law: Mixture) -> _Cells:
+        edges = _edges(law)
+        return cls(law, edges, _masses(law, edges))
+
+    def risk(self, q: Mixture, epsilon: Array) -> Array:
+        """Return what `risk_at_fixed_test` does."""
+        masses = [self.masses, _masses(q, self.edges)]
+        growth = np.exp(epsilon)[:, None]
+        lead = tuple(range(self.masses.ndim - 1))
+        means = [mass.mean(axis=lead) for mass in masses]
+        both = []
+        for first, second in ((0, 1), (1, 0)):
+            event = (means[first] > growth * means[second]).astype(np.float64)
+            reached = masses[first] @ event.T - growth[:, 0] * (masses[second] @ event.T)
+            both.append(reached)
+        forwards = both[0].mean(axis=lead) >= both[1].mean(axis=lead)
+        return np.maximum(np.where(forwards, *both), 0.0)
+
+
+def _masses(law: Mixture, edges: Array) -> Array:
+    """Return the probability of every cell, shape (leading axes) + (cell,)."""
+    return np.diff(law.cdf(edges), axis=-1, prepend=0.0, append=1.0)
 
 
 def _edges(law: Mixture) -> Array:

@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from edp_bayes.divergence.compiled import compiled
+from edp_bayes.divergence.compiled import borrowing, compiled
 from edp_bayes.divergence.nodes import MOST_NODES, span
 from edp_bayes.divergence.sweep import sweep
 
@@ -29,6 +29,7 @@ POINT_ORDER = 13  # where a sign change is looked for
 FARTHEST_MOVE = 0.3  # of a step, moved and narrowed, for which ORDER terms will do
 SHARE_OF_FLOOR = 0.05
 BETWEEN = 1.25  # how much larger than at the nodes s may be between them
+INVERSE = np.array([0.0, *(1.0 / m for m in range(1, ORDER + 1))])
 TERM = math.log(1e-14)
 ROOT_TWO = math.sqrt(2.0)
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
@@ -39,7 +40,8 @@ def image_workspace(levels):  # type: ignore[no-untyped-def]
     """Return what the functions below write to, for one thread.
 
     Tails of p at the nodes, derivatives by node and by order, values of one individual at the
-    nodes, state of the sweep, largest derivatives.
+    nodes, state of the sweep, largest derivatives; inverses of the steps and of p at the nodes;
+    the middle of the nodes, and the largest of 1 and of the distance from there in steps.
     """
     return (
         np.empty((2, MOST_NODES)),
@@ -48,6 +50,8 @@ def image_workspace(levels):  # type: ignore[no-untyped-def]
         np.empty((7, MOST_NODES)),
         np.empty((6, levels)),
         np.empty(ORDER),
+        np.empty((2, MOST_NODES)),
+        np.empty(3),
     )
 
 
@@ -57,7 +61,7 @@ def tabulate(base, nodes, count, work, floor):  # type: ignore[no-untyped-def]
 
     The largest derivatives relative to p leave out tails that add up to less than the floor.
     """
-    masses, by_node, by_order, values, _, steepest = work
+    masses, by_node, by_order, values, _, steepest, inverse, extent = work
     for j in range(count):
         masses[0, j] = masses[1, j] = 0.0
         for m in range(ORDER):
@@ -80,14 +84,19 @@ def tabulate(base, nodes, count, work, floor):  # type: ignore[no-untyped-def]
             value[j], before[j] = w / (sd * ROOT_TWO_PI) * math.exp(-0.5 * u * u), 0.0
         # Hermite's recurrence, times (-h / sd)^m / m!
         for m in range(ORDER):
-            row, inverse = by_order[m, first:last], -1.0 / (m + 1.0)
+            row, factor = by_order[m, first:last], -1.0 / (m + 1.0)
             for j in range(last - first):
                 row[j] += value[j]
-                new = inverse * (step[j] * value[j] + square[j] * before[j])
+                new = factor * (step[j] * value[j] + square[j] * before[j])
                 before[j], value[j] = value[j], new
     for m in range(ORDER):
         steepest[m] = 0.0
+    extent[0] = middle = 0.5 * (nodes[0, 0] + nodes[0, count - 1])
+    extent[1] = extent[2] = 0.0
     for j in range(count):
+        inverse[0, j], inverse[1, j] = 1.0 / nodes[1, j], 1.0 / by_order[0, j]
+        extent[1] = max(extent[1], inverse[0, j])
+        extent[2] = max(extent[2], abs(nodes[0, j] - middle) * inverse[0, j])
         scale = 1.0
         for m in range(ORDER):
             by_node[j, m] = by_order[m, j]
@@ -97,7 +106,7 @@ def tabulate(base, nodes, count, work, floor):  # type: ignore[no-untyped-def]
                 scale *= nodes[1, 0] / nodes[1, j]
 
 
-@compiled
+@borrowing
 def is_negligible(nodes, count, a, b, tau2, low, high, work):  # type: ignore[no-untyped-def]
     """Return whether s surely stays between the thresholds wherever p counts."""
     steepest = work[5]
@@ -111,26 +120,26 @@ def is_negligible(nodes, count, a, b, tau2, low, high, work):  # type: ignore[no
     return BETWEEN * (abs(b) + (1.0 + b) * change) < min(-low, high)
 
 
-@compiled
-def _ratio(count, a, b, tau2, nodes, by_order, values):  # type: ignore[no-untyped-def]
+@borrowing
+def _ratio(count, a, b, tau2, nodes, by_order, values, inverse, extent):  # type: ignore[no-untyped-def]
     """Fill values[:2] with s = q / p - 1 and its slope at the nodes; return whether they serve."""
-    x, h = nodes[0, :count], nodes[1, :count]
+    x, per_step, per_density = nodes[0, :count], inverse[0, :count], inverse[1, :count]
     s, slope, move, v = values[0, :count], values[1, :count], values[2, :count], values[3, :count]
     before, e, new = values[4, :count], values[5, :count], values[6, :count]
-    spread = math.sqrt(abs(tau2))
-    farthest = 0.0
-    for j in range(count):
-        inverse = 1.0 / h[j]
-        move[j] = (a + b * x[j]) * inverse
-        v[j] = tau2 * inverse * inverse
-        farthest = max(farthest, abs(move[j]) + spread * inverse)
-    if not farthest <= FARTHEST_MOVE:
-        return False
+    farthest = (abs(a + b * extent[0]) + math.sqrt(abs(tau2))) * extent[1] + abs(b) * extent[2]
+    if not farthest <= FARTHEST_MOVE:  # the bound is rarely reached
+        farthest = 0.0
+        for j in range(count):
+            farthest = max(farthest, (abs(a + b * x[j]) + math.sqrt(abs(tau2))) * per_step[j])
+        if not farthest <= FARTHEST_MOVE:
+            return False
     order = ORDER
     if farthest > 0.0:
         order = min(int(TERM / math.log(0.7 * farthest)) + 3, ORDER)
     row = by_order[1, :count]
     for j in range(count):
+        move[j] = (a + b * x[j]) * per_step[j]
+        v[j] = tau2 * per_step[j] * per_step[j]
         s[j], slope[j] = row[j] * move[j], 0.0
         before[j], e[j] = 1.0, move[j]
     for m in range(2, order):
@@ -140,15 +149,15 @@ def _ratio(count, a, b, tau2, nodes, by_order, values):  # type: ignore[no-untyp
             slope[j] += times * row[j] * e[j]
             s[j] += row[j] * new[j]
         before, e, new = e, new, before
-    density, rise = by_order[0, :count], by_order[1, :count]
+    rise = by_order[1, :count]
     for j in range(count):
-        s[j] = b + (1.0 + b) * s[j] / density[j]
+        s[j] = b + (1.0 + b) * s[j] * per_density[j]
         change = b * (2.0 + b) * rise[j] + (1.0 + b) * (1.0 + b) * slope[j]
-        slope[j] = (change - s[j] * rise[j]) / (density[j] * h[j])
+        slope[j] = (change - s[j] * rise[j]) * per_density[j] * per_step[j]
     return True
 
 
-@compiled
+@borrowing
 def _place(near, j, x):  # type: ignore[no-untyped-def]
     """Return the nearer of two nodes, x from there, its move, and tau^2, all in steps.
 
@@ -161,7 +170,7 @@ def _place(near, j, x):  # type: ignore[no-untyped-def]
     return i, t, (a + b * (nodes[0, i] + t * h)) / h, tau2 / (h * h)
 
 
-@compiled
+@borrowing
 def _point(near, j, x):  # type: ignore[no-untyped-def]
     """Return s = q / p - 1 and its slope at one point."""
     i, t, move, v = _place(near, j, x)
@@ -184,7 +193,7 @@ def _point(near, j, x):  # type: ignore[no-untyped-def]
     return s, (slope - s * rise) / (p * near[0][1, i])
 
 
-@compiled
+@borrowing
 def _tails(near, j, x, weight):  # type: ignore[no-untyped-def]
     """Return the masses of q - weight p below and above x."""
     i, t, move, v = _place(near, j, x)
@@ -196,8 +205,9 @@ def _tails(near, j, x, weight):  # type: ignore[no-untyped-def]
         difference = u * difference + move * power - v * (m - 1.0) * before
         before, after = after, u * after - v * (m - 1.0) * before
         power *= t
-        own += row[m - 1] * power / m
-        moved += row[m - 1] * difference / m
+        part = row[m - 1] * INVERSE[m]
+        own += part * power
+        moved += part * difference
     h = near[0][1, i]
     own *= h
     moved *= h
@@ -208,14 +218,14 @@ def _tails(near, j, x, weight):  # type: ignore[no-untyped-def]
 _integrate = sweep(_point, _tails)
 
 
-@compiled
+@borrowing
 def image_integrals(nodes, count, a, b, tau2, low, high, work, total):  # type: ignore[no-untyped-def]
     """Fill total with the integrals of (p - q / (1 + low))_+ and (q - (1 + high) p)_+.
 
     Returns whether the series serves; if not, nothing is filled in.
     """
-    masses, by_node, by_order, values, state, _ = work
-    if not _ratio(count, a, b, tau2, nodes, by_order, values):
+    masses, by_node, by_order, values, state, _, inverse, extent = work
+    if not _ratio(count, a, b, tau2, nodes, by_order, values, inverse, extent):
         return False
     near = nodes, masses, by_node, a, b, tau2
     s, slope = values[0], values[1]

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from edp_bayes.divergence.compiled import compiled, decay, inlined
+from edp_bayes.divergence.compiled import borrowing, compiled, decay, inlined
 from edp_bayes.divergence.nodes import FARTHEST, MOST_NODES, span
 from edp_bayes.divergence.sweep import sweep
 
@@ -48,7 +48,7 @@ def workspace(components, levels):  # type: ignore[no-untyped-def]
     )
 
 
-@compiled
+@borrowing
 def convexity_bound(base, law, without, low, high, forward, backward, enough):  # type: ignore[no-untyped-def]
     """Bound forward (g - q / (1 + low))_+ and backward (q - (1 + high) g)_+ integrated, by pairs.
 
@@ -72,7 +72,7 @@ def convexity_bound(base, law, without, low, high, forward, backward, enough):  
     return total
 
 
-@compiled
+@borrowing
 def pair_integral(m, s, n, t, epsilon):  # type: ignore[no-untyped-def]
     """H_eps of N(m, s) against N(n, t): where it exceeds is bounded by the roots of a quadratic."""
     d = (m - n) / s
@@ -107,12 +107,12 @@ def pair_integral(m, s, n, t, epsilon):  # type: ignore[no-untyped-def]
     return max(first - math.exp(epsilon) * second, 0.0)
 
 
-@compiled
+@borrowing
 def _upper(u):  # type: ignore[no-untyped-def]
     return 0.5 * math.erfc(u / ROOT_TWO)
 
 
-@compiled
+@borrowing
 def are_close(base, law, without):  # type: ignore[no-untyped-def]
     """Return whether every component of g and of q is near its own in the base."""
     for k in range(base.shape[1]):
@@ -126,7 +126,7 @@ def are_close(base, law, without):  # type: ignore[no-untyped-def]
     return True
 
 
-@compiled
+@borrowing
 def densities(base, nodes, count, work):  # type: ignore[no-untyped-def]
     """Fill in the density of every component at the nodes near it."""
     table, ranges = work[0], work[1]
@@ -139,7 +139,7 @@ def densities(base, nodes, count, work):  # type: ignore[no-untyped-def]
             table[k, j] = front * math.exp(-0.5 * u * u)
 
 
-@compiled
+@borrowing
 def _ratio(base, law, without, x, table, ranges, count, g, slope, d, d_slope):  # type: ignore[no-untyped-def]
     """Fill g and d = q - g with their slopes at the nodes."""
     for j in range(count):
@@ -161,7 +161,7 @@ def _ratio(base, law, without, x, table, ranges, count, g, slope, d, d_slope):  
             if small:
                 change, other = _small_expm1(t0), _small_expm1(t1)
             else:
-                change, other = math.expm1(t0), math.expm1(t1)
+                change, other = _expm1(t0), _expm1(t1)
             own = row[j] * (1.0 + change)
             difference = row[j] * (other - change)
             own_slope, other_slope = (e0 - u) * f0, (e1 - u) * f1
@@ -171,7 +171,7 @@ def _ratio(base, law, without, x, table, ranges, count, g, slope, d, d_slope):  
             to_d_slope[j] += difference * other_slope + own * (other_slope - own_slope)
 
 
-@compiled
+@borrowing
 def _pairs(base, law, without, pair):  # type: ignore[no-untyped-def]
     """Fill what one point needs of every component; return whether series will do.
 
@@ -195,7 +195,7 @@ def _largest(a, b, c):  # type: ignore[no-untyped-def]
     return abs(a) + FARTHEST * (abs(b) + FARTHEST * abs(c))
 
 
-@compiled
+@borrowing
 def _quadratic(mu, sd, m, s):  # type: ignore[no-untyped-def]
     """Log ratio of N(m, s) to N(mu, sd) in u = (x - mu) / sd, and its slope (e - u) f."""
     e, stretch = (m - mu) / sd, s / sd
@@ -210,7 +210,13 @@ def _small_expm1(t):  # type: ignore[no-untyped-def]
     return t * (1.0 + t * (0.5 + t * (1.0 / 6 + t * (1.0 / 24 + t * tail))))
 
 
-@compiled
+@inlined
+def _expm1(t):  # type: ignore[no-untyped-def]
+    kept, lost = decay(abs(t))
+    return lost / kept if t > 0.0 else -lost
+
+
+@borrowing
 def _point(near, _, x):  # type: ignore[no-untyped-def]
     """Return s = q / g - 1 and its slope at one point."""
     pair, series = near
@@ -223,7 +229,7 @@ def _point(near, _, x):  # type: ignore[no-untyped-def]
         own = front[k] * decay(0.5 * u * u)[0]
         t = a[k] + u * (b[k] + u * c[k])
         # Past its reach a component's series may be off, but it weighs nothing there.
-        difference = own * (_small_expm1(min(max(t, -1.0), 1.0)) if series else math.expm1(t))
+        difference = own * (_small_expm1(min(max(t, -1.0), 1.0)) if series else _expm1(t))
         own_slope = -u * inverse[k]
         other_slope = (e[k] - u) * f[k]
         value[k] = own
@@ -242,7 +248,7 @@ def _point(near, _, x):  # type: ignore[no-untyped-def]
     return s, (d_slope - s * slope) / g
 
 
-@compiled
+@borrowing
 def _tails(near, _, x, weight):  # type: ignore[no-untyped-def]
     """Return the masses of q - weight g below and above x.
 
@@ -288,7 +294,7 @@ def _tails(near, _, x, weight):  # type: ignore[no-untyped-def]
 _integrate = sweep(_point, _tails)
 
 
-@compiled
+@borrowing
 def both_integrals(base, law, without, nodes, count, low, high, work, total):  # type: ignore[no-untyped-def]
     """Fill total with the integrals of (g - q / (1 + low))_+ and of (q - (1 + high) g)_+.
 

@@ -37,9 +37,19 @@ def inlined[F: Callable[..., Any]](function: F) -> F:
     return cast(F, jit(function))
 
 
+def borrowing[F: Callable[..., Any]](function: F) -> F:
+    """Compile a helper that neither makes nor returns arrays, without counting references.
+
+    The counts at every use of an array take longer than the arithmetic of a short helper.
+    """
+    jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, _nrt=False)
+    return cast(F, jit(function))
+
+
 def generic[F: Callable[..., Any]](function: F) -> F:
-    """Compile a closure as part of what calls it, which is kept on disk."""
-    return cast(F, numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})(function))
+    """Compile a closure that borrows arrays as part of what calls it, which is kept on disk."""
+    jit = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"}, _nrt=False)
+    return cast(F, jit(function))
 
 
 def in_threads(

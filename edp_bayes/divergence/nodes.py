@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from edp_bayes.divergence.compiled import compiled
+from edp_bayes.divergence.compiled import borrowing, compiled
 
 __all__ = ["FARTHEST", "MOST_NODES", "place_nodes", "span"]
 
 STEP = 0.5  # of the narrowest component that counts, between nodes
-NEGLIGIBLE = 1e-17  # mass of a component's tails that needs no nodes
+NEGLIGIBLE = 1e-14  # mass of a component's tails that needs no nodes
 MOST_NODES = 2048
 FARTHEST = 10.0  # standard deviations: a component farther away adds nothing to a node
 
@@ -47,7 +47,7 @@ def place_nodes(base, nodes):  # type: ignore[no-untyped-def]
     return count
 
 
-@compiled
+@borrowing
 def _within(reach, x):  # type: ignore[no-untyped-def]
     """Return x, or the next point which a component reaches."""
     following = np.inf

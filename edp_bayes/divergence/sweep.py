@@ -11,7 +11,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from edp_bayes.divergence.compiled import compiled, generic, inlined
+import numpy as np
+
+from edp_bayes.divergence.compiled import borrowing, generic, inlined
 
 __all__ = ["sweep"]
 
@@ -102,9 +104,13 @@ def sweep(point: Callable[..., Any], tails: Callable[..., Any]) -> Callable[...,
             state[0, e] = 1.0 if s[0] < low[e] else 0.0
             state[3, e] = 1.0 if s[0] > high[e] else 0.0
         below, above = _passed(low, high, s[0], 0, 0)
+        bottom, top = _neighbours(low, high, below, above)
         for j in range(1, count):
+            if bottom < s[j] < top and slope[j - 1] * slope[j] >= 0.0:
+                continue
             was_below, was_above = below, above
             below, above = _passed(low, high, s[j], below, above)
+            bottom, top = _neighbours(low, high, below, above)
             turns = slope[j - 1] * slope[j] < 0.0 and _near_threshold(
                 s[j - 1], s[j], 0.5 * (abs(slope[j - 1]) + abs(slope[j])) * (x[j] - x[j - 1]),
                 (min(below, was_below), max(below, was_below)),
@@ -145,7 +151,15 @@ def _passed(low, high, s, below, above):  # type: ignore[no-untyped-def]
     return below, above
 
 
-@compiled
+@inlined
+def _neighbours(low, high, below, above):  # type: ignore[no-untyped-def]
+    """Return the nearest thresholds below and above s, given how many it has passed."""
+    bottom = low[below] if below < low.size else -np.inf
+    top = high[above] if above < high.size else np.inf
+    return high[above - 1] if above > 0 else bottom, low[below - 1] if below > 0 else top
+
+
+@borrowing
 def _near_threshold(s0, s1, margin, below, above, low, high):  # type: ignore[no-untyped-def]
     """Return whether a threshold lies within the margin above both ends or below both."""
     top, bottom = max(s0, s1) + margin, min(s0, s1) - margin
@@ -157,7 +171,7 @@ def _near_threshold(s0, s1, margin, below, above, low, high):  # type: ignore[no
     )
 
 
-@compiled
+@borrowing
 def _cubic_turn(start, end):  # type: ignore[no-untyped-def]
     """Find where the cubic through both ends with their slopes turns, in [0, 1]."""
     width = end[0] - start[0]
@@ -172,7 +186,7 @@ def _cubic_turn(start, end):  # type: ignore[no-untyped-def]
     return min(max(t, 0.0), 1.0)
 
 
-@compiled
+@borrowing
 def _on_cubic(start, end, target):  # type: ignore[no-untyped-def]
     """Find where the cubic through both ends with their slopes passes a value, in [0, 1]."""
     x0, s0, m0 = start
@@ -193,7 +207,7 @@ def _on_cubic(start, end, target):  # type: ignore[no-untyped-def]
     return t
 
 
-@compiled
+@borrowing
 def _cross(state, row, e, enters, below, above, total):  # type: ignore[no-untyped-def]
     if enters:
         state[row, e], state[row + 1, e], state[row + 2, e] = 2.0, below, above

@@ -65,8 +65,7 @@ def posterior(make: Callable[..., Any]) -> Callable[[Responses, int], dict[str, 
         coupling = model.fit(responses, settings).coupling
         risks = evaluate(coupling, EPSILON, progressbar=False)
         people = riskiest(risks.mean, KEEP)
-        alone = responses.n_individuals == 1  # whose risk is the largest
-        curves = risks.largest[:, None] if alone else coupling.curves(people, EPSILON)
+        curves = risks.curves_of(people, coupling, EPSILON)
         tested = fixed_test(coupling, people, curves, risks.largest, risks.total, EPSILON)
         return {
             "delta": from_draws(risks.largest, tested.largest.reshape(-1, EPSILON.size)),
