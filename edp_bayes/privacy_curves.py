@@ -330,10 +330,10 @@ def summary_table(
     return table
 
 
-def default_probability(prob: float | None) -> float:
+def default_probability(prob: float | None, name: str = "prob") -> float:
     """Return a probability of intervals, ArviZ's ``stats.ci_prob`` if None."""
     if prob is None:
         from arviz_base import rcParams
 
         return float(rcParams["stats.ci_prob"])
-    return validate.probability(prob, "prob")
+    return validate.probability(prob, name)

@@ -107,8 +107,8 @@ def _print(found: xr.Dataset, sought: str, console: Console, *, known: bool) -> 
     """Print a row for each pair of what was given."""
     from rich.table import Table
 
-    from edp_bayes.plots.drawing import percent
     from edp_bayes.report.curves import interval as quantiles
+    from edp_bayes.wording import percent
 
     name, words = SOUGHT[sought]
     others = [axis for axis in SOUGHT if axis != sought]

@@ -192,8 +192,8 @@ def _print(found: PropertyAudit, console: Console) -> None:
         print_parts,
         risk,
     )
-    from edp_bayes.plots.drawing import percent
     from edp_bayes.report.curves import interval
+    from edp_bayes.wording import percent
 
     settings = found.settings
     console.print(

@@ -11,11 +11,11 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from edp_bayes.plots.drawing import percent
 from edp_bayes.plots.forest import riskiest
 from edp_bayes.privacy_curves import TARGETS
 from edp_bayes.report.curves import interval
 from edp_bayes.response_intervals import WIDTHS, interval_quantities
+from edp_bayes.wording import percent
 
 if TYPE_CHECKING:
     from edp_bayes.privacy_curves import PrivacyCurves

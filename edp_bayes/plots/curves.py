@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from edp_bayes import validate
-from edp_bayes.plots.drawing import Canvas, Visuals, percent
+from edp_bayes.plots.drawing import Canvas, Visuals
 from edp_bayes.result import BAND_KINDS
+from edp_bayes.wording import percent
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection

@@ -13,10 +13,10 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.plots.drawing import (
     Canvas,
     Visuals,
-    credible_probability,
     nearest_epsilon,
-    percent,
 )
+from edp_bayes.privacy_curves import default_probability
+from edp_bayes.wording import percent
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
@@ -100,7 +100,7 @@ def plot_density(
     >>> type(plot_density(audit, individual=1, backend="none")).__name__
     'PlotCollection'
     """
-    prob = credible_probability(ci_prob)
+    prob = default_probability(ci_prob, "ci_prob")
     edge = nearest_epsilon(audit.epsilon, epsilon)
     draws = _draws(audit, individual)
     canvas = Canvas(

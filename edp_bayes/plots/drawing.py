@@ -14,7 +14,7 @@ from edp_bayes.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
-__all__ = ["Canvas", "credible_probability", "nearest_epsilon", "percent"]
+__all__ = ["Canvas", "nearest_epsilon"]
 
 Visuals = Mapping[str, Mapping[str, Any] | bool] | None
 
@@ -158,26 +158,6 @@ class Canvas:
     def _enter(self, label: str | None, look: dict[str, Any]) -> None:
         if label is not None and label not in dict(self.entries):
             self.entries.append((label, look))
-
-
-def percent(prob: float) -> str:
-    """Return a probability as it stands in a legend.
-
-    Examples
-    --------
-    >>> percent(0.95), percent(0.995)
-    ('95%', '99.5%')
-    """
-    return f"{100 * prob:.4g}%"
-
-
-def credible_probability(prob: float | None) -> float:
-    """Return the probability of a band; ArviZ's if none is given."""
-    if prob is None:
-        from arviz_base import rcParams
-
-        return float(rcParams["stats.ci_prob"])
-    return validate.probability(prob, "ci_prob")
 
 
 def nearest_epsilon(grid: xr.DataArray, epsilon: float | None) -> float:

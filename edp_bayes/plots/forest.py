@@ -15,10 +15,10 @@ from edp_bayes.plots.drawing import (
     TICK_SIZE,
     TITLE_SIZE,
     Visuals,
-    credible_probability,
     nearest_epsilon,
-    percent,
 )
+from edp_bayes.privacy_curves import default_probability
+from edp_bayes.wording import percent
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
@@ -91,7 +91,7 @@ def plot_individuals(
     from arviz_base import rcParams
     from arviz_plots import plot_forest
 
-    prob = credible_probability(ci_prob)
+    prob = default_probability(ci_prob, "ci_prob")
     kind = validate.choice(ci_kind or rcParams["stats.ci_kind"], KINDS, "ci_kind")
     inner = INNER if prob > INNER else INNER * prob
     at = nearest_epsilon(audit.epsilon, epsilon)

@@ -8,7 +8,9 @@ import xarray as xr
 
 from edp_bayes import bands
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.plots.drawing import Canvas, Visuals, credible_probability, percent
+from edp_bayes.plots.drawing import Canvas, Visuals
+from edp_bayes.privacy_curves import default_probability
+from edp_bayes.wording import percent
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
@@ -164,7 +166,7 @@ def plot_interval_level(
             "the audit must hold interval_level with the dims chain, draw and width, "
             f"found {dict(found.sizes)} and {', '.join(map(str, found.data_vars))}"
         )
-    prob = credible_probability(ci_prob)
+    prob = default_probability(ci_prob, "ci_prob")
     level = found[name].stack(sample=("chain", "draw")).transpose("sample", "width").sortby("width")
     lower, upper = (
         xr.DataArray(end, {"width": level["width"]}, ("width",), name=name)

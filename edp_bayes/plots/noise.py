@@ -8,7 +8,9 @@ import numpy as np
 import xarray as xr
 
 from edp_bayes.bands import pointwise, simultaneous
-from edp_bayes.plots.drawing import Canvas, Visuals, credible_probability, percent
+from edp_bayes.plots.drawing import Canvas, Visuals
+from edp_bayes.privacy_curves import default_probability
+from edp_bayes.wording import percent
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
@@ -102,7 +104,7 @@ def plot_tradeoff(
     InvalidInputError
         If a visual is unknown or the probability is none.
     """
-    prob = credible_probability(ci_prob)
+    prob = default_probability(ci_prob, "ci_prob")
     order = np.argsort(tradeoff.error, kind="stable")
     error = tradeoff.error[order]
 
@@ -160,7 +162,7 @@ def plot_verification(
     InvalidInputError
         If a visual is unknown or the probability is none.
     """
-    prob = credible_probability(ci_prob)
+    prob = default_probability(ci_prob, "ci_prob")
     grid = {"epsilon": verification.epsilon}
     draws = verification.delta
 

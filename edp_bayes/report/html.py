@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edp_bayes import files
-from edp_bayes.report import figures, wording
+from edp_bayes import files, wording
+from edp_bayes.report import figures
 from edp_bayes.report.content import Content, Curve
 from edp_bayes.report.describing import describe
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.report.content import Enough, NoiseFound
 from edp_bayes.report.individuals import rounded_up
-from edp_bayes.report.wording import percent, risk
+from edp_bayes.wording import percent, risk
 
 if TYPE_CHECKING:
     from edp_bayes.noise.distribution import NoiseDistribution

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from edp_bayes.report.content import CheckRow
-from edp_bayes.report.wording import risk
+from edp_bayes.wording import risk
 
 if TYPE_CHECKING:
     from edp_bayes.privacy_curves import PrivacyCurves

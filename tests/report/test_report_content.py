@@ -13,8 +13,8 @@ from edp_bayes.mechanism_audit import audit_mechanism
 from edp_bayes.property_audit import audit_property
 from edp_bayes.report import describe
 from edp_bayes.report.figures import histogram, privacy_figures
-from edp_bayes.report.wording import risk
 from edp_bayes.statistical_privacy import PropertyQuery, Subsampling
+from edp_bayes.wording import risk
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,8 @@ from report_cases import (
 import edp_bayes as edp
 from edp_bayes.mechanism_audit import audit_mechanism
 from edp_bayes.report import describe, write_report
-from edp_bayes.report.wording import clean, risk, short
 from edp_bayes.statistical_privacy import PropertyQuery
+from edp_bayes.wording import clean, risk, short
 
 
 class Elements(HTMLParser):

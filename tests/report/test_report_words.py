@@ -14,7 +14,7 @@ from edp_bayes import labels
 from edp_bayes.report import pseudonym_table
 from edp_bayes.report.individuals import rounded_up
 from edp_bayes.report.pseudonyms import WITHHELD, Names, Pseudonyms, namer, redacted
-from edp_bayes.report.wording import clean, number, risk
+from edp_bayes.wording import clean, number, risk
 
 KEY = b"sixteen bytes or more"
 

@@ -1,4 +1,4 @@
-"""Numbers and names as they stand in a report."""
+"""Numbers and names as they stand in a report, a legend or on the command line."""
 
 from __future__ import annotations
 
