@@ -42,8 +42,31 @@ def tables(table: pd.DataFrame) -> str:
         parts.append(_markdown(rows, "n"))
         by_law = part.pivot_table(index="law", columns="n", values="coverage", observed=True)
         parts.append(_markdown(by_law, "coverage by law and n"))
+    parts.append(misses(table))
     parts.append(widths(table))
     return "\n".join(parts)
+
+
+def misses(table: pd.DataFrame) -> str:
+    """List the default's cells that hold the truth too rarely, and count those too often."""
+    default = table[table["method"] == DEFAULT]
+    names = ["population", "quantity", "law", "n", "individual", "epsilon"]
+    shown = ["coverage", "truth_below", "truth_above", "repetitions"]
+    rare = default[default["coverage_high"] < 0.93].sort_values("coverage")
+    often = default[default["coverage_low"] > 0.97]
+    lines = [
+        f"### Cells of {DEFAULT} that miss [0.93, 0.97]\n",
+        f"By their 99% Wilson intervals, {len(rare)} of {len(default)} cells hold the truth too "
+        f"rarely and {len(often)} too often. Those that hold it too rarely, with the shares of "
+        "repetitions in which it was below and above the band:\n",
+        "| " + " | ".join([*names, "coverage", "below", "above", "repetitions"]) + " |",
+        "|---" * (len(names) + len(shown)) + "|",
+    ]
+    for row in rare.to_dict("records"):
+        shares = [f"{row[name]:.3f}" for name in shown[:3]]
+        cells = [str(row[name]) for name in names]
+        lines.append("| " + " | ".join([*cells, *shares, str(row["repetitions"])]) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def widths(table: pd.DataFrame) -> str:
