@@ -27,7 +27,8 @@ def band(
     kind : {"simultaneous", "pointwise"}
         Of whole curves, or at every single point.
     below : ndarray, optional
-        Shape (draw, point): draws of a lower bound of the curve, perhaps fewer.
+        Shape (draw, point): draws of a lower bound of the curve, perhaps fewer. The curve must not
+        increase: what bounds it from below at one point does so at every point before.
 
     Returns
     -------
@@ -43,7 +44,10 @@ def band(
     """
     make = simultaneous if kind == "simultaneous" else pointwise
     lower, upper = make(draws, prob)
-    return (lower if below is None else np.minimum(lower, make(below, prob)[0])), upper
+    if below is None:
+        return lower, upper
+    lower = np.minimum(lower, make(below, prob)[0])
+    return np.maximum.accumulate(lower[::-1])[::-1], upper
 
 
 def pointwise(draws: Array, prob: float) -> tuple[Array, Array]:

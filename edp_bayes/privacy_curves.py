@@ -126,7 +126,7 @@ class PrivacyCurves:
         once, for the posterior means of the densities with and without each of the riskiest
         individuals, a lower bound in every draw. The lower quantiles of delta itself lie too high
         where the true densities are nearly flat: each draw has a best test of its own, which
-        makes use of every wiggle.
+        makes use of every wiggle. Like the curve itself, the lower end never rises with epsilon.
 
         Raises
         ------

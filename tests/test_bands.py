@@ -56,3 +56,18 @@ def test_band_of_one_point_is_an_interval_of_its_mass():
     draws = rng.standard_normal((10_000, 1))
     low, high = bands.simultaneous(draws, 0.9)
     assert abs(((draws >= low) & (draws <= high)).mean() - 0.9) < 0.01
+
+
+@pytest.mark.parametrize("kind", bands.KINDS)
+def test_lower_end_from_a_bound_falls_with_the_curve(kind):
+    rng = np.random.default_rng(5)
+    draws = np.sort(rng.uniform(size=(500, 12)), axis=1)[:, ::-1]
+    below = draws * rng.uniform(0.2, 1.0, draws.shape[1])
+    plain, upper = bands.band(draws, 0.9, kind=kind)
+    lower, same = bands.band(draws, 0.9, kind=kind, below=below)
+    alone = np.minimum(plain, bands.band(below, 0.9, kind=kind)[0])
+    assert (np.diff(alone) > 0).any()
+    assert (np.diff(lower) <= 0).all()
+    assert (alone <= lower).all()
+    assert (lower <= plain).all()
+    np.testing.assert_array_equal(same, upper)
