@@ -12,9 +12,10 @@ import pytest
 import edp_bayes as edp
 from edp_bayes.cli import main
 from edp_bayes.cli.options import columns, parse_epsilon, parse_model
-from edp_bayes.cli.report import crossing, risk
+from edp_bayes.cli.report import crossing
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.report.curves import interval
+from edp_bayes.wording import risk
 from tests.command_line import refused
 
 FILES = {

@@ -97,7 +97,8 @@ def _load(path: Path) -> Any:
 def _print(found: MechanismAudit, console: Any) -> None:
     from rich.table import Table
 
-    from edp_bayes.cli.report import positions, risk
+    from edp_bayes.cli.report import positions
+    from edp_bayes.wording import risk
 
     band = found.band("delta", kind="simultaneous", prob=PROB)
     table = Table("epsilon", "delta", "band", title="delta: median and 95% simultaneous band")

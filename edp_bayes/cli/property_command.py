@@ -119,8 +119,9 @@ def _known_probability(query: PropertyQuery, grid: Any, out: Path | None, consol
 
     from edp_bayes import files
     from edp_bayes.cli.folder import RESOLUTION
-    from edp_bayes.cli.report import positions, risk
+    from edp_bayes.cli.report import positions
     from edp_bayes.privacy_curves import TARGETS
+    from edp_bayes.wording import risk
 
     curves = [np.asarray(side(grid)) for side in (query.delta_plus, query.delta_minus, query.delta)]
     console.print(f"n = {query.n:,}, probability {query.prob:g}; exact")
@@ -190,10 +191,9 @@ def _print(found: PropertyAudit, console: Console) -> None:
         diagnostics,
         positions,
         print_parts,
-        risk,
     )
     from edp_bayes.report.curves import interval
-    from edp_bayes.wording import percent
+    from edp_bayes.wording import percent, risk
 
     settings = found.settings
     console.print(

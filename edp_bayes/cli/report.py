@@ -15,7 +15,7 @@ from edp_bayes.plots.forest import riskiest
 from edp_bayes.privacy_curves import TARGETS
 from edp_bayes.report.curves import interval
 from edp_bayes.response_intervals import WIDTHS, interval_quantities
-from edp_bayes.wording import percent
+from edp_bayes.wording import percent, risk
 
 if TYPE_CHECKING:
     from edp_bayes.privacy_curves import PrivacyCurves
@@ -25,7 +25,6 @@ __all__ = ["crossings", "diagnostics", "positions", "print_parts", "print_report
 
 EPSILONS = 6
 INDIVIDUALS = 5
-SMALLEST = 1e-6
 # Checks whose sentence is worth reading when they passed.
 TOLD = ("convergence", "out-of-sample", "overdispersion")
 
@@ -195,19 +194,6 @@ def positions(size: int) -> list[int]:
     [0, 10, 20, 30, 40, 50]
     """
     return [int(k) for k in np.unique(np.linspace(0, size - 1, EPSILONS).round())]
-
-
-def risk(value: float) -> str:
-    """Return a probability with two digits, in few characters.
-
-    Examples
-    --------
-    >>> [risk(value) for value in (0.01234, 0.00012, 3e-9, 0.0)]
-    ['0.012', '1.2e-4', '< 1e-6', '0']
-    """
-    if 0.0 < value < SMALLEST:
-        return f"< {SMALLEST:.0e}".replace("e-0", "e-")
-    return f"{value:.2g}" if value == 0.0 or value >= 1e-3 else f"{value:.1e}".replace("e-0", "e-")
 
 
 def crossing(value: float, grid: NDArray[np.float64]) -> str:

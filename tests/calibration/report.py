@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -51,22 +52,20 @@ def misses(table: pd.DataFrame) -> str:
     """List the default's cells that hold the truth too rarely, and count those too often."""
     default = table[table["method"] == DEFAULT]
     names = ["population", "quantity", "law", "n", "individual", "epsilon"]
-    shown = ["coverage", "truth_below", "truth_above", "repetitions"]
+    shares = ["coverage", "truth_below", "truth_above"]
     rare = default[default["coverage_high"] < 0.93].sort_values("coverage")
     often = default[default["coverage_low"] > 0.97]
-    lines = [
-        f"### Cells of {DEFAULT} that miss [0.93, 0.97]\n",
+    rows = rare[names].astype(str)
+    rows[shares] = rare[shares].map("{:.3f}".format)
+    rows["repetitions"] = rare["repetitions"].astype(str)
+    rows = rows.rename(columns={"truth_below": "below", "truth_above": "above"})
+    return (
+        f"### Cells of {DEFAULT} that miss [0.93, 0.97]\n\n"
         f"By their 99% Wilson intervals, {len(rare)} of {len(default)} cells hold the truth too "
         f"rarely and {len(often)} too often. Those that hold it too rarely, with the shares of "
-        "repetitions in which it was below and above the band:\n",
-        "| " + " | ".join([*names, "coverage", "below", "above", "repetitions"]) + " |",
-        "|---" * (len(names) + len(shown)) + "|",
-    ]
-    for row in rare.to_dict("records"):
-        shares = [f"{row[name]:.3f}" for name in shown[:3]]
-        cells = [str(row[name]) for name in names]
-        lines.append("| " + " | ".join([*cells, *shares, str(row["repetitions"])]) + " |")
-    return "\n".join(lines) + "\n"
+        "repetitions in which it was below and above the band:\n\n"
+        f"{_lines(rows.columns, rows.to_numpy())}"
+    )
 
 
 def widths(table: pd.DataFrame) -> str:
@@ -106,10 +105,13 @@ def _by_law(ratio: pd.Series) -> str:
 
 
 def _markdown(rows: pd.DataFrame, corner: str) -> str:
-    lines = [
-        f"| {corner} | " + " | ".join(map(str, rows.columns)) + " |",
-        "|---" * (rows.shape[1] + 1) + "|",
-    ]
-    for name, row in rows.iterrows():
-        lines.append(f"| {name} | " + " | ".join(f"{value:.3f}" for value in row) + " |")
-    return "\n".join(lines) + "\n"
+    return _lines(
+        [corner, *rows.columns],
+        ([name, *(f"{value:.3f}" for value in row)] for name, row in rows.iterrows()),
+    )
+
+
+def _lines(columns: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    head = list(columns)
+    lines = [f"| {' | '.join(map(str, row))} |" for row in (head, *rows)]
+    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]]) + "\n"
