@@ -24,15 +24,21 @@ from edp_bayes.divergence.sweep import sweep
 
 __all__ = ["image_integrals", "image_workspace", "is_negligible", "tabulate"]
 
-ORDER = 18  # terms of the series
-POINT_ORDER = 13  # where a sign change is looked for
-FARTHEST_MOVE = 0.3  # of a step, moved and narrowed, for which ORDER terms will do
+ORDER = 26  # terms of the series
+# How far the image may lie, in steps, moved and narrowed, for ORDER terms to do.
+FARTHEST_MOVE, FARTHEST_SPREAD = 0.8, 0.3
+LAST_TERM = 1e-9  # of s at nodes, which only tell where sign changes are
+# Terms at a sign change: for what does not move, more for each step, and more for its tails.
+POINT_TERMS, TERMS_PER_STEP, TAIL_TERMS = 13, 9.0, 5
 SHARE_OF_FLOOR = 0.05
 BETWEEN = 1.25  # how much larger than at the nodes s may be between them
 INVERSE = np.array([0.0, *(1.0 / m for m in range(1, ORDER + 1))])
-TERM = math.log(1e-14)
 ROOT_TWO = math.sqrt(2.0)
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
+# Rows of the values of one individual at the nodes. They are flat and unsigned integers address
+# them: only so can the compiler show that they are distinct, which vector instructions need.
+ROWS = 6
+S, SLOPE, MOVE, SPREAD, BEFORE, NOW = (np.uint64(row * MOST_NODES) for row in range(ROWS))
 
 
 @compiled
@@ -47,7 +53,7 @@ def image_workspace(levels):  # type: ignore[no-untyped-def]
         np.empty((2, MOST_NODES)),
         np.empty((MOST_NODES, ORDER)),
         np.empty((ORDER, MOST_NODES)),
-        np.empty((7, MOST_NODES)),
+        np.empty(ROWS * MOST_NODES),
         np.empty((6, levels)),
         np.empty(ORDER),
         np.empty((2, MOST_NODES)),
@@ -61,7 +67,8 @@ def tabulate(base, nodes, count, work, floor):  # type: ignore[no-untyped-def]
 
     The largest derivatives relative to p leave out tails that add up to less than the floor.
     """
-    masses, by_node, by_order, values, _, steepest, inverse, extent = work
+    masses, by_node, by_order, flat, _, steepest, inverse, extent = work
+    values = flat.reshape((ROWS, MOST_NODES))
     for j in range(count):
         masses[0, j] = masses[1, j] = 0.0
         for m in range(ORDER):
@@ -110,9 +117,7 @@ def tabulate(base, nodes, count, work, floor):  # type: ignore[no-untyped-def]
 def is_negligible(nodes, count, a, b, tau2, low, high, work):  # type: ignore[no-untyped-def]
     """Return whether s surely stays between the thresholds wherever p counts."""
     steepest = work[5]
-    inverse = 1.0 / nodes[1, 0]
-    move = max(abs(a + b * nodes[0, 0]), abs(a + b * nodes[0, count - 1])) * inverse
-    v = abs(tau2) * inverse * inverse
+    move, v = _farthest(nodes, count, a, b, tau2)
     before, e, change = 0.0, 1.0, 0.0
     for m in range(1, ORDER):
         before, e = e, move * e + v * (m - 1.0) * before
@@ -121,40 +126,62 @@ def is_negligible(nodes, count, a, b, tau2, low, high, work):  # type: ignore[no
 
 
 @borrowing
-def _ratio(count, a, b, tau2, nodes, by_order, values, inverse, extent):  # type: ignore[no-untyped-def]
-    """Fill values[:2] with s = q / p - 1 and its slope at the nodes; return whether they serve."""
-    x, per_step, per_density = nodes[0, :count], inverse[0, :count], inverse[1, :count]
-    s, slope, move, v = values[0, :count], values[1, :count], values[2, :count], values[3, :count]
-    before, e, new = values[4, :count], values[5, :count], values[6, :count]
-    farthest = (abs(a + b * extent[0]) + math.sqrt(abs(tau2))) * extent[1] + abs(b) * extent[2]
-    if not farthest <= FARTHEST_MOVE:  # the bound is rarely reached
+def _farthest(nodes, count, a, b, tau2):  # type: ignore[no-untyped-def]
+    """Return the largest move and the spread, in first steps."""
+    inverse = 1.0 / nodes[1, 0]
+    move = max(abs(a + b * nodes[0, 0]), abs(a + b * nodes[0, count - 1])) * inverse
+    return move, abs(tau2) * inverse * inverse
+
+
+@borrowing
+def _terms(move, v, steepest):  # type: ignore[no-untyped-def]
+    """Return how many terms of s count at the nodes."""
+    before, e, last = 0.0, 1.0, 1.0
+    for m in range(1, ORDER):
+        before, e = e, move * e + v * (m - 1.0) * before
+        term = steepest[m] * e
+        if term + last <= LAST_TERM:  # a single one may vanish
+            return m
+        last = term
+    return ORDER
+
+
+@borrowing
+def _steps(count, a, b, tau2, nodes, per_step, extent):  # type: ignore[no-untyped-def]
+    """Return the largest move and the largest spread in steps; rarely more than by bounds."""
+    spread = math.sqrt(abs(tau2)) * extent[1]
+    farthest = abs(a + b * extent[0]) * extent[1] + abs(b) * extent[2]
+    if farthest > FARTHEST_MOVE:
         farthest = 0.0
         for j in range(count):
-            farthest = max(farthest, (abs(a + b * x[j]) + math.sqrt(abs(tau2))) * per_step[j])
-        if not farthest <= FARTHEST_MOVE:
-            return False
-    order = ORDER
-    if farthest > 0.0:
-        order = min(int(TERM / math.log(0.7 * farthest)) + 3, ORDER)
-    row = by_order[1, :count]
-    for j in range(count):
-        move[j] = (a + b * x[j]) * per_step[j]
-        v[j] = tau2 * per_step[j] * per_step[j]
-        s[j], slope[j] = row[j] * move[j], 0.0
-        before[j], e[j] = 1.0, move[j]
+            farthest = max(farthest, abs(a + b * nodes[0, j]) * per_step[j])
+    return farthest, spread
+
+
+@borrowing
+def _ratio(count, a, b, tau2, order, nodes, by_order, values, inverse):  # type: ignore[no-untyped-def]
+    """Fill in s = q / p - 1 and its slope at the nodes."""
+    x, per_step, per_density = nodes[0], inverse[0], inverse[1]
+    rise, end = by_order[1], np.uint64(count)
+    for j in range(end):
+        move = (a + b * x[j]) * per_step[j]
+        values[MOVE + j] = move
+        values[SPREAD + j] = tau2 * per_step[j] * per_step[j]
+        values[BEFORE + j], values[NOW + j] = 1.0, move
+        values[S + j], values[SLOPE + j] = rise[j] * move, 0.0
     for m in range(2, order):
-        row, times, lag = by_order[m, :count], float(m), m - 1.0
-        for j in range(count):
-            new[j] = move[j] * e[j] - lag * v[j] * before[j]
-            slope[j] += times * row[j] * e[j]
-            s[j] += row[j] * new[j]
-        before, e, new = e, new, before
-    rise = by_order[1, :count]
-    for j in range(count):
-        s[j] = b + (1.0 + b) * s[j] * per_density[j]
-        change = b * (2.0 + b) * rise[j] + (1.0 + b) * (1.0 + b) * slope[j]
-        slope[j] = (change - s[j] * rise[j]) * per_density[j] * per_step[j]
-    return True
+        row, times, lag = by_order[m], float(m), m - 1.0
+        for j in range(end):
+            now = values[NOW + j]
+            new = values[MOVE + j] * now - lag * values[SPREAD + j] * values[BEFORE + j]
+            values[SLOPE + j] += times * row[j] * now
+            values[S + j] += row[j] * new
+            values[BEFORE + j], values[NOW + j] = now, new
+    for j in range(end):
+        s = b + (1.0 + b) * values[S + j] * per_density[j]
+        change = b * (2.0 + b) * rise[j] + (1.0 + b) * (1.0 + b) * values[SLOPE + j]
+        values[S + j] = s
+        values[SLOPE + j] = (change - s * rise[j]) * per_density[j] * per_step[j]
 
 
 @borrowing
@@ -163,7 +190,7 @@ def _place(near, j, x):  # type: ignore[no-untyped-def]
 
     Farther than one step from both lies nothing that counts.
     """
-    nodes, _, _, a, b, tau2 = near
+    nodes, _, _, a, b, tau2, _ = near
     i = j - 1 if x - nodes[0, j - 1] < nodes[0, j] - x else j
     h = nodes[1, i]
     t = min(max((x - nodes[0, i]) / h, -1.0), 1.0)
@@ -178,7 +205,7 @@ def _point(near, j, x):  # type: ignore[no-untyped-def]
     u = t + move
     p, rise, change, bend = row[0], 0.0, 0.0, 0.0
     power, moved, moved_before, difference = 1.0, 1.0, 0.0, 0.0
-    for m in range(1, POINT_ORDER):
+    for m in range(1, near[6]):
         rise += m * row[m] * power
         bend += m * row[m] * difference
         difference = u * difference + move * power - v * (m - 1.0) * moved_before
@@ -201,7 +228,7 @@ def _tails(near, j, x, weight):  # type: ignore[no-untyped-def]
     u = t + move
     own, moved = 0.0, 0.0
     power, after, before, difference = 1.0, 1.0, 0.0, 0.0
-    for m in range(1, ORDER + 1):
+    for m in range(1, near[6] + TAIL_TERMS):
         difference = u * difference + move * power - v * (m - 1.0) * before
         before, after = after, u * after - v * (m - 1.0) * before
         power *= t
@@ -224,10 +251,14 @@ def image_integrals(nodes, count, a, b, tau2, low, high, work, total):  # type: 
 
     Returns whether the series serves; if not, nothing is filled in.
     """
-    masses, by_node, by_order, values, state, _, inverse, extent = work
-    if not _ratio(count, a, b, tau2, nodes, by_order, values, inverse, extent):
+    masses, by_node, by_order, values, state, steepest, inverse, extent = work
+    farthest, spread = _steps(count, a, b, tau2, nodes, inverse[0], extent)
+    if not (farthest <= FARTHEST_MOVE and spread <= FARTHEST_SPREAD):
         return False
-    near = nodes, masses, by_node, a, b, tau2
-    s, slope = values[0], values[1]
+    move, v = _farthest(nodes, count, a, b, tau2)
+    order = _terms(move, v, steepest)
+    _ratio(count, a, b, tau2, order, nodes, by_order, values, inverse)
+    near = nodes, masses, by_node, a, b, tau2, POINT_TERMS + int(TERMS_PER_STEP * farthest)
+    s, slope = values[:MOST_NODES], values[MOST_NODES : 2 * MOST_NODES]
     _integrate(near, nodes[0], count, s, slope, (low, high, state, total[0], total[1]))
     return True

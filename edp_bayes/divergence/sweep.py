@@ -20,7 +20,7 @@ __all__ = ["sweep"]
 NEWTON = 40
 TURNS = 8
 FLAT = 1e-4  # of the slopes at the ends: then s at its turn is known to 1e-8 of its rise
-CLOSE_ENOUGH = 5e-3  # of the width of a piece: a Newton step after which the next is below rounding
+CLOSE_ENOUGH = 1e-3  # of the width of a piece: a Newton step after which the next is below rounding
 
 
 def sweep(point: Callable[..., Any], tails: Callable[..., Any]) -> Callable[..., None]:

@@ -32,15 +32,15 @@ def integrals(base, a, b, tau2):
     return total if done else None
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=300)
 @given(st.integers(0, 100_000))
 def test_the_series_gives_the_exact_integrals(seed):
     rng = np.random.default_rng(seed)
     base = random_mixture(rng)
     narrowest = base[2].min()
-    move = 10.0 ** rng.uniform(-5.0, -1.2) * narrowest
+    move = 10.0 ** rng.uniform(-5.0, -0.4) * narrowest
     a, b = move * rng.standard_normal(), 0.02 * move / narrowest * rng.standard_normal()
-    tau2 = (move * rng.random()) ** 2 * (1.0 if rng.random() < 0.8 else -1.0)
+    tau2 = min(move * rng.random(), 0.2 * narrowest) ** 2 * (1.0 if rng.random() < 0.8 else -1.0)
     found = integrals(base, a, b, tau2)
     if found is None:
         return
@@ -53,7 +53,7 @@ def test_most_of_the_random_cases_are_near_enough_for_the_series():
     served = 0
     for seed in range(50):
         base = random_mixture(np.random.default_rng(seed))
-        served += integrals(base, 0.01 * base[2].min(), 0.0, 0.0) is not None
+        served += integrals(base, 0.3 * base[2].min(), 0.0, 0.0) is not None
     assert served == 50
 
 
