@@ -190,47 +190,51 @@ def _place(near, j, x):  # type: ignore[no-untyped-def]
 
     Farther than one step from both lies nothing that counts.
     """
-    nodes, _, _, a, b, tau2, _ = near
+    nodes, inverse, _, _, a, b, tau2, _ = near
     i = j - 1 if x - nodes[0, j - 1] < nodes[0, j] - x else j
-    h = nodes[1, i]
-    t = min(max((x - nodes[0, i]) / h, -1.0), 1.0)
-    return i, t, (a + b * (nodes[0, i] + t * h)) / h, tau2 / (h * h)
+    per_step = inverse[0, i]
+    t = min(max((x - nodes[0, i]) * per_step, -1.0), 1.0)
+    return i, t, (a + b * nodes[0, i]) * per_step + b * t, tau2 * per_step * per_step
 
 
 @borrowing
 def _point(near, j, x):  # type: ignore[no-untyped-def]
     """Return s = q / p - 1 and its slope at one point."""
     i, t, move, v = _place(near, j, x)
-    row, b = near[2][i], near[4]
+    row, b, terms = near[3][i], near[5], near[7]
     u = t + move
     p, rise, change, bend = row[0], 0.0, 0.0, 0.0
     power, moved, moved_before, difference = 1.0, 1.0, 0.0, 0.0
-    for m in range(1, near[6]):
+    for m in range(1, terms):
         rise += m * row[m] * power
         bend += m * row[m] * difference
-        difference = u * difference + move * power - v * (m - 1.0) * moved_before
-        moved_before, moved = moved, u * moved - v * (m - 1.0) * moved_before
+        # What waits for nothing in brackets: each sum after it then waits for one product only.
+        lost = v * (m - 1.0) * moved_before
+        difference = u * difference + (move * power - lost)
+        moved_before, moved = moved, u * moved - lost
         power *= t
         p += row[m] * power
         change += row[m] * difference
     if p <= 0.0:
         return 0.0, 0.0
-    s = b + (1.0 + b) * change / p
+    per_density = 1.0 / p
+    s = b + (1.0 + b) * change * per_density
     slope = b * (2.0 + b) * rise + (1.0 + b) * (1.0 + b) * bend
-    return s, (slope - s * rise) / (p * near[0][1, i])
+    return s, (slope - s * rise) * per_density * near[1][0, i]
 
 
 @borrowing
 def _tails(near, j, x, weight):  # type: ignore[no-untyped-def]
     """Return the masses of q - weight p below and above x."""
     i, t, move, v = _place(near, j, x)
-    row = near[2][i]
+    row, terms = near[3][i], near[7] + TAIL_TERMS
     u = t + move
     own, moved = 0.0, 0.0
     power, after, before, difference = 1.0, 1.0, 0.0, 0.0
-    for m in range(1, near[6] + TAIL_TERMS):
-        difference = u * difference + move * power - v * (m - 1.0) * before
-        before, after = after, u * after - v * (m - 1.0) * before
+    for m in range(1, terms):
+        lost = v * (m - 1.0) * before
+        difference = u * difference + (move * power - lost)
+        before, after = after, u * after - lost
         power *= t
         part = row[m - 1] * INVERSE[m]
         own += part * power
@@ -238,7 +242,7 @@ def _tails(near, j, x, weight):  # type: ignore[no-untyped-def]
     h = near[0][1, i]
     own *= h
     moved *= h
-    lower, upper = near[1][0, i] + own, near[1][1, i] - own
+    lower, upper = near[2][0, i] + own, near[2][1, i] - own
     return moved + (1.0 - weight) * lower, -moved + (1.0 - weight) * upper
 
 
@@ -258,7 +262,8 @@ def image_integrals(nodes, count, a, b, tau2, low, high, work, total):  # type: 
     move, v = _farthest(nodes, count, a, b, tau2)
     order = _terms(move, v, steepest)
     _ratio(count, a, b, tau2, order, nodes, by_order, values, inverse)
-    near = nodes, masses, by_node, a, b, tau2, POINT_TERMS + int(TERMS_PER_STEP * farthest)
+    terms = POINT_TERMS + int(TERMS_PER_STEP * farthest)
+    near = nodes, inverse, masses, by_node, a, b, tau2, terms
     s, slope = values[:MOST_NODES], values[MOST_NODES : 2 * MOST_NODES]
     _integrate(near, nodes[0], count, s, slope, (low, high, state, total[0], total[1]))
     return True

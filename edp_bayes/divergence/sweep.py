@@ -19,6 +19,7 @@ __all__ = ["sweep"]
 
 NEWTON = 40
 TURNS = 8
+CUBIC_STEPS = 3
 FLAT = 1e-4  # of the slopes at the ends: then s at its turn is known to 1e-8 of its rise
 CLOSE_ENOUGH = 1e-3  # of the width of a piece: a Newton step after which the next is below rounding
 
@@ -171,16 +172,21 @@ def _near_threshold(s0, s1, margin, below, above, low, high):  # type: ignore[no
     )
 
 
+@inlined
+def _cubic(start, end):  # type: ignore[no-untyped-def]
+    """Return the cubic through both ends with their slopes, without s at the start, on [0, 1]."""
+    width, rise = end[0] - start[0], end[1] - start[1]
+    m0, m1 = start[2] * width, end[2] * width
+    return m0, 3.0 * rise - 2.0 * m0 - m1, m0 + m1 - 2.0 * rise
+
+
 @borrowing
 def _cubic_turn(start, end):  # type: ignore[no-untyped-def]
     """Find where the cubic through both ends with their slopes turns, in [0, 1]."""
-    width = end[0] - start[0]
-    m0, m1, rise = start[2] * width, end[2] * width, end[1] - start[1]
-    # Its slope is m0 + 2 b t + 3 c t^2.
-    b, c = 3.0 * rise - 2.0 * m0 - m1, m0 + m1 - 2.0 * rise
-    root = math.sqrt(max(b * b - 3.0 * c * m0, 0.0))
+    a, b, c = _cubic(start, end)
+    root = math.sqrt(max(b * b - 3.0 * c * a, 0.0))
     half = -(b + math.copysign(root, b))
-    t = m0 / half if half != 0.0 else 0.5
+    t = a / half if half != 0.0 else 0.5
     if not 0.0 <= t <= 1.0:
         t = half / (3.0 * c) if c != 0.0 else 0.5
     return min(max(t, 0.0), 1.0)
@@ -189,21 +195,14 @@ def _cubic_turn(start, end):  # type: ignore[no-untyped-def]
 @borrowing
 def _on_cubic(start, end, target):  # type: ignore[no-untyped-def]
     """Find where the cubic through both ends with their slopes passes a value, in [0, 1]."""
-    x0, s0, m0 = start
-    x1, s1, m1 = end
-    width, rising = x1 - x0, s1 > s0
-    t = (target - s0) / (s1 - s0)
-    for _ in range(3):
-        r = 1.0 - t
-        value = r * r * ((1.0 + 2.0 * t) * s0 + t * width * m0) + t * t * (
-            (3.0 - 2.0 * t) * s1 - r * width * m1
-        )
-        slope = 6.0 * t * r * (s1 - s0) + width * (
-            r * (1.0 - 3.0 * t) * m0 + t * (3.0 * t - 2.0) * m1
-        )
+    a, b, c = _cubic(start, end)
+    rising, needed = end[1] > start[1], target - start[1]
+    t = needed / (end[1] - start[1])
+    for _ in range(CUBIC_STEPS):
+        slope = a + t * (2.0 * b + 3.0 * c * t)
         if slope == 0.0 or (slope > 0.0) != rising:
             break
-        t = min(max(t - (value - target) / slope, 0.0), 1.0)
+        t = min(max(t - (t * (a + t * (b + t * c)) - needed) / slope, 0.0), 1.0)
     return t
 
 

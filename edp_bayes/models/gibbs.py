@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes import validate
+from edp_bayes.divergence.compiled import compiled, decay
 from edp_bayes.exceptions import InvalidInputError, SamplingError
 from edp_bayes.mixtures import Mixture
 from edp_bayes.models.base import FittedModel, SamplerSettings
@@ -250,7 +250,7 @@ def _require_gaussian(kernel: str) -> None:
         )
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def sweep_chain(
     y: Array,
     K: int,
@@ -288,15 +288,18 @@ def sweep_chain(
         total[:] = 0.0
         squares[:] = 0.0
         constant = np.log(w + 1e-300) - 0.5 * np.log(v)
+        half = 0.5 / v
         for j in range(n):
-            top = -np.inf
+            # Loops without branches become vector instructions.
             for k in range(K):
                 distance = square[j] + mu[k] * (mu[k] - 2.0 * mean[j])
-                mass[k] = constant[k] - 0.5 * distance / v[k]
-                top = max(top, mass[k])
+                mass[k] = constant[k] - distance * half[k]
+            top = mass.max()
+            for k in range(K):
+                mass[k] = decay(top - mass[k])[0]
             running = 0.0
             for k in range(K):
-                running += math.exp(mass[k] - top)
+                running += mass[k]
                 mass[k] = running
             u = rng.random() * running
             k = 0
