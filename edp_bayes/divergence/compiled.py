@@ -15,26 +15,22 @@ from numba.extending import intrinsic
 
 BLOCKS_PER_THREAD = 8
 
+# Divisions follow IEEE rules; products may be fused with sums, but no sum is ever reordered.
+RULES: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+
 # A counter that starts here, and not at a literal 0, does not make the functions it is passed to
 # compile a second time.
 ZERO = cast(int, np.int64(0))
 
 
 def compiled[F: Callable[..., Any]](function: F) -> F:
-    """Compile a function without the interpreter lock and keep the result on disk.
-
-    Divisions follow IEEE rules; products may be fused with sums, but no sum is ever reordered.
-    """
-    jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-    return cast(F, jit(function))
+    """Compile a function without the interpreter lock and keep the result on disk."""
+    return cast(F, numba.njit(cache=True, **RULES)(function))
 
 
 def inlined[F: Callable[..., Any]](function: F) -> F:
     """Compile a formula into whatever calls it, so that loops around it can become vectors."""
-    jit = numba.njit(
-        cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True
-    )
-    return cast(F, jit(function))
+    return cast(F, numba.njit(cache=True, forceinline=True, **RULES)(function))
 
 
 def borrowing[F: Callable[..., Any]](function: F) -> F:
@@ -42,14 +38,12 @@ def borrowing[F: Callable[..., Any]](function: F) -> F:
 
     The counts at every use of an array take longer than the arithmetic of a short helper.
     """
-    jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, _nrt=False)
-    return cast(F, jit(function))
+    return cast(F, numba.njit(cache=True, _nrt=False, **RULES)(function))
 
 
 def generic[F: Callable[..., Any]](function: F) -> F:
     """Compile a closure that borrows arrays as part of what calls it, which is kept on disk."""
-    jit = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"}, _nrt=False)
-    return cast(F, jit(function))
+    return cast(F, numba.njit(_nrt=False, **RULES)(function))
 
 
 def in_threads(
