@@ -117,7 +117,7 @@ def tabulate(base, nodes, count, work, floor):  # type: ignore[no-untyped-def]
 def is_negligible(nodes, count, a, b, tau2, low, high, work):  # type: ignore[no-untyped-def]
     """Return whether s surely stays between the thresholds wherever p counts."""
     steepest = work[5]
-    move, v = _farthest(nodes, count, a, b, tau2)
+    move, v = _in_first_steps(nodes, count, a, b, tau2)
     before, e, change = 0.0, 1.0, 0.0
     for m in range(1, ORDER):
         before, e = e, move * e + v * (m - 1.0) * before
@@ -126,8 +126,8 @@ def is_negligible(nodes, count, a, b, tau2, low, high, work):  # type: ignore[no
 
 
 @borrowing
-def _farthest(nodes, count, a, b, tau2):  # type: ignore[no-untyped-def]
-    """Return the largest move and the spread, in first steps."""
+def _in_first_steps(nodes, count, a, b, tau2):  # type: ignore[no-untyped-def]
+    """Return the largest move and the variance taken away, in first steps."""
     inverse = 1.0 / nodes[1, 0]
     move = max(abs(a + b * nodes[0, 0]), abs(a + b * nodes[0, count - 1])) * inverse
     return move, abs(tau2) * inverse * inverse
@@ -147,15 +147,14 @@ def _terms(move, v, steepest):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _steps(count, a, b, tau2, nodes, per_step, extent):  # type: ignore[no-untyped-def]
-    """Return the largest move and the largest spread in steps; rarely more than by bounds."""
-    spread = math.sqrt(abs(tau2)) * extent[1]
+def _farthest(nodes, count, a, b, per_step, extent):  # type: ignore[no-untyped-def]
+    """Return the largest move in steps, or a bound of it that is small enough."""
     farthest = abs(a + b * extent[0]) * extent[1] + abs(b) * extent[2]
     if farthest > FARTHEST_MOVE:
         farthest = 0.0
         for j in range(count):
             farthest = max(farthest, abs(a + b * nodes[0, j]) * per_step[j])
-    return farthest, spread
+    return farthest
 
 
 @borrowing
@@ -256,14 +255,15 @@ def image_integrals(nodes, count, a, b, tau2, low, high, work, total):  # type: 
     Returns whether the series serves; if not, nothing is filled in.
     """
     masses, by_node, by_order, values, state, steepest, inverse, extent = work
-    farthest, spread = _steps(count, a, b, tau2, nodes, inverse[0], extent)
+    farthest = _farthest(nodes, count, a, b, inverse[0], extent)
+    spread = math.sqrt(abs(tau2)) * extent[1]
     if not (farthest <= FARTHEST_MOVE and spread <= FARTHEST_SPREAD):
         return False
-    move, v = _farthest(nodes, count, a, b, tau2)
+    move, v = _in_first_steps(nodes, count, a, b, tau2)
     order = _terms(move, v, steepest)
     _ratio(count, a, b, tau2, order, nodes, by_order, values, inverse)
     terms = POINT_TERMS + int(TERMS_PER_STEP * farthest)
     near = nodes, inverse, masses, by_node, a, b, tau2, terms
-    s, slope = values[:MOST_NODES], values[MOST_NODES : 2 * MOST_NODES]
+    s, slope = values[S:SLOPE], values[SLOPE:MOVE]
     _integrate(near, nodes[0], count, s, slope, (low, high, state, total[0], total[1]))
     return True
