@@ -100,7 +100,7 @@ def mpl(
     points: int = 1000,
     random_seed: int | None = None,
 ) -> MplEstimate:
-    """Return the maximum probabilistic leakage of a mechanism over pairs of databases.
+    """Return the published estimate of the largest local epsilon over pairs of databases.
 
     The first stage draws `first_size` outputs a side of every pair, estimates both laws, floors
     them at tau and takes the largest abs(log f - log f') over a grid; the pair and the outcome t*

@@ -127,6 +127,16 @@ def test_every_picture_is_followed_by_words(path):
             assert said, f"cell {at} of {path.name} shows a picture and says nothing"
 
 
+@notebooks
+def test_words_are_words_and_one_title(path):
+    words = [cell.source for cell in read(path).cells if cell.cell_type == "markdown"]
+    lines = "\n".join(words).splitlines()
+    headings = [line for line in lines if line.startswith("#")]
+    assert headings[0] == lines[0]
+    assert [line for line in headings if not re.match(r"#{2,4} \S", line)] == [lines[0]]
+    assert re.match(r"# [^#\s]", lines[0])
+
+
 @pytest.mark.parametrize("number", ["0.12", "0.085", "0.007", "10,368"])
 def test_the_published_numbers_stand_in_the_first(number):
     words = [cell.source for cell in read(NOTEBOOKS[0]).cells if cell.cell_type == "markdown"]

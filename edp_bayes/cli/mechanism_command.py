@@ -28,7 +28,11 @@ def mechanism(
     ] = "auto",
     tau: Annotated[
         float,
-        typer.Option("--tau", help="Outcomes rarer than this do not count for local epsilon."),
+        typer.Option(
+            "--tau",
+            help="Outcomes of a smaller probability do not count for local epsilon; for continuous "
+            "ones, of a smaller density relative to the largest.",
+        ),
     ] = 0.01,
     adjacency: Annotated[
         str, typer.Option("--adjacency", help="How the databases differ: substitution, add-remove.")

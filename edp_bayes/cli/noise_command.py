@@ -29,7 +29,7 @@ def noise(
         ),
     ] = "optimal",
     assurance: Annotated[
-        float, typer.Option("--assurance", help="Posterior probability that the target holds.")
+        float, typer.Option("--assurance", help="Share of the draws in which the target must hold.")
     ] = 0.95,
     table: Annotated[
         str | None,
@@ -112,8 +112,8 @@ def _print(run: NoiseRun, console: Console, epsilon: float, delta: float, out: P
     console.print(record["message"], markup=False)
     held = run.verification.probability(epsilon, delta)
     console.print(
-        f"Verified: P({target} holds | data) = {held:.3g}, from {record['draws']} draws and all "
-        f"{record['individuals']:,} individuals."
+        f"Verified: P({target} holds | data) = {held:.3g}, from the {record['draws']} draws it was "
+        f"made for and all {record['individuals']:,} individuals."
     )
     doubts = record.get("audit_warnings", ())
     if doubts:

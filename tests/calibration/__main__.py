@@ -22,11 +22,14 @@ def main() -> None:
     options = parser.parse_args()
     everything = list(study.all_scenarios())
     chosen = [cell for cell in everything if re.search(options.cells, cell.name)]
+    earlier = pd.read_csv(study.RESULTS) if study.RESULTS.exists() else None
     if not options.collect:
+        if earlier is not None:
+            study.refuse_twice(earlier, chosen, options.methods, options.first, options.repetitions)
         study.run(chosen, options.methods, options.first, options.repetitions, options.workers)
     table = study.collect(everything, METHODS, options.first)
-    if study.RESULTS.exists():
-        table = study.with_earlier(table, pd.read_csv(study.RESULTS))
+    if earlier is not None:
+        table = study.with_earlier(table, earlier)
     table.to_csv(study.RESULTS, index=False, float_format="%.6g")
     report.write(study.pooled(table))
     print(f"{len(table)} rows in {study.RESULTS.name}")

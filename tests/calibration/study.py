@@ -146,6 +146,26 @@ def with_earlier(table: pd.DataFrame, earlier: pd.DataFrame) -> pd.DataFrame:
     return both
 
 
+def refuse_twice(
+    earlier: pd.DataFrame,
+    scenarios: Iterable[Scenario],
+    methods: Iterable[str],
+    first: int,
+    repetitions: int,
+) -> None:
+    """Raise if a run would repeat what the results hold from a run that began elsewhere."""
+    cells = [(s.population, s.law, s.n, s.individual) for s in scenarios]
+    among = earlier.set_index(CELL[:4]).index.isin(cells)
+    held = earlier[among & earlier["method"].isin(list(methods)).to_numpy()]
+    begin, end = held["first"], held["first"] + held["repetitions"]
+    twice = (begin != first) & (begin < first + repetitions) & (end > first)
+    if twice.any():
+        raise ValueError(
+            f"the results hold repetitions {begin[twice].min()} to {end[twice].max() - 1} of some "
+            "of these cells: begin after the last one (--first), or choose other cells (--cells)"
+        )
+
+
 def pooled(table: pd.DataFrame) -> pd.DataFrame:
     """One row a cell: coverage over all repetitions, means of the runs' medians."""
     weight = table["repetitions"]

@@ -1,6 +1,7 @@
 """A few cells of the calibration study, enough to catch a coverage below 80%."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -91,3 +92,18 @@ def test_population_truth_counts_everybody():
     assert crowd.means.mean() == pytest.approx(0.01, rel=0.2)
     assert (crowd.truth["delta"][:2] >= 0.9 * alone[:2]).all()
     assert (crowd.truth["total_risk"] >= crowd.truth["delta"]).all()
+
+
+def test_a_run_never_repeats_what_the_results_hold():
+    cell = Scenario("normal", 41, "0.1")
+    earlier = pd.DataFrame(
+        [[cell.population, cell.law, cell.n, cell.individual, "unpaired", 20, 40]],
+        columns=[*study.CELL[:5], "first", "repetitions"],
+    )
+    for first in (0, 40):
+        with pytest.raises(ValueError, match=r"20 to 59"):
+            study.refuse_twice(earlier, [cell], ["unpaired"], first, 40)
+    for first in (20, 60):  # the same run, longer or shorter, or one after it
+        study.refuse_twice(earlier, [cell], ["unpaired"], first, 40)
+    study.refuse_twice(earlier, [cell], ["normal"], 0, 40)
+    study.refuse_twice(earlier, [Scenario("normal", 20, "0.1")], ["unpaired"], 0, 40)
