@@ -84,7 +84,8 @@ class Databases:
             Any eager or lazy dataframe that Narwhals supports (pandas, Polars, PyArrow, DuckDB
             and others), or the path of a Parquet or CSV file. Lazy tables and files are read
             anew, and only in the columns needed, for every query. The columns of a CSV file are
-            typed by what they hold; one with numbers such as 007 stays text.
+            typed by what they hold; one with numbers such as 007 stays text, and so does a key
+            column in which two spellings, such as 2023.1 and 2023.10, would be one number.
         database, individual : str or sequence of str
             Key column, or the columns of a compound key.
 
@@ -96,8 +97,8 @@ class Databases:
         InputTypeError
             If the table is of an unknown type or a column cannot be a key.
         """
-        source = open_table(table)
         database, individual = _names(database, "database"), _names(individual, "individual")
+        source = open_table(table, database + individual)
         source.require(database + individual)
         _refuse_overlap(database, individual)
         return cls(TableSource(source, database, individual))
@@ -175,8 +176,8 @@ class Databases:
         InvalidInputError
             As for `from_table`, or if `size` is not below the number of individuals.
         """
-        source = open_table(table)
         individual = _names(individual, "individual")
+        source = open_table(table, individual)
         source.require(individual)
         size = validate.positive_integer(size, "size")
         count = validate.positive_integer(count, "count")

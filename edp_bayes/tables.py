@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,13 +57,15 @@ def _other_separator(columns: Sequence[str]) -> str:
     return f"; values must be separated by commas, found {found[0]!r}" if found else ""
 
 
-def open_table(source: Any) -> Table:
+def open_table(source: Any, keys: Sequence[str]) -> Table:
     """Return the table behind a dataframe or path.
 
     Parameters
     ----------
     source : dataframe, str or Path
         Any eager or lazy dataframe that Narwhals supports, or a Parquet or CSV file.
+    keys : sequence of str
+        Names of the key columns: those of a CSV file are text where numbers would merge keys.
 
     Raises
     ------
@@ -72,7 +75,7 @@ def open_table(source: Any) -> Table:
         If a file cannot be read, or columns share a name.
     """
     if isinstance(source, str | Path):
-        return _open_file(Path(source))
+        return _open_file(Path(source), keys)
     return _open_frame(source)
 
 
@@ -115,7 +118,7 @@ def _own(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
     return nw.from_native(native.copy(deep=deep), eager_only=True)
 
 
-def _open_file(path: Path) -> Table:
+def _open_file(path: Path, keys: Sequence[str]) -> Table:
     name = path.name.lower()
     if not name.endswith(SUFFIXES):
         raise InvalidInputError(
@@ -124,7 +127,7 @@ def _open_file(path: Path) -> Table:
     schema, load = (
         (_parquet_schema, _load_parquet)
         if name.endswith((".parquet", ".pq"))
-        else (_csv_schema, _load_csv)
+        else (_csv_schema, partial(_load_csv, keys=keys))
     )
 
     def read(names: Sequence[str] | None) -> nw.DataFrame[Any]:
@@ -171,8 +174,9 @@ def _csv_schema(path: Path) -> list[str]:
         return list(reader.schema.names)
 
 
-def _load_csv(path: Path, names: Sequence[str] | None) -> Any:
+def _load_csv(path: Path, names: Sequence[str] | None, *, keys: Sequence[str]) -> Any:
     import pyarrow as pa
+    import pyarrow.compute as pc
     from pyarrow import csv
 
     # Only an empty field is missing: a key that reads "NA" or "null" is a key.
@@ -186,19 +190,34 @@ def _load_csv(path: Path, names: Sequence[str] | None) -> Any:
         return csv.read_csv(path, convert_options=options)
 
     table = read(None if names is None else list(names), {})
-    whole = [field.name for field in table.schema if pa.types.is_integer(field.type)]
-    if whole:
-        # 007 and 7 are two keys: what is padded with zeros is text.
-        text = read(whole, dict.fromkeys(whole, pa.string()))
-        for name in filter(lambda name: _is_padded(text[name]), whole):
-            table = table.set_column(table.schema.get_field_index(name), name, text[name])
+    kinds = {field.name: field.type for field in table.schema}
+    numbers = [
+        name
+        for name, kind in kinds.items()
+        if pa.types.is_integer(kind)
+        or (name in keys and (pa.types.is_floating(kind) or pa.types.is_boolean(kind)))
+    ]
+    if numbers:
+        text = read(numbers, dict.fromkeys(numbers, pa.string()))
+        for name in numbers:
+            spelt = pc.utf8_trim_whitespace(text[name])
+            # 007 and 7 are two keys, and so are the months 2023.1 and 2023.10.
+            if _is_padded(spelt) or (name in keys and _merges(table[name], spelt)):
+                table = table.set_column(table.schema.get_field_index(name), name, spelt)
     return table
 
 
 def _is_padded(column: Any) -> bool:
     import pyarrow.compute as pc
 
-    return bool(pc.any(pc.match_substring_regex(column, r"^\s*[+-]?0\d")).as_py())
+    return bool(pc.any(pc.match_substring_regex(column, r"^[+-]?0\d")).as_py())
+
+
+def _merges(values: Any, text: Any) -> bool:
+    """Return whether two spellings are one value."""
+    import pyarrow.compute as pc
+
+    return bool(pc.less(pc.count_distinct(values), pc.count_distinct(text)).as_py())
 
 
 def factorise(frame: nw.DataFrame[Any], columns: Sequence[str]) -> tuple[Integers, NDArray[Any]]:

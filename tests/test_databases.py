@@ -630,6 +630,38 @@ def test_keys_of_a_csv_file_keep_their_leading_zeros(tmp_path):
     assert responses.database.tolist() == list(range(1, 21))
 
 
+@pytest.mark.parametrize(
+    "who",
+    [
+        ["1.1", "1.10", "1.2", "1.20", "7"],
+        ["1e2", "100", "2e1", "20", "3"],
+        ["true", "TRUE", "True", "1", "0"],
+        ["+7", "7", "0", "-0", "8"],
+        [f"894902000012345{k:05d}" for k in range(5)],
+    ],
+)
+def test_keys_of_a_csv_file_that_are_one_number_stay_apart(tmp_path, who):
+    rng = np.random.default_rng(5)
+    months = [f"{year}.{month}" for year in (2023, 2024) for month in range(1, 13)]
+    rows = [f"{month},{name},{rng.random()}" for month in months for name in who]
+    path = tmp_path / "spelt.csv"
+    path.write_text("\n".join(["month,client,amount", *rows]))
+    databases = Databases.from_table(path, database="month", individual="client")
+    responses = databases.respond(queries.Sum("amount"), progressbar=False)
+    assert set(responses.individual.tolist()) == set(who)
+    assert responses.database.tolist() == months
+    assert (responses.presence == 24).all()
+
+
+def test_numbers_that_are_keys_of_a_csv_file_stay_numbers(tmp_path):
+    rows = [f"{year},{lat},{year}.10" for year in range(2000, 2010) for lat in ("42.5", "-0.5")]
+    path = tmp_path / "places.csv"
+    path.write_text("\n".join(["year,lat,amount", *rows]))
+    databases = Databases.from_table(path, database="year", individual="lat")
+    assert databases.individual.tolist() == [-0.5, 42.5]
+    assert databases.database.tolist() == list(range(2000, 2010))
+
+
 def weekly(names):
     rng = np.random.default_rng(6)
     return pd.DataFrame(
