@@ -110,7 +110,7 @@ def label_coordinate(values: NDArray[Any]) -> NDArray[Any]:
         return values
     text = [", ".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in values]
     if len(set(text)) < len(text):
-        text = [str(v) for v in values]
+        text = [repr(v) for v in values]
     return np.array(text)
 
 

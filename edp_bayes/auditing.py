@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes import validate
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError
-from edp_bayes.models.base import DensityModel, SamplerSettings
+from edp_bayes.models.base import DensityModel, SamplerSettings, fit_as_asked
 from edp_bayes.progress import track, working
 from edp_bayes.responses import Responses
 
@@ -129,7 +129,7 @@ def audit(
         raise InputTypeError(
             f"model must be a density model such as DirichletProcessMixture(), found {model!r}"
         )
-    named = [responses.index_of(label) for label in individuals]
+    named = list(dict.fromkeys(responses.index_of(label) for label in individuals))
     settings = SamplerSettings(
         draws=draws,
         tune=tune,
@@ -140,7 +140,7 @@ def audit(
         cores=cores,
         sample_kwargs=sample_kwargs,
     )
-    fitted = chosen.fit(responses, settings)
+    fitted = fit_as_asked(chosen, responses, settings)
     risks = evaluate(fitted.coupling, grid, progressbar=progressbar)
     kept = riskiest(risks.mean, keep, named)
     with working("Diagnostics", show=progressbar):

@@ -182,7 +182,7 @@ class Databases:
         size = validate.positive_integer(size, "size")
         count = validate.positive_integer(count, "count")
         require_databases(count)
-        entropy = np.random.SeedSequence(_seed(random_seed)).entropy
+        entropy = np.random.SeedSequence(validate.seed(random_seed)).entropy
         return cls(SubsampleSource(source, individual, size, count, entropy))
 
     @property
@@ -259,7 +259,7 @@ class Databases:
                 query,
                 records,
                 samples=_samples(samples, random_seed),
-                random_seed=_seed(random_seed),
+                random_seed=validate.seed(random_seed),
                 workers=workers,
                 progressbar=progressbar,
             )
@@ -315,16 +315,6 @@ def _require_two(owners: Ownership) -> None:
             f"at least 2 individuals are needed, found only {labels.show(owners.individuals[0])}: "
             "without it every database is empty"
         )
-
-
-def _seed(random_seed: int | None) -> int | None:
-    if random_seed is None:
-        return None
-    if isinstance(random_seed, bool) or not isinstance(random_seed, int | np.integer):
-        raise InputTypeError(f"random_seed must be an integer, found {random_seed!r}")
-    if random_seed < 0:
-        raise InvalidInputError(f"random_seed must not be negative, found {random_seed}")
-    return int(random_seed)
 
 
 def _samples(samples: int | None, random_seed: int | None) -> int | None:

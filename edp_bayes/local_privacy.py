@@ -168,7 +168,7 @@ def mpl(
     floor, level = validate.probability(tau, "tau"), validate.probability(confidence, "confidence")
     validate.choice(kind, KINDS, "kind")
     count = validate.positive_integer(points, "points")
-    streams = iter(np.random.SeedSequence(random_seed).spawn(2 * len(sides) + 2))
+    streams = iter(np.random.SeedSequence(validate.seed(random_seed)).spawn(2 * len(sides) + 2))
 
     def draw(index: int, size: int) -> tuple[NDArray[Any], NDArray[Any]]:
         a, b = (

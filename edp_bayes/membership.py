@@ -193,7 +193,8 @@ def epsilon_from_membership(
     if not 0 <= slack < 1:
         raise InvalidInputError(f"delta must lie in [0, 1), found {slack}")
     shape = validate.positive_integer(chains, "chains"), validate.positive_integer(draws, "draws")
-    rng = np.random.default_rng(random_seed)
+    seed = validate.seed(random_seed)
+    rng = np.random.default_rng(seed)
     tpr, fnr = _rates(counts["true_positives"], counts["false_negatives"], shape, rng)
     fpr, tnr = _rates(counts["false_positives"], counts["true_negatives"], shape, rng)
     values = _epsilon(tpr, fnr, fpr, tnr, slack)
@@ -206,7 +207,7 @@ def epsilon_from_membership(
             **counts,
             "delta": slack,
             "prior": "Beta(1/2, 1/2) on both rates",
-            **_seed(random_seed),
+            **({} if seed is None else {"random_seed": seed}),
         },
     )
     return MembershipEpsilon(posterior, **counts, delta=slack)
@@ -237,10 +238,6 @@ def _tails() -> tuple[Array, Array]:
 
 def _clip(rate: Array) -> Array:
     return np.clip(rate, 0.0, 1.0)
-
-
-def _seed(random_seed: Any) -> dict[str, int]:
-    return {} if random_seed is None else {"random_seed": int(random_seed)}
 
 
 def _count(value: Any, name: str) -> int:

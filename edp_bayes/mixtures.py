@@ -179,7 +179,7 @@ class Mixture:
             Shape (leading axes) + (size,).
         """
         count = validate.positive_integer(size, "size")
-        source = np.random.default_rng(rng)
+        source = validate.generator(rng, "rng")
         shape = (*self._lead, count)
         uniform = source.random(shape)
         chosen = np.zeros(shape, dtype=np.int64)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 
 KERNELS = ("gaussian", "laplace")
+LARGEST_EPSILON = 700.0  # whose exponential is finite
 
 
 def finite_array(value: ArrayLike, name: str, *, ndim: int | None = None) -> NDArray[np.float64]:
@@ -37,7 +38,7 @@ def finite_array(value: ArrayLike, name: str, *, ndim: int | None = None) -> NDA
 
 
 def epsilon_grid(epsilon: ArrayLike, name: str = "epsilon") -> NDArray[np.float64]:
-    """Return epsilon as a non-empty, non-negative, strictly increasing vector."""
+    """Return epsilon as a non-empty, strictly increasing vector from 0 to at most 700."""
     grid = np.atleast_1d(finite_array(epsilon, name))
     if grid.ndim != 1 or grid.size == 0:
         raise InvalidInputError(
@@ -45,6 +46,8 @@ def epsilon_grid(epsilon: ArrayLike, name: str = "epsilon") -> NDArray[np.float6
         )
     if grid[0] < 0 or (grid < 0).any():
         raise InvalidInputError(f"{name} must not be negative, found {grid.min()}")
+    if (grid > LARGEST_EPSILON).any():
+        raise InvalidInputError(f"{name} must be at most {LARGEST_EPSILON:g}, found {grid.max():g}")
     steps = np.diff(grid)
     if (steps <= 0).any():
         at = int(np.argmax(steps <= 0))
@@ -77,6 +80,24 @@ def probability(value: Any, name: str) -> float:
     if not 0 < number < 1:
         raise InvalidInputError(f"{name} must lie strictly between 0 and 1, found {number}")
     return number
+
+
+def seed(value: Any, name: str = "random_seed") -> int | None:
+    """Return value as an int of at least zero, or None."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InputTypeError(f"{name} must be an integer or None, found {value!r}")
+    if value < 0:
+        raise InvalidInputError(f"{name} must not be negative, found {value}")
+    return int(value)
+
+
+def generator(value: Any, name: str = "random_seed") -> np.random.Generator:
+    """Return a source of randomness: value itself, or a new one with that seed."""
+    if isinstance(value, np.random.Generator | np.random.SeedSequence):
+        return np.random.default_rng(value)
+    return np.random.default_rng(seed(value, name))
 
 
 def choice(value: Any, options: Iterable[str], name: str) -> str:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import xarray as xr
 
 import edp_bayes as edp
 from edp_bayes import auditing
@@ -81,6 +82,10 @@ def test_warnings_of_the_databases_are_given_and_kept():
         ({"epsilon": [-0.1, 0.1]}, "epsilon must not be negative, found -0.1"),
         ({"epsilon": [0.1, np.nan]}, "epsilon must be finite, found nan at position 1"),
         ({"epsilon": ["a"]}, "epsilon must be numeric"),
+        ({"epsilon": [0.1, 800.0]}, "epsilon must be at most 700, found 800"),
+        ({"cores": 0}, "cores must be at least 1, found 0"),
+        ({"random_state": 1}, "no option 'random_state'"),
+        ({"model": edp.noise.FixedBandwidth(1.0)}, r"asked for, 2 of 40; found shape \(1, 1\)"),
         ({"draws": 0}, "draws must be at least 1, found 0"),
         ({"tune": 0}, "tune must be at least 1, found 0"),
         ({"chains": -1}, "chains must be at least 1, found -1"),
@@ -114,3 +119,35 @@ def test_few_draws_are_doubted_and_not_refused():
             responses, epsilon=[0.1], model=model, draws=5, random_seed=1, progressbar=False
         )
     assert not found.checks.loc["out-of-sample log density", "passed"]
+
+
+@pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
+def test_numbers_of_numpy_will_do(responses):
+    options = {name: np.int64(v) for name, v in QUICK.items() if name != "progressbar"}
+    model = edp.models.GibbsFiniteMixture(components=np.int64(2))
+    first = edp.audit(responses, epsilon=[0.1], model=model, progressbar=False, **options)
+    model = edp.models.GibbsFiniteMixture(components=2)
+    same(first, edp.audit(responses, epsilon=[0.1], model=model, **QUICK))
+    assert first.settings["model"] == repr(model)
+
+
+@pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
+def test_somebody_named_twice_counts_once(responses):
+    options = {"epsilon": [0.05, 0.3], "model": edp.SmoothedBootstrap(), "keep": 1, **QUICK}
+    once = edp.audit(responses, individuals=[4], **options)
+    often = edp.audit(responses, individuals=[4, 2, 4, 4], **options)
+    assert often.individual_delta.sizes["individual"] == 2  # individual 2 is the riskiest
+    xr.testing.assert_equal(once.band("total_risk"), often.band("total_risk"))
+    assert often.band("individual_delta").sizes["individual"] == 2
+
+
+@pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
+def test_labels_that_differ_in_type_alone_stay_apart(responses):
+    labels = [1, "1", *"abcdefg"]
+    named = edp.Responses.from_arrays(
+        responses.response, contribution=responses.contribution, individual=labels
+    )
+    found = edp.audit(named, epsilon=[0.1], model=edp.SmoothedBootstrap(), **QUICK)
+    shown = found.band("individual_delta")["individual"].to_numpy()
+    assert len(set(shown)) == len(labels)
+    assert {"1", "'1'"} <= set(shown)

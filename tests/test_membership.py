@@ -145,3 +145,13 @@ def test_bad_input_is_refused(change, error, message):
 def test_bad_probability_is_refused():
     with pytest.raises(InvalidInputError, match="prob"):
         epsilon_from_membership(**PUBLISHED).interval(1.0)
+
+
+@pytest.mark.parametrize(
+    ("seed", "error"),
+    [(-1, InvalidInputError), (np.random.default_rng(1), InputTypeError)],
+    ids=["negative", "generator"],
+)
+def test_bad_seeds_are_refused(seed, error):
+    with pytest.raises(error, match="random_seed"):
+        epsilon_from_membership(**PUBLISHED, random_seed=seed)

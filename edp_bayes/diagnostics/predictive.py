@@ -100,7 +100,7 @@ def posterior_predictive_check(
             f"the mixture must be the law of the responses alone, found {mixture_draws.noise}"
         )
     y = responses.response[:: responses.samples]
-    rng = np.random.default_rng(random_seed)
+    rng = validate.generator(random_seed)
     replicates = np.asarray(mixture_draws.sample(y.size, rng)).reshape(-1, y.size)
     if replicates.shape[0] < MIN_REPLICATES:
         raise InvalidInputError(

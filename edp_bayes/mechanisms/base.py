@@ -86,7 +86,7 @@ class Mechanism(ABC):
             If the database or the size cannot be used.
         """
         count = validate.positive_integer(size, "size")
-        return self._sample(database, count, np.random.default_rng(rng))
+        return self._sample(database, count, validate.generator(rng, "rng"))
 
     @abstractmethod
     def epsilon(self) -> float:
@@ -193,8 +193,6 @@ def two_inputs(pair: Any) -> tuple[Any, Any]:
 
 
 def levels(epsilon: float) -> float:
-    """Return epsilon as a finite number that is not negative."""
-    value = float(validate.finite_array(epsilon, "epsilon", ndim=0))
-    if value < 0:
-        raise InvalidInputError(f"epsilon must not be negative, found {value}")
-    return value
+    """Return epsilon as a number from 0 to 700, whose exponential is finite."""
+    value = validate.finite_array(epsilon, "epsilon", ndim=0)
+    return float(validate.epsilon_grid(value)[0])

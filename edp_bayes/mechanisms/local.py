@@ -70,13 +70,14 @@ class RandomizedResponse(DiscreteMechanism):
 
     def law(self, database: Any) -> Mapping[Hashable, float]:
         """Return the probability of every answer."""
-        truth, lie = self._answer(database), 1.0 / (self.choices - 1 + math.exp(self.budget))
-        return {k: lie * math.exp(self.budget) if k == truth else lie for k in range(self.choices)}
+        truth, rarer = self._answer(database), math.exp(-self.budget)
+        total = 1.0 + (self.choices - 1) * rarer
+        return {k: (1.0 if k == truth else rarer) / total for k in range(self.choices)}
 
     def _sample(self, database: Any, size: int, rng: np.random.Generator) -> Bits:
         truth = self._answer(database)
-        others = self.choices - 1
-        lying = rng.random(size) < others / (others + math.exp(self.budget))
+        lies = (self.choices - 1) * math.exp(-self.budget)
+        lying = rng.random(size) < lies / (1.0 + lies)
         return (truth + lying * rng.integers(1, self.choices, size)) % self.choices
 
     def _answer(self, database: Any) -> int:

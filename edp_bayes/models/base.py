@@ -23,6 +23,28 @@ if TYPE_CHECKING:
 __all__ = ["DensityModel", "FittedModel", "SamplerSettings"]
 
 SAMPLERS = ("nutpie", "pymc")
+# What may be passed on to pymc.sample. Models that do without it would not notice a wrong name.
+SAMPLE_OPTIONS = frozenset(
+    {
+        "backend",
+        "blas_cores",
+        "callback",
+        "compile_kwargs",
+        "init",
+        "initvals",
+        "jitter_max_retries",
+        "keep_warning_stat",
+        "max_treedepth",
+        "mp_ctx",
+        "n_init",
+        "nuts",
+        "nuts_sampler_kwargs",
+        "progressbar_theme",
+        "step",
+        "step_scale",
+        "target_accept",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +69,7 @@ class SamplerSettings:
     Raises
     ------
     InvalidInputError, InputTypeError
-        If a count is below 1, the seed is negative or the sampler unknown.
+        If a count is below 1, the seed is negative, or the sampler or an option unknown.
 
     Examples
     --------
@@ -68,17 +90,21 @@ class SamplerSettings:
     sample_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("draws", "tune", "chains"):
-            validate.positive_integer(getattr(self, name), name)
+        for name in ("draws", "tune", "chains", "cores"):
+            value = getattr(self, name)
+            if name != "cores" or value is not None:
+                object.__setattr__(self, name, validate.positive_integer(value, name))
         validate.choice(self.sampler, SAMPLERS, "sampler")
-        seed = self.random_seed
+        unknown = [name for name in self.sample_kwargs if name not in SAMPLE_OPTIONS]
+        if unknown:
+            raise InputTypeError(
+                f"there is no option {unknown[0]!r}, neither here nor of pymc.sample, which knows "
+                f"{', '.join(sorted(SAMPLE_OPTIONS))}"
+            )
+        seed = validate.seed(self.random_seed)
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-            raise InputTypeError(f"random_seed must be an integer or None, found {seed!r}")
-        if seed < 0:
-            raise InvalidInputError(f"random_seed must not be negative, found {seed}")
-        object.__setattr__(self, "random_seed", int(seed))
+        object.__setattr__(self, "random_seed", seed)
 
     def generator(self, stage: str, *key: int) -> np.random.Generator:
         """Return a generator of its own for a named stage."""
@@ -161,6 +187,20 @@ class DensityModel(Protocol):
         The same settings give the same draws, whatever the number of cores.
         """
         ...
+
+
+def fit_as_asked(
+    model: DensityModel, responses: Responses, settings: SamplerSettings
+) -> FittedModel:
+    """Fit a model; raise InvalidInputError if it returns other chains or draws."""
+    fitted = model.fit(responses, settings)
+    found, asked = fitted.mixture.weights.shape[:-1], (settings.chains, settings.draws)
+    if found != asked:
+        raise InvalidInputError(
+            f"a model must return the chains and draws asked for, {asked[0]} of {asked[1]}; found "
+            f"shape {found} from {model!r}"
+        )
+    return fitted
 
 
 def sample_nuts(model: Any, settings: SamplerSettings) -> xr.DataTree:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes import validate
+from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import FittedModel, SamplerSettings, mixture_from, sample_nuts
 from edp_bayes.models.base_measure import BaseMeasure, Standardisation
 from edp_bayes.models.fitting import fitted_mixture
@@ -61,11 +62,16 @@ class DirichletProcessMixture(ShortRepr):
 
     def __post_init__(self) -> None:
         validate.choice(self.kernel, validate.KERNELS, "kernel")
-        shape, rate = self.concentration
-        validate.positive_number(shape, "concentration shape")
-        validate.positive_number(rate, "concentration rate")
+        pair = validate.finite_array(self.concentration, "concentration")
+        if pair.shape != (2,) or (pair <= 0).any():
+            raise InvalidInputError(
+                "concentration must be the shape and the rate of a Gamma law, two numbers greater "
+                f"than 0, found {self.concentration!r}"
+            )
+        object.__setattr__(self, "concentration", (float(pair[0]), float(pair[1])))
         if self.components is not None:
-            validate.positive_integer(self.components, "components")
+            components = validate.positive_integer(self.components, "components")
+            object.__setattr__(self, "components", components)
 
     def truncate(self, n_databases: int) -> int:
         """Return the number of components for a number of databases."""

@@ -54,7 +54,8 @@ class FiniteMixture(ShortRepr):
     base_measure: BaseMeasure = field(default_factory=BaseMeasure)
 
     def __post_init__(self) -> None:
-        validate.positive_integer(self.components, "components")
+        components = validate.positive_integer(self.components, "components")
+        object.__setattr__(self, "components", components)
         validate.choice(self.kernel, validate.KERNELS, "kernel")
         validate.positive_number(self.weight_concentration, "weight_concentration")
 

@@ -73,7 +73,7 @@ class GibbsDirichletProcessMixture(DirichletProcessMixture):
     def __post_init__(self) -> None:
         super().__post_init__()
         _require_gaussian(self.kernel)
-        validate.positive_integer(self.thin, "thin")
+        object.__setattr__(self, "thin", validate.positive_integer(self.thin, "thin"))
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by blocked Gibbs sampling."""
@@ -122,7 +122,7 @@ class GibbsFiniteMixture(FiniteMixture):
     def __post_init__(self) -> None:
         super().__post_init__()
         _require_gaussian(self.kernel)
-        validate.positive_integer(self.thin, "thin")
+        object.__setattr__(self, "thin", validate.positive_integer(self.thin, "thin"))
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by blocked Gibbs sampling."""

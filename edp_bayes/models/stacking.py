@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.leave_one_out import doubtful, leave_one_out, stacking_weights
-from edp_bayes.models.base import DensityModel, FittedModel, SamplerSettings
+from edp_bayes.models.base import DensityModel, FittedModel, SamplerSettings, fit_as_asked
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -102,7 +102,7 @@ class Stacked:
         """
         from edp_bayes.stacked_coupling import stack_couplings
 
-        fits = [_complete(model, responses, settings) for model in self.models]
+        fits = [fit_as_asked(model, responses, settings) for model in self.models]
         found = [leave_one_out(fit.log_likelihood, fit.predictive) for fit in fits]
         log_density = np.stack([np.asarray(part.elpd_i) for part in found], axis=1)
         weights = stacking_weights(log_density)
@@ -146,17 +146,6 @@ def _apportioned(weights: Array, settings: SamplerSettings) -> Index:
     block = np.repeat(np.arange(weights.size), counts)
     chains = [settings.generator("stack", k).permutation(block) for k in range(settings.chains)]
     return np.stack(chains)
-
-
-def _complete(model: DensityModel, responses: Responses, settings: SamplerSettings) -> FittedModel:
-    fitted = model.fit(responses, settings)
-    found, asked = fitted.mixture.weights.shape[:-1], (settings.chains, settings.draws)
-    if found != asked:
-        raise InvalidInputError(
-            f"stacked models must return the chains and draws asked for, {asked[0]} of {asked[1]}; "
-            f"found shape {found} from {model!r}"
-        )
-    return fitted
 
 
 def _chosen(values: Array, member: Index) -> Array:

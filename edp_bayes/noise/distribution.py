@@ -132,7 +132,7 @@ class NoiseDistribution:
             Shape (size,).
         """
         count = validate.positive_integer(size, "size")
-        source = np.random.default_rng(rng)
+        source = validate.generator(rng, "rng")
         chosen = source.choice(len(self.laws), size=count, p=self.weights / self.weights.sum())
         values = np.empty(count)
         for k, law in enumerate(self.laws):

@@ -165,7 +165,8 @@ class FixedBandwidth:
 
     def __post_init__(self) -> None:
         validate.choice(self.kernel, validate.KERNELS, "kernel")
-        validate.positive_number(self.bandwidth, "bandwidth")
+        bandwidth = validate.positive_number(self.bandwidth, "bandwidth")
+        object.__setattr__(self, "bandwidth", bandwidth)
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Return the one draw; the settings have nothing to say here."""
@@ -231,6 +232,7 @@ def posterior_of(
     if isinstance(source, FittedModel):
         if responses is None:
             raise InvalidInputError("a fitted model needs its responses: give responses=")
+        _refuse_noise(responses)
         return Posterior(source.coupling, responses.individual, responses, responses.fingerprint)
     if not isinstance(source, Responses):
         raise InputTypeError(

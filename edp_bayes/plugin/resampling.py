@@ -144,7 +144,7 @@ def bootstrap(
     )[0]
     warn_at_edge(chosen)
     n = sample.databases
-    counts = np.random.default_rng(random_seed).multinomial(n, np.full(n, 1.0 / n), size=draws)
+    counts = validate.generator(random_seed).multinomial(n, np.full(n, 1.0 / n), size=draws)
     again = rechoose and bandwidth is None and chosen.density != QUOTIENT
     bandwidths = (
         _rechosen(sample, chosen, counts, neighbours) if again else np.full(draws, chosen.bandwidth)

@@ -27,13 +27,11 @@ from edp_bayes.statistical_privacy.noise_tails import (
     log_density,
     tail,
 )
+from edp_bayes.validate import LARGEST_EPSILON
 
-__all__ = ["LARGEST_EPSILON", "check", "curve"]
+__all__ = ["check", "curve"]
 
 Array = NDArray[np.float64]
-
-# exp(LARGEST_EPSILON) times a mass must be a finite double.
-LARGEST_EPSILON = 700.0
 
 _DECAY = 45.0
 _STEPS = 200

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from edp_bayes import mechanisms
+from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.mechanisms import truths
 
 GRID = [0.0, 0.2, 0.5, 1.0, 2.0]
@@ -482,3 +483,17 @@ def test_one_sided_outcomes_are_infinite_only_where_they_are_likely():
     p, q = np.array([0.98, 0.02]), np.array([1.0, 0.0])
     assert truths.discrete_epsilon(p, q, 0.01) == math.inf
     assert truths.discrete_epsilon(p, q, 0.05) == pytest.approx(-math.log(0.98))
+
+
+def test_an_epsilon_whose_exponential_is_infinite_is_refused():
+    for mechanism in (mechanisms.Laplace(), mechanisms.Geometric(), mechanisms.Gaussian()):
+        assert mechanism.delta(700.0) == 0.0
+        with pytest.raises(InvalidInputError, match="epsilon must be at most 700"):
+            mechanism.delta(2000.0)
+
+
+def test_an_answer_that_is_never_randomised():
+    mechanism = mechanisms.RandomizedResponse(1000.0)
+    truth, other = mechanism.pair
+    assert mechanism.law(truth) == {truth: 1.0, other: 0.0}
+    assert (mechanism(truth, 1000, 1) == truth).all()
