@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,8 @@ PRIOR_TAIL = 1e-12
 LARGEST_GRID = 2**22
 NODES = 2**14
 HALVINGS = 60
+ZOOMS = 8
+NEGLIGIBLE = 45.0  # below the largest log density
 BLOCK = 2**22
 
 
@@ -92,17 +95,21 @@ def answer_from_release(
     ends = _range(low, high)
     log_prior = _log_prior(prior, discrete)
     windows = _windows(value, noise, prior, ends)
-    grid = _counts(windows) if discrete else _nodes(windows, value)
-    gap = (grid - value) / noise.scale
-    log_likelihood = -np.abs(gap) if isinstance(noise, LaplaceNoise) else -0.5 * np.square(gap)
-    log_posterior = log_likelihood + (0.0 if log_prior is None else log_prior(grid))
+
+    def log_density(answer: Array) -> Array:
+        gap = (answer - value) / noise.scale
+        likelihood = -np.abs(gap) if isinstance(noise, LaplaceNoise) else -0.5 * np.square(gap)
+        return np.asarray(likelihood + (0.0 if log_prior is None else log_prior(answer)))
+
+    grid = _counts(windows) if discrete else _nodes(windows, value, log_density)
+    log_posterior = log_density(grid)
     if np.isnan(log_posterior).any() or not (log_posterior > -np.inf).any():
         raise InvalidInputError(
             f"the prior leaves nothing between {ends[0]:g} and {ends[1]:g}, "
             "or is not a number there"
         )
     shape = _shape(chains, draws)
-    uniform = np.random.default_rng(random_seed).random(shape)
+    uniform = np.random.default_rng(validate.seed(random_seed)).random(shape)
     pick = _pick_count if discrete else _pick_between
     return _as_draws(pick(grid, log_posterior - log_posterior.max(), uniform), random_seed)
 
@@ -117,12 +124,13 @@ def answer_from_data(
     """Return draws of the median response, given the responses of several databases.
 
     The prior is on the law of databases, as in the main audit: the Bayesian bootstrap, so every
-    draw is the median of the responses under Dirichlet(1, ..., 1) weights.
+    draw is the median of the responses under Dirichlet(1, ..., 1) weights. Samples of a randomised
+    response share the weight of their database.
 
     Parameters
     ----------
     responses : array_like or Responses
-        One response a database, at least two; shape (database,).
+        One response a database, shape (database,), or Responses; at least two databases.
     draws, chains, random_seed
         As for `answer_from_release`.
 
@@ -134,7 +142,7 @@ def answer_from_data(
     Raises
     ------
     InvalidInputError, InputTypeError
-        If there are fewer than two responses or one is not a finite number.
+        If there are fewer than two databases or a response is not a finite number.
 
     References
     ----------
@@ -147,16 +155,23 @@ def answer_from_data(
     101.0
     """
     given: Any = responses
-    values = np.sort(validate.finite_array(getattr(given, "response", given), "responses", ndim=1))
-    if values.size < 2:
-        raise InvalidInputError(f"at least two responses are needed, found {values.size}")
+    values = validate.finite_array(getattr(given, "response", given), "responses", ndim=1)
+    cluster = np.asarray(getattr(given, "cluster", np.arange(values.size)))
+    databases = np.unique(cluster).size
+    if databases < 2:
+        raise InvalidInputError(
+            f"responses of at least two databases are needed, found {databases}"
+        )
+    order = np.argsort(values, kind="stable")
+    values, cluster = values[order], cluster[order]
     shape = _shape(chains, draws)
-    rng = np.random.default_rng(random_seed)
+    rng = np.random.default_rng(validate.seed(random_seed))
     out = np.empty(shape[0] * shape[1])
     step = max(1, BLOCK // values.size)
     for first in range(0, out.size, step):
         block = out[first : first + step]
-        heaped = np.cumsum(rng.standard_exponential((block.size, values.size)), axis=1)
+        weights = rng.standard_exponential((block.size, databases))
+        heaped = np.cumsum(weights[:, cluster], axis=1)
         block[:] = values[np.argmax(heaped >= 0.5 * heaped[:, -1:], axis=1)]
     return _as_draws(out.reshape(shape), random_seed)
 
@@ -238,6 +253,7 @@ def _windows(
     if prior is not None:
         tails = prior.ppf([PRIOR_TAIL, 1.0 - PRIOR_TAIL])
         first, last = (float(end) for end in np.clip(tails, *ends))
+        windows.append((first, last))
         # The posterior lies between the two, so what lies between them belongs to the grid.
         windows.append((min(first, centre), max(last, centre)))
     return [(max(a, ends[0]), min(b, ends[1])) for a, b in windows]
@@ -256,10 +272,21 @@ def _counts(windows: list[tuple[float, float]]) -> Array:
     return np.arange(first, last + 1)
 
 
-def _nodes(windows: list[tuple[float, float]], released: float) -> Array:
+def _nodes(
+    windows: list[tuple[float, float]], released: float, log_density: Callable[[Array], Array]
+) -> Array:
+    """Return nodes in all windows, closer together where they find nearly all of the mass."""
     nodes = np.concatenate([np.linspace(a, b, NODES) for a, b in windows])
     inside = min(max(released, nodes.min()), nodes.max())
-    return np.unique(np.append(nodes, inside))
+    nodes = np.unique(np.append(nodes, inside))
+    for _ in range(ZOOMS):
+        height = log_density(nodes)
+        counts = np.flatnonzero(height > height.max() - NEGLIGIBLE)
+        if counts.size == 0 or counts.size >= NODES // 4:
+            break
+        ends = nodes[max(counts[0] - 1, 0)], nodes[min(counts[-1] + 1, nodes.size - 1)]
+        nodes = np.unique(np.append(nodes, np.linspace(*ends, NODES)))
+    return nodes
 
 
 def _pick_count(grid: Array, log_mass: Array, uniform: Array) -> Array:
@@ -272,24 +299,28 @@ def _pick_between(grid: Array, log_density: Array, uniform: Array) -> Array:
     """Return the inverse distribution function of a density that is exponential in each cell."""
     floor = np.maximum(log_density, -745.0)
     step, rise = np.diff(grid), np.diff(floor)
-    mass = step * np.exp(floor[:-1]) * _growth(rise)
+    # From the higher end of every cell, so that nothing overflows.
+    mass = step * np.exp(np.maximum(floor[:-1], floor[1:])) * _average_decay(np.abs(rise))
     heaped = np.append(0.0, np.cumsum(mass))
     target = uniform * heaped[-1]
     cell = np.minimum(np.searchsorted(heaped, target, side="right") - 1, step.size - 1)
     share = np.divide(
         target - heaped[cell], mass[cell], out=np.zeros_like(target), where=mass[cell] > 0.0
     )
-    slope = rise[cell]
-    curved = np.abs(slope) > 1e-9
-    safe = np.where(curved, slope, 1.0)
-    position = np.where(curved, np.log1p(share * np.expm1(safe)) / safe, share)
-    return np.asarray(grid[cell] + step[cell] * np.clip(position, 0.0, 1.0))
+    falls, drop = rise[cell] <= 0.0, np.abs(rise[cell])
+    share = np.where(falls, share, 1.0 - share)  # seen from the higher end
+    safe = np.where(drop > 1e-9, drop, 1.0)
+    with np.errstate(divide="ignore"):
+        distance = np.where(drop > 1e-9, -np.log1p(share * np.expm1(-safe)) / safe, share)
+    distance = np.clip(distance, 0.0, 1.0)
+    position = np.where(falls, distance, 1.0 - distance)
+    return np.asarray(grid[cell] + step[cell] * position)
 
 
-def _growth(rise: Array) -> Array:
-    """Return (exp(x) - 1) / x, which is 1 at 0."""
-    safe = np.where(np.abs(rise) > 1e-9, rise, 1.0)
-    return np.where(np.abs(rise) > 1e-9, np.expm1(safe) / safe, 1.0)
+def _average_decay(drop: Array) -> Array:
+    """Return (1 - exp(-x)) / x, which is 1 at 0."""
+    safe = np.where(drop > 1e-9, drop, 1.0)
+    return np.where(drop > 1e-9, -np.expm1(-safe) / safe, 1.0)
 
 
 def _shape(chains: Any, draws: Any) -> tuple[int, int]:

@@ -374,3 +374,53 @@ def test_the_book_count_of_those_aged_40_or_older(data_dir):
     assert count == 14_237
     # Noise at epsilon 0.1 keeps it within 0.2% of the truth with 94%.
     assert interval.level_from_epsilon(0.1, count, 0.002) == pytest.approx(0.942, abs=5e-4)
+
+
+def test_samples_of_a_database_share_its_weight():
+    rng = np.random.default_rng(2)
+    y = np.repeat(rng.normal(100.0, 3.0, 24), 2)  # both samples of a database are the same
+    responses = edp.Responses.from_arrays(
+        y, contribution=rng.uniform(0.5, 1.0, (48, 1)), individual=["ann"], samples=2
+    )
+    np.testing.assert_array_equal(
+        interval.answer_from_data(responses, random_seed=1),
+        interval.answer_from_data(y[::2], random_seed=1),
+    )
+    single = edp.Responses.from_arrays(
+        np.repeat(y, 10), contribution=np.ones((480, 1)), individual=["ann"], samples=20
+    )
+    assert interval.answer_from_data(single, random_seed=1).std() > 0.3
+
+
+@pytest.mark.parametrize(
+    ("released", "scale", "centre", "spread"),
+    [(150_000.0, 1e5, 1000.0, 1.0), (2000.0, 1000.0, 50.0, 1e-3), (2e4, 1e4, 50.0, 0.1)],
+)
+def test_a_prior_that_is_narrow_beside_the_noise(released, scale, centre, spread):
+    draws = interval.answer_from_release(
+        released,
+        edp.LaplaceNoise(scale),
+        prior=stats.norm(centre, spread),
+        discrete=False,
+        draws=10_000,
+        random_seed=1,
+    ).to_numpy()
+    # Below what was released the likelihood is exponential, which moves a normal prior.
+    law = stats.norm(centre + spread**2 / scale, spread)
+    assert stats.kstest(draws.ravel(), law.cdf).pvalue > 1e-4
+
+
+def test_prior_and_release_far_apart():
+    draws = interval.answer_from_release(
+        1e6, edp.GaussianNoise(1.0), prior=stats.norm(0.0, 1.0), discrete=False, low=-1e7,
+        draws=10_000, random_seed=1,
+    ).to_numpy()  # fmt: skip
+    assert stats.kstest(draws.ravel(), stats.norm(5e5, 0.5**0.5).cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(("seed", "error"), [(-1, InvalidInputError), ("a", InputTypeError)])
+def test_bad_seeds_are_refused(seed, error):
+    with pytest.raises(error, match="random_seed"):
+        interval.answer_from_release(5.0, LAPLACE, random_seed=seed)
+    with pytest.raises(error, match="random_seed"):
+        interval.answer_from_data([1.0, 2.0, 3.0], random_seed=seed)
