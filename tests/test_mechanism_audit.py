@@ -648,3 +648,46 @@ def test_no_outcome_above_tau_is_said():
             **QUIET,
         )
     assert (audit.local_epsilon == 0.0).all()
+
+
+@given(st.integers(0, 10_000), st.integers(20, 400), st.sampled_from([4, 20, 100]))
+@settings(max_examples=200, deadline=None)
+def test_a_line_with_ties_has_no_empty_cell(seed, size, values):
+    rng = np.random.default_rng(seed)
+    sides = [np.round(rng.normal(shift, 1.0, size) * values) / values for shift in (0.0, 1.0)]
+    cells = count(read_outcomes(*sides, kind="continuous"), 0.01)
+    assert (cells.a + cells.b > 0).all()
+    assert cells.a.sum() == cells.b.sum() == size
+    assert np.isfinite(cells.position).all()
+    assert (np.diff(cells.position) > 0).all()
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        lambda rows: (rows > 0).sum(axis=1).astype(float),
+        lambda rows: rows.argmax(axis=1).astype(float),
+        lambda rows: rows[:, 0] > 1.0,
+    ],
+    ids=["count", "argmax", "indicator"],
+)
+def test_values_of_a_statistic_that_repeat_are_counted(statistic):
+    rng = np.random.default_rng(3)
+    sides = [rng.normal(shift, 1.0, (2000, 3)) for shift in (0.0, 0.5)]
+    outcomes = read_outcomes(*sides)
+    cells = count(outcomes, 0.01, statistic)
+    expected = [np.asarray(statistic(rows), dtype=float) for rows in sides]
+    values = np.unique(expected)
+    assert (cells.role == POINT).all()
+    for counted, numbers in zip((cells.a, cells.b), expected, strict=True):
+        np.testing.assert_array_equal(counted, [(numbers == v).sum() for v in values])
+
+
+@pytest.mark.parametrize(
+    "statistic", [lambda rows: 1 / 0, lambda rows: ["a"] * len(rows)], ids=["fails", "text"]
+)
+def test_a_statistic_that_fails_is_named(statistic):
+    rng = np.random.default_rng(3)
+    sides = [rng.normal(size=(100, 2)) for _ in range(2)]
+    with pytest.raises(edp.InvalidInputError, match="statistic must return a number"):
+        audit_mechanism(*sides, epsilon=[0.1], statistic=statistic, **QUIET)

@@ -95,14 +95,18 @@ def count(
     tau : float
         Values with a share below a quarter of tau may be counted with their neighbours.
     statistic : callable, optional
-        Map from rows (size, column) to numbers (size,), for rows of continuous columns; where
-        some columns hold repeated values, the others are added up.
+        Map from rows (size, column) to numbers (size,), for rows of continuous columns; values of
+        it that repeat are counted as such. Where some columns hold repeated values, the others
+        are added up.
     """
     if outcomes.kind == "discrete":
         parts = [_discrete(outcomes.first, outcomes.second, tau)]
     elif outcomes.kind == "continuous":
-        sides = (outcomes.first, outcomes.second)
-        parts = [_line(_number(sides[0], statistic), _number(sides[1], statistic))]
+        first, second = (_number(x, statistic) for x in (outcomes.first, outcomes.second))
+        if outcomes.columns > 1 and repeated(np.concatenate([first, second])).size:
+            parts = _strata(Outcomes(first, second, "mixed"), tau)
+        else:
+            parts = [_line(first, second)]
     else:
         parts = _strata(outcomes, tau)
     strata = np.repeat(np.arange(len(parts)), [part[0].size for part in parts])
@@ -209,11 +213,14 @@ def _line(first: Array, second: Array, bins: int = BINS) -> tuple[Array, ...]:
     pooled = np.sort(np.concatenate([first, second]))
     cuts = _cuts(pooled.size, bins)
     edges = np.unique(0.5 * (pooled[cuts - 1] + pooled[cuts]))
+    starts = np.searchsorted(pooled, edges, side="right")
+    # Ties may leave a cell between two edges empty, or the last one.
+    kept = (np.diff(starts, prepend=0) > 0) & (starts < pooled.size)
+    edges, starts = edges[kept], np.append(0, starts[kept])
     a, b = (
         np.bincount(np.searchsorted(edges, side), minlength=edges.size + 1).astype(float)
         for side in (first, second)
     )
-    starts = np.searchsorted(pooled, np.r_[-np.inf, edges], side="right")
     position = np.add.reduceat(pooled, starts) / (a + b)
     ends = np.r_[pooled[0], edges, pooled[-1]]
     width = np.diff(ends)

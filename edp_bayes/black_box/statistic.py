@@ -94,9 +94,14 @@ def apply_statistic(statistic: Callable[[Array], Array], rows: Array) -> Array:
     Raises
     ------
     InvalidInputError
-        If it does not return one finite number for each row.
+        If it fails or does not return one finite number for each row.
     """
-    values = np.asarray(statistic(rows), dtype=np.float64)
+    try:
+        values = np.asarray(statistic(rows), dtype=np.float64)
+    except Exception as error:
+        raise InvalidInputError(
+            f"statistic must return a number for each outcome, but failed: {error!r}"
+        ) from error
     if values.shape != (len(rows),) or not np.isfinite(values).all():
         raise InvalidInputError(
             f"statistic must return {len(rows)} finite numbers for {len(rows)} outcomes, found "
