@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,12 +56,18 @@ def save_tree(tree: xr.DataTree, path: Path) -> Path:
         raise InvalidInputError(
             f"cannot tell the format of {path}: its name must end in {' or '.join(SUFFIXES)}"
         )
+    _require_reader(path)
     with replaced(path) as temporary:
         if path.suffix == ".zarr":
             tree.to_zarr(temporary, consolidated=False)
         else:
             tree.to_netcdf(temporary, engine="h5netcdf")
     return path
+
+
+def _require_reader(path: Path) -> None:
+    if path.suffix == ".zarr" and find_spec("zarr") is None:
+        raise InvalidInputError(f"{path} needs the zarr package: install edp_bayes[zarr]")
 
 
 def load_tree(path: Path) -> xr.DataTree:
@@ -75,6 +82,7 @@ def load_tree(path: Path) -> xr.DataTree:
 
     if not path.exists():
         raise InvalidInputError(f"{path} does not exist")
+    _require_reader(path)
     if path.is_dir() and path.suffix != ".zarr":
         raise InvalidInputError(f"{path} is a folder: give the audit in it, such as audit.nc")
     try:

@@ -24,6 +24,7 @@ __all__ = ["BAND_KINDS", "TARGETS", "PrivacyCurves", "default_probability", "sum
 Array = NDArray[np.float64]
 
 TARGETS = (1e-2, 1e-3)
+CI_KINDS = ("eti", "hdi")
 BAND_KINDS = bands.KINDS
 
 
@@ -201,12 +202,13 @@ class PrivacyCurves:
         Raises
         ------
         InvalidInputError
-            If a target is not strictly between 0 and 1.
+            If a target is not strictly between 0 and 1, or the kind of interval is unknown.
         """
         posterior = self._finite_posterior()
-        for target in np.atleast_1d(np.asarray(targets, dtype=np.float64)):
-            crossing = self.epsilon_at(float(target))
-            posterior[f"epsilon_at[{target:g}]"] = crossing.clip(max=float(self.epsilon[-1]))
+        asked = np.atleast_1d(validate.finite_array(targets, "targets")).tolist()
+        for target in dict.fromkeys(asked):
+            crossing = self.epsilon_at(target)
+            posterior[f"epsilon_at[{target:.12g}]"] = crossing.clip(max=float(self.epsilon[-1]))
         return summary_table(posterior, ci_prob, ci_kind)
 
     def __repr__(self) -> str:
@@ -311,6 +313,8 @@ def summary_table(
     import pandas as pd
     from arviz_stats import summary
 
+    if ci_kind is not None:
+        validate.choice(ci_kind, CI_KINDS, "ci_kind")
     # One variable at a time, in its own order of dimensions: with several, ArviZ stacks values
     # in the order of the data set's.
     with np.errstate(invalid="ignore"):

@@ -43,6 +43,7 @@ def test_the_curve_and_the_files(pair, tmp_path, capsys):
     [
         (["missing.npy", "missing.npy"], "there is no such file"),
         (["{text}", "{b}"], "as a NumPy file of numbers or strings"),
+        (["{damaged}", "{b}"], "as a NumPy file of numbers or strings"),
         (["{archive}", "{b}"], "must hold one array, found an archive of one, two"),
         (["{a}", "{counts}"], "found floats in samples and integers in samples_neighbour"),
         (["{a}", "{nothing}"], "at least one outcome"),
@@ -51,12 +52,27 @@ def test_the_curve_and_the_files(pair, tmp_path, capsys):
         (["{a}", "{b}", "--adjacency", "odd"], "adjacency must be one of"),
         (["{a}", "{b}", "--epsilon", "1:0:5"], "epsilon"),
     ],
-    ids=["file", "text", "archive", "two kinds", "empty", "tau", "kind", "adjacency", "epsilon"],
+    ids=[
+        "file",
+        "text",
+        "damaged",
+        "archive",
+        "two kinds",
+        "empty",
+        "tau",
+        "kind",
+        "adjacency",
+        "epsilon",
+    ],
 )
 def test_bad_input_is_one_line(pair, tmp_path, capsys, arguments, message):
     names = {"a": pair[0], "b": pair[1]}
-    names |= {name: tmp_path / f"{name}.npy" for name in ("text", "archive", "counts", "nothing")}
+    names |= {
+        name: tmp_path / f"{name}.npy"
+        for name in ("text", "damaged", "archive", "counts", "nothing")
+    }
     names["text"].write_text("1.5, 2.5")
+    names["damaged"].write_bytes(b"PK\x03\x04" + bytes(30))
     with names["archive"].open("wb") as file:
         np.savez(file, one=np.zeros(3), two=np.ones(3))
     np.save(names["counts"], np.arange(3))

@@ -129,6 +129,13 @@ def test_what_a_user_can_get_wrong_about_a_property_is_one_line(capsys, changes,
     assert message in refused(capsys, "property", *(word for pair in pairs for word in pair))
 
 
+def test_a_folder_may_have_brackets_in_its_name(capsys, tmp_path):
+    out = tmp_path / "out[/a]"
+    arguments = ["property", "--n=100", "--prob=0.1", "--epsilon=0.1,0.5", f"--out={out}"]
+    assert "out[/a]" in "".join(printed(capsys, *arguments).split())
+    assert (out / "curve.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "value"),
     [

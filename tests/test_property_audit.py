@@ -503,3 +503,10 @@ def test_bad_input_is_named_before_anything_is_drawn(changes, message, monkeypat
 def test_priors_must_be_above_zero(name):
     with pytest.raises(InvalidInputError, match=f"{name} must be greater than 0"):
         BinomialModel(**{name: 0.0})
+
+
+def test_too_few_draws_to_compare_laws():
+    with pytest.raises(InvalidInputError, match="at least 25 draws in all chains, found 12"):
+        audit_property(
+            [10, 12, 9, 11, 8], [100] * 5, [0.1, 0.5], draws=3, random_seed=1, progressbar=False
+        )

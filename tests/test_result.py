@@ -255,3 +255,23 @@ def test_a_name_that_tells_no_format_is_refused(audit, tmp_path, name):
 def test_a_probability_in_percent_is_refused(audit):
     with pytest.raises(edp.InvalidInputError, match="strictly between 0 and 1"):
         audit.summary(ci_prob=95)
+
+
+def test_zarr_files_say_what_they_need(audit, tmp_path, monkeypatch):
+    audit.save(tmp_path / "audit.zarr")
+    monkeypatch.setattr(files, "find_spec", lambda name: None)
+    for action in (audit.save, edp.load_audit):
+        with pytest.raises(edp.InvalidInputError, match="needs the zarr package"):
+            action(tmp_path / "audit.zarr")
+
+
+def test_what_a_summary_cannot_be(audit):
+    with pytest.raises(edp.InvalidInputError, match="ci_kind must be one of eti, hdi"):
+        audit.summary(ci_kind="bad")
+    with pytest.raises(edp.InputTypeError, match="targets must be numeric"):
+        audit.summary(targets=["a"])
+    rows = audit.summary(targets=[0.01, 0.0100000001, 0.01]).index
+    assert [r for r in rows if r.startswith("epsilon_at")] == [
+        "epsilon_at[0.01]",
+        "epsilon_at[0.0100000001]",
+    ]

@@ -84,7 +84,7 @@ def interval(
         law = _noise(noise, axes.get("epsilon"), scale)
         answer = intervals.answer_from_release(released, law, random_seed=seed)
     result = intervals.audit(answer, **axes, sensitivity=sensitivity)
-    _print(result, missing[0], Console(highlight=False), known=released is None)
+    _print(result, missing[0], Console(highlight=False, markup=False), known=released is None)
 
 
 def _noise(

@@ -57,7 +57,7 @@ def mechanism(
     from edp_bayes.exceptions import EdpBayesWarning
     from edp_bayes.mechanism_audit import audit_mechanism
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     if out is not None:
         require_writable(out)
     pair = [_load(path) for path in (samples, neighbour)]
@@ -81,13 +81,15 @@ def mechanism(
 
 
 def _load(path: Path) -> Any:
+    from zipfile import BadZipFile
+
     import numpy as np
 
     if not path.is_file():
         raise InvalidInputError(f"cannot read {path}: there is no such file")
     try:
         found = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+    except (OSError, ValueError, EOFError, BadZipFile):
         raise InvalidInputError(
             f"cannot read {path} as a NumPy file of numbers or strings; write one by numpy.save"
         ) from None

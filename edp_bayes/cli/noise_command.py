@@ -70,7 +70,7 @@ def noise(
         columns(given, option) if given else ()
         for given, option in ((database, "--database"), (individual, "--individual"))
     ]
-    console = Console(quiet=quiet, highlight=False)
+    console = Console(quiet=quiet, highlight=False, markup=False)
     show = console.is_terminal and not quiet
     found = load_audit(audit)
     with warnings.catch_warnings():
@@ -109,7 +109,7 @@ def _print(run: NoiseRun, console: Console, epsilon: float, delta: float, out: P
             console.print(
                 f"  no symmetric noise that holds in the same draws has less than {lower:.4g}"
             )
-    console.print(record["message"], markup=False)
+    console.print(record["message"])
     held = run.verification.probability(epsilon, delta)
     console.print(
         f"Verified: P({target} holds | data) = {held:.3g}, from the {record['draws']} draws it was "
@@ -119,8 +119,8 @@ def _print(run: NoiseRun, console: Console, epsilon: float, delta: float, out: P
     if doubts:
         console.print("The guarantee is worth no more than the audit, which says:")
     for doubt in doubts:
-        console.print(f"WARNING  {doubt}", markup=False)
-    console.print(f"\nWritten to {out}.", markup=False)
+        console.print(f"WARNING  {doubt}")
+    console.print(f"\nWritten to {out}.")
 
 
 def release(

@@ -75,7 +75,7 @@ def property_(
     arguments.sizes(entries, "--n", 2)
     chosen = _model(model)
     steps = parse_mechanism(mechanism, min(entries))
-    console = Console(quiet=quiet, highlight=False)
+    console = Console(quiet=quiet, highlight=False, markup=False)
     if prob is not None:
         if len(entries) > 1:
             raise InvalidInputError(f"--n must be one number where --prob is given, found {n!r}")

@@ -48,7 +48,7 @@ def audit_databases(
     from edp_bayes.databases import Databases
     from edp_bayes.noise.command import DEMO
 
-    console = Console(quiet=run.quiet, highlight=False)
+    console = Console(quiet=run.quiet, highlight=False, markup=False)
     show = console.is_terminal and not run.quiet
     with warnings.catch_warnings():
         # Each of them is printed with the diagnostics.
@@ -93,7 +93,7 @@ def audit_databases(
             report_names=run.report_names,
         )
     shown = [path.name if path.parent == run.out else str(path) for path in written]
-    console.print(f"\nWritten to {run.out}: {', '.join(shown)}.", markup=False)
+    console.print(f"\nWritten to {run.out}: {', '.join(shown)}.")
 
 
 def label_of(text: str, responses: Responses) -> Any:

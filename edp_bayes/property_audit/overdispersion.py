@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.leave_one_out import leave_one_out
 from edp_bayes.property_audit.models import ProbabilityDraws
 
 __all__ = ["LEAST_DATABASES", "Overdispersion", "compare"]
@@ -95,18 +94,5 @@ def compare(binomial: ProbabilityDraws, beta_binomial: ProbabilityDraws) -> Over
 
 def _scores(log_likelihood: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Return the log predictive density of each database left out, and where it is unreliable."""
-    import xarray as xr
-    from arviz_stats import loo
-
-    dims = ("chain", "draw", "database")
-    each = log_likelihood.sum(axis=-1)
-    tree = xr.DataTree.from_dict(
-        {
-            "posterior": xr.Dataset({"unused": (dims[:2], each[..., 0])}),
-            "log_likelihood": xr.Dataset({"count": (dims, each)}),
-        }
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # said in words of our own
-        found: Any = loo(tree, pointwise=True)
+    found = leave_one_out(log_likelihood.sum(axis=-1))
     return np.asarray(found.elpd_i), np.asarray(found.pareto_k) > float(found.good_k)

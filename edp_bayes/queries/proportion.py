@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,6 +60,9 @@ class Proportion(ColumnQuery):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        value: object = self.value
+        if isinstance(value, np.integer | np.floating | np.bool_):
+            object.__setattr__(self, "value", value.item())
         if (self.comparison is None) != (self.value is None):
             raise InvalidInputError(
                 "Proportion needs a comparison and a value together, found "
@@ -119,7 +122,7 @@ class Proportion(ColumnQuery):
             return series.cast(nw.String), str(value)
         if dtype == nw.Date or dtype == nw.Datetime:
             try:
-                return series.cast(nw.Datetime("us")), _moment(value)
+                return _in_one_zone(series, _moment(value))
             except (TypeError, ValueError):
                 raise self._mismatch(column, "date") from None
         raise InputTypeError(f"column {column!r} of type {dtype} cannot be compared with a value")
@@ -138,6 +141,19 @@ def _zeros_and_ones(records: Records, column: str) -> NDArray[np.bool_]:
             f"{values[record]:g} in {records.owners.show_record(record)}"
         )
     return values.astype(np.bool_)
+
+
+def _in_one_zone(series: nw.Series[Any], value: datetime) -> tuple[nw.Series[Any], datetime]:
+    """Return dates and a date without zones: both in UTC, or by the clock of the column."""
+    import narwhals as nw
+
+    if getattr(series.dtype, "time_zone", None) is None:
+        if value.tzinfo is not None:
+            raise TypeError
+        return series.cast(nw.Datetime("us")), value
+    if value.tzinfo is not None:
+        series, value = series.dt.convert_time_zone("UTC"), value.astimezone(UTC)
+    return series.dt.replace_time_zone(None).cast(nw.Datetime("us")), value.replace(tzinfo=None)
 
 
 def _moment(value: Any) -> datetime:

@@ -111,6 +111,9 @@ def typed_columns():
         "flag": k % 7 > 3,
         "day": [dt.date(2024, 1, 1) + dt.timedelta(days=int(v)) for v in k % 7],
         "time": [dt.datetime(2024, 1, 1, 6) + dt.timedelta(days=int(v)) for v in k % 7],
+        "zone": pd.to_datetime(
+            [dt.datetime(2024, 1, 1, 6) + dt.timedelta(days=int(v)) for v in k % 7]
+        ).tz_localize("Europe/Paris"),
     }
 
 
@@ -126,6 +129,9 @@ CONDITIONS = [
     (Proportion("day", "==", dt.date(2024, 1, 3)), lambda k: k == 2),
     (Proportion("time", ">=", "2024-01-03"), lambda k: k >= 2),
     (Proportion("time", ">", dt.datetime(2024, 1, 3, 6)), lambda k: k > 2),
+    (Proportion("zone", ">", dt.datetime(2024, 1, 3, 6)), lambda k: k > 2),
+    (Proportion("zone", ">=", dt.datetime(2024, 1, 3, 5, tzinfo=dt.UTC)), lambda k: k >= 2),
+    (Proportion("number", ">=", np.int64(3)), lambda k: k >= 3),
 ]
 
 
@@ -150,6 +156,11 @@ def test_conditions_on_columns_of_every_type(query, condition, library):
         (Proportion("number", "==", True), InputTypeError, "'number' is numeric"),
         (Proportion("flag", "==", 3), InputTypeError, "'flag' is boolean"),
         (Proportion("time", ">", "soon"), InputTypeError, "'time' is date, .* with 'soon'"),
+        (
+            Proportion("time", ">", dt.datetime(2024, 1, 3, tzinfo=dt.UTC)),
+            InputTypeError,
+            "is date",
+        ),
         (Proportion("number"), InvalidInputError, r"zeros and ones, 'number' has 2 in database"),
         (Proportion("text"), InputTypeError, "'text' must be numeric"),
         (Proportion("age", ">", 4), InvalidInputError, "needs a column 'age'"),
