@@ -157,20 +157,19 @@ def answer_from_data(
     given: Any = responses
     values = validate.finite_array(getattr(given, "response", given), "responses", ndim=1)
     cluster = np.asarray(getattr(given, "cluster", np.arange(values.size)))
-    databases = np.unique(cluster).size
-    if databases < 2:
-        raise InvalidInputError(
-            f"responses of at least two databases are needed, found {databases}"
-        )
     order = np.argsort(values, kind="stable")
-    values, cluster = values[order], cluster[order]
+    # Weights go to databases by their least response, whatever the order of the data.
+    _, least, code = np.unique(cluster[order], return_index=True, return_inverse=True)
+    if least.size < 2:
+        raise InvalidInputError(f"at least two databases are needed, found {least.size}")
+    values, cluster = values[order], np.argsort(np.argsort(least))[code]
     shape = _shape(chains, draws)
     rng = np.random.default_rng(validate.seed(random_seed))
     out = np.empty(shape[0] * shape[1])
     step = max(1, BLOCK // values.size)
     for first in range(0, out.size, step):
         block = out[first : first + step]
-        weights = rng.standard_exponential((block.size, databases))
+        weights = rng.standard_exponential((block.size, least.size))
         heaped = np.cumsum(weights[:, cluster], axis=1)
         block[:] = values[np.argmax(heaped >= 0.5 * heaped[:, -1:], axis=1)]
     return _as_draws(out.reshape(shape), random_seed)
