@@ -40,6 +40,8 @@ Array = NDArray[np.float64]
 
 # The share of a component's variance that one individual may explain.
 LARGEST_SHARE = 0.9
+# Beyond, differences of tails divided by so little are no longer exact.
+MOST_GROWTH = 1e5
 # Pairs whose component laws take about as long as a thread takes to start.
 CHEAP_PAIRS = 2000
 
@@ -250,6 +252,7 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
     law, without = np.empty((2, size)), np.empty((2, size))
     low, high = np.empty(levels), np.empty(levels)
     always_low = -growth / (1.0 + growth)
+    accurate = growth[-1] <= MOST_GROWTH
     for s in range(first, last):
         count = place_nodes(wide[s], nodes)
         narrowest = _narrowest(base[s])
@@ -267,7 +270,7 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
                 ):
                     close[s, i] = True
                     continue
-                if image_integrals(
+                if accurate and image_integrals(
                     nodes, count, a[s, i], b[s, i], lost, always_low, growth, image_work, total
                 ):
                     close[s, i] = True
@@ -285,7 +288,7 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
             if bound <= floor:
                 close[s, i] = True
                 continue
-            if count == 0 or not are_close(wide[s], law, without):
+            if count == 0 or not accurate or not are_close(wide[s], law, without):
                 continue
             close[s, i] = True
             if not known:

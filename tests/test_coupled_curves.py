@@ -1,6 +1,7 @@
 """The fast integrals of close mixtures against the exact ones, and their screening."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -42,7 +43,7 @@ def random_case(seed, people=6):
     return base, law
 
 
-def exact(base, law, i):
+def exact(base, law, i, epsilon=None):
     g, q = component_laws(
         base,
         *(part[:, i] for part in (law.presence, law.intercept, law.slope, law.spread)),
@@ -56,7 +57,8 @@ def exact(base, law, i):
         np.r_[q[1], g[1]],
     )
     twin = Mixture(np.r_[(1 - rho) * w, rho * w], np.r_[q[0], q[0]], np.r_[q[1], q[1]])
-    return np.maximum(edp.hockey_stick(both, twin, EPSILON), edp.hockey_stick(twin, both, EPSILON))
+    epsilon = EPSILON if epsilon is None else epsilon
+    return np.maximum(edp.hockey_stick(both, twin, epsilon), edp.hockey_stick(twin, both, epsilon))
 
 
 @settings(derandomize=True, deadline=None, max_examples=150)
@@ -118,3 +120,26 @@ def test_bound_of_one_pair_with_a_common_scale_is_the_shift_formula():
     )
     expected = stats.norm.cdf(0.2 - 0.25) - np.exp(0.1) * stats.norm.cdf(-0.2 - 0.25)
     np.testing.assert_allclose(bound, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("sd", [20.0, 60.0, 100.0, 1000.0])
+@pytest.mark.parametrize("rho", [0.9, 1.0])
+def test_a_component_much_narrower_than_another(sd, rho):
+    base = np.array([[[0.5, 0.5], [0.0, 0.0], [1.0, sd]]])
+    law = ContributionDraws(*(np.array([[value]]) for value in (rho, 0.0, -0.1, 0.0)))
+    curves, close = coupled_curves(base, law, EPSILON, noise_scale=0.0, floor=0.0)
+    assert close.all()
+    expected = exact(base, law, 0)
+    assert expected.max() > 0.04
+    np.testing.assert_allclose(curves[0, 0], expected, rtol=1e-7, atol=2e-12)
+
+
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(st.integers(0, 10_000))
+def test_large_epsilon_is_left_to_the_general_integrator(seed):
+    base, law = random_case(seed)
+    epsilon = np.array([1.0, 11.0, 25.0])
+    curves, known = coupled_curves(base, law, epsilon, noise_scale=0.0, floor=1e-12)
+    for i in np.flatnonzero(known[0]):  # those that joint convexity shows to be negligible
+        assert curves[0, i].max() == 0.0
+        assert exact(base, law, i, epsilon).max() <= 1e-11

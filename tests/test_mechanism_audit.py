@@ -691,3 +691,11 @@ def test_a_statistic_that_fails_is_named(statistic):
     sides = [rng.normal(size=(100, 2)) for _ in range(2)]
     with pytest.raises(edp.InvalidInputError, match="statistic must return a number"):
         audit_mechanism(*sides, epsilon=[0.1], statistic=statistic, **QUIET)
+
+
+def test_pooled_shares_are_shares():
+    rng = np.random.default_rng(1)
+    separate = np.clip(rng.normal(0.99, 0.006, (4000, 5)), 0.0, 1.0)
+    joint = pool_shares(separate, rng)
+    assert joint.max() == 1.0
+    assert joint.min() > 0.9

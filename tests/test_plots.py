@@ -295,3 +295,28 @@ def test_one_epsilon_can_be_drawn(audit):
     tree["posterior"] = xr.DataTree(tree["posterior"].to_dataset().isel(epsilon=[0]))
     for plot in PLOTS[:2]:
         plot(edp.Audit(tree), backend="matplotlib").get_viz("figure").draw_without_rendering()
+
+
+@pytest.mark.parametrize("label", [r"$\frac{$", "a$b$c", "$5 to $10"])
+def test_dollars_in_labels_are_dollars(label):
+    rng = np.random.default_rng(1)
+    responses = edp.Responses.from_arrays(
+        rng.normal(10.0, 1.0, 40),
+        contribution=rng.gamma(2.0, 0.2, (40, 2)),
+        individual=[label, "b"],
+        query=f"sum:{label}",
+    )
+    found = edp.audit(
+        responses, epsilon=[0.1, 0.5], model=edp.SmoothedBootstrap(), draws=50, random_seed=1,
+        progressbar=False,
+    )  # fmt: skip
+    for figure in (
+        plots.plot_individuals(found, backend="matplotlib"),
+        plots.plot_density(found, individual=label, backend="matplotlib"),
+        plots.plot_delta(found, backend="matplotlib"),
+    ):
+        drawn = figure.viz["figure"].item()
+        drawn.canvas.draw()
+        words = [t.get_text() for t in drawn.findobj(mpl.text.Text)]
+        assert not any(label in word for word in words)  # as it is, it would be a formula
+        plt.close(drawn)

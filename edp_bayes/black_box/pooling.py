@@ -124,7 +124,8 @@ def pool_shares(draws: Array, rng: np.random.Generator) -> Array:
     scale = (high - low) / (ndtri(at[1]) - ndtri(at[0]))
     centre = high - scale * ndtri(at[1])
     spreads = np.geomspace(0.1, max(1.0, float(np.ptp(centre))), SPREADS.size)
-    out[:, known] = np.maximum(_joint(centre, scale, spreads, rng, len(draws)), 0.0) * unit
+    joint = _joint(centre, scale, spreads, rng, len(draws)) * unit
+    out[:, known] = np.clip(joint, 0.0, 1.0)
     return out
 
 

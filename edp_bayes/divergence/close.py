@@ -28,6 +28,7 @@ CLOSE_STRETCH = 1.6  # largest ratio of standard deviations
 SERIES = 0.06  # expm1 by its series up to here
 NEAR = 0.03  # tails by their series up to here
 ROWS = 14
+LARGEST_RATIO = 700.0  # whose exponential is finite
 ROOT_TWO = math.sqrt(2.0)
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
@@ -228,8 +229,9 @@ def _point(near, _, x):  # type: ignore[no-untyped-def]
         u = (x - place[k]) * inverse[k]
         own = front[k] * decay(0.5 * u * u)[0]
         t = a[k] + u * (b[k] + u * c[k])
-        # Past its reach a component's series may be off, but it weighs nothing there.
-        difference = own * (_small_expm1(min(max(t, -1.0), 1.0)) if series else _expm1(t))
+        # Past its reach a component's log ratio may be anything, but it weighs nothing there.
+        ratio = _small_expm1(min(max(t, -1.0), 1.0)) if series else _expm1(min(t, LARGEST_RATIO))
+        difference = own * ratio
         own_slope = -u * inverse[k]
         other_slope = (e[k] - u) * f[k]
         value[k] = own

@@ -38,6 +38,8 @@ def hockey_stick(p: Mixture, q: Mixture, epsilon: ArrayLike) -> Array | float:
         however close p and q are. Kernels and noise may differ.
     epsilon : array_like
         Non-negative, any shape; infinity is allowed and gives 0, since q is positive everywhere.
+        Finite values above 620 may count as smaller, since densities leave the range of doubles
+        there: the result is then an upper bound.
 
     Returns
     -------

@@ -49,6 +49,7 @@ Index = NDArray[np.int64]
 
 FORWARD, BOTH = 0, 1  # H(p || q), or the larger of the two directions
 
+LARGEST_GROWTH = 1e270  # densities leave the range of doubles soon after
 BATCH = 16  # nodes of a cell
 CELL = 1.25  # half the width of a cell, in scales of a Gaussian component
 CELL_GROWTH = 12.0  # largest change of a log density over half a cell
@@ -85,7 +86,7 @@ def curves(
     q : ndarray, shape (S, B, L, 5)
         Components of B mixtures compared with p under the same draw.
     epsilon : ndarray, shape (E,)
-        Finite, non-negative, increasing.
+        Finite, non-negative, increasing; from 621 on it counts as that, which bounds the result.
     direction : int
         FORWARD for H(p || q), BOTH for the larger of H(p || q) and H(q || p).
     floor : float
@@ -97,7 +98,7 @@ def curves(
     """
     reach_laplace = -math.log(max(floor * 1e-9, SMALLEST))
     with np.errstate(over="ignore"):
-        growth = np.expm1(np.asarray(epsilon, dtype=np.float64))
+        growth = np.minimum(np.expm1(np.asarray(epsilon, dtype=np.float64)), LARGEST_GROWTH)
     out = np.zeros((*q.shape[:2], len(epsilon)))
     in_threads(
         _curves,

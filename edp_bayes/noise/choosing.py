@@ -105,7 +105,9 @@ class Tradeoff:
         if self.reached.size == 0:
             raise InvalidInputError("bands of epsilon are there for delta = 0 only")
         tail = 0.5 * (1.0 - validate.probability(prob, "prob"))
-        lower, middle, upper = np.quantile(self.reached, [tail, 0.5, 1.0 - tail], axis=0)
+        lower, middle, upper = np.quantile(
+            self.reached, [tail, 0.5, 1.0 - tail], axis=0, method="inverted_cdf"
+        )
         return lower, middle, upper
 
     def plot(self, **options: Any) -> PlotCollection:

@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 TOLERANCE = 1e-9
+FARTHEST = 2.0**52  # in spacings: cells beyond are no integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,14 +147,14 @@ class LatticeNoise:
 
     def pdf(self, x: ArrayLike) -> Array:
         """Return the density at x, any shape."""
-        t = np.asarray(x, dtype=np.float64) / self.spacing
+        t = np.clip(np.asarray(x, dtype=np.float64) / self.spacing, -FARTHEST, FARTHEST)
         k = np.floor(t)
         low, high = self.probability(k), self.probability(k + 1)
         return np.asarray((low + (t - k) * (high - low)) / self.spacing)
 
     def cdf(self, x: ArrayLike) -> Array:
         """Return the probability of noise up to x."""
-        t = np.asarray(x, dtype=np.float64) / self.spacing
+        t = np.clip(np.asarray(x, dtype=np.float64) / self.spacing, -FARTHEST, FARTHEST)
         k = np.floor(t)
         part = t - k
         low, high = self.probability(k), self.probability(k + 1)

@@ -14,7 +14,7 @@ from edp_bayes.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
-__all__ = ["Canvas", "nearest_epsilon"]
+__all__ = ["Canvas", "nearest_epsilon", "plain"]
 
 Visuals = Mapping[str, Mapping[str, Any] | bool] | None
 
@@ -148,16 +148,25 @@ class Canvas:
         self.each("ticks", "ticklabel_props", variable, size=TICK_SIZE)
         for visual, function, text in (("xlabel", "labelled_x", x), ("ylabel", "labelled_y", y)):
             if text is not None:
-                self.each(visual, function, variable, text=text, size=LABEL_SIZE)
+                shown = plain(text, self.pc.backend)
+                self.each(visual, function, variable, text=shown, size=LABEL_SIZE)
 
     def title(self, variable: str, text: str) -> None:
         """Put a title above the axes of a variable, on a figure of our own."""
         if self.own or "title" in self.visuals:
-            self.each("title", "labelled_title", variable, text=text, size=TITLE_SIZE)
+            shown = plain(text, self.pc.backend)
+            self.each("title", "labelled_title", variable, text=shown, size=TITLE_SIZE)
 
     def _enter(self, label: str | None, look: dict[str, Any]) -> None:
-        if label is not None and label not in dict(self.entries):
-            self.entries.append((label, look))
+        if label is not None:
+            shown = plain(label, self.pc.backend)
+            if shown not in dict(self.entries):
+                self.entries.append((shown, look))
+
+
+def plain(text: str, backend: str) -> str:
+    """Return words that a backend shows as they are: two dollars are no formula."""
+    return text.replace("$", r"\$") if backend == "matplotlib" else text
 
 
 def nearest_epsilon(grid: xr.DataArray, epsilon: float | None) -> float:

@@ -16,6 +16,7 @@ from edp_bayes.plots.drawing import (
     TITLE_SIZE,
     Visuals,
     nearest_epsilon,
+    plain,
 )
 from edp_bayes.privacy_curves import default_probability
 from edp_bayes.wording import percent
@@ -103,8 +104,11 @@ def plot_individuals(
         "figsize_units": "dots",
     }
     figure |= {"width_ratios": [1, 4], "sharey": True, **pc_kwargs.pop("figure_kwargs", {})}
-    if (backend or rcParams["plot.backend"]) == "matplotlib":
+    drawn_by = backend or rcParams["plot.backend"]
+    if drawn_by == "matplotlib":
         figure.setdefault("layout", "constrained")
+    shown = [plain(str(label), drawn_by) for label in risk["individual"].to_numpy()]
+    risk = risk.assign_coords(individual=shown)
     pc = plot_forest(
         xr.DataTree.from_dict({"posterior": xr.Dataset({"delta_i": risk})}),
         combined=True,

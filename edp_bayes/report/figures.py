@@ -39,7 +39,10 @@ class Axis:
     def ticks(self) -> tuple[tuple[float, str], ...]:
         """Pixels and labels of round values."""
         values = _powers(self.low, self.high) if self.logarithmic else _round(self.low, self.high)
-        return tuple((round(self(value), 1), number(value)) for value in values)
+        names = [number(value) for value in values]
+        if len(set(names)) < len(names):
+            names = [f"{value:,.12g}" for value in values]
+        return tuple((round(self(v), 1), name) for v, name in zip(values, names, strict=True))
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,8 @@ def rounded_up(value: float, digits: int = 2) -> float:
     if value == 0.0 or not math.isfinite(value):
         return value
     unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+    if unit == 0.0:
+        return value
     up = math.ceil(abs(value) / unit * (1.0 - 1e-12)) * unit
     return math.copysign(float(f"{up:.{digits + 1}g}"), value)
 

@@ -228,3 +228,16 @@ def test_tiny_shifts_under_noise(kernel, noise, shift):
     half = shift / 2
     expected = half * (weights * p.pdf(half / 2 * (nodes + 1))).sum()
     assert hockey_stick(p, q, 0.0) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e12])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+def test_laws_far_apart_at_the_largest_epsilon(kernel, unit):
+    shift = 100.0 if kernel == "gaussian" else 1500.0
+    p = Mixture(1.0, 0.0, unit, kernel=kernel)
+    for scale in (unit, 2.0 * unit):
+        q = Mixture(1.0, shift * unit, scale, kernel=kernel)
+        found = hockey_stick(p, q, np.linspace(600.0, 700.0, 21))
+        assert (np.diff(found) <= 1e-12).all()
+        # 1 - exp((eps - shift) / 2) or so, or more where it is an upper bound
+        assert found[-1] > (0.999 if scale == unit else 0.9)

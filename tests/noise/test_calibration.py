@@ -269,6 +269,14 @@ def test_the_audit_of_a_stacked_model_is_refused(responses):
         posterior_of(audit, responses=responses)
 
 
+def test_bands_of_a_tradeoff_have_an_end_where_some_draws_have_none(plug_in):
+    curve = edp.noise.tradeoff(plug_in, [0.2], method="laplace")
+    reached = np.repeat([0.1, np.inf], [95, 5])[:, None]
+    curve = dataclasses.replace(curve, reached=reached)
+    assert [float(end[0]) for end in curve.band(0.8)] == [0.1, 0.1, 0.1]
+    assert [float(end[0]) for end in curve.band(0.98)] == [0.1, 0.1, np.inf]
+
+
 def test_tradeoff_offers_points(plug_in):
     curve = edp.noise.tradeoff(plug_in, [0.05, 0.1, 0.2], method="laplace")
     assert (np.diff(curve.error) < 0).all()

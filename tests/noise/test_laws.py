@@ -127,3 +127,11 @@ def test_unknown_laws_are_refused():
             as_distribution(bad)
     with pytest.raises(InputTypeError, match="found str"):
         NoiseDistribution(("laplace",))
+
+
+def test_values_far_beyond_a_lattice():
+    law = LatticeNoise(1e-12, [0.25, 0.5, 0.25])
+    far = np.array([1e8, 1e19, 1e300, np.inf])
+    np.testing.assert_array_equal(law.cdf(far), 1.0)
+    np.testing.assert_array_equal(law.cdf(-far), 0.0)
+    np.testing.assert_array_equal(law.pdf(np.r_[far, -far]), 0.0)

@@ -12,6 +12,7 @@ from report_cases import HOSTILE, small_audit, small_responses
 import edp_bayes as edp
 from edp_bayes import labels
 from edp_bayes.report import pseudonym_table
+from edp_bayes.report.figures import Axis
 from edp_bayes.report.individuals import rounded_up
 from edp_bayes.report.pseudonyms import WITHHELD, Names, Pseudonyms, namer, redacted
 from edp_bayes.wording import clean, number, risk
@@ -132,3 +133,14 @@ def test_numbers_are_short_and_say_when_they_are_small():
         "< 1e-6",
     ]
     assert number(-1234.5) == "-1,234"
+
+
+def test_the_smallest_numbers_are_rounded_up():
+    assert rounded_up(5e-324) == 5e-324
+    assert rounded_up(-1e-323) == -1e-323
+
+
+@pytest.mark.parametrize("low", [0.0, 1e6, 1e9, -1e9])
+def test_labels_of_ticks_differ(low):
+    names = [name for _, name in Axis(low, low + 5.0, 0.0, 100.0).ticks]
+    assert len(set(names)) == len(names) >= 5
