@@ -79,7 +79,7 @@ def test_noise_of_an_audit_is_found_verified_written_and_released(capsys, tmp_pa
     assert record["reached"] >= 0.9
     assert f"expected absolute noise {noise.mean_absolute:.4g}" in words
     assert f"P(epsilon = 2, delta = 0 holds | data) = {record['reached']:.3g}" in words
-    assert "from 30 draws and all 4 individuals" in words
+    assert "from the 30 draws it was made for and all 4 individuals" in words
     answer = float(in_words(capsys, "release", out, "--value", "12.5", "--sampler", "exact"))
     assert abs(answer - 12.5) < 40.0 * noise.mean_absolute
     step = 2.0 ** (math.frexp(noise.mean_absolute)[1] - 1 - 16)

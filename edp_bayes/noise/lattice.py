@@ -147,20 +147,24 @@ class LatticeNoise:
 
     def pdf(self, x: ArrayLike) -> Array:
         """Return the density at x, any shape."""
-        t = np.clip(np.asarray(x, dtype=np.float64) / self.spacing, -FARTHEST, FARTHEST)
+        t = self._in_spacings(x)
         k = np.floor(t)
         low, high = self.probability(k), self.probability(k + 1)
         return np.asarray((low + (t - k) * (high - low)) / self.spacing)
 
     def cdf(self, x: ArrayLike) -> Array:
         """Return the probability of noise up to x."""
-        t = np.clip(np.asarray(x, dtype=np.float64) / self.spacing, -FARTHEST, FARTHEST)
+        t = self._in_spacings(x)
         k = np.floor(t)
         part = t - k
         low, high = self.probability(k), self.probability(k + 1)
         # the hat at k has passed 1 - (1 - part)^2 / 2 of its mass, the hat at k + 1 part^2 / 2
         value = self.cumulative(k) - 0.5 * (1.0 - part) ** 2 * low + 0.5 * part**2 * high
         return np.asarray(np.clip(value, 0.0, 1.0))
+
+    def _in_spacings(self, x: ArrayLike) -> Array:
+        farthest = FARTHEST * self.spacing
+        return np.clip(np.asarray(x, dtype=np.float64), -farthest, farthest) / self.spacing
 
     def sample(self, size: int, rng: np.random.Generator) -> Array:
         """Return independent values; for simulation only, see `edp_bayes.noise.release`."""
