@@ -16,7 +16,7 @@ from edp_bayes.exceptions import InvalidInputError
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["load_tree", "replaced", "save_tree"]
+__all__ = ["load_tree", "replaced", "require_zarr", "save_tree"]
 
 SUFFIXES = (".nc", ".zarr")
 
@@ -56,7 +56,8 @@ def save_tree(tree: xr.DataTree, path: Path) -> Path:
         raise InvalidInputError(
             f"cannot tell the format of {path}: its name must end in {' or '.join(SUFFIXES)}"
         )
-    _require_reader(path)
+    if path.suffix == ".zarr":
+        require_zarr(path)
     with replaced(path) as temporary:
         if path.suffix == ".zarr":
             tree.to_zarr(temporary, consolidated=False)
@@ -65,9 +66,10 @@ def save_tree(tree: xr.DataTree, path: Path) -> Path:
     return path
 
 
-def _require_reader(path: Path) -> None:
-    if path.suffix == ".zarr" and find_spec("zarr") is None:
-        raise InvalidInputError(f"{path} needs the zarr package: install edp_bayes[zarr]")
+def require_zarr(what: object) -> None:
+    """Raise InvalidInputError where the package that Zarr files need is missing."""
+    if find_spec("zarr") is None:
+        raise InvalidInputError(f"{what} needs the zarr package: install edp_bayes[zarr]")
 
 
 def load_tree(path: Path) -> xr.DataTree:
@@ -82,7 +84,8 @@ def load_tree(path: Path) -> xr.DataTree:
 
     if not path.exists():
         raise InvalidInputError(f"{path} does not exist")
-    _require_reader(path)
+    if path.suffix == ".zarr":
+        require_zarr(path)
     if path.is_dir() and path.suffix != ".zarr":
         raise InvalidInputError(f"{path} is a folder: give the audit in it, such as audit.nc")
     try:

@@ -43,7 +43,7 @@ def random_case(seed, people=6):
     return base, law
 
 
-def exact(base, law, i, epsilon=None):
+def exact(base, law, i, epsilon=EPSILON):
     g, q = component_laws(
         base,
         *(part[:, i] for part in (law.presence, law.intercept, law.slope, law.spread)),
@@ -57,7 +57,6 @@ def exact(base, law, i, epsilon=None):
         np.r_[q[1], g[1]],
     )
     twin = Mixture(np.r_[(1 - rho) * w, rho * w], np.r_[q[0], q[0]], np.r_[q[1], q[1]])
-    epsilon = EPSILON if epsilon is None else epsilon
     return np.maximum(edp.hockey_stick(both, twin, epsilon), edp.hockey_stick(twin, both, epsilon))
 
 

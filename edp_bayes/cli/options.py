@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -95,10 +94,11 @@ class Run:
         """Return a run from its options, refusing all that can be refused without the data."""
         from edp_bayes import validate
         from edp_bayes.cli.folder import require_writable
+        from edp_bayes.files import require_zarr
         from edp_bayes.queries import parse
 
-        if zarr and find_spec("zarr") is None:
-            raise InvalidInputError("--zarr needs the zarr package: install edp_bayes[zarr]")
+        if zarr:
+            require_zarr("--zarr")
         if target_accept is not None:
             validate.probability(target_accept, "--target-accept")
             if model != "dpm" and not model.startswith("finite"):

@@ -90,10 +90,10 @@ class SamplerSettings:
     sample_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("draws", "tune", "chains", "cores"):
-            value = getattr(self, name)
-            if name != "cores" or value is not None:
-                object.__setattr__(self, name, validate.positive_integer(value, name))
+        optional = () if self.cores is None else ("cores",)
+        for name in ("draws", "tune", "chains", *optional):
+            count = validate.positive_integer(getattr(self, name), name)
+            object.__setattr__(self, name, count)
         validate.choice(self.sampler, SAMPLERS, "sampler")
         unknown = [name for name in self.sample_kwargs if name not in SAMPLE_OPTIONS]
         if unknown:
