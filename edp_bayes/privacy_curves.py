@@ -19,7 +19,14 @@ from edp_bayes.exceptions import InvalidInputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BAND_KINDS", "TARGETS", "PrivacyCurves", "default_probability", "summary_table"]
+__all__ = [
+    "BAND_KINDS",
+    "CI_KINDS",
+    "TARGETS",
+    "PrivacyCurves",
+    "default_probability",
+    "summary_table",
+]
 
 Array = NDArray[np.float64]
 

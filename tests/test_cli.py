@@ -12,10 +12,9 @@ import pytest
 import edp_bayes as edp
 from edp_bayes.cli import main
 from edp_bayes.cli.options import columns, parse_epsilon, parse_model
-from edp_bayes.cli.report import crossing
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.report.curves import interval
-from edp_bayes.wording import risk
+from edp_bayes.wording import crossing, risk
 from tests.command_line import refused
 
 FILES = {
@@ -314,15 +313,14 @@ def test_columns_with_commas_or_repeated():
 def test_epsilons_off_the_grid_are_said_to_be():
     import xarray as xr
 
-    grid = np.array([0.1, 0.5])
     draws = xr.DataArray(np.r_[np.full(60, 0.1), np.full(35, 0.25), np.full(5, np.inf)])
     lower, middle, upper = interval(draws, 0.95)
-    assert [crossing(value, grid) for value in (lower, middle, upper)] == [
-        "<= 0.1",
-        "<= 0.1",
-        "> 0.5",
+    assert [crossing(value, 0.1, 0.5) for value in (lower, middle, upper)] == [
+        "at most 0.1",
+        "at most 0.1",
+        "above 0.5",
     ]
-    assert crossing(0.25, grid) == "0.25"
+    assert crossing(0.25, 0.1, 0.5) == "0.25"
 
 
 def test_risks_keep_two_digits_in_few_characters():

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +14,7 @@ from edp_bayes.plots.forest import riskiest
 from edp_bayes.privacy_curves import TARGETS
 from edp_bayes.report.curves import interval
 from edp_bayes.response_intervals import WIDTHS, interval_quantities
-from edp_bayes.wording import percent, risk
+from edp_bayes.wording import crossing, percent, risk
 
 if TYPE_CHECKING:
     from edp_bayes.privacy_curves import PrivacyCurves
@@ -118,11 +117,11 @@ def crossings(audit: PrivacyCurves, prob: float) -> Table:
     table = Table()
     for head in ("delta", "epsilon", "interval"):
         table.add_column(head, justify="right")
-    grid = audit.epsilon.to_numpy()
+    first, last = audit.epsilon.to_numpy()[[0, -1]]
     for target in TARGETS:
-        lower, middle, upper = interval(audit.epsilon_at(target), prob)
-        ends = dict.fromkeys((crossing(lower, grid), crossing(upper, grid)))
-        table.add_row(f"{target:g}", crossing(middle, grid), " to ".join(ends))
+        found = interval(audit.epsilon_at(target), prob)
+        lower, middle, upper = (crossing(value, first, last) for value in found)
+        table.add_row(f"{target:g}", middle, " to ".join(dict.fromkeys((lower, upper))))
     return table
 
 
@@ -194,16 +193,3 @@ def positions(size: int) -> list[int]:
     [0, 10, 20, 30, 40, 50]
     """
     return [int(k) for k in np.unique(np.linspace(0, size - 1, EPSILONS).round())]
-
-
-def crossing(value: float, grid: NDArray[np.float64]) -> str:
-    """Return an epsilon, and what is known of it where it lies off the grid.
-
-    Examples
-    --------
-    >>> [crossing(value, np.array([0.1, 0.5])) for value in (0.1, 0.25, np.inf)]
-    ['<= 0.1', '0.25', '> 0.5']
-    """
-    if value > grid[-1]:
-        return f"> {grid[-1]:.4g}"
-    return f"<= {grid[0]:.4g}" if value <= grid[0] else f"{value:.3g}"

@@ -18,7 +18,7 @@ from edp_bayes.plots.drawing import (
     nearest_epsilon,
     plain,
 )
-from edp_bayes.privacy_curves import default_probability
+from edp_bayes.privacy_curves import CI_KINDS, default_probability
 from edp_bayes.wording import percent
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_individuals"]
 
 INNER = 0.5
-KINDS = {"eti": "equal-tailed", "hdi": "highest-density"}
+NAMES = {"eti": "equal-tailed", "hdi": "highest-density"}
 OWN_VISUALS = ("title", "xlabel", "ticks", "xlim")
 
 
@@ -93,7 +93,7 @@ def plot_individuals(
     from arviz_plots import plot_forest
 
     prob = default_probability(ci_prob, "ci_prob")
-    kind = validate.choice(ci_kind or rcParams["stats.ci_kind"], KINDS, "ci_kind")
+    kind = validate.choice(ci_kind or rcParams["stats.ci_kind"], CI_KINDS, "ci_kind")
     inner = INNER if prob > INNER else INNER * prob
     at = nearest_epsilon(audit.epsilon, epsilon)
     risk = riskiest(audit, at)
@@ -122,7 +122,7 @@ def plot_individuals(
         figure_kwargs=figure,
         **pc_kwargs,
     )
-    intervals = f"median, {percent(inner)} and {percent(prob)} {KINDS[kind]} intervals"
+    intervals = f"median, {percent(inner)} and {percent(prob)} {NAMES[kind]} intervals"
     top = float(risk.quantile(0.5 + 0.5 * prob, ("chain", "draw")).max())
     _dress(pc, own, f"Riskiest individuals at epsilon = {at:.4g}", intervals, top)
     return pc

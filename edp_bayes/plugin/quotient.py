@@ -91,8 +91,7 @@ def hockey_stick(p: StepDensity, q: StepDensity, epsilon: Floats) -> Floats:
     edges = np.union1d(p.edges, q.edges)
     width = np.diff(edges)
     masses = [law.left_limit(edges[1:]) * width for law in (p, q)]
-    # The cap keeps zero times infinity out; no ratio of two masses above it is representable.
-    ratio = np.exp(np.minimum(epsilon, 700.0))[:, None]
+    ratio = np.exp(epsilon)[:, None]
     forward, backward = (
         np.maximum(a - ratio * b, 0.0).sum(axis=1) for a, b in (masses, masses[::-1])
     )
