@@ -23,6 +23,7 @@ from edp_bayes.noise.family import (
 from edp_bayes.noise.laws import LaplaceNoise, NoNoise
 from edp_bayes.noise.optimal import optimal_noise
 from edp_bayes.noise.posterior import Posterior, posterior_of
+from edp_bayes.noise.program import SolverError
 from edp_bayes.noise.ratios import log_ratios, several_scales
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ Index = NDArray[np.int64]
 
 METHODS = ("optimal", "bottleneck", "partial", "laplace", "gaussian", "hausdorff")
 PURE_ONLY = ("bottleneck", "partial", "hausdorff")
+LEAST_DELTA = 1e-9
+WIDER = 1.05
+MOST_STEPS = 10_000  # of a lattice of noise across the responses
 STANDS_OUT = 2.0  # times the next largest contribution
 
 
@@ -63,7 +67,7 @@ def calibrate(
     epsilon : float
         Above zero.
     delta : float
-        From zero, included, to one.
+        Zero, or from 1e-9 to one.
     method : {"optimal", "bottleneck", "partial", "laplace", "gaussian", "hausdorff"}
         "optimal" looks for the law of any shape with the least expected absolute noise, by a
         linear program, and takes Laplace noise where no other shape gains; "laplace" and
@@ -97,7 +101,8 @@ def calibrate(
     Raises
     ------
     InvalidInputError
-        If a target is out of range or cannot be reached by the method.
+        If a target is out of range or cannot be reached by the method, or if epsilon is so large
+        that the lattice of "optimal" had more than 10,000 points across the responses.
     SolverError
         If the linear program has no solution; the message holds the solver's status.
 
@@ -163,7 +168,7 @@ def check(
     InvalidInputError
         If a number is out of range, or the method is unknown or cannot reach the target.
     """
-    target = validate.positive_number(epsilon, "epsilon")
+    target = float(validate.epsilon_grid(validate.positive_number(epsilon, "epsilon"))[0])
     slack = _delta(delta)
     share = validate.probability(assurance, "assurance")
     validate.choice(method, METHODS, "method")
@@ -174,8 +179,8 @@ def check(
         )
     if slack == 0.0 and method == "gaussian":
         raise InvalidInputError(
-            "Gaussian noise cannot reach delta = 0: its tails fall so fast that the log ratio of "
-            "two shifted densities has no bound; give a delta above 0 or use Laplace noise"
+            "Gaussian noise is made for delta above 0: the tails of normal laws fall so fast that "
+            "the log ratio of two shifted ones has no bound; give a delta or use Laplace noise"
         )
     return target, slack, share
 
@@ -214,45 +219,60 @@ def _find(
     if method == "bottleneck":
         return sound, {"proved": float((scales <= size).mean())}
     if method == "partial":
-        noise, proved = closed_forms.partial(posterior, scales, assurance)
-        return noise, {"proved": proved}
+        noise, share = closed_forms.partial(posterior, scales, assurance)
+        return noise, {"proved": share}
     if not math.isfinite(size):
         size = float(np.sqrt(posterior.coupling.mixture.variance()).max()) / epsilon
     search: dict[str, Any] = {"assurance": assurance, "start": size, "people": people}
-    if method in ("laplace", "gaussian"):
+    if method == "gaussian":
         return smallest_scale(posterior, method, epsilon, delta, **search), {}
     laplace = smallest_scale(posterior, "laplace", epsilon, delta, **search)
+    # Far from epsilon = 1 certificates are coarser than what is proved in closed form.
+    proved: dict[str, float] = {}
+    if delta == 0.0 and sound.mean_absolute < laplace.mean_absolute:
+        laplace, proved = sound, {"proved": float((scales <= sound.mean_absolute).mean())}
+    if method == "laplace":
+        return laplace, proved
     shape = {"objective": objective, "symmetric": symmetric}
     if delta == 0.0 and _uncertain_tails(posterior):
-        return laplace, {**shape, "lower_bound": None, "margin": 0.0}
+        return laplace, {**shape, **proved, "lower_bound": None, "margin": 0.0}
     near = laplace.mean_absolute
-    # tails as wide as those of Laplace noise that is enough are no obstacle
-    size = near if delta > 0.0 else max(size, near)
+    # tails as wide as those of Laplace noise that is enough are no obstacle, unless these only just
+    # meet the target: a lower one, for what lies between the points, needs wider ones
+    widths = [near] if delta > 0.0 else [max(size, near), WIDER * max(size, near)]
     step = _spacing(posterior, near) if spacing is None else spacing
     step = validate.positive_number(step, "spacing")
+    _refuse_too_fine(posterior, step)
     if delta > 0.0:
-        half = NoiseDistribution((LaplaceNoise(0.5 * size),))
+        half = NoiseDistribution((LaplaceNoise(0.5 * near),))
         hardness = largest_risk(posterior, half, epsilon, people=people)
     else:
         hardness = log_ratios(posterior, laplace, epsilon).largest
-    best = optimal_noise(
-        posterior,
-        epsilon,
-        delta,
-        assurance=assurance,
-        scale=size,
-        near=near,
-        spacing=step,
-        hardness=hardness,
-        people=people,
-        objective=objective,
-        symmetric=symmetric,
-    )
+    for width in widths:
+        try:
+            best = optimal_noise(
+                posterior,
+                epsilon,
+                delta,
+                assurance=assurance,
+                scale=width,
+                near=near,
+                spacing=step,
+                hardness=hardness,
+                people=people,
+                objective=objective,
+                symmetric=symmetric,
+            )
+            break
+        except SolverError:
+            if width == widths[-1]:
+                raise
     # Where nothing is to be gained a lattice may lose a little against the law it stands for.
     coarse = _size(laplace, objective) < _size(best.noise, objective)
     bounded = delta == 0.0 and (best.active.all() or not coarse)
     return laplace if coarse else best.noise, {
         **shape,
+        **(proved if coarse else {}),
         "lower_bound": best.lower if bounded else None,
         "margin": 0.0 if coarse else best.margin,
     }
@@ -276,10 +296,22 @@ def _spacing(posterior: Posterior, scale: float) -> float:
     return float(np.clip(kernel / 15.0, scale / 30.0, scale / 10.0))
 
 
+def _refuse_too_fine(posterior: Posterior, spacing: float) -> None:
+    width = float(np.ptp(posterior.base[..., 1]) + posterior.base[..., 2].max())
+    if width > MOST_STEPS * spacing:
+        raise InvalidInputError(
+            f"noise on a lattice of spacing {spacing:.3g} is too fine beside responses that are "
+            f"{width:.3g} wide; use method='laplace', a smaller epsilon or a larger spacing"
+        )
+
+
 def _delta(value: float) -> float:
     number = float(validate.finite_array(value, "delta", ndim=0))
-    if not 0.0 <= number < 1.0:
-        raise InvalidInputError(f"delta must be at least 0 and below 1, found {number}")
+    if not (number == 0.0 or LEAST_DELTA <= number < 1.0):
+        raise InvalidInputError(
+            f"delta must be 0, or at least {LEAST_DELTA:g} and below 1, found {number:g}: smaller "
+            "risks are not told from zero"
+        )
     return number
 
 

@@ -89,7 +89,8 @@ def noise_for_audit(
     if found.warnings:
         record = {**noise.record, "audit_warnings": list(found.warnings)}
         noise = NoiseDistribution(noise.laws, noise.weights, record)
-    verification = verify(posterior, noise, [target, 2.0 * target], progressbar=progressbar)
+    grid = [level for level in (target, 2.0 * target) if level <= validate.LARGEST_EPSILON]
+    verification = verify(posterior, noise, grid, progressbar=progressbar)
     return NoiseRun(noise, verification, None if output is None else noise.save(output))
 
 

@@ -62,7 +62,7 @@ def protected_share(
     coupling = NoisyCoupling(posterior, noise)
     for person in order[np.isin(order, _doubtful(posterior, noise, epsilon))]:
         risk = coupling.risks(np.array([person]), np.array([epsilon]), alive)[:, 0, 0]
-        alive = alive[risk + coupling.error.get(epsilon, 0.0) <= delta]
+        alive = alive[risk + coupling.error(epsilon) <= delta]
         if alive.size < needed or alive.size == 0:
             return 0.0
     return alive.size / posterior.n_draws
@@ -94,7 +94,7 @@ def largest_risk(
     for part in _blocks(everybody, chosen.size):
         risk = coupling.risks(part, grid, chosen)[:, :, 0]
         largest = np.maximum(largest, risk.max(axis=1, initial=0.0))
-    return largest + coupling.error.get(epsilon, 0.0)
+    return largest + coupling.error(epsilon)
 
 
 def exposed(posterior: Posterior, epsilon: float, delta: float) -> tuple[Array, Index]:

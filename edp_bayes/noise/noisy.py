@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 NUMBERS = 2**20
-FLOOR = 1e-12
+FLOOR = 1e-12  # risks up to this are not told from zero
 TOLERANCE = 1e-3  # error of the quadrature, relative to the result, that is looked for
 ABSOLUTE = 1e-6
 FINEST = 16
@@ -46,13 +46,13 @@ class NoisyCoupling:
 
     Attributes
     ----------
-    error : dict
-        For each epsilon, the largest bound on the error of any delta_i computed so far.
+    errors : dict
+        For each epsilon, the largest bound on the error of a quadrature so far.
     """
 
     posterior: Posterior
     noise: NoiseDistribution
-    error: dict[float, float] = field(default_factory=dict)
+    errors: dict[float, float] = field(default_factory=dict)
 
     @property
     def mixture(self) -> Mixture:
@@ -73,6 +73,10 @@ class NoisyCoupling:
     def exact(self) -> bool:
         """Whether the integrals have closed forms between their sign changes."""
         return not any(isinstance(law, LatticeNoise) for law in self.noise.laws)
+
+    def error(self, epsilon: float) -> float:
+        """Return a bound on the error of any delta_i computed so far."""
+        return FLOOR + self.errors.get(epsilon, 0.0)
 
     def relevant(self, epsilon: Array) -> tuple[Index, Array]:
         """Return everybody: `curves` leaves out pairs that a bound shows to have no risk."""
@@ -143,7 +147,7 @@ class NoisyCoupling:
             if fine > FINEST:
                 break
         for e, largest in zip(epsilon, error.max(axis=0), strict=True):
-            self.error[float(e)] = max(self.error.get(float(e), 0.0), float(largest))
+            self.errors[float(e)] = max(self.errors.get(float(e), 0.0), float(largest))
         return result
 
     def _lattice(self, pair: Pairs, rows: Index, fine: int) -> NoisyDensities:
@@ -155,6 +159,7 @@ class NoisyCoupling:
     ) -> tuple[Array, Array]:
         """Return the larger integral of both directions and a bound on its error, (draw, eps)."""
         values, bends = values_and_bends(p, q, lattice)
+        kinks = [self._kinks(part) for part in (p, q)]
         limit = limits(p, q, self.posterior.kernel, self.noise)
         tails = [max(tail_scale(self.noise, side), float(p[..., 2].max())) for side in (-1, 1)]
         result, error = np.zeros((2, len(p), epsilon.size))
@@ -163,12 +168,19 @@ class NoisyCoupling:
             for a, b in ((0, 1), (1, 0)):
                 f = values[a] - growth * values[b]
                 total, doubt = _positive_part(f, bends[a] + growth * bends[b], lattice.step)
+                doubt = doubt + lattice.step**2 / 8.0 * (kinks[a] + growth * kinks[b])
                 open_ = (limit > eps) | (f[:, 0] > 0.0) | (f[:, -1] > 0.0)
                 ends = values[a][:, 0] * tails[0] + values[a][:, -1] * tails[1]
                 doubt = doubt + np.where(open_, ends, 0.0)
                 result[:, e] = np.maximum(result[:, e], total)
                 error[:, e] = np.maximum(error[:, e], doubt)
         return result, error
+
+    def _kinks(self, part: Array) -> Array:
+        """Return by how much the slope jumps at the peaks an atom leaves, all together, (draw,)."""
+        if self.posterior.kernel == "gaussian" or self.noise.atom == 0.0:
+            return np.zeros(len(part))
+        return np.asarray(self.noise.atom * (part[..., 0] / part[..., 2] ** 2).sum(axis=1))
 
 
 def _positive_part(f: Array, curvature: Array, step: float) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.exceptions import EdpBayesError, EdpBayesWarning
+from edp_bayes.exceptions import EdpBayesWarning
 from edp_bayes.noise.densities import NoisyDensities
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.duality import lower_bound
@@ -17,7 +17,7 @@ from edp_bayes.noise.family import largest_risk
 from edp_bayes.noise.laws import LaplaceNoise
 from edp_bayes.noise.noisy import TAILS
 from edp_bayes.noise.posterior import Posterior
-from edp_bayes.noise.program import Basis, Cut, Cuts, Solution
+from edp_bayes.noise.program import Basis, Cut, Cuts, Solution, SolverError
 from edp_bayes.noise.ratios import Pairs, doubtful_pairs, lattice_for, limits, log_ratios
 
 __all__ = ["Optimum", "optimal_noise"]
@@ -468,7 +468,7 @@ def _repaired(state: OptimalNoise) -> Optimum:
         target -= max(over, 1e-3 * limit) * 1.02
         if target <= 0.0:
             break
-    raise EdpBayesError(
+    raise SolverError(
         f"the noise that was found misses its target by {over:g} off the lattice, and no lower "
         "target repairs it; give a smaller spacing"
     )

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling import RegressionCoupling
+from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.noise.curvature import values_and_bends
 from edp_bayes.noise.densities import GAUSSIAN_REACH, NoisyDensities, noise_rows, tail_scale
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.kernel_tables import KernelTables, kernel_tables
 from edp_bayes.noise.lattice import LatticeNoise
-from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
+from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise, NoNoise
 from edp_bayes.noise.posterior import Posterior
 from edp_bayes.noise.screening import Screen
 from edp_bayes.noise.steepness import movement_bound, steepness
@@ -299,6 +300,8 @@ class _Scan:
     tolerance: float
 
     def __call__(self, p: Array, q: Array) -> tuple[Array, float]:
+        if not _can_be_scanned(self.noise):
+            return np.full(len(p), np.inf), 0.0
         limit = limits(p, q, self.posterior.kernel, self.noise)
         if self.posterior.kernel == "laplace":
             limit = np.maximum(limit, beyond(p, q, self.noise))
@@ -351,6 +354,16 @@ class _Scan:
         return np.asarray(np.abs(np.log(first / second)).max(axis=1))
 
 
+def _can_be_scanned(noise: NoiseDistribution) -> bool:
+    """Return whether tails are known: one law, or a simple one beside no noise at all.
+
+    Beyond the points several laws leave sums of exponentials whose ratio need not be monotone.
+    """
+    laws = [law for weight, law in noise if weight > 0.0 and not isinstance(law, NoNoise)]
+    lattice = any(isinstance(law, LatticeNoise) for law in laws)
+    return len(laws) <= 1 and not (lattice and noise.atom > 0.0)
+
+
 def _between(
     first: Array, second: Array, bend_first: Array, bend_second: Array, step: float, floor: Array
 ) -> tuple[Array, Array]:
@@ -397,6 +410,11 @@ def lattice_for(
     span = high - low + 2.0 * pad
     if lattices:
         spacing = min(law.spacing for law in lattices)
+        if any(round(law.spacing / spacing, 9) % 1.0 for law in lattices):
+            raise InvalidInputError(
+                "the spacings of lattices in one noise must be multiples of the smallest, found "
+                f"{sorted({law.spacing for law in lattices})}"
+            )
         step = spacing / (fine * math.ceil(min(POINTS_PER_SCALE * spacing / small, 16.0)))
         pad += max((law.half + 2) * law.spacing for law in lattices)
         # few different widths, so that matrices made for one pair serve the next

@@ -18,6 +18,7 @@ __all__ = ["MissingSamplerError", "grid_of", "release"]
 
 SAMPLERS = ("auto", "opendp", "exact")
 FINENESS = 16
+FINEST = 40  # OpenDP rounds a value before it adds noise: to 2^-40 of the noise's size
 
 
 class MissingSamplerError(EdpBayesError, ImportError):
@@ -34,9 +35,11 @@ def release(
 ) -> float:
     """Return one noisy answer, with randomness from the operating system.
 
-    The sum of the value and the noise is formed without rounding and then rounded to a grid that
-    depends on the noise alone: all answers lie on the same grid whatever the value, and rounding
-    takes nothing from the guarantee. Adding floating-point noise would (Mironov 2012).
+    The sum of the value and the noise is rounded to a grid that depends on the noise alone: all
+    answers lie on the same grid whatever the value, and rounding a sum takes nothing from the
+    guarantee. Adding floating-point noise would (Mironov 2012). The exact sampler forms the sum
+    without rounding; OpenDP rounds the value to 2^-40 of the noise's scale before, which is as if
+    contributions were larger by that much.
 
     Parameters
     ----------
@@ -128,8 +131,12 @@ def _exactly(
     from edp_bayes.noise.exact_sampling import choose, draw_noise
 
     law = noise.laws[choose(noise.weights.tolist(), bits)]
-    step = Fraction(2) ** exponent
     total = Fraction(value) + draw_noise(law, bits)
+    return _rounded(total, exponent)
+
+
+def _rounded(total: Fraction, exponent: int) -> float:
+    step = Fraction(2) ** exponent
     return float(math.floor(total / step + Fraction(1, 2)) * step)
 
 
@@ -144,5 +151,6 @@ def _by_opendp(value: float, law: LaplaceNoise | GaussianNoise, exponent: int) -
     dp.enable_features("contrib")
     domain = dp.atom_domain(T=float, nan=False)
     make = dp.m.make_laplace if isinstance(law, LaplaceNoise) else dp.m.make_gaussian
-    mechanism = make(domain, dp.absolute_distance(T=float), scale=law.scale, k=exponent)
-    return float(mechanism(value))
+    fine = min(exponent, _exponent(law.scale) - FINEST)
+    mechanism = make(domain, dp.absolute_distance(T=float), scale=law.scale, k=fine)
+    return _rounded(Fraction(mechanism(value)), exponent)

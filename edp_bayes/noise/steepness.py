@@ -128,7 +128,8 @@ def movement_bound(p: Array, q: Array, kernel: str, slope: Array) -> Array:
             kept = (small / large) ** 2
             spread = np.log(kept + (1.0 - kept) / np.maximum(1.0 - rate * large, 0.0))
         spread = np.where(small == large, 0.0, spread)
-        bound = rate * np.abs(p[..., 1] - q[..., 1]) + spread
+        moved = np.abs(p[..., 1] - q[..., 1])
+        bound = np.where(moved > 0.0, rate * moved, 0.0) + spread
     bound = np.where(p[..., 0] > 0.0, np.where(np.isnan(bound), np.inf, bound), 0.0)
     same = (np.abs(p[..., 0] - q[..., 0]) <= 1e-15).all(axis=1)
     largest = bound.max(axis=1)

@@ -9,6 +9,7 @@ import pytest
 import edp_bayes as edp
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.noise import (
+    FixedBandwidth,
     GaussianNoise,
     LaplaceNoise,
     LatticeNoise,
@@ -167,7 +168,7 @@ def test_quadrature_agrees_with_exact_integrals_within_its_bound(plug_in):
     a, b = rough.curves(everybody, grid), exact.curves(everybody, grid)
     assert b.max() > 1e-3
     # the image differs from the law itself by about (spacing / scale)^2 / 12
-    np.testing.assert_allclose(a, b, atol=2e-4 * b.max() + max(rough.error.values()))
+    np.testing.assert_allclose(a, b, atol=2e-4 * b.max() + max(rough.errors.values()))
 
 
 def test_verification_counts_draws(bootstrap):
@@ -202,11 +203,13 @@ def test_a_dominating_individual_is_named():
 BAD = {
     "zero": ({"epsilon": 0.0}, "greater than 0"),
     "negative": ({"epsilon": -1.0}, "greater than 0"),
-    "delta": ({"delta": 1.0}, "delta must be at least 0 and below 1"),
+    "delta": ({"delta": 1.0}, "delta must be 0, or at least 1e-09 and below 1"),
+    "tiny delta": ({"delta": 1e-13}, "not told from zero"),
+    "large": ({"epsilon": 701.0}, "at most 700"),
     "assurance": ({"assurance": 1.0}, "assurance must lie strictly between"),
     "method": ({"method": "magic"}, "method must be one of"),
     "objective": ({"objective": "size"}, "objective must be one of"),
-    "gaussian": ({"method": "gaussian"}, "Gaussian noise cannot reach delta = 0"),
+    "gaussian": ({"method": "gaussian"}, "Gaussian noise is made for delta above 0"),
     "pure": ({"method": "partial", "delta": 0.1}, "made for delta = 0"),
     "spacing": ({"spacing": 0.0}, "spacing must be greater than 0"),
 }
@@ -216,6 +219,47 @@ BAD = {
 def test_bad_targets_are_refused(plug_in, options, message):
     with pytest.raises(InvalidInputError, match=message):
         edp.noise.calibrate(plug_in, **{"epsilon": 0.1, **options})
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0])
+def test_optimal_noise_for_a_constant_contribution(epsilon):
+    """Under normal kernels its tails meet epsilon exactly: they need room for a lower target."""
+    y = 10.0 + np.random.default_rng(5).normal(size=15)
+    data = edp.Responses.from_arrays(y, contribution=np.ones((15, 1)))
+    source = posterior_of(data, model=FixedBandwidth(0.5, "gaussian"))
+    noise = edp.noise.calibrate(source, epsilon)
+    assert log_ratios(source, noise, epsilon).largest[0] <= epsilon
+    assert noise.mean_absolute <= 1.0 / epsilon * (1.0 + 1e-9)
+    assert noise.record["lower_bound"] <= noise.mean_absolute
+
+
+def test_noise_too_small_for_a_lattice_is_refused():
+    with pytest.raises(InvalidInputError, match="too fine beside responses"):
+        edp.noise.calibrate(make_responses(), 690.0, model=FixedBandwidth(0.01, "gaussian"))
+
+
+@pytest.mark.parametrize("method", ["optimal", "laplace", "bottleneck"])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+def test_nobody_contributes_and_no_noise_is_needed(kernel, method):
+    y = np.random.default_rng(5).normal(size=15)
+    data = edp.Responses.from_arrays(y, contribution=np.zeros((15, 2)))
+    noise = edp.noise.calibrate(data, 0.3, method=method, model=FixedBandwidth(0.5, kernel))
+    assert noise.atom == 1.0
+
+
+def test_noise_is_never_larger_than_what_is_proved(plug_in):
+    for epsilon in (1e-4, 30.0):
+        least = edp.noise.calibrate(plug_in, epsilon, method="laplace")
+        proved = edp.noise.calibrate(plug_in, epsilon, method="bottleneck")
+        assert least.mean_absolute <= proved.mean_absolute * (1.0 + 1e-9)
+
+
+def test_a_delta_below_what_integrals_tell_from_zero_is_not_certified():
+    source = posterior_of(make_responses(), model=FixedBandwidth(0.6, "gaussian"))
+    check = edp.noise.verify(source, GaussianNoise(20.0), [0.5], progressbar=False)
+    assert check.delta[0, 0] == 0.0
+    assert np.isinf(check.log_ratio[0])
+    assert [check.probability(0.5, delta) for delta in (1e-13, 1e-11)] == [0.0, 1.0]
 
 
 def test_a_solver_that_fails_is_an_error(plug_in, monkeypatch):

@@ -6,10 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy.signal import fftconvolve
 from scipy.special import logsumexp
 
 import edp_bayes as edp
-from edp_bayes.noise import FixedBandwidth, LaplaceNoise
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.noise import FixedBandwidth, GaussianNoise, LaplaceNoise, NoNoise, verify
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.duality import _dual
 from edp_bayes.noise.kernel_tables import kernel_tables
@@ -158,3 +160,76 @@ def test_the_dual_bound_is_below_the_dual_function_where_its_cost_has_a_kink(see
     z = np.concatenate([[0.0], np.linspace(-8.0, 8.0, 801)])
     value = [0.5 * (dual(v) + dual(-v)) if symmetric else dual(v) for v in z]
     assert found.bound <= max(min(value), 0.0) + 1e-12
+
+
+def _true_log_ratio(source, noise, x):
+    """Largest log ratio on a grid of points, from rows of closed form."""
+    from edp_bayes.noise.densities import noise_rows
+    from edp_bayes.noise.smoothing import point_values
+
+    p, q = (noise_rows(part[:1], source.kernel, noise) for part in source.pair(0))
+    return float(np.abs(np.log(point_values(p, x[None]) / point_values(q, x[None]))).max())
+
+
+MIXED = {
+    "gaussian": (
+        FixedBandwidth(1.0, "gaussian"),
+        (np.linspace(-0.5, 0.5, 10), np.full(10, 0.05)),
+        NoiseDistribution((GaussianNoise(5.0), LaplaceNoise(0.5)), (0.5, 0.5)),
+    ),
+    "laplace": (
+        FixedBandwidth(0.4, "laplace"),
+        (
+            np.array([0.8, 1.2, 1.6, 2.1, 2.5, 2.8, 3.8, 3.9]),
+            np.array([0.6, 0.1, -0.2, 0.0, 0.0, 0.0, 0.0, 0.1]),
+        ),
+        NoiseDistribution((LaplaceNoise(0.8), LaplaceNoise(6.0)), (0.999, 0.001)),
+    ),
+}
+
+
+@pytest.mark.parametrize(("model", "data", "noise"), MIXED.values(), ids=MIXED)
+def test_log_ratios_of_mixed_noise_are_never_below_the_true_ones(model, data, noise):
+    """Far from all locations the ratio of sums of three exponentials has another peak."""
+    source = posterior_of(
+        edp.Responses.from_arrays(data[0], contribution=data[1][:, None]), model=model
+    )
+    true = _true_log_ratio(source, noise, np.linspace(-120.0, 120.0, 200_001))
+    assert verify(source, noise, [0.1, 0.4], progressbar=False).log_ratio[0] >= true > 0.15
+
+
+def _lattice(spacing, half=6, tail=0.02):
+    weights = np.exp(-spacing * np.abs(np.arange(-half, half + 1)) / 1.5)
+    weights *= (1.0 - 2.0 * tail) / weights.sum()
+    return LatticeNoise(spacing, weights, left=tail, right=tail, decay=math.exp(-spacing / 1.5))
+
+
+def test_an_atom_beside_a_lattice_is_within_the_error_of_the_quadrature():
+    """The peaks that an atom leaves bend between any two points of the quadrature."""
+    y = np.linspace(-1.0, 1.0, 8)
+    source = posterior_of(
+        edp.Responses.from_arrays(y, contribution=np.full((8, 1), 0.4)), model=FixedBandwidth(0.3)
+    )
+    noise = NoiseDistribution((NoNoise(), _lattice(0.5)), (0.5, 0.5))
+    found = verify(source, noise, [0.1], progressbar=False)
+    step = 1e-3
+    x = np.arange(-30_000, 30_001) * step
+    kernel = np.exp(-np.abs(x) / 0.3) / 0.6
+    smooth = fftconvolve(kernel, noise.pdf(x), "same") * step  # the atom is not in `pdf`
+    noisy = 0.5 * kernel + smooth
+    p, q = (sum(w * np.interp(x - mu, x, noisy) for w, mu, _ in part[0]) for part in source.pair(0))
+    both = [np.maximum(a - math.exp(0.1) * b, 0.0).sum() for a, b in ((p, q), (q, p))]
+    true = step * float(max(both))
+    assert abs(found.delta[0, 0] - true) <= found.error[0] + 1e-5
+    assert found.error[0] < 0.02 * true
+    assert np.isinf(found.log_ratio[0]) or found.log_ratio[0] >= 0.4
+
+
+def test_lattices_of_unrelated_spacings_are_refused():
+    y = np.linspace(-1.0, 1.0, 8)
+    source = posterior_of(
+        edp.Responses.from_arrays(y, contribution=np.full((8, 1), 0.4)), model=FixedBandwidth(0.3)
+    )
+    noise = NoiseDistribution((_lattice(0.5), _lattice(0.61)), (0.2, 0.8))
+    with pytest.raises(InvalidInputError, match="multiples of the smallest"):
+        verify(source, noise, [0.1], progressbar=False)
