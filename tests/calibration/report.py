@@ -44,7 +44,10 @@ def tables(table: pd.DataFrame) -> str:
         by_law = part.pivot_table(index="law", columns="n", values="coverage", observed=True)
         parts.append(_markdown(by_law, "coverage by law and n"))
     parts.append(misses(table))
-    parts.append(widths(table))
+    both = table[table["method"].isin([DEFAULT, RIVAL])]
+    for (population, quantity), part in both.groupby(["population", "quantity"], sort=False):
+        if part["method"].nunique() == 2:
+            parts.append(widths(part, f"population {population}, {quantity}"))
     return "\n".join(parts)
 
 
@@ -68,18 +71,15 @@ def misses(table: pd.DataFrame) -> str:
     )
 
 
-def widths(table: pd.DataFrame) -> str:
+def widths(both: pd.DataFrame, what: str) -> str:
     """Compare the default's width with the bootstrap's: where both cover, and made to cover."""
-    cell = ["law", "n", "individual", "population", "quantity", "epsilon"]
-    both = table[table["method"].isin([DEFAULT, RIVAL])]
-    if both["method"].nunique() < 2:
-        return ""
+    cell = ["law", "n", "individual", "epsilon"]
     wide = both.set_index([*cell, "method"]).unstack("method")
     wide = wide[wide["width"].notna().all(axis=1)]
     covers = (wide["coverage_high"] >= 0.93).all(axis=1)
     ratio = (wide["width"][DEFAULT] / wide["width"][RIVAL])[covers]
     text = (
-        f"### Width: {DEFAULT} over {RIVAL}\n\n"
+        f"### Width, {what}: {DEFAULT} over {RIVAL}\n\n"
         f"In the {covers.sum()} cells in which both cover (99% Wilson intervals that reach 0.93) "
         f"the default's median width is {ratio.mean():.2f} times the bootstrap's on average, and "
         f"larger in {(ratio > 1).mean():.0%} of them.\n"
@@ -88,7 +88,7 @@ def widths(table: pd.DataFrame) -> str:
     never = np.isinf(stretched)
     fair = (stretched[DEFAULT] / stretched[RIVAL])[~never.any(axis=1)]
     equal = (
-        f"### Width at a coverage of 95%: {DEFAULT} over {RIVAL}\n\n"
+        f"### Width at a coverage of 95%, {what}: {DEFAULT} over {RIVAL}\n\n"
         "Both bands of every cell are stretched or shrunk, seen from their medians, until 95% of "
         f"the repetitions hold the truth. In the {fair.size} cells where that can be done the "
         f"default's median width is {fair.mean():.2f} times the bootstrap's on average, and larger "
