@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 
 GRID = 400
 NEIGHBOURS = 0.3
+FAINT = 1e-200  # sums below are taken again in logarithms
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,7 +73,7 @@ class SmoothedBootstrap(ShortRepr):
         import pymc as pm
         import pytensor.tensor as pt
 
-        n = responses.n_databases
+        n, samples = responses.n_databases, responses.samples
         middle, relative = self._scale(responses)
         distance = _distances(responses)
         with pm.Model(coords={"database": np.arange(n)}) as model:
@@ -85,8 +86,7 @@ class SmoothedBootstrap(ShortRepr):
                 if self.kernel == "gaussian"
                 else -pt.abs(u) - np.log(2.0)
             ) - pt.log(scales)
-            with np.errstate(divide="ignore"):
-                other = np.log(_others(responses))
+            other = np.where(_different(responses), 0.0, -np.inf) - np.log(samples * (n - 1))
             pm.Potential("left_out", (pt.logsumexp(kernel + other, axis=1)).mean() * n)
             share = pt.repeat(weights / responses.samples, responses.samples)
             pm.Deterministic("weights", share)
@@ -98,12 +98,12 @@ class SmoothedBootstrap(ShortRepr):
         """Draw exactly: Dirichlet weights, bandwidth by inversion of its distribution."""
         n, samples = responses.n_databases, responses.samples
         shape = (settings.chains, settings.draws)
-        grid, probability, scores = self._bandwidth(responses)
+        known = self._bandwidth(responses)
         weights, bandwidth = np.empty((*shape, n)), np.empty(shape)
         for chain in range(settings.chains):
             rng = settings.generator("weights", chain)
             weights[chain] = rng.dirichlet(np.ones(n), settings.draws)
-            bandwidth[chain] = _invert(grid, probability, rng.random(settings.draws))
+            bandwidth[chain] = _invert(known.grid, known.probability, rng.random(settings.draws))
         _, relative = self._scale(responses)
         mixture = Mixture(
             np.repeat(weights / samples, samples, axis=-1),
@@ -111,12 +111,12 @@ class SmoothedBootstrap(ShortRepr):
             bandwidth[..., None] * relative,
             kernel=self.kernel,
         )
-        index = np.searchsorted(grid, bandwidth).clip(0, grid.size - 1)
+        index = np.searchsorted(known.grid, bandwidth).clip(0, GRID - 1)
         return FittedModel(
             mixture=mixture,
             coupling=ShiftCoupling(mixture, responses),
-            log_likelihood=scores[index],
-            predictive=_left_out(probability, scores),
+            log_likelihood=known.scores[index],
+            predictive=known.predictive(),
             log_prior=gather({"bandwidth": self._log_prior(bandwidth, responses)}),
             attributes={"model": repr(self), "sampler": "exact"},
         )
@@ -140,34 +140,83 @@ class SmoothedBootstrap(ShortRepr):
             relative = typical / np.exp(np.log(typical).mean())
         return middle, relative
 
-    def _bandwidth(self, responses: Responses) -> tuple[Array, Array, Array]:
-        """Return a grid of bandwidths, their posterior, and left-out scores (grid, database)."""
+    def _bandwidth(self, responses: Responses) -> _Bandwidth:
+        """Return what is known of the bandwidth, on a grid."""
         middle, relative = self._scale(responses)
         spread = self.bandwidth_spread
         grid = middle * np.exp(np.linspace(-4.0 * spread, 4.0 * spread, GRID))
-        distance, other = _distances(responses), _others(responses)
+        distance, same = _distances(responses), ~_different(responses)
         kernel = log_kernel(self.kernel)
-        n, samples = responses.n_databases, responses.samples
-        scores = np.empty((GRID, n))
-        with np.errstate(divide="ignore"):
-            for g, h in enumerate(grid):
-                density = kernel(distance / (h * relative)) - np.log(h * relative)
-                left_out = np.logaddexp.reduce(density + np.log(other), axis=1)
-                scores[g] = left_out.reshape(n, samples).mean(1)
-        log_posterior = scores.sum(1) - 0.5 * (np.log(grid / middle) / spread) ** 2
+        scores = np.empty((GRID, responses.n_databases))
+        others = np.empty_like(scores)
+        for g, h in enumerate(grid):
+            terms = kernel(distance / (h * relative)) - np.log(h * relative)
+            terms[same] = -np.inf
+            scores[g], others[g] = _left_out(terms, responses.samples)
+        log_prior = -0.5 * (np.log(grid / middle) / spread) ** 2
+        log_posterior = scores.sum(1) + log_prior
         posterior = np.exp(log_posterior - log_posterior.max())
-        return grid, posterior / posterior.sum(), scores
+        return _Bandwidth(grid, posterior / posterior.sum(), scores, others + log_prior[:, None])
 
 
-def _left_out(probability: Array, scores: Array) -> Array:
-    """Log predictive density of each database left out.
+@dataclass(frozen=True, eq=False)
+class _Bandwidth:
+    """A grid of bandwidths, its posterior, and what is left of it without each database.
 
-    The posterior of the bandwidth without a database's own score: importance weights on the grid.
+    Attributes
+    ----------
+    grid, probability : ndarray
+        Shape (grid,).
+    scores : ndarray
+        Shape (grid, database): log density of each database, estimated from all others.
+    log_without : ndarray
+        Shape (grid, database): log posterior without each database, up to a constant.
+    """
+
+    grid: Array
+    probability: Array
+    scores: Array
+    log_without: Array
+
+    def predictive(self) -> Array:
+        """Return the log predictive density of each database left out, shape (database,)."""
+        from scipy.special import logsumexp
+
+        joint = logsumexp(self.log_without + self.scores, axis=0)
+        return np.asarray(joint - logsumexp(self.log_without, axis=0))
+
+
+def _left_out(terms: Array, samples: int) -> tuple[Array, Array]:
+    """Return the score of each database, and what all others score together without it.
+
+    The terms are the log kernels of every response (row) at all responses of other databases, and
+    minus infinity at those of its own. Both results have the shape (database,).
     """
     from scipy.special import logsumexp
 
-    own = np.log(np.maximum(probability, 1e-300))[:, None] - scores
-    return np.asarray(-logsumexp(own, axis=0))
+    rows = np.arange(terms.shape[0])
+    n = rows.size // samples
+    if samples > 1:
+        terms = logsumexp(terms.reshape(rows.size, n, samples), axis=2)
+    nearest = terms.argmax(axis=1)
+    relative = terms - terms[rows, nearest][:, None]
+    mass = np.exp(relative)
+    # The nearest database may be nearly all there is: its own share is taken from no sum.
+    mass[rows, nearest] = 0.0
+    rest = mass.sum(axis=1)
+    faint = rest < FAINT
+    log_rest = np.log(np.where(faint, 1.0, rest))
+    if faint.any():
+        relative[rows, nearest] = -np.inf
+        log_rest[faint] = logsumexp(relative[faint], axis=1)
+    without = np.log((1.0 + rest)[:, None] - mass)
+    without[rows, nearest] = log_rest
+    top = terms[rows, nearest]
+    score = top + np.log1p(rest) - np.log(samples * (n - 1))
+    without += (top - np.log(samples * (n - 2)))[:, None]
+    means = without.reshape(n, samples, n).mean(axis=1)
+    np.fill_diagonal(means, 0.0)
+    return score.reshape(n, samples).mean(axis=1), means.sum(axis=0)
 
 
 def _distances(responses: Responses) -> Array:
@@ -175,10 +224,9 @@ def _distances(responses: Responses) -> Array:
     return np.asarray(y[:, None] - y)
 
 
-def _others(responses: Responses) -> Array:
-    """Weights of all responses in the leave-one-out density of each: those of other databases."""
-    other = responses.cluster[:, None] != responses.cluster
-    return np.asarray(other / other.sum(axis=1, keepdims=True))
+def _different(responses: Responses) -> NDArray[np.bool_]:
+    """Whether two responses are of different databases, shape (row, row)."""
+    return np.asarray(responses.cluster[:, None] != responses.cluster)
 
 
 def _invert(grid: Array, probability: Array, u: Array) -> Array:

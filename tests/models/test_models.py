@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 import edp_bayes as edp
 from edp_bayes.exceptions import SamplingError
@@ -166,30 +166,57 @@ def test_bootstrap_draws_agree_with_its_pymc_model():
     assert weights.std() == pytest.approx(exact.mixture.weights.std(), rel=0.05)
 
 
-@pytest.mark.parametrize("outlier", [0.0, 6.0])
-def test_bootstrap_score_leaves_each_database_out(outlier):
-    base = make_responses(n=20)
-    y = np.array(base.response)
-    y[0] += outlier
-    responses = edp.Responses.from_arrays(y, contribution=base.contribution)
-    model = edp.SmoothedBootstrap()
+def _in_pairs(rng):
+    half = rng.normal(size=10)
+    return np.r_[half, half + 1e-3 * rng.normal(size=10)]
+
+
+def _with_far_pair(rng):
+    return np.r_[rng.normal(size=18), 40.0, 40.0 + 1e-6]
+
+
+HARD = {
+    "ordinary": lambda rng: rng.normal(size=20),
+    "an outlier": lambda rng: np.r_[rng.normal(size=19), 8.0],
+    "ties": lambda rng: rng.poisson(4.0, 20).astype(float),
+    "heavy tails": lambda rng: rng.standard_t(1.5, size=20),
+    "near pairs": _in_pairs,
+    "a far pair": _with_far_pair,
+}
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+@pytest.mark.parametrize("kernel", ["laplace", "gaussian"])
+@pytest.mark.parametrize("data", list(HARD))
+@pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
+def test_bootstrap_score_is_that_of_a_fit_without_each_database(data, kernel, samples):
+    """Every left-out database is left out of the scores of all others, too."""
+    rng = np.random.default_rng(5)
+    n = 20 // samples
+    y = HARD[data](rng).reshape(samples, n).T
+    responses = edp.Responses.from_arrays(
+        y.ravel(), contribution=np.full((20, 1), 0.1), samples=samples
+    )
+    model = edp.SmoothedBootstrap(kernel=kernel)
     found = model.fit(responses, settings(draws=2)).predictive
     middle, _ = model._scale(responses)
-    grid = middle * np.exp(np.linspace(-2.8, 2.8, 300))
+    grid = middle * np.exp(np.linspace(-2.8, 2.8, 400))
     prior = stats.norm.logpdf(np.log(grid), np.log(middle), 0.7)
+    log_density = stats.laplace.logpdf if kernel == "laplace" else stats.norm.logpdf
 
-    def left_out(values, at):
-        """Log density at a point of the equal-weight estimate from the others."""
-        u = np.abs(at - values) / grid[:, None]
-        return np.log((np.exp(-u) / (2 * grid[:, None])).mean(1))
+    def left_out(others, at):
+        """Mean log density of one database's samples under the estimate from others."""
+        u = (at[:, None] - others.ravel()) / grid[:, None, None]
+        values = special.logsumexp(log_density(u), axis=2) - np.log(others.size * grid)[:, None]
+        return values.mean(1)
 
-    exact = np.empty(20)
-    for j in range(20):
-        rest = np.delete(y, j)
-        score = sum(left_out(np.delete(rest, i), rest[i]) for i in range(19))
-        weight = np.exp(score + prior - (score + prior).max())
-        exact[j] = np.log(weight @ np.exp(left_out(rest, y[j])) / weight.sum())
-    assert found.sum() == pytest.approx(exact.sum(), abs=0.25)
+    exact = np.empty(n)
+    for j in range(n):
+        rest = np.delete(y, j, axis=0)
+        score = prior + sum(left_out(np.delete(rest, i, axis=0), rest[i]) for i in range(n - 1))
+        together = special.logsumexp(score + left_out(rest, y[j]))
+        exact[j] = together - special.logsumexp(score)
+    np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-9)
 
 
 def test_bootstrap_mean_is_the_published_kernel_estimate():
