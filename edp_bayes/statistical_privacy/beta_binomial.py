@@ -7,9 +7,12 @@ both laws are again masses of the beta-binomial count times linear functions.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy import arguments
 from edp_bayes.statistical_privacy.groups import worst_curve
 from edp_bayes.statistical_privacy.law_pairs import LawPair
@@ -66,6 +69,8 @@ def beta_binomial_delta(
         alpha=arguments.positive(alpha, "alpha"),
         beta=arguments.positive(beta, "beta"),
     )
+    if np.isinf(a + b).any():
+        raise InvalidInputError(f"alpha + beta must be finite, found {a.max():g} and {b.max():g}")
     out = np.empty(eps.size)
     cases, group = np.unique(np.stack([size, a, b]), axis=1, return_inverse=True)
     for k, (entries, first, second) in enumerate(cases.T):
@@ -78,20 +83,26 @@ def beta_binomial_delta(
 def beta_binomial_pair(n: int, drawn: int, alpha: float, beta: float) -> LawPair:
     """Return the laws of the positives among `drawn` of n exchangeable entries."""
     counts = np.arange(drawn + 1.0)
-    masses = _masses(drawn, alpha, beta)
+    log_masses = _log_masses(drawn, alpha, beta)
     rate, total = drawn / n, alpha + beta
     drawn_share, missed_share = rate / drawn, (1.0 - rate) / (total + drawn)
     positive = drawn_share * counts + missed_share * (alpha + counts)
     negative = drawn_share * counts[::-1] + missed_share * (beta + counts[::-1])
-    plus = masses * positive * (total / alpha)
-    minus = masses * negative * (total / beta)
+    with np.errstate(divide="ignore"):
+        # in logarithms: a tiny mass may be divided by a tiny parameter
+        plus = np.exp(log_masses + np.log(positive) + (math.log(total) - math.log(alpha)))
+        minus = np.exp(log_masses + np.log(negative) + (math.log(total) - math.log(beta)))
     return LawPair.of_masses(0, plus, minus)
 
 
-def _masses(n: int, alpha: float, beta: float) -> Array:
-    """Return the beta-binomial masses from their ratios, which need no gamma function."""
+def _log_masses(n: int, alpha: float, beta: float) -> Array:
+    """Return the log beta-binomial masses from their ratios, which need no gamma function."""
     j = np.arange(float(n))
-    steps = np.log((n - j) / (j + 1.0)) + np.log((alpha + j) / (beta + n - j - 1.0))
+    above, below = alpha + j, beta + (n - j - 1.0)
+    with np.errstate(over="ignore", divide="ignore"):
+        odds = np.log(above / below)
+    odds = np.where(np.isfinite(odds), odds, np.log(above) - np.log(below))
+    steps = np.log((n - j) / (j + 1.0)) + odds
     logs = np.concatenate([[0.0], np.cumsum(steps)])
-    masses = np.exp(logs - logs.max())
-    return np.asarray(masses / masses.sum())
+    logs -= logs.max()
+    return np.asarray(logs - math.log(np.exp(logs).sum()))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from edp_bayes import validate
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy import arguments, curves
+from edp_bayes.statistical_privacy.inversion import epsilon_at
 from edp_bayes.statistical_privacy.mechanisms import (
     GaussianNoise,
     LaplaceNoise,
@@ -95,6 +97,10 @@ def least_utility_loss(
     arguments.deltas(delta)
 
     def attained(mechanism: Mechanism) -> float:
+        if delta == 0.0:
+            # what underflows at this epsilon is not zero
+            pure = epsilon_at(0.0, n, prob, mechanism, known)
+            return 0.0 if float(pure) <= epsilon else math.inf
         return float(curves.delta(epsilon, n, prob, mechanism, known))
 
     if attained(None) <= delta:

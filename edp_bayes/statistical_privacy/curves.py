@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.statistical_privacy import arguments, exact_curves, noise_curves
+from edp_bayes.statistical_privacy import arguments, exact_curves, noise_curves, pure
 from edp_bayes.statistical_privacy.binomial_pairs import binomial_pair
 from edp_bayes.statistical_privacy.known_entries import known_pairs
 from edp_bayes.statistical_privacy.law_pairs import LawPair
@@ -23,7 +23,7 @@ from edp_bayes.statistical_privacy.mechanisms import (
 )
 from edp_bayes.statistical_privacy.noise_tails import GAUSSIAN, LAPLACE
 
-__all__ = ["delta", "delta_minus", "delta_plus"]
+__all__ = ["delta", "delta_minus", "delta_plus", "pure_epsilon"]
 
 Array = NDArray[np.float64]
 
@@ -135,6 +135,22 @@ def delta_minus(
     return cases.evaluate(_MINUS)
 
 
+def pure_epsilon(
+    n: ArrayLike,
+    prob: ArrayLike,
+    mechanism: Mechanism,
+    known: ArrayLike,
+    known_positive: ArrayLike | None,
+) -> Array | None:
+    """Return the least epsilon at which delta is 0, in the shape of all arguments.
+
+    It is not known for a sample with Laplace noise where entries are known: the result is None.
+    Arguments and errors are those of `delta`.
+    """
+    cases = _Cases.of(0.0, n, prob, mechanism, known, known_positive)
+    return cases.pure()
+
+
 @dataclass(frozen=True, eq=False)
 class _Cases:
     """Checked arguments as vectors of one length."""
@@ -195,6 +211,21 @@ class _Cases:
             for where in self._groups():
                 values[where] = self._worst(where, directions)
         return values.reshape(self.shape) if self.shape else float(values[0])
+
+    def pure(self) -> Array | None:
+        """Return the largest log ratio of both laws, or None where it has no closed form."""
+        laplace = isinstance(self.noise, LaplaceNoise)
+        if laplace and self.sampling is not None and self.known.any():
+            return None
+        found = np.empty(self.n.size)
+        for case in range(found.size):
+            n, prob = int(self.n[case]), float(self.prob[case])
+            drawn, known = self._drawn(n), int(self.known[case])
+            if isinstance(self.noise, LaplaceNoise):
+                found[case] = pure.laplace_ratio(n, drawn, prob, self.noise.scale * drawn)
+            else:  # far out Gaussian noise leaves the ratio of the last counts
+                found[case] = pure.sampled_ratio(n, drawn, prob, known, self.positive[case])
+        return found.reshape(self.shape)
 
     def _exact(self, direction: bool) -> Array:
         out = np.empty(self.epsilon.size)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy import arguments, curves
-from edp_bayes.statistical_privacy.mechanisms import GaussianNoise, Mechanism, parts
+from edp_bayes.statistical_privacy.mechanisms import Mechanism, parts
 from edp_bayes.validate import LARGEST_EPSILON
 
 __all__ = ["epsilon_at", "smallest"]
@@ -41,7 +41,8 @@ def epsilon_at(
     -------
     ndarray or float
         Infinity where no epsilon reaches delta: without a mechanism an answer of 0 or 1 gives
-        every entry away, which happens with probability max(prob, 1 - prob)^(n - 1).
+        every entry away, which happens with probability max(prob, 1 - prob)^(n - 1). At a delta
+        of 0 it is the largest log ratio of both laws.
 
     Raises
     ------
@@ -65,21 +66,22 @@ def epsilon_at(
             f"the shapes of all arguments must broadcast, found {found}"
         ) from None
     goal = np.broadcast_to(target, shape)
-    sampling, noise = parts(mechanism)
     none = goal == 0.0
-    if isinstance(noise, GaussianNoise) and none.any():
-        # tails that underflow are not zero: only the sampling can make delta exactly 0
-        exactly = epsilon_at(0.0, n, prob, sampling, known, known_positive=known_positive)
-        goal = np.where(none, 1.0, goal)
-        others = epsilon_at(goal, n, prob, mechanism, known, known_positive=known_positive)
-        ends = np.where(none, exactly, others)
-        return ends if shape else float(ends)
+    if none.any():
+        # probabilities that underflow are not zero
+        pure = curves.pure_epsilon(n, prob, mechanism, known, known_positive)
+        if pure is not None:
+            goal = np.where(none, 1.0, goal)
+            others = epsilon_at(goal, n, prob, mechanism, known, known_positive=known_positive)
+            ends = np.where(none, pure, others)
+            return ends if shape else float(ends)
 
     def reached(epsilon: Array) -> NDArray[np.bool_]:
         return np.asarray(
             curves.delta(epsilon, n, prob, mechanism, known, known_positive=known_positive) <= goal
         )
 
+    _, noise = parts(mechanism)
     largest = np.inf if noise is None else LARGEST_EPSILON
     found_epsilon = smallest(reached, shape, largest)
     return found_epsilon if shape else float(found_epsilon)

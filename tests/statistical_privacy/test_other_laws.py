@@ -177,3 +177,70 @@ def test_deep_tails_of_exchangeable_entries():
     assert minus_first >= float(truth) * (1 - 1e-10)
     mirrored = sp.beta_binomial_delta(epsilon, n, beta, alpha)
     assert minus_first == pytest.approx(mirrored, rel=1e-11, abs=0.0)
+
+
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(data=st.data(), n=st.integers(3, 12), prob=st.floats(0.01, 0.99))
+def test_pure_privacy_of_a_sample_is_the_largest_log_ratio(data, n, prob):
+    drawn, known = data.draw(st.integers(1, n)), data.draw(st.integers(0, n - 1))
+    positive = data.draw(st.none() | st.integers(0, known))
+    largest = mp.mpf(0)
+    with mp.workdps(40):
+        for count in range(known + 1) if positive is None else [positive]:
+            for p, q in zip(*exact.known_laws(n, drawn, prob, known, count), strict=True):
+                if p or q:
+                    largest = max(largest, abs(mp.log(p / q)) if p and q else mp.inf)
+    for mechanism in (
+        sp.Subsampling(size=drawn),
+        (sp.Subsampling(size=drawn), sp.GaussianNoise(1.0)),
+    ):
+        found = sp.epsilon_at(0.0, n, prob, mechanism, known, known_positive=positive)
+        assert found == pytest.approx(float(largest), rel=1e-10)
+
+
+def test_probabilities_that_underflow_are_not_zero():
+    assert sp.epsilon_at(0.0, 10**5, 0.5) == np.inf
+    sampling = sp.Subsampling(size=2000)
+    bound = math.log(1.0 + 0.25 / 0.1)
+    assert sp.epsilon_at(0.0, 10_000, 0.1, sampling) == pytest.approx(bound, rel=1e-12)
+    # wide noise lowers it to its own bound for a sample, 1 / (size * scale)
+    narrow, wide = (
+        sp.epsilon_at(0.0, 10_000, 0.1, (sampling, sp.LaplaceNoise(s))) for s in (1e-7, 1.0)
+    )
+    assert narrow == pytest.approx(bound, rel=1e-9)
+    assert wide == pytest.approx(0.2 / 2000, rel=1e-3)
+    choice = sp.least_utility_loss(10**5, 0.5, epsilon=0.3, delta=0.0)
+    assert choice.mechanism.scale == pytest.approx(1e-5 / 0.3, rel=1e-8)
+
+
+@pytest.mark.parametrize(("n", "drawn", "prob", "scale"), [(12, 5, 0.2, 0.1), (9, 8, 0.7, 0.03)])
+def test_pure_privacy_of_a_noisy_sample(n, drawn, prob, scale):
+    """Against the ratio of both noisy laws beyond all counts, term by term."""
+    with mp.workdps(40):
+        plus, minus = exact.known_laws(n, drawn, prob, 0, 0)
+        ends = []
+        for sign in (1, -1):
+            tilt = [mp.exp(sign * mp.mpf(j) / (scale * drawn)) for j in range(len(plus))]
+            tops = [mp.fsum(p * t for p, t in zip(law, tilt, strict=True)) for law in (plus, minus)]
+            ends.append(abs(mp.log(tops[0] / tops[1])))
+    mechanism = (sp.Subsampling(size=drawn), sp.LaplaceNoise(scale))
+    assert sp.epsilon_at(0.0, n, prob, mechanism) == pytest.approx(float(max(ends)), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("n", "alpha", "beta"),
+    [(10, 1.0, 1e-16), (1000, 5.0, 5e-14), (10, 1.0, 1e-8), (10, 1e-300, 1e10)],
+)
+def test_tiny_parameters_of_exchangeable_entries(n, alpha, beta):
+    with mp.workdps(60):
+        a, b = mp.mpf(alpha), mp.mpf(beta)
+        masses = [
+            mp.binomial(n, j) * mp.rf(a, j) * mp.rf(b, n - j) / mp.rf(a + b, n)
+            for j in range(n + 1)
+        ]
+        plus = [m * j / n * (a + b) / a for j, m in enumerate(masses)]
+        minus = [m * (n - j) / n * (a + b) / b for j, m in enumerate(masses)]
+        truth = max(exact.hockey_stick(*laws, 0.5) for laws in ((plus, minus), (minus, plus)))
+    for parameters in ((alpha, beta), (beta, alpha)):
+        found = sp.beta_binomial_delta(0.5, n, *parameters)
+        assert found == pytest.approx(float(truth), rel=1e-11)
