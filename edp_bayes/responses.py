@@ -148,7 +148,8 @@ class Responses:
         response : array_like
             Shape (n * samples,).
         response_without : array_like, optional
-            Shape (n * samples, m), or (n * samples,) for a single individual: y_ij.
+            Shape (n * samples, m), or (n * samples,) for a single individual: y_ij. What differs
+            from the response by rounding alone (16 units in the last place) is no contribution.
         contribution : array_like or scipy.sparse array, optional
             Same shape: c_ij = y_j - y_ij. Give either this or `response_without`.
         individual, database : sequence, optional
@@ -324,7 +325,10 @@ def _either(
         )
     if name == "response_without":
         with np.errstate(invalid="ignore"):
-            value = response[:, None] - value
+            without, value = value, response[:, None] - value
+            size = np.maximum(np.abs(response)[:, None], np.abs(without))
+            # of who is absent the response comes out the same but for rounding
+            value[np.isfinite(value) & (np.abs(value) <= ROUNDING * size)] = 0.0
     return csc_array(value, dtype=np.float64)
 
 
@@ -336,6 +340,7 @@ def _numeric(value: ArrayLike, name: str) -> NDArray[np.float64]:
         raise InputTypeError(f"{name} must be a numeric array: {error}") from None
     if array.dtype.kind not in labels.NUMERIC_KINDS:
         raise InputTypeError(f"{name} must be numeric, found {array.dtype} data")
+    validate.refuse_masked(value, name)
     return np.array(array, dtype=np.float64)
 
 

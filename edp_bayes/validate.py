@@ -24,6 +24,7 @@ def finite_array(value: ArrayLike, name: str, *, ndim: int | None = None) -> NDA
     except (TypeError, ValueError):
         found = repr(value) if isinstance(value, str) else f"{_dtype(value)} data"
         raise InputTypeError(f"{name} must be numeric, found {found}") from None
+    refuse_masked(value, name)
     if ndim is not None and array.ndim != ndim:
         raise InvalidInputError(f"{name} must have {ndim} dimension(s), found shape {array.shape}")
     bad = ~np.isfinite(array)
@@ -35,6 +36,18 @@ def finite_array(value: ArrayLike, name: str, *, ndim: int | None = None) -> NDA
             f"({int(bad.sum())} of {array.size} values)"
         )
     return array
+
+
+def refuse_masked(value: Any, name: str) -> None:
+    """Refuse a masked array in which something is masked: what is under the mask is no data."""
+    if np.ma.is_masked(value):
+        mask = np.ma.getmaskarray(value)
+        where = tuple(int(k) for k in np.argwhere(mask)[0])
+        place = where[0] if len(where) == 1 else where
+        raise InvalidInputError(
+            f"{name} must not be missing, found a masked value at position {place} "
+            f"({int(mask.sum())} of {mask.size} values)"
+        )
 
 
 def epsilon_grid(epsilon: ArrayLike, name: str = "epsilon") -> NDArray[np.float64]:

@@ -48,6 +48,29 @@ def test_sizes_presence_and_largest_contribution():
     np.testing.assert_array_equal(responses.largest_contribution, np.abs(contribution).max(axis=0))
 
 
+def test_rounding_is_no_contribution():
+    """Totals that were added up anew for everybody differ in the last place from the total."""
+    rng = np.random.default_rng(4)
+    records = rng.gamma(2.0, 5.0, (40, 20)) * (rng.random((40, 20)) < 0.1)
+    everybody = np.c_[rng.normal(100.0, 10.0, 40), records]
+    total = everybody.sum(axis=1)
+    without = np.stack([np.delete(everybody, i + 1, axis=1).sum(axis=1) for i in range(20)], axis=1)
+    assert (total[:, None] - without)[records == 0.0].any()
+    found = Responses.from_arrays(total, without)
+    np.testing.assert_array_equal(found.contribution.toarray() != 0.0, records != 0.0)
+    np.testing.assert_array_equal(found.presence, (records != 0.0).sum(axis=0))
+
+
+@pytest.mark.parametrize("name", ["response", "contribution"])
+def test_masked_values_are_missing(name):
+    arrays = {"response": np.arange(20.0), "contribution": np.full((20, 2), 0.1)}
+    hidden = np.zeros(arrays[name].shape, dtype=bool)
+    Responses.from_arrays(**{**arrays, name: np.ma.masked_array(arrays[name], hidden)})
+    hidden[3] = True
+    with pytest.raises(InvalidInputError, match=f"{name} must not be missing, found a masked"):
+        Responses.from_arrays(**{**arrays, name: np.ma.masked_array(arrays[name], hidden)})
+
+
 def test_exact_zeros_are_not_stored_and_absent_individuals_have_no_largest():
     contribution = np.zeros((N, 3))
     contribution[4, 1] = -2.0
