@@ -238,7 +238,8 @@ def _cuts(size: int, most_bins: int) -> Index:
     left = np.cumsum(tail)
     left = left[left < 0.25 * size]
     if left.size == 0:
-        bins = max(1, min(most_bins, size // (2 * TAIL)))
+        # one cell would make any two samples alike
+        bins = max(2, min(most_bins, size // (2 * TAIL)))
         return np.unique(np.linspace(0, size, bins + 1).astype(np.int64)[1:-1])
     inner = np.linspace(left[-1], size - left[-1], max(2, most_bins - 2 * left.size + 1))
     return np.unique(np.r_[left, inner, size - left].astype(np.int64))

@@ -125,6 +125,51 @@ class MechanismAudit(PrivacyCurves):
         low, _, high = _quantiles(self.local_epsilon, default_probability(prob))
         return low, high
 
+    def band(
+        self,
+        quantity: str = "delta",
+        *,
+        kind: str = "simultaneous",
+        prob: float | None = None,
+    ) -> xr.Dataset:
+        """Return a credible band over epsilon, whose upper end leaves room for the unseen.
+
+        Parameters
+        ----------
+        quantity : {"delta", "pair_delta"}
+            Of several pairs also the delta of each.
+        kind, prob
+            As for `edp_bayes.Audit.band`.
+
+        Returns
+        -------
+        Dataset
+            As for `edp_bayes.Audit.band`.
+
+        Notes
+        -----
+        An outcome that is possible under one database only may not have come up yet. The upper
+        end is therefore never below 1 - ((1 - prob) / 2)^(1 / n), the upper limit of Clopper and
+        Pearson (1934) for the probability of what did not occur in the smaller sample of n.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such quantity or kind, or the probability is not between 0 and 1.
+
+        Examples
+        --------
+        >>> import edp_bayes as edp
+        >>> same = edp.audit_mechanism([0] * 100, [0] * 100, epsilon=[1.0], progressbar=False)
+        >>> round(float(same.band(prob=0.95)["upper"][0]), 3)
+        0.036
+        """
+        found = super().band(quantity, kind=kind, prob=prob)
+        sizes = np.atleast_2d(self.settings["samples"]).min(axis=1)
+        smallest = xr.DataArray(sizes, dims="pair") if "pair" in found.dims else sizes.min()
+        unseen = -np.expm1(np.log(0.5 * (1.0 - found.attrs["prob"])) / smallest)
+        return found.assign(upper=np.maximum(found["upper"], unseen))
+
     def summary(
         self,
         *,
