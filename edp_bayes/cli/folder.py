@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,34 @@ if TYPE_CHECKING:
 
     from edp_bayes.result import Audit
 
-__all__ = ["require_writable", "write"]
+__all__ = ["RESULTS", "refuse_overwriting", "require_writable", "write"]
 
+# Names of the results of an audit in its folder; which of them there are depends on the run.
+RESULTS = (
+    "audit.nc",
+    "audit.zarr",
+    "summary.csv",
+    "delta.png",
+    "total_risk.png",
+    "density.png",
+    "individuals.png",
+)
 STYLE = "arviz-variat"
 RESOLUTION = 160
+
+
+def refuse_overwriting(results: Iterable[Path], sources: Iterable[Path]) -> None:
+    """Refuse a result whose file, however it is spelt, is one that the run reads."""
+    read = {source.resolve(): source for source in sources}
+    for result in results:
+        place = result.resolve()
+        for resolved, source in read.items():
+            # The folder audit.zarr would go with all that is in it.
+            if place == resolved or place in resolved.parents:
+                raise InvalidInputError(
+                    f"the result {result} would overwrite {source}, which is read: "
+                    "results must have another name or folder"
+                )
 
 
 def require_writable(folder: Path) -> None:

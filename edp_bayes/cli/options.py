@@ -90,13 +90,19 @@ class Run:
         quiet: bool = False,
         report: Path | None = None,
         report_names: bool = False,
+        table: Path | None = None,
     ) -> Self:
-        """Return a run from its options, refusing all that can be refused without the data."""
+        """Return a run from its options, refusing all that can be refused without the data.
+
+        The table is what will be read, if it is a file: no result may take its place.
+        """
         from edp_bayes import validate
-        from edp_bayes.cli.folder import require_writable
+        from edp_bayes.cli.folder import RESULTS, refuse_overwriting, require_writable
         from edp_bayes.files import require_zarr
         from edp_bayes.queries import parse
 
+        if report_names and report is None:
+            raise InvalidInputError("--report-names is for a report: give --report with its file")
         if zarr:
             require_zarr("--zarr")
         if target_accept is not None:
@@ -106,11 +112,15 @@ class Run:
                     f"--target-accept is for models sampled by NUTS, --model {model} is not"
                 )
         grid, law, asked = parse_epsilon(epsilon), parse_model(model, kernel), parse(query)
+        named = [out / name for name in RESULTS]
+        reports = [] if report is None else [report]
+        if table is not None:
+            refuse_overwriting([*named, *reports], [table])
+        for path in reports:
+            _require_report(path, named)
         require_writable(out)
-        if report is not None:
-            if report.is_dir():
-                raise InvalidInputError(f"--report must name a file, {report} is a folder")
-            require_writable(report.parent)
+        for path in reports:
+            require_writable(path.parent)
         return cls(
             query=asked,
             epsilon=grid,
@@ -128,6 +138,19 @@ class Run:
             report=report,
             report_names=report_names,
         )
+
+
+def _require_report(report: Path, others: Iterable[Path]) -> None:
+    """Refuse a report that is a folder, or one of the other results, or within one."""
+    if report.is_dir():
+        raise InvalidInputError(f"--report must name a file, {report} is a folder")
+    place = report.resolve()
+    for other in others:
+        if other.resolve() in (place, *place.parents):
+            raise InvalidInputError(
+                f"--report must have a name of its own, found {report}, where {other.name} is "
+                "written; report.html would do"
+            )
 
 
 def columns(values: Iterable[str], option: str) -> tuple[str, ...]:
@@ -175,6 +198,11 @@ def parse_epsilon(text: str) -> NDArray[np.float64]:
     if not (np.isfinite([first, last]).all() and 1 <= size <= MOST_EPSILONS):
         raise InvalidInputError(
             f"--epsilon must have finite ends and a count from 1 to {MOST_EPSILONS}, found {text!r}"
+        )
+    if size == 1 and first != last:
+        raise InvalidInputError(
+            f"--epsilon with a count of 1 has one value and no room for both ends, found {text!r}: "
+            f"give --epsilon {first:g} or a larger count"
         )
     return validate.epsilon_grid(np.linspace(first, last, size).round(DIGITS), "--epsilon")
 
