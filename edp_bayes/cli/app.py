@@ -60,7 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 where all went well, 2 after one line on stderr where not, 130 if interrupted.
+        0 where all went well, 2 after one line on stderr where not, 130 if interrupted,
+        143 if terminated.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     return failing.run(typer.main.get_command(app), given or ["--help"])
@@ -172,6 +173,7 @@ def audit(
         quiet=quiet,
         report=report,
         report_names=report_names,
+        table=table,
     )
     audit_databases(
         lambda: table, columns(database, "--database"), columns(individual, "--individual"), run
