@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from datetime import date, datetime, time
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,16 @@ from edp_bayes.exceptions import InputTypeError, InvalidInputError
 
 NUMERIC_KINDS = "biuf"
 SHOWN = 5
+
+_MONTH = (
+    r"(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|"
+    r"oct(ober)?|nov(ember)?|dec(ember)?)"
+)
+_DISORDER = re.compile(
+    r"\s*\d{1,2}\D\d{1,2}\D\d{2,4}.*"
+    rf"|\s*(\d{{1,4}}\W+)?{_MONTH}\W+(\d{{1,2}}\W+)?\d{{1,4}}(\W.*)?",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def as_labels(values: Any, name: str) -> NDArray[Any]:
@@ -102,10 +113,15 @@ def natural(text: str) -> list[Any]:
 
 
 def look_like_dates_in_disorder(labels: NDArray[Any]) -> bool:
-    """Return whether all labels are text such as 31/12/2024, whose order is not that of time."""
+    """Return whether all labels are text such as 31/12/2024, whose order is not that of time.
+
+    Examples
+    --------
+    >>> look_like_dates_in_disorder(as_objects(["Apr 08 2024", "9 May 2024"]))
+    True
+    """
     return labels.dtype.kind in "OU" and all(
-        isinstance(label, str) and re.fullmatch(r"\s*\d{1,2}\D\d{1,2}\D\d{2,4}.*", label)
-        for label in labels
+        isinstance(label, str) and _DISORDER.fullmatch(label) for label in labels
     )
 
 
@@ -121,9 +137,15 @@ def lookup_key(label: Any, labels: NDArray[Any]) -> Any:
 
 def show(label: Any) -> str:
     """Return a label as it stands in a message."""
-    if isinstance(label, np.datetime64 | np.timedelta64):
-        return str(label)
-    return repr(_plain(label))
+    plain = _plain(label)
+    if isinstance(plain, tuple):
+        return f"({', '.join(map(show, plain))}{',' if len(plain) == 1 else ''})"
+    if isinstance(plain, datetime) and plain == plain:
+        midnight = plain.time() == time() and plain.tzinfo is None
+        return str(plain.date()) if midnight else plain.isoformat(sep=" ")
+    if isinstance(plain, date) and plain == plain:
+        return plain.isoformat()
+    return str(label) if isinstance(label, np.datetime64 | np.timedelta64) else repr(plain)
 
 
 def show_some(labels: NDArray[Any]) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Integers = NDArray[np.int64]
 
+LONGEST_HEADER = 100_000
 SUFFIXES = (".parquet", ".pq", ".csv", ".csv.gz")
 
 
@@ -149,8 +150,24 @@ def _reading[T](path: Path, action: Callable[[], T]) -> T:
 
     try:
         return action()
+    except UnicodeDecodeError:
+        raise InvalidInputError(
+            f"the column names of {path} are not UTF-8; save the file as UTF-8"
+        ) from None
     except (OSError, pa.ArrowException) as error:
-        raise InvalidInputError(f"cannot read {path}: {error}") from error
+        hint = _other_separator(_first_line(path)) if isinstance(error, pa.ArrowInvalid) else ""
+        raise InvalidInputError(f"cannot read {path}: {error}{hint}") from error
+
+
+def _first_line(path: Path) -> list[str]:
+    """Return what a CSV file without its separator would have as columns; nothing of others."""
+    import pyarrow as pa
+
+    if not path.name.lower().endswith((".csv", ".csv.gz")):
+        return []
+    with pa.input_stream(str(path)) as file:
+        line = file.read(LONGEST_HEADER).partition(b"\n")[0].decode("utf-8", "replace")
+    return line.split(",")
 
 
 def _parquet_schema(path: Path) -> list[str]:
@@ -191,6 +208,11 @@ def _load_csv(path: Path, names: Sequence[str] | None, *, keys: Sequence[str]) -
 
     table = read(None if names is None else list(names), {})
     kinds = {field.name: field.type for field in table.schema}
+    for name, kind in kinds.items():
+        if pa.types.is_binary(kind):
+            raise InvalidInputError(
+                f"column {name!r} of {path} is not UTF-8; save the file as UTF-8"
+            )
     numbers = [
         name
         for name, kind in kinds.items()

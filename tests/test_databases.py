@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 import xarray as xr
 
-from edp_bayes import queries
+from edp_bayes import labels, queries
 from edp_bayes.databases import Databases
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.noise import LaplaceNoise
+from edp_bayes.report.pseudonyms import Pseudonyms, redacted
 
 pytestmark = [
     pytest.mark.filterwarnings("error"),
@@ -704,3 +705,53 @@ def test_a_callable_that_wants_a_generator_is_told_so():
     )
     with pytest.raises(InvalidInputError, match="takes a generator needs samples="):
         databases.respond(lambda frame, rng: rng.normal(), progressbar=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("week,person\n1,Zo\xeb\n", "column 'person' of .* is not UTF-8; save the file as UTF-8"),
+        ("week,p\xe9rson\n1,5\n", "the column names of .* are not UTF-8"),
+        ("week;person;x\n1;2;1,5\n", "separated by commas, found ';'"),
+    ],
+)
+def test_csv_files_in_another_form_are_refused_with_what_would_be_right(tmp_path, text, message):
+    path = tmp_path / "table.csv"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(InvalidInputError, match=message):
+        Databases.from_table(path, database="week", individual="person")
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [
+        (dt.datetime(2024, 1, 1), "2024-01-01"),
+        (dt.date(2024, 1, 1), "2024-01-01"),
+        (np.datetime64("2024-01-01", "us"), "2024-01-01"),
+        (dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "2024-01-01 00:00:00+00:00"),
+        ((dt.datetime(2024, 1, 1, 6), "a"), "(2024-01-01 06:00:00, 'a')"),
+        (pd.NaT, "NaT"),
+        (("a",), "('a',)"),
+    ],
+)
+def test_dates_are_shown_as_dates(label, shown):
+    assert labels.show(label) == shown
+
+
+def test_a_shown_time_is_withheld_whole():
+    named = Pseudonyms(b"a key of sixteen", "")
+    time = labels.show(dt.datetime(2024, 1, 1, 6, tzinfo=dt.UTC))
+    assert redacted(f"Individual {time} is", named, set()) == "Individual (name withheld) is"
+
+
+@pytest.mark.parametrize(
+    ("texts", "disorder"),
+    [
+        (["Apr 08 2024", "9 May 2024"], True),
+        (["08-Apr-2024", "April 8, 2024"], True),
+        (["Mayor 5", "Mayor 6"], False),
+        (["2024-04-08", "2024-12-31"], False),
+    ],
+)
+def test_dates_whose_text_is_not_in_order(texts, disorder):
+    assert labels.look_like_dates_in_disorder(labels.as_objects(texts)) is disorder

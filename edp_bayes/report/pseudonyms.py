@@ -35,10 +35,11 @@ WITHHELD = "(name withheld)"
 QUOTED = r"b?(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
 COMPOUND = rf"\((?:{QUOTED}|[^()'\"]|\([^()]*\))*\)"
 CALLED = rf"[\w.]+\((?:{QUOTED}|[^()'\"])*\)|<[^>]*>"
+DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d(?:[\w.:+-]*\w)?"
 NUMBER = r"-?\d(?:[\w.:+-]*\w)?|True\b|False\b"
 # What `labels.show` wrote after these words: a quoted text, a tuple, a date or a number.
 MENTION = re.compile(
-    rf"(\b[Ii]ndividual |of the next, )({QUOTED}|{COMPOUND}|{CALLED}|{NUMBER})", re.DOTALL
+    rf"(\b[Ii]ndividual |of the next, )({QUOTED}|{COMPOUND}|{CALLED}|{DATE}|{NUMBER})", re.DOTALL
 )
 # A label may be quoted without these words.
 QUOTATION = re.compile(rf"()({QUOTED}|{COMPOUND})", re.DOTALL)
