@@ -49,16 +49,20 @@ def property_(
         int | None, typer.Option("--known-positive", help="How many of them are positive.")
     ] = None,
     model: Annotated[
-        str, typer.Option("--model", help="auto, binomial or beta-binomial.")
-    ] = "auto",
+        str | None, typer.Option("--model", help="auto (the default), binomial or beta-binomial.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for the results; made if need be.")
     ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="The same seed, the same numbers.")
     ] = None,
-    draws: Annotated[int, typer.Option(min=1, help="Kept draws of each chain.")] = 500,
-    chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
+    draws: Annotated[
+        int | None, typer.Option(min=1, help="Kept draws of each chain, 500 by default.")
+    ] = None,
+    chains: Annotated[
+        int | None, typer.Option(min=1, help="Number of chains, 4 by default.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Print the privacy curve of a share of positives, of a known pi or with its posterior."""
@@ -73,10 +77,16 @@ def property_(
         raise InvalidInputError("exactly one of --prob and --count must be given")
     grid, entries = parse_epsilon(epsilon), parse_integers(n, "--n")
     arguments.sizes(entries, "--n", 2)
-    chosen = _model(model)
+    chosen = _model("auto" if model is None else model)
     steps = parse_mechanism(mechanism, min(entries))
     console = Console(quiet=quiet, highlight=False, markup=False)
     if prob is not None:
+        sampled = {"--model": model, "--seed": seed, "--draws": draws, "--chains": chains}
+        idle = [option for option, value in sampled.items() if value is not None]
+        if idle:
+            raise InvalidInputError(
+                f"{', '.join(idle)} must be left out where --prob is given: nothing is sampled"
+            )
         if len(entries) > 1:
             raise InvalidInputError(f"--n must be one number where --prob is given, found {n!r}")
         query = PropertyQuery(entries[0], prob, steps, known, known_positive)
@@ -95,8 +105,8 @@ def property_(
             "known": known,
             "known_positive": known_positive,
             "model": chosen,
-            "draws": draws,
-            "chains": chains,
+            "draws": 500 if draws is None else draws,
+            "chains": 4 if chains is None else chains,
             "random_seed": seed,
         },
         out,
