@@ -17,11 +17,14 @@ from edp_bayes.exceptions import EdpBayesError
 __all__ = ["refuse_interrupted", "run"]
 
 WRONG = 2
-INTERRUPTED = 130
+# Signals that end a run in order, so that no temporary files stay, and what is said then; the
+# exit code is 128 and the signal's number, as shells have it.
+ENDING = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 # Base class of Typer's errors about options, wherever a version of Typer keeps it.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 _interrupted = threading.Event()
+_ended_by: list[signal.Signals] = []
 
 
 def run(command: Any, arguments: Sequence[str]) -> int:
@@ -29,8 +32,12 @@ def run(command: Any, arguments: Sequence[str]) -> int:
     with _watching_interrupts():
         try:
             code = command.main(args=list(arguments), prog_name="edp-bayes", standalone_mode=False)
-        except (KeyboardInterrupt, typer.Abort):
+        except KeyboardInterrupt:
             _interrupted.set()
+        except typer.Abort:
+            # A prompt gives up in this way at Ctrl-C, and also where there is no more input.
+            if not _interrupted.is_set():
+                return _say("no answer was given: the input ended", WRONG)
         except UsageError as error:
             return _say(getattr(error, "format_message", error.__str__)(), WRONG)
         except EdpBayesError as error:
@@ -41,33 +48,37 @@ def run(command: Any, arguments: Sequence[str]) -> int:
             named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
             return _say(named, WRONG)
         if _interrupted.is_set():
-            return _say("interrupted", INTERRUPTED)
+            number = _ended_by[0] if _ended_by else signal.SIGINT
+            return _say(ENDING[number], 128 + number)
         return code if isinstance(code, int) else 0
 
 
 def refuse_interrupted() -> None:
-    """Stop where Ctrl-C was pressed while a sampler swallowed it."""
+    """Stop where the run was to end while a sampler swallowed the interrupt."""
     if _interrupted.is_set():
         raise KeyboardInterrupt
 
 
 @contextmanager
 def _watching_interrupts() -> Iterator[None]:
-    """Remember that Ctrl-C was pressed: samplers may end early and not say so."""
+    """Remember that the run is to end: samplers may end early and not say so."""
     _interrupted.clear()
+    _ended_by.clear()
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def remember(number: int, frame: FrameType | None) -> None:
         _interrupted.set()
+        _ended_by.append(signal.Signals(number))
         raise KeyboardInterrupt
 
-    previous = signal.signal(signal.SIGINT, remember)
+    previous = {number: signal.signal(number, remember) for number in ENDING}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def _say(message: str, code: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -55,16 +56,17 @@ def noise(
     from rich.console import Console
 
     from edp_bayes import validate
-    from edp_bayes.cli.folder import require_writable
+    from edp_bayes.cli.folder import refuse_overwriting, require_writable
     from edp_bayes.cli.options import columns
     from edp_bayes.noise.calibration import check
-    from edp_bayes.noise.command import noise_for_audit, responses_of
+    from edp_bayes.noise.command import noise_for_audit, responses_of, source_of
     from edp_bayes.result import load_audit
 
     validate.positive_number(epsilon, "--epsilon")
     check(epsilon, delta, method=method, assurance=assurance)
     if out.is_dir():
         raise InvalidInputError(f"--out must name a file, {out} is a folder")
+    refuse_overwriting([out], [audit, *_files(table)])
     require_writable(out.parent)
     keys = [
         columns(given, option) if given else ()
@@ -73,6 +75,7 @@ def noise(
     console = Console(quiet=quiet, highlight=False, markup=False)
     show = console.is_terminal and not quiet
     found = load_audit(audit)
+    refuse_overwriting([out], _files(source_of(found).get("table")))
     with warnings.catch_warnings():
         # What they say stands in the noise's message, or in the audit.
         warnings.simplefilter("ignore", EdpBayesWarning)
@@ -92,6 +95,13 @@ def noise(
             progressbar=show,
         )
     _print(run, console, epsilon, delta, out)
+
+
+def _files(table: str | None) -> list[Path]:
+    """Return the file that a table is read from, if it is one."""
+    from edp_bayes.noise.command import DEMO
+
+    return [] if table is None or table == DEMO else [Path(table)]
 
 
 def _print(run: NoiseRun, console: Console, epsilon: float, delta: float, out: Path) -> None:
@@ -141,10 +151,22 @@ def release(
     from edp_bayes.noise.command import release_from_file
 
     if value is None:
-        value = typer.prompt("The true answer", type=float, hide_input=True, err=True)
+        value = _asked()
     with warnings.catch_warnings(record=True) as doubts:
         warnings.simplefilter("always", EdpBayesWarning)
         answer = release_from_file(noise, value, sampler=sampler)
     for doubt in doubts:
         typer.echo(f"WARNING  {doubt.message}", err=True)
     typer.echo(repr(answer))
+
+
+def _asked() -> float:
+    """Return the true answer: asked for at a terminal, a line of what is piped in elsewhere."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        asked: float = typer.prompt("The true answer", type=float, hide_input=True, err=True)
+        return asked
+    line = "" if sys.stdin is None else sys.stdin.readline().strip()
+    try:
+        return float(line)
+    except ValueError:
+        raise InvalidInputError(f"the true answer must be a number, found {line!r}") from None

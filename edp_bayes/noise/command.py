@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from edp_bayes.responses import Responses
     from edp_bayes.result import Audit
 
-__all__ = ["DEMO", "NoiseRun", "noise_for_audit", "release_from_file", "responses_of"]
+__all__ = ["DEMO", "NoiseRun", "noise_for_audit", "release_from_file", "responses_of", "source_of"]
 
 # The name that stands for the data which come with the package, in the place of a file.
 DEMO = "demo"
@@ -126,7 +126,7 @@ def responses_of(
     from edp_bayes.databases import Databases
     from edp_bayes.queries import parse
 
-    noted = json.loads(audit.tree.attrs.get("source", "{}"))
+    noted = source_of(audit)
     name = noted.get("table") if table is None else table
     if name is None:
         raise InvalidInputError(
@@ -150,6 +150,11 @@ def responses_of(
     source = load_cdnow_weeks() if name == DEMO else Path(name)
     databases = Databases.from_table(source, database=keys[0], individual=keys[1])
     return databases.respond(parse(str(audit.settings["query"])), progressbar=progressbar)
+
+
+def source_of(audit: Audit) -> dict[str, Any]:
+    """Return the table and the key columns that the command line noted in an audit, if any."""
+    return dict(json.loads(audit.tree.attrs.get("source", "{}")))
 
 
 def release_from_file(noise_file: str | Path, value: float, **options: Any) -> float:
