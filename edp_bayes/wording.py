@@ -16,6 +16,8 @@ _VISIBLE = {
     **dict.fromkeys(range(0x80, 0x85), 0xFFFD),
     **dict.fromkeys(range(0x86, 0xA0), 0xFFFD),
     **dict.fromkeys((0xFFFE, 0xFFFF), 0xFFFD),
+    # They turn the direction of what follows, so that a label reads like another.
+    **dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
     0x7F: 0x2421,
 }
 
