@@ -221,6 +221,7 @@ def test_failed_checks_are_printed_in_plain_words(tmp_path, capsys):
         ({"epsilon": "0.1:0.5"}, "--epsilon must be start:stop:count or a list"),
         ({"epsilon": "0.1:0.5:many"}, "--epsilon must be start:stop:count or a list"),
         ({"epsilon": "0.1:0.5:0"}, "a count from 1 to 10000"),
+        ({"epsilon": "0.5:9:1"}, "a count of 1 has one value"),
         ({"epsilon": "0.1:inf:5"}, "finite ends"),
         ({"epsilon": "0.5:0.1:5"}, "--epsilon must be strictly increasing"),
         ({"epsilon": "-0.1,0.5"}, "--epsilon must not be negative"),
@@ -249,6 +250,11 @@ def test_what_a_user_can_get_wrong_is_one_line(capsys, table, tmp_path, changes,
     assert message in refused(capsys, *options(table, tmp_path, **changes))
 
 
+def test_names_are_for_a_report(capsys, table, tmp_path):
+    line = refused(capsys, *options(table, tmp_path), "--report-names")
+    assert "--report-names is for a report" in line
+
+
 def test_unknown_command_is_one_line(capsys):
     assert "audits" in refused(capsys, "audits")
 
@@ -266,6 +272,39 @@ def test_unwritable_folder_is_refused_before_anything_is_read(capsys, tmp_path, 
     assert main(["demo", "--out", str(out)]) == 2
 
 
+def files_of(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", ["summary.csv", "meters.csv"])
+def test_no_result_takes_the_place_of_the_table(capsys, table, tmp_path, name):
+    source = tmp_path / name
+    source.write_bytes(table.read_bytes())
+    (tmp_path / "sub").mkdir()
+    link = tmp_path / "link.csv"
+    link.symlink_to(source)
+    before = files_of(tmp_path)
+    again = tmp_path / "sub" / ".." / name
+    for read in (source, link):
+        for report in (source, again):
+            words = options(read, tmp_path / "out", report=report)
+            assert f"would overwrite {read}, which is read" in refused(capsys, *words)
+        if name == "summary.csv":
+            for out in (tmp_path, again.parent):
+                assert "would overwrite" in refused(capsys, *options(read, out))
+    assert files_of(tmp_path) == before
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", sorted(FILES | {"audit.zarr", "audit.zarr/report.html"}))
+def test_the_report_needs_a_name_of_its_own(capsys, table, tmp_path, name):
+    out = tmp_path / "o"
+    for folder in (out, out / ".." / "o"):
+        line = refused(capsys, *options(table, out, report=folder / name))
+        assert "--report must have a name of its own" in line
+    assert not out.exists()
+
+
 def test_unreadable_tables_are_one_line(capsys, table, tmp_path):
     half = tmp_path / "half.parquet"
     pd.read_csv(table).to_parquet(half)
@@ -280,22 +319,26 @@ def test_unreadable_tables_are_one_line(capsys, table, tmp_path):
         assert path.name in refused(capsys, *options(path, tmp_path / "out"))
 
 
-def test_ctrl_c_is_one_line_and_130(table, tmp_path):
+@pytest.mark.parametrize(
+    ("number", "code", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_a_run_that_is_ended_is_one_line_and_leaves_nothing(table, tmp_path, number, code, word):
     process = launch(*options(table, tmp_path, model="dpm", draws=20_000, tune=20_000))
     assert process.stdout is not None
     while "Sampling" not in process.stdout.readline():
         pass
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert stderr == "edp-bayes: interrupted\n"
+    assert process.returncode == code
+    assert stderr == f"edp-bayes: {word}\n"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_epsilon_as_text():
     np.testing.assert_array_equal(parse_epsilon("0.1:0.3:3"), [0.1, 0.2, 0.3])
     np.testing.assert_array_equal(parse_epsilon("0, 0.25,1e0"), [0.0, 0.25, 1.0])
-    np.testing.assert_array_equal(parse_epsilon("0.5:9:1"), [0.5])
+    np.testing.assert_array_equal(parse_epsilon("0.5:0.5:1"), [0.5])
 
 
 def test_models_as_text():

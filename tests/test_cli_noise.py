@@ -1,10 +1,14 @@
 """`edp-bayes noise` and `edp-bayes release`."""
 
+import contextlib
+import io
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -131,21 +135,49 @@ def test_a_target_that_is_met_already_is_said_to_be(capsys, tmp_path, audits):
         edp.noise.release(0.1, NoiseDistribution.load(out))
 
 
-def test_a_value_that_is_not_given_is_asked_for_and_not_shown(tmp_path):
+@pytest.mark.parametrize(
+    ("line", "code", "stdout", "stderr"),
+    [
+        ("0.1\n", 0, "0.1\n", "WARNING  this noise is none at all"),
+        ("abc\n", 2, "", "edp-bayes: the true answer must be a number, found 'abc'\n"),
+        ("", 2, "", "edp-bayes: the true answer must be a number, found ''\n"),
+    ],
+)
+def test_a_value_that_is_not_given_is_read_from_a_pipe(
+    capsys, monkeypatch, tmp_path, line, code, stdout, stderr
+):
     out = tmp_path / "noise.json"
     NoiseDistribution((edp.noise.NoNoise(),)).save(out)
-    code = "import sys; from edp_bayes.cli import main; sys.exit(main(sys.argv[1:]))"
-    run = subprocess.run(
-        [sys.executable, "-c", code, "release", str(out)],
-        input="0.1\n",
-        capture_output=True,
-        text=True,
-        check=True,
-        start_new_session=True,
-    )
-    assert run.stdout == "0.1\n"
-    assert "The true answer" in run.stderr
-    assert "0.1" not in run.stderr
+    monkeypatch.setattr(sys, "stdin", io.StringIO(line))
+    assert main(["release", str(out)]) == code
+    captured = capsys.readouterr()
+    assert captured.out == stdout
+    assert captured.err.startswith(stderr)
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+@pytest.mark.parametrize(("typed", "code"), [(b"0.1\n", 0), (b"\x04", 2), (b"\x03", 130)])
+def test_a_value_that_is_not_given_is_asked_for_and_not_shown(tmp_path, typed, code):
+    import pty
+
+    out = tmp_path / "noise.json"
+    NoiseDistribution((edp.noise.NoNoise(),)).save(out)
+    program = "import sys; from edp_bayes.cli import main; sys.exit(main(sys.argv[1:]))"
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(sys.executable, [sys.executable, "-c", program, "release", str(out)])
+    shown = b""
+    while b"The true answer" not in shown:
+        shown += os.read(terminal, 1000)
+    # Until echo is off, what is typed would be shown, and be thrown away.
+    time.sleep(0.5)
+    os.write(terminal, typed)
+    with contextlib.suppress(OSError):
+        while piece := os.read(terminal, 1000):
+            shown += piece
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == code
+    assert shown.count(b"0.1") == (1 if code == 0 else 0)
 
 
 def test_the_published_construction_is_told_apart(capsys, tmp_path, audits):
@@ -173,6 +205,24 @@ def changed(table, folder):
     frame.loc[0, "kwh"] += 1.0
     frame.to_csv(folder / "changed.csv", index=False)
     return folder / "changed.csv"
+
+
+def test_the_noise_is_not_written_over_what_it_is_made_from(capsys, tmp_path, audits, table):
+    saved, moved = tmp_path / "audit.nc", tmp_path / "table.csv"
+    shutil.copy(audits["bootstrap"], saved)
+    shutil.copy(table, moved)
+    (tmp_path / "sub").mkdir()
+    words = ("noise", saved, "--epsilon", "2", "--method", "bottleneck", *KEYS)
+    over_audit = refused(capsys, *words, "--out", tmp_path / "sub" / ".." / "audit.nc")
+    assert f"would overwrite {saved}, which is read" in over_audit
+    over_table = refused(capsys, *words, "--table", moved, "--out", moved)
+    assert f"would overwrite {moved}, which is read" in over_table
+    # The table need not be given: the audit says where it is.
+    before = table.read_bytes()
+    assert "would overwrite" in refused(capsys, *words, "--out", table)
+    assert table.read_bytes() == before
+    assert moved.read_bytes() == before
+    assert saved.read_bytes() == audits["bootstrap"].read_bytes()
 
 
 def test_an_audit_that_does_not_say_where_it_is_from(capsys, tmp_path):
