@@ -124,13 +124,9 @@ class Gaussian(_Additive):
 
     def delta(self, epsilon: float) -> float:
         """Return Phi(s / 2 - epsilon / s) - exp(epsilon) Phi(-s / 2 - epsilon / s)."""
-        from scipy.special import log_ndtr, ndtr
+        from edp_bayes.divergence.screening import gaussian_shift
 
-        level, s = levels(epsilon), self._shift
-        if s == 0.0:
-            return 0.0
-        taken = math.exp(level + float(log_ndtr(-0.5 * s - level / s)))
-        return max(0.0, float(ndtr(0.5 * s - level / s)) - taken)
+        return float(gaussian_shift(self._shift, levels(epsilon)))
 
     def local_epsilon(self, tau: float) -> float:
         """Return s^2 / 2 + s sqrt(2 log(1 / tau)), the log ratio at the edge of the set."""

@@ -101,6 +101,12 @@ def test_gaussian_delta_against_mpmath():
         assert mechanisms.Gaussian(scale).delta(epsilon) == pytest.approx(float(exact), rel=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e2, 1e8, 1e12, 1e17])
+def test_gaussian_delta_of_wide_noise_is_an_error_function(scale):
+    expected = math.erf(1 / scale / math.sqrt(8))
+    assert mechanisms.Gaussian(scale).delta(0.0) == pytest.approx(expected, rel=1e-14, abs=0)
+
+
 def test_restricted_laplace_epsilon_is_the_published_one():
     for rate in (0.5, 1.0, 2.0):
         published = rate + math.log((2 - math.exp(-2 * rate)) / (2 - math.exp(-rate)))
