@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -137,28 +138,33 @@ class DiscreteMechanism(Mechanism):
     kind: ClassVar[str] = "discrete"
 
     @abstractmethod
+    def log_law(self, database: Any) -> Mapping[Hashable, float]:
+        """Return the log probability of every outcome, finite even where `law` underflows."""
+
     def law(self, database: Any) -> Mapping[Hashable, float]:
         """Return the probability of every outcome; an outcome of several columns is a tuple."""
+        return {outcome: math.exp(log) for outcome, log in self.log_law(database).items()}
 
     def epsilon(self) -> float:
         """Return the largest absolute log ratio over all outcomes of the pair."""
-        return truths.discrete_epsilon(*self._masses(), 0.0)
+        return truths.discrete_epsilon(*self._log_masses(), 0.0)
 
     def delta(self, epsilon: float) -> float:
         """Return the larger hockey-stick sum of the pair."""
-        return truths.discrete_delta(*self._masses(), levels(epsilon))
+        p, q = np.exp(self._log_masses())
+        return truths.discrete_delta(p, q, levels(epsilon))
 
     def local_epsilon(self, tau: float) -> float:
         """Return the largest absolute log ratio over outcomes of probability tau or more."""
-        return truths.discrete_epsilon(*self._masses(), validate.probability(tau, "tau"))
+        return truths.discrete_epsilon(*self._log_masses(), validate.probability(tau, "tau"))
 
-    def _masses(self) -> tuple[Array, Array]:
-        """Return the probabilities of all outcomes under both inputs, in one order."""
-        p, q = (self.law(database) for database in self._inputs)
+    def _log_masses(self) -> tuple[Array, Array]:
+        """Return the log probabilities of all outcomes under both inputs, in one order."""
+        p, q = (self.log_law(database) for database in self._inputs)
         outcomes = list(dict.fromkeys([*p, *q]))
         return (
-            np.array([p.get(outcome, 0.0) for outcome in outcomes]),
-            np.array([q.get(outcome, 0.0) for outcome in outcomes]),
+            np.array([p.get(outcome, -math.inf) for outcome in outcomes]),
+            np.array([q.get(outcome, -math.inf) for outcome in outcomes]),
         )
 
 

@@ -123,14 +123,15 @@ class TruncatedGeometric(DiscreteMechanism):
         for database in two_inputs(self.pair):
             self._inside(database)
 
-    def law(self, database: Any) -> Mapping[Hashable, float]:
-        """Return the probability of every count from 0 to `largest`."""
-        count, a = self._inside(database), math.exp(-self.budget)
-        inner = {
-            k: math.tanh(0.5 * self.budget) * a ** abs(k - count) for k in range(1, self.largest)
+    def log_law(self, database: Any) -> Mapping[Hashable, float]:
+        """Return the log probability of every count from 0 to `largest`."""
+        count = self._inside(database)
+        mode = math.log(math.tanh(0.5 * self.budget))
+        end = -math.log1p(math.exp(-self.budget))
+        return {
+            k: (end if k in (0, self.largest) else mode) - self.budget * abs(k - count)
+            for k in range(self.largest + 1)
         }
-        ends = {0: a**count / (1.0 + a), self.largest: a ** (self.largest - count) / (1.0 + a)}
-        return dict(sorted({**inner, **ends}.items()))
 
     def _sample(self, database: Any, size: int, rng: np.random.Generator) -> Counts:
         noisy = self._inside(database) + _noise(self.budget, size, rng)

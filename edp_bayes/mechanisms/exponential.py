@@ -60,15 +60,15 @@ class ExponentialMechanism(DiscreteMechanism):
             object.__setattr__(self, field, validate.positive_number(getattr(self, field), field))
         checked_pair(self.pair)
 
-    def law(self, database: Any) -> Mapping[Hashable, float]:
-        """Return the probability of every candidate, by its position."""
-        return dict(enumerate(self._probabilities(database).tolist()))
+    def log_law(self, database: Any) -> Mapping[Hashable, float]:
+        """Return the log probability of every candidate, by its position."""
+        return dict(enumerate(self._log_probabilities(database).tolist()))
 
     def _sample(self, database: Any, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        edges = np.cumsum(self._probabilities(database))[:-1]
+        edges = np.cumsum(np.exp(self._log_probabilities(database)))[:-1]
         return np.searchsorted(edges, rng.random(size), side="right").astype(np.int64)
 
-    def _probabilities(self, database: Any) -> NDArray[np.float64]:
+    def _log_probabilities(self, database: Any) -> NDArray[np.float64]:
         utility = 0.5 * self.budget / self.sensitivity * answers(database)
-        weight = np.exp(utility - utility.max())
-        return np.asarray(weight / weight.sum())
+        below = utility - utility.max()
+        return np.asarray(below - np.log(np.exp(below).sum()))

@@ -7,7 +7,6 @@ from abc import abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -68,11 +67,11 @@ class RandomizedResponse(DiscreteMechanism):
         for database in two_inputs(self.pair):
             self._answer(database)
 
-    def law(self, database: Any) -> Mapping[Hashable, float]:
-        """Return the probability of every answer."""
-        truth, rarer = self._answer(database), math.exp(-self.budget)
-        total = 1.0 + (self.choices - 1) * rarer
-        return {k: (1.0 if k == truth else rarer) / total for k in range(self.choices)}
+    def log_law(self, database: Any) -> Mapping[Hashable, float]:
+        """Return the log probability of every answer."""
+        truth = self._answer(database)
+        total = math.log1p((self.choices - 1) * math.exp(-self.budget))
+        return {k: (0.0 if k == truth else -self.budget) - total for k in range(self.choices)}
 
     def _sample(self, database: Any, size: int, rng: np.random.Generator) -> Bits:
         truth = self._answer(database)
@@ -96,42 +95,45 @@ class _BloomReport(Mechanism):
     adjacency: ClassVar[str] = "substitution"
 
     def epsilon(self) -> float:
-        """Return the sum of the log ratios of all bits in which the pair differs."""
-        p, q, _ = self._differing()
-        return truths.discrete_epsilon(p, q, 0.0)
+        """Return the sum of the log ratios of all bits in which the pair differs.
+
+        As many bits are set by the first value only as by the second only; the worst report has
+        the likeliest answer of the former and the opposite of the latter, or the reverse.
+        """
+        unset, set_ = np.log(self._chances)
+        of_zero, of_one = set_ - unset
+        first, second = (self._bloom(database) for database in self._inputs)
+        return float(np.sum(first > second) * abs(of_one - of_zero))
 
     def delta(self, epsilon: float) -> float:
         """Return the hockey-stick sum over the numbers of reported bits that differ."""
-        p, q, ways = self._differing()
-        return truths.discrete_delta(p * ways, q * ways, levels(epsilon))
+        log_p, log_q, log_ways = self._differing()
+        p, q = np.exp(log_p + log_ways), np.exp(log_q + log_ways)
+        return truths.discrete_delta(p, q, levels(epsilon))
 
     def local_epsilon(self, tau: float) -> float:
         """Return the largest log ratio over reports of probability tau or more."""
-        p, q, _ = self._differing()
+        log_p, log_q, _ = self._differing()
         first, second = (self._bloom(database) for database in self._inputs)
         # Bits in which the pair agrees do not move the ratio: take their likeliest report.
-        agreed = np.array(self._rates)[first[first == second]]
-        common = float(np.prod(np.maximum(agreed, 1.0 - agreed)))
-        return truths.discrete_epsilon(common * p, common * q, validate.probability(tau, "tau"))
+        common = float(np.log(self._chances.max(axis=1))[first[first == second]].sum())
+        level = validate.probability(tau, "tau")
+        return truths.discrete_epsilon(common + log_p, common + log_q, level)
 
     def _differing(self) -> tuple[Array, Array, Array]:
-        """Return the probability of one report under both inputs, and how many are like it.
+        """Return the log probability of one report under both inputs, and how many are like it.
 
         Bits in which the inputs differ matter by how many of each kind are reported as one.
         """
-        unset, set_ = self._rates
+        unset, set_ = np.log(self._chances)
         first, second = (self._bloom(database) for database in self._inputs)
-        kinds = int(np.sum(first > second)), int(np.sum(first < second))
-        rows = [
-            (
-                _run(set_, k, kinds[0]) * _run(unset, j, kinds[1]),
-                _run(unset, k, kinds[0]) * _run(set_, j, kinds[1]),
-                math.comb(kinds[0], k) * math.comb(kinds[1], j),
-            )
-            for k, j in product(range(kinds[0] + 1), range(kinds[1] + 1))
-        ]
-        p, q, ways = np.array(rows, dtype=np.float64).T
-        return p, q, ways
+        m, n = int(np.sum(first > second)), int(np.sum(first < second))
+        k, j = np.arange(m + 1)[:, None], np.arange(n + 1)
+        return (
+            _log_run(set_, k, m) + _log_run(unset, j, n),
+            _log_run(unset, k, m) + _log_run(set_, j, n),
+            _log_binomials(m)[:, None] + _log_binomials(n),
+        )
 
     def _bloom(self, database: Any) -> Bits:
         """Return the Bloom filter of a value: the bits that its hashes put first."""
@@ -139,8 +141,8 @@ class _BloomReport(Mechanism):
 
     @property
     @abstractmethod
-    def _rates(self) -> tuple[float, float]:
-        """Return the probability of reporting one for a bit that is zero and one that is one."""
+    def _chances(self) -> Array:
+        """Return the probability of each report (column) for a bit that is zero and one (row)."""
 
     @property
     def _sizes(self) -> tuple[int, int]:
@@ -198,10 +200,9 @@ class Rappor(_BloomReport):
             validate.probability(getattr(self, field), field)
 
     @property
-    def _rates(self) -> tuple[float, float]:
-        coin = 0.5 * self.permanent * (self.report_unset + self.report_set)
-        kept = 1.0 - self.permanent
-        return coin + kept * self.report_unset, coin + kept * self.report_set
+    def _chances(self) -> Array:
+        p, q = self.report_unset, self.report_set
+        return _after_coin(self.permanent, np.array([[1.0 - p, p], [1.0 - q, q]]))
 
     def _sample(self, database: Any, size: int, rng: np.random.Generator) -> Bits:
         truth = np.broadcast_to(self._bloom(database), (size, self.bits))
@@ -245,8 +246,8 @@ class OneTimeRappor(_BloomReport):
         validate.probability(self.permanent, "permanent")
 
     @property
-    def _rates(self) -> tuple[float, float]:
-        return 0.5 * self.permanent, 1.0 - 0.5 * self.permanent
+    def _chances(self) -> Array:
+        return _after_coin(self.permanent, np.eye(2))
 
     def _sample(self, database: Any, size: int, rng: np.random.Generator) -> Bits:
         truth = np.broadcast_to(self._bloom(database), (size, self.bits))
@@ -259,9 +260,19 @@ def _remember(truth: Bits, permanent: float, rng: np.random.Generator) -> Bits:
     return np.where(uniform < permanent, uniform < 0.5 * permanent, truth).astype(np.int64)
 
 
-def _run(rate: float, ones: int, count: int) -> float:
-    """Return the probability of one sequence with so many ones among `count` bits."""
-    return float(rate**ones * (1.0 - rate) ** (count - ones))
+def _after_coin(permanent: float, reports: Array) -> Array:
+    """Return the chances of each report (column) if the bit (row) may become a fair coin."""
+    return np.asarray((1.0 - permanent) * reports + 0.5 * permanent * reports.sum(axis=0))
+
+
+def _log_run(log_chances: Array, ones: Bits, count: int) -> Array:
+    """Return the log probability of one sequence with so many ones among `count` bits."""
+    return np.asarray(ones * log_chances[1] + (count - ones) * log_chances[0])
+
+
+def _log_binomials(count: int) -> Array:
+    """Return the log number of ways to choose 0 to `count` bits."""
+    return np.array([math.log(math.comb(count, k)) for k in range(count + 1)])
 
 
 def _bloom(value: Any, bits: int, hashes: int) -> Bits:

@@ -101,16 +101,11 @@ class NoisyMaxIndex(DiscreteMechanism, _NoisyMax):
         """Name, with the law of the noise."""
         return f"noisy max, argmax, {self.noise}"
 
-    def law(self, database: Any) -> Mapping[Hashable, float]:
-        """Return the probability that each answer is the largest, by its position."""
-        edges = panels(self._edges(database), self.scale)
-        return {
-            i: truths.integrate(self._part(database, i), edges)
-            for i in range(answers(database).size)
-        }
-
-    def _part(self, database: Any, index: int) -> Callable[[Array], Array]:
-        return lambda t: np.exp(self._log_parts(database, t)[index])
+    def log_law(self, database: Any) -> Mapping[Hashable, float]:
+        """Return the log probability that each answer is the largest, by its position."""
+        nodes, weights = truths.quadrature(panels(self._edges(database), self.scale))
+        parts = self._log_parts(database, nodes)
+        return {i: truths.log_integral(part, weights) for i, part in enumerate(parts)}
 
     def _sample(self, database: Any, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
         return np.argmax(self._noisy(database, size, rng), axis=1).astype(np.int64)

@@ -118,13 +118,13 @@ class SparseVector(DiscreteMechanism):
             factors[recipe.answer_factor] / ((1.0 - share) * self.budget),
         )
 
-    def law(self, database: Any) -> Mapping[Hashable, float]:
-        """Return the probability of every row, as a tuple."""
+    def log_law(self, database: Any) -> Mapping[Hashable, float]:
+        """Return the log probability of every row, as a tuple."""
         true = answers(database)
         if true.size > LONGEST:
             raise InvalidInputError(f"the law is known for at most {LONGEST} answers")
         grid = ThresholdGrid.of(true - self.threshold, *self.scales)
-        return {row: self._probability(grid, row) for row in self._rows(true.size)}
+        return {row: self._log_probability(grid, row) for row in self._rows(true.size)}
 
     def _rows(self, count: int) -> Iterator[tuple[int, ...]]:
         """Return all rows in which the answers above do not exceed the cutoff."""
@@ -141,17 +141,17 @@ class SparseVector(DiscreteMechanism):
 
         return grow(())
 
-    def _probability(self, grid: ThresholdGrid, row: tuple[int, ...]) -> float:
-        """Return the product over stretches of answers that share one noisy threshold."""
+    def _log_probability(self, grid: ThresholdGrid, row: tuple[int, ...]) -> float:
+        """Return the sum over stretches of answers that share one noisy threshold."""
         renews = RECIPES[self.variant].renews
-        total, log_chance = 1.0, np.zeros_like(grid.nodes)
+        total, log_chance = 0.0, np.zeros_like(grid.nodes)
         for i, answer in enumerate(row):
             if answer == UNANSWERED:
                 break
             log_chance = log_chance + (grid.log_above if answer == ABOVE else grid.log_below)[i]
             if answer == ABOVE and renews:
-                total, log_chance = total * grid.mean(log_chance), np.zeros_like(grid.nodes)
-        return total * grid.mean(log_chance)
+                total, log_chance = total + grid.log_mean(log_chance), np.zeros_like(grid.nodes)
+        return total + grid.log_mean(log_chance)
 
     def _sample(self, database: Any, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
         recipe, (spread, jitter) = RECIPES[self.variant], self.scales
@@ -175,13 +175,14 @@ class ThresholdGrid:
 
     Attributes
     ----------
-    nodes, weights : ndarray, shape (node,)
-        The weights hold the density of the noise.
+    nodes, weights, log_noise : ndarray, shape (node,)
+        The last is the log density of the noise.
     log_below, log_above : ndarray, shape (answer, node)
     """
 
     nodes: Array
     weights: Array
+    log_noise: Array
     log_below: Array
     log_above: Array
 
@@ -194,12 +195,12 @@ class ThresholdGrid:
         step = min(spread, jitter) if jitter > 0.0 else spread
         nodes, weights = truths.quadrature(panels(ends, step))
         below, above = answer_chances(nodes, distance, jitter)
-        law = np.exp(log_pdf(LAPLACE, nodes / spread)) / spread
-        return cls(nodes, weights * law, below, above)
+        log_noise = log_pdf(LAPLACE, nodes / spread) - np.log(spread)
+        return cls(nodes, weights, log_noise, below, above)
 
-    def mean(self, log_chance: Array) -> float:
-        """Return the mean over the noise of a chance given at the nodes."""
-        return float(np.sum(self.weights * np.exp(log_chance)))
+    def log_mean(self, log_chance: Array) -> float:
+        """Return the log of the mean over the noise of a chance given at the nodes."""
+        return truths.log_integral(self.log_noise + log_chance, self.weights)
 
 
 def answer_chances(bar: Array, distance: Array, jitter: float) -> tuple[Array, Array]:

@@ -53,7 +53,7 @@ class _FirstAbove(Mechanism):
 
     def delta(self, epsilon: float) -> float:
         """Return the larger hockey-stick integral, by quadrature."""
-        return truths.mixed_delta(*self._atoms(), self._strata(), levels(epsilon))
+        return truths.mixed_delta(*np.exp(self._log_atoms()), self._strata(), levels(epsilon))
 
     def local_epsilon(self, tau: float) -> float:
         """Return the largest log ratio; tau is relative to the largest of all densities."""
@@ -61,9 +61,12 @@ class _FirstAbove(Mechanism):
 
     def atom(self, database: Any) -> float:
         """Return the probability that no answer is above."""
+        return math.exp(self._log_atom(database))
+
+    def _log_atom(self, database: Any) -> float:
         spread, jitter, _ = self.scales
         grid = ThresholdGrid.of(answers(database) - self.threshold, spread, jitter)
-        return grid.mean(grid.log_below.sum(axis=0))
+        return grid.log_mean(grid.log_below.sum(axis=0))
 
     def log_density(self, database: Any, index: int, value: Array) -> Array:
         """Return the log density of being first above at an index with a number released."""
@@ -71,13 +74,13 @@ class _FirstAbove(Mechanism):
 
     def _largest(self, tau: float) -> float:
         return max(
-            truths.discrete_epsilon(*self._atoms(), tau),
+            truths.discrete_epsilon(*self._log_atoms(), tau),
             truths.density_epsilon(self._strata(), tau),
         )
 
-    def _atoms(self) -> tuple[Array, Array]:
+    def _log_atoms(self) -> tuple[Array, Array]:
         first, second = self._inputs
-        return np.array([self.atom(first)]), np.array([self.atom(second)])
+        return np.array([self._log_atom(first)]), np.array([self._log_atom(second)])
 
     def _strata(self) -> list[truths.Stratum]:
         first, second = self._inputs
@@ -226,8 +229,8 @@ class NumericalSparseVector(_FirstAbove):
         spread, jitter, fresh = self.scales
         true = answers(database)
         grid = ThresholdGrid.of(true - self.threshold, spread, jitter)
-        found = grid.mean(grid.log_below[:index].sum(axis=0) + grid.log_above[index])
-        unit = math.log(found / fresh)
+        found = grid.log_mean(grid.log_below[:index].sum(axis=0) + grid.log_above[index])
+        unit = found - math.log(fresh)
         return lambda value: unit + log_pdf(LAPLACE, (value - true[index]) / fresh)
 
     def _numbers(self, true: Array, noisy: Array, rng: np.random.Generator) -> Array:

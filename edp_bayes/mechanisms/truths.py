@@ -16,6 +16,8 @@ __all__ = [
     "discrete_delta",
     "discrete_epsilon",
     "integrate",
+    "log_integral",
+    "log_mass",
     "log_ratio",
     "mixed_delta",
     "quadrature",
@@ -60,11 +62,13 @@ class Stratum:
         return np.where(np.maximum(p, q) >= floor, np.abs(log_ratio(p, q)), -np.inf)
 
 
-def discrete_epsilon(p: Array, q: Array, tau: float) -> float:
-    """Return the largest abs(log p - log q) over outcomes with max(p, q) >= tau, 0 over none."""
-    larger = np.maximum(p, q)
-    kept = (larger > 0.0) & (larger >= tau)
-    ratio = log_ratio(_log(p[kept]), _log(q[kept]))
+def discrete_epsilon(log_p: Array, log_q: Array, tau: float) -> float:
+    """Return the largest abs(log p - log q) over outcomes with max(p, q) >= tau, 0 over none.
+
+    Masses come as logarithms: the rarest outcomes, whose masses may underflow, often decide.
+    """
+    likely = np.maximum(log_p, log_q) >= log_mass(np.asarray(tau))
+    ratio = log_ratio(log_p[likely], log_q[likely])
     return float(np.max(np.abs(ratio), initial=0.0))
 
 
@@ -100,6 +104,14 @@ def integrate(function: Callable[[Array], Array], edges: Array) -> float:
     """Return the integral of a function that is smooth between edges."""
     nodes, weights = quadrature(edges)
     return float(np.sum(weights * function(nodes)))
+
+
+def log_integral(log_values: Array, weights: Array) -> float:
+    """Return the log of a sum of positive weights times values given as logarithms."""
+    top = float(np.max(log_values))
+    if top == -math.inf:
+        return top
+    return top + math.log(float(np.sum(weights * np.exp(log_values - top))))
 
 
 @lru_cache(maxsize=1)
@@ -198,6 +210,7 @@ def _grid(knots: Array) -> Array:
     return np.column_stack([a, inner])
 
 
-def _log(mass: Array) -> Array:
+def log_mass(mass: Array) -> Array:
+    """Return the logarithm of probabilities, -inf of zero."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(mass))

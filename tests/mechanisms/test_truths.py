@@ -212,6 +212,68 @@ def test_rappor_epsilon_for_disjoint_bits_is_the_published_one():
     assert mechanism.epsilon() == pytest.approx(2 * 2 * math.log((1 - f / 2) / (f / 2)))
 
 
+@pytest.mark.parametrize("one_time", [True, False])
+def test_large_rappor_against_the_number_of_differing_bits(one_time):
+    """The log ratio is a multiple of a difference of two binomial counts."""
+    f, make = 0.9, mechanisms.OneTimeRappor if one_time else mechanisms.Rappor
+    large = make(bits=4096, hashes=1500, permanent=f)
+    first, second = (large._bloom(value) for value in large.pair)
+    count = int(np.sum(first > second))
+    assert count > 500
+    lie, truth = (0.0, 1.0) if one_time else (0.25, 0.75)
+    unset, set_ = (f / 2 * (lie + truth) + (1 - f) * rate for rate in (lie, truth))
+    step = math.log(set_ / unset) + math.log((1 - unset) / (1 - set_))
+    assert large.epsilon() == pytest.approx(count * step, rel=1e-12)
+    ones = np.arange(count + 1)
+    many, few = (stats.binom.pmf(ones, count, rate) for rate in (set_, unset))
+    forward, backward = np.convolve(many, few[::-1]), np.convolve(few, many[::-1])
+    for epsilon in (0.0, 1.0, 5.0):
+        expected = np.maximum(forward - math.exp(epsilon) * backward, 0.0).sum()
+        assert large.delta(epsilon) == pytest.approx(expected, abs=1e-10)
+
+
+# Masses that underflow
+
+TINY = {
+    "end of the counts": (mechanisms.TruncatedGeometric(1.0, 1000, (998, 999)), 1.0),
+    "more counts": (mechanisms.TruncatedGeometric(0.4, 5000, (4000, 4001)), 0.4),
+    "subnormal counts": (mechanisms.TruncatedGeometric(0.1, 7500, (7400, 7401)), 0.1),
+    "subnormal candidate": (
+        mechanisms.ExponentialMechanism(pair=((0.0, 1490.0), (1.0, 1490.0))),
+        0.5,
+    ),
+    "candidate": (mechanisms.ExponentialMechanism(pair=((0.0, 1492.0), (1.0, 1491.0))), 1.0),
+    "response": (mechanisms.RandomizedResponse(800.0), 800.0),
+    "exponential maximum": (
+        mechanisms.NoisyMaxIndex(noise="exponential", pair=((0.0, 2000.0), (1.0, 2000.0))),
+        0.5,
+    ),
+    # (1 + u / 2) exp(-u) / 2 for a gap of u scales between two Laplace variables
+    "Laplace maximum": (
+        mechanisms.NoisyMaxIndex(pair=((0.0, 2000.0), (1.0, 2000.0))),
+        0.5 + math.log((2 + 999.5) / (2 + 1000.0)),
+    ),
+    "sparse vector": (
+        mechanisms.SparseVector(6, pair=((2000.0,), (1999.0,))),
+        0.5 + math.log((2 + 999.5) / (2 + 1000.0)),
+    ),
+}
+
+
+@pytest.mark.parametrize(("mechanism", "epsilon"), TINY.values(), ids=TINY)
+def test_epsilon_of_outcomes_too_rare_for_a_float(mechanism, epsilon):
+    assert mechanism.epsilon() == pytest.approx(epsilon, rel=1e-9)
+    assert mechanism.local_epsilon(0.999) <= epsilon
+
+
+def test_epsilon_of_nearly_truthful_rappor():
+    mechanism = mechanisms.OneTimeRappor(bits=256, hashes=64, permanent=1e-6)
+    first, second = (mechanism._bloom(value) for value in mechanism.pair)
+    expected = 2 * int(np.sum(first > second)) * math.log((1 - 0.5e-6) / 0.5e-6)
+    assert mechanism.epsilon() == pytest.approx(expected, rel=1e-13)
+    assert mechanism.local_epsilon(0.5) == pytest.approx(expected, rel=1e-12)
+
+
 # Noisy max
 
 
@@ -482,11 +544,13 @@ def test_broken_variants_break_their_budget():
 def test_no_likely_outcome_means_no_local_loss():
     mechanism = mechanisms.RandomizedResponse(1.0, choices=200)
     assert mechanism.local_epsilon(0.5) == 0.0
-    assert truths.discrete_epsilon(np.array([0.5, 0.5]), np.array([0.5, 0.5]), 0.6) == 0.0
+    half = np.log([0.5, 0.5])
+    assert truths.discrete_epsilon(half, half, 0.6) == 0.0
+    assert truths.discrete_epsilon(half, np.log([0.25, 0.75]), 0.5) == pytest.approx(math.log(2))
 
 
 def test_one_sided_outcomes_are_infinite_only_where_they_are_likely():
-    p, q = np.array([0.98, 0.02]), np.array([1.0, 0.0])
+    p, q = np.log([0.98, 0.02]), np.array([0.0, -math.inf])
     assert truths.discrete_epsilon(p, q, 0.01) == math.inf
     assert truths.discrete_epsilon(p, q, 0.05) == pytest.approx(-math.log(0.98))
 
