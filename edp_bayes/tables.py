@@ -166,7 +166,8 @@ def _first_line(path: Path) -> list[str]:
     if not path.name.lower().endswith((".csv", ".csv.gz")):
         return []
     with pa.input_stream(str(path)) as file:
-        line = file.read(LONGEST_HEADER).partition(b"\n")[0].decode("utf-8", "replace")
+        start: bytes = file.read(LONGEST_HEADER)
+    line = start.partition(b"\n")[0].decode("utf-8", "replace")
     return line.split(",")
 
 

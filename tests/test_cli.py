@@ -366,6 +366,17 @@ def test_epsilons_off_the_grid_are_said_to_be():
     assert crossing(0.25, 0.1, 0.5) == "0.25"
 
 
+def test_labels_cannot_steer_the_terminal(table, tmp_path, capsys):
+    frame = pd.read_csv(table)
+    frame["meter"] = "\x1b[31m\u202e" + frame["meter"].astype(str)
+    path = tmp_path / "steering.csv"
+    frame.to_csv(path, index=False)
+    assert main(options(path, tmp_path / "out", individual="meter", draws=15, chains=2)) == 0
+    out = capsys.readouterr().out
+    assert "\u241b[31m\ufffd" in out
+    assert not {"\x1b", "\u202e"} & set(out)
+
+
 def test_risks_keep_two_digits_in_few_characters():
     values = (0.0, 0.123456, 1.0, 0.00098, 3.21e-5, 1e-6, 3.21e-7)
     shown = ["0", "0.12", "1", "9.8e-4", "3.2e-5", "1.0e-6", "< 1e-6"]

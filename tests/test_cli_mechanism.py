@@ -35,7 +35,17 @@ def test_the_curve_and_the_files(pair, tmp_path, capsys):
     truth = -np.expm1((0.5 - 1.0) / 2)
     low, high = np.quantile(found.delta.sel(epsilon=0.5), [0.005, 0.995])
     assert low < truth < high
-    assert (out / "report.html").stat().st_size > 10_000
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "with 95% probability between" in page
+    assert "89%" not in page
+
+
+def test_the_report_is_not_written_over_the_outcomes(pair, tmp_path, capsys):
+    samples = pair[0].rename(tmp_path / "report.html")
+    before = samples.read_bytes()
+    assert run("mechanism", samples, pair[1], "--out", tmp_path) == 2
+    assert "would overwrite" in capsys.readouterr().err
+    assert samples.read_bytes() == before
 
 
 @pytest.mark.parametrize(

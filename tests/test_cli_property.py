@@ -52,9 +52,14 @@ def test_a_count_prints_and_writes_the_posterior(capsys, tmp_path):
     assert "Risk by epsilon: median and 95% simultaneous band" in out
     assert "Probability of the property: median and 95% equal-tailed interval" in out
     assert "No check failed." in out
+    assert re.search(r"not tested +overdispersion: Not tested: 1 database", out)
+    page = " ".join((tmp_path / "report.html").read_text(encoding="utf-8").split())
+    assert "2 of 3 checks passed, 1 could not be tested." in page
+    assert "</span> not tested</span> <span><strong>overdispersion</strong>" in page
     written = {"property.nc", "summary.csv", "delta.png", "report.html"}
     assert {path.name for path in tmp_path.iterdir()} == written
     audit = load_property_audit(tmp_path / "property.nc")
+    assert audit.checks.loc["overdispersion", "passed"] is None
     band = audit.band(prob=0.95).isel(epsilon=1)
     row = next(line for line in out.splitlines() if re.match(r"│ +0\.1 │", line))
     assert f"{float(band['median']):.2g} " in row
@@ -118,6 +123,9 @@ def test_several_counts_that_vary_too_much_are_said_to(capsys):
         ({"known": "1000"}, "known must be below n"),
         ({"known": "-1"}, "known must be at least 0"),
         ({"known": "5", "known-positive": "6"}, "known_positive must not exceed known"),
+        ({"model": "binomial"}, "--model must be left out where --prob is given"),
+        ({"seed": "1", "draws": "9"}, "--seed, --draws must be left out where --prob is given"),
+        ({"chains": "2"}, "--chains must be left out"),
         ({"model": "normal"}, "--model must be one of auto, binomial, beta-binomial"),
         ({"out": "/proc/none"}, "cannot be written"),
     ],

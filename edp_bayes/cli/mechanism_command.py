@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["mechanism"]
 
 PROB = 0.95
+RESULTS = ("mechanism.nc", "report.html")
 
 
 def mechanism(
@@ -52,13 +53,14 @@ def mechanism(
 
     from rich.console import Console
 
-    from edp_bayes.cli.folder import require_writable
+    from edp_bayes.cli.folder import refuse_overwriting, require_writable
     from edp_bayes.cli.options import parse_epsilon
     from edp_bayes.exceptions import EdpBayesWarning
     from edp_bayes.mechanism_audit import audit_mechanism
 
     console = Console(highlight=False, markup=False)
     if out is not None:
+        refuse_overwriting([out / name for name in RESULTS], [samples, neighbour])
         require_writable(out)
     pair = [_load(path) for path in (samples, neighbour)]
     with warnings.catch_warnings():
@@ -76,7 +78,8 @@ def mechanism(
         )
     _print(found, console)
     if out is not None:
-        written = found.save(out / "mechanism.nc"), found.report(out / "report.html")
+        saved, report = (out / name for name in RESULTS)
+        written = found.save(saved), found.report(report, prob=PROB)
         console.print(f"\nWritten to {out}: {', '.join(path.name for path in written)}.")
 
 

@@ -14,7 +14,7 @@ from edp_bayes.plots.forest import riskiest
 from edp_bayes.privacy_curves import TARGETS
 from edp_bayes.report.curves import interval
 from edp_bayes.response_intervals import WIDTHS, interval_quantities
-from edp_bayes.wording import crossing, percent, risk
+from edp_bayes.wording import clean, crossing, percent, risk, short
 
 if TYPE_CHECKING:
     from edp_bayes.privacy_curves import PrivacyCurves
@@ -137,7 +137,7 @@ def _individuals(audit: Audit, prob: float, epsilon: float) -> Table:
         lower, middle, upper = interval(one, prob)
         facts = about.sel(individual=one["individual"].values)
         table.add_row(
-            Text(str(one["individual"].values)),
+            Text(short(clean(str(one["individual"].values)))),
             risk(middle),
             f"{risk(lower)} to {risk(upper)}",
             f"{int(facts['presence'])}",
@@ -147,7 +147,7 @@ def _individuals(audit: Audit, prob: float, epsilon: float) -> Table:
 
 
 def diagnostics(audit: PrivacyCurves) -> Table:
-    """Return every failed check in its own words, then what passed."""
+    """Return every failed check in its own words, then what could not be tested or passed."""
     checks = audit.checks
     grid = Table.grid(padding=(0, 2))
     failed = list(audit.warnings)
@@ -159,7 +159,9 @@ def diagnostics(audit: PrivacyCurves) -> Table:
     grid.add_row(Text("Checks", style="bold"), Text(verdict, style="bold"))
     for sentence in failed:
         grid.add_row(Text("WARNING", style="bold red"), Text(sentence))
-    passed = checks[checks["passed"].astype(bool)]
+    for name, sentence in checks.loc[checks["passed"].isna(), "sentence"].items():
+        grid.add_row(Text("not tested", style="bold"), Text(f"{name}: {sentence}"))
+    passed = checks[checks["passed"].eq(True)]
     told = [name for name in passed.index if name.startswith(TOLD)]
     for name in told:
         words = Text(f"{name}: {passed.loc[name, 'sentence']}")

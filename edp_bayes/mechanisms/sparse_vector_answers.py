@@ -53,7 +53,8 @@ class _FirstAbove(Mechanism):
 
     def delta(self, epsilon: float) -> float:
         """Return the larger hockey-stick integral, by quadrature."""
-        return truths.mixed_delta(*np.exp(self._log_atoms()), self._strata(), levels(epsilon))
+        p, q = np.exp(self._log_atoms())
+        return truths.mixed_delta(p, q, self._strata(), levels(epsilon))
 
     def local_epsilon(self, tau: float) -> float:
         """Return the largest log ratio; tau is relative to the largest of all densities."""

@@ -205,7 +205,7 @@ def _fit(
     if model is not None:
         return {"count": model.fit(counts, settings)}, [], []
     independent = BinomialModel().fit(counts, settings)
-    row: dict[str, Any] = {"check": "overdispersion", "statistic": 0.0, "passed": True}
+    row: dict[str, Any] = {"check": "overdispersion", "statistic": None, "passed": None}
     if not compared:
         row["sentence"] = (
             f"Not tested: {counts.n_databases} database(s) are there, {LEAST_DATABASES} are "

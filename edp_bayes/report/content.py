@@ -175,10 +175,10 @@ class Enough:
 
 @dataclass(frozen=True)
 class CheckRow:
-    """One check in plain words."""
+    """One check in plain words; passed is None where it could not be made."""
 
     name: str
-    passed: bool
+    passed: bool | None
     sentence: str
 
 
@@ -229,7 +229,12 @@ class Content:
     @property
     def failed(self) -> tuple[CheckRow, ...]:
         """The checks that failed."""
-        return tuple(check for check in self.checks if not check.passed)
+        return tuple(check for check in self.checks if check.passed is False)
+
+    @property
+    def untested(self) -> tuple[CheckRow, ...]:
+        """The checks that could not be made."""
+        return tuple(check for check in self.checks if check.passed is None)
 
     @property
     def exact(self) -> bool:

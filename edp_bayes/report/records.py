@@ -31,14 +31,14 @@ def title(result: PrivacyCurves, kind: str) -> str:
 def checks(result: PrivacyCurves, worded: Callable[[str], str]) -> tuple[CheckRow, ...]:
     """Return every check, failed ones first, and every doubt that is no check's sentence."""
     rows = [
-        CheckRow(str(row["check"]), bool(row["passed"]), worded(str(row["sentence"])))
+        CheckRow(str(row["check"]), row["passed"], worded(str(row["sentence"])))
         for row in json.loads(result.tree.attrs["checks"])
     ]
-    said = " ".join(row.sentence for row in rows if not row.passed)
+    said = " ".join(row.sentence for row in rows if row.passed is False)
     doubts = [worded(sentence) for sentence in result.warnings]
     failed = [CheckRow("data", False, doubt) for doubt in doubts if doubt not in said]
-    failed += [row for row in rows if not row.passed]
-    return (*failed, *(row for row in rows if row.passed))
+    states = (False, None, True)
+    return (*failed, *(row for state in states for row in rows if row.passed is state))
 
 
 def assumptions(result: PrivacyCurves, kind: str) -> tuple[str, ...]:
