@@ -22,6 +22,8 @@ PRIOR = 0.5
 # The rates' quantiles are integrated over, finely towards both ends, where epsilon is large.
 LAST_TAIL, PANELS, PANEL_NODES = 1e-14, 24, 16
 LARGEST = 700.0
+# Where panels end besides: as many standard deviations from the mean of the other rate.
+STEPS = np.arange(-8.0, 9.0, 2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +75,13 @@ class MembershipEpsilon:
             return 0.0
         hit, miss = self.true_positives + PRIOR, self.false_negatives + PRIOR
         alarm, quiet = self.false_positives + PRIOR, self.true_negatives + PRIOR
-        tail, weights = _tails()
-        total = 0.0
+        growth, total = np.exp(level), 0.0
+        bends = _bends(hit, miss, growth, self.delta)
         # Each half in terms of the tail that is small there, so that no rate is rounded to one.
-        for fpr, tnr in (
-            (betaincinv(alarm, quiet, tail), 1.0 - betaincinv(alarm, quiet, tail)),
-            (1.0 - betaincinv(quiet, alarm, tail), betaincinv(quiet, alarm, tail)),
-        ):
-            growth = np.exp(level)
+        for shapes, near in (((alarm, quiet), bends), ((quiet, alarm), 1.0 - bends)):
+            tail, weights = _tails(betainc(*shapes, near))
+            rate = betaincinv(*shapes, tail)
+            fpr, tnr = (rate, 1.0 - rate) if near is bends else (1.0 - rate, rate)
             below = np.minimum(
                 betainc(hit, miss, _clip(growth * fpr + self.delta)),
                 betaincc(miss, hit, _clip((tnr - self.delta) / growth)),
@@ -228,9 +229,31 @@ def _rates(
     return first / (first + second), second / (first + second)
 
 
-def _tails() -> tuple[Array, Array]:
-    """Return nodes and weights on the probabilities from 0 to 1/2, dense towards 0."""
-    edges = np.append(0.0, np.geomspace(LAST_TAIL, 0.5, PANELS))
+def _bends(hit: float, miss: float, growth: float, delta: float) -> Array:
+    """Return the false positive rates at which the integrand of the cdf bends or may be steep.
+
+    It is steep where a bound crosses the bulk of the true positive rate, which many members make
+    narrow, and bends where two bounds meet.
+    """
+    mean = hit / (hit + miss)
+    rates = mean + STEPS * np.sqrt(mean * (1.0 - mean) / (hit + miss + 1.0))
+    found = [
+        (rates - delta) / growth,
+        1.0 - delta - growth * (1.0 - rates),
+        growth * rates + delta,
+        1.0 - (1.0 - rates - delta) / growth,
+        [(1.0 - delta) / (growth + 1.0), (growth + delta) / (growth + 1.0)],
+    ]
+    return _clip(np.concatenate(found))
+
+
+def _tails(more: Array) -> tuple[Array, Array]:
+    """Return nodes and weights on the probabilities from 0 to 1/2, dense towards 0.
+
+    No panel crosses one of the probabilities given.
+    """
+    within = more[(more > LAST_TAIL) & (more < 0.5)]
+    edges = np.unique(np.r_[0.0, np.geomspace(LAST_TAIL, 0.5, PANELS), within])
     nodes, weights = np.polynomial.legendre.leggauss(PANEL_NODES)
     middle, half = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)
     return (middle[:, None] + half[:, None] * nodes).ravel(), (half[:, None] * weights).ravel()

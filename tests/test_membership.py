@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.membership import epsilon_from_membership
@@ -89,6 +89,38 @@ def test_cdf_against_two_dimensional_quadrature():
         assert found.cdf(level) == pytest.approx(holds.mean(), abs=1e-3)
     assert found.cdf(-1.0) == 0.0
     assert found.cdf(600.0) == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("counts", "delta"),
+    [
+        ((500_000, 500_000, 50, 50), 0.0),
+        ((500_000, 500_000, 9, 12), 0.01),
+        ((990_000, 10_000, 10_000, 990_000), 0.0),
+        ((900_000, 100_000, 2, 8), 0.0),
+    ],
+)
+def test_cdf_where_one_rate_is_known_far_better(counts, delta):
+    """Against a dense grid of quantiles of the false positive rate."""
+    hits, misses, alarms, quiet = counts
+    posterior = epsilon_from_membership(
+        true_positives=hits,
+        false_negatives=misses,
+        false_positives=alarms,
+        true_negatives=quiet,
+        delta=delta,
+        random_seed=1,
+    )
+    f = special.betaincinv(alarms + 0.5, quiet + 0.5, (np.arange(100_000) + 0.5) / 100_000)
+    for epsilon in np.quantile(posterior.draws, [0.03, 0.3, 0.7]):
+        growth = math.exp(epsilon)
+        high = np.minimum(growth * f + delta, 1 - (1 - f - delta) / growth)
+        low = np.maximum((f - delta) / growth, 1 - growth * (1 - f) - delta)
+        ends = [
+            special.betainc(hits + 0.5, misses + 0.5, np.clip(end, 0.0, 1.0)) for end in (low, high)
+        ]
+        truth = np.maximum(ends[1] - ends[0], 0.0).mean()
+        assert posterior.cdf(epsilon) == pytest.approx(truth, abs=1e-6)
 
 
 def test_a_perfect_attack_leaves_a_finite_interval():
