@@ -129,6 +129,8 @@ def audit(
         raise InputTypeError(
             f"model must be a density model such as DirichletProcessMixture(), found {model!r}"
         )
+    if isinstance(individuals, str) or not isinstance(individuals, Iterable):
+        raise InputTypeError(f"individuals must be a list of labels, found {individuals!r}")
     named = list(dict.fromkeys(responses.index_of(label) for label in individuals))
     settings = SamplerSettings(
         draws=draws,

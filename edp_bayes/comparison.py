@@ -179,7 +179,10 @@ def _neither(found: object) -> InputTypeError:
 
 def _named(items: Any, describe: Callable[[Any], str]) -> dict[str, Any]:
     if isinstance(items, Mapping):
-        return {str(name): item for name, item in items.items()}
+        names = [str(name) for name in items]
+        if len(set(names)) < len(names):
+            raise InvalidInputError(f"the names of models must differ as text, found {list(items)}")
+        return dict(zip(names, items.values(), strict=True))
     if not isinstance(items, Iterable) or isinstance(items, str):
         raise InputTypeError(f"models must be a list or a mapping of names, found {items!r}")
     named: dict[str, Any] = {}

@@ -61,8 +61,15 @@ def save_tree(tree: xr.DataTree, path: Path) -> Path:
     with replaced(path) as temporary:
         if path.suffix == ".zarr":
             tree.to_zarr(temporary, consolidated=False)
-        else:
+            return path
+        try:
             tree.to_netcdf(temporary, engine="h5netcdf")
+        except (UnicodeEncodeError, ValueError) as error:
+            # HDF5 cannot hold every text: a label with a null character, or half a surrogate
+            raise InvalidInputError(
+                f"{path} cannot be written ({error}): give it a name that ends in .zarr, or labels "
+                "without such characters"
+            ) from error
     return path
 
 

@@ -259,7 +259,7 @@ def _model(model: DensityModel | None) -> DensityModel:
     from edp_bayes.models.gibbs import GibbsDirichletProcessMixture
 
     chosen = GibbsDirichletProcessMixture() if model is None else model
-    if not isinstance(chosen, DensityModel):
+    if isinstance(chosen, type) or not isinstance(chosen, DensityModel):
         raise InputTypeError(
             f"model must be a density model such as GibbsDirichletProcessMixture(), found {model!r}"
         )

@@ -284,6 +284,10 @@ def _joined(draws: xr.DataArray, name: str) -> xr.DataArray:
 def _crossing(curve: xr.DataArray, target: ArrayLike) -> xr.DataArray:
     """Return where a non-increasing curve meets a target, by its chord in exp(epsilon)."""
     targets = validate.finite_array(target, "delta")
+    if targets.ndim > 1:
+        raise InvalidInputError(
+            f"delta must be a number or have 1 dimension, found shape {targets.shape}"
+        )
     if ((targets <= 0) | (targets >= 1)).any():
         raise InvalidInputError(
             f"delta must lie strictly between 0 and 1, found {targets.tolist()}"

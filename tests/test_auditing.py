@@ -104,6 +104,12 @@ def test_bad_arguments_are_named(responses, options, message):
         edp.audit(responses, **arguments)
 
 
+@pytest.mark.parametrize("individuals", [0, "ann"])
+def test_individuals_are_a_list(responses, individuals):
+    with pytest.raises(edp.InputTypeError, match="individuals must be a list of labels"):
+        edp.audit(responses, epsilon=[0.1], individuals=individuals)
+
+
 def test_something_else_than_responses_is_refused():
     with pytest.raises(edp.InputTypeError, match="responses must be Responses, found ndarray"):
         edp.audit(np.zeros(20), epsilon=[0.1])

@@ -189,6 +189,46 @@ def test_densities_that_vanish_in_the_tails_stay_finite(audit):
             assert np.isfinite(element.get(key, 0.0)).all()
 
 
+@pytest.mark.parametrize(
+    "people",
+    [
+        [1, "1"],
+        [(1, 2), ("1", "2")],
+        list(np.arange("2020-01-01", "2020-01-03", dtype="datetime64[D]")),
+        ["ann", "bob"],
+    ],
+)
+def test_the_density_is_that_of_the_label_asked_for(people):
+    rng = np.random.default_rng(3)
+    contribution = np.c_[rng.normal(0.2, 0.05, 40), rng.normal(1.0, 0.05, 40)]
+    responses = edp.Responses.from_arrays(
+        rng.normal(10.0, 1.0, 40), contribution=contribution, individual=people
+    )
+    found = edp.audit(
+        responses,
+        epsilon=[0.1],
+        model=edp.SmoothedBootstrap(),
+        individuals=people,
+        draws=20,
+        random_seed=1,
+        progressbar=False,
+    )
+    kept = found.tree["densities"].to_dataset()
+    for position, label in enumerate(people):
+        mine = kept.isel(individual=int(np.flatnonzero(_order(kept, found) == position)[0]))
+        pc = plots.plot_density(found, individual=label, backend="none")
+        shown = drawn(pc, "median_without", "density")["y"]
+        np.testing.assert_allclose(
+            shown, mine["density_without"].median(("chain", "draw")), rtol=1e-5
+        )
+
+
+def _order(kept, audit):
+    """Column of each individual whose densities were kept, by its label in the audit."""
+    everybody = audit.tree["individuals"]["individual"].to_numpy().tolist()
+    return np.array([everybody.index(label) for label in kept["individual"].to_numpy().tolist()])
+
+
 def test_unknown_individual_is_refused_by_name(audit):
     with pytest.raises(InvalidInputError, match="'zoe' were not kept; there are 'ann'"):
         plots.plot_density(audit, individual="zoe", backend="none")

@@ -59,6 +59,12 @@ def test_epsilon_at_a_delta_is_on_the_safe_side_and_close():
     np.testing.assert_allclose(found[0], truth, atol=2e-3)
 
 
+def test_epsilon_at_takes_one_dimension():
+    audit = known_audit(lambda e: 0.5 - e, np.array([0.1, 0.2]))
+    with pytest.raises(edp.InvalidInputError, match=r"1 dimension, found shape \(1, 1\)"):
+        audit.epsilon_at([[0.1]])
+
+
 def test_epsilon_beyond_the_grid_is_infinite_and_below_it_the_first_value():
     grid = np.array([0.1, 0.2])
     audit = known_audit(lambda e: 0.5 - e, grid)
@@ -255,6 +261,20 @@ def test_a_name_that_tells_no_format_is_refused(audit, tmp_path, name):
 def test_a_probability_in_percent_is_refused(audit):
     with pytest.raises(edp.InvalidInputError, match="strictly between 0 and 1"):
         audit.summary(ci_prob=95)
+
+
+def test_labels_that_hdf5_cannot_hold_are_named(tmp_path):
+    rng = np.random.default_rng(1)
+    responses = edp.Responses.from_arrays(
+        rng.normal(10.0, 1.0, 40), contribution=np.full((40, 1), 0.1), individual=["a\0b"]
+    )
+    audit = edp.audit(
+        responses, epsilon=[0.1], model=edp.SmoothedBootstrap(), draws=10, progressbar=False
+    )
+    with pytest.raises(edp.InvalidInputError, match=r"give it a name that ends in \.zarr"):
+        audit.save(tmp_path / "audit.nc")
+    assert list(tmp_path.iterdir()) == []
+    assert edp.load_audit(audit.save(tmp_path / "audit.zarr")).delta.equals(audit.delta)
 
 
 def test_zarr_files_say_what_they_need(audit, tmp_path, monkeypatch):

@@ -144,6 +144,8 @@ def _data(
 
 
 def _listed(names: Iterable[str]) -> list[str]:
+    if not isinstance(names, Iterable):
+        raise InputTypeError(f"names must be text or a list of it, found {names!r}")
     listed = [names] if isinstance(names, str) else list(names)
     if not listed:
         raise InvalidInputError("at least one name is needed, found none")

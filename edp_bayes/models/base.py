@@ -46,6 +46,8 @@ SAMPLE_OPTIONS = frozenset(
     }
 )
 
+ROUNDING = 1e-6  # of a model's weights
+
 
 @dataclass(frozen=True)
 class SamplerSettings:
@@ -216,18 +218,25 @@ def sample_nuts(model: Any, settings: SamplerSettings) -> xr.DataTree:
     with exact, model, warnings.catch_warnings():
         # Convergence is judged later, on privacy quantities and not on labels that switch.
         warnings.filterwarnings("ignore", category=UserWarning, module=r"pymc|pytensor|nutpie")
-        tree = pm.sample(
-            draws=settings.draws,
-            tune=settings.tune,
-            chains=settings.chains,
-            cores=settings.cores,
-            random_seed=settings.random_seed,
-            progressbar=settings.progressbar,
-            nuts_sampler=settings.sampler,
-            compute_convergence_checks=False,
-            quiet=not settings.progressbar,
-            **options,
-        )
+        try:
+            tree = pm.sample(
+                draws=settings.draws,
+                tune=settings.tune,
+                chains=settings.chains,
+                cores=settings.cores,
+                random_seed=settings.random_seed,
+                progressbar=settings.progressbar,
+                nuts_sampler=settings.sampler,
+                compute_convergence_checks=False,
+                quiet=not settings.progressbar,
+                **options,
+            )
+        except (ValueError, RuntimeError, pm.exceptions.SamplingError) as error:
+            raise SamplingError(
+                "PyMC could not sample the model, which must have free variables, none of them "
+                "discrete, and a finite log density where sampling starts: "
+                f"{str(error).strip().partition('\n')[0]}"
+            ) from error
     return refuse_incomplete(tree, settings)
 
 
@@ -262,6 +271,19 @@ def mixture_from(tree: xr.DataTree, kernel: str, names: tuple[str, str, str]) ->
             f"not found among {', '.join(map(str, posterior.data_vars))}"
         )
     arrays = [posterior[name].transpose("chain", "draw", ...).to_numpy() for name in names]
+    shapes = {name: array.shape[2:] for name, array in zip(names, arrays, strict=True)}
+    if len(set(shapes.values())) > 1 or len(shapes[names[0]]) != 1:
+        found = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise InvalidInputError(
+            f"the model's {', '.join(names)} must hold one value for each component, found the "
+            f"shapes {found}"
+        )
+    least, sums = arrays[0].min(), arrays[0].sum(-1)
+    if least < -ROUNDING or np.abs(sums - 1.0).max() > ROUNDING:
+        raise InvalidInputError(
+            f"{names[0]} must be at least 0 and sum to 1, found a least value of {least:g} and "
+            f"sums from {sums.min():g} to {sums.max():g}"
+        )
     weights = np.clip(arrays[0], 0.0, None)
     return Mixture(weights / weights.sum(-1, keepdims=True), *arrays[1:], kernel=kernel)
 

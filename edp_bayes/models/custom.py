@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from edp_bayes import validate
+from edp_bayes.exceptions import InputTypeError
 from edp_bayes.models.base import FittedModel, SamplerSettings, mixture_from, sample_nuts
 from edp_bayes.models.fitting import fitted_mixture
 from edp_bayes.models.log_prior import from_pymc
@@ -32,8 +33,13 @@ class PyMCMixture:
 
     Raises
     ------
+    InputTypeError
+        If build is no function; when fitted, if it does not return a PyMC model.
     InvalidInputError
-        When fitted, if one of the names is not a variable of the model.
+        When fitted, if one of the names is not a variable of the model, of one value for each
+        component, or the weights are negative or do not sum to one.
+    SamplingError
+        When fitted, if PyMC cannot sample the model.
 
     Examples
     --------
@@ -51,10 +57,19 @@ class PyMCMixture:
 
     def __post_init__(self) -> None:
         validate.choice(self.kernel, validate.KERNELS, "kernel")
+        if not callable(self.build):
+            raise InputTypeError(
+                "build must be a function of Responses that returns a pm.Model, found "
+                f"{self.build!r}"
+            )
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by NUTS."""
+        import pymc as pm
+
         model = self.build(responses)
+        if not isinstance(model, pm.Model):
+            raise InputTypeError(f"build must return a pm.Model, found {type(model).__name__}")
         tree = sample_nuts(model, settings)
         names = (self.weights, self.locations, self.scales)
         return fitted_mixture(

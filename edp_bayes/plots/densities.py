@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from edp_bayes import bands
+from edp_bayes import bands, labels
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.plots.drawing import (
     Canvas,
@@ -122,13 +122,25 @@ def plot_density(
     return canvas.pc
 
 
+def _found(individual: Any, kept: NDArray[Any]) -> tuple[str, NDArray[np.int64]]:
+    """Return a label as text and where it stands among those kept, which are text or dates."""
+    compound = isinstance(individual, tuple | list)
+    name = ", ".join(map(str, individual)) if compound else str(individual)
+    if kept.dtype.kind in "Mm":
+        return name, np.flatnonzero(
+            labels.as_objects(kept.tolist()) == labels.lookup_key(individual, kept)
+        )
+    # labels whose text is the same are kept as they are written in code
+    written = repr(tuple(individual) if compound else individual)
+    text = [str(label) for label in kept]
+    return name, np.flatnonzero([t == (written if written in text else name) for t in text])
+
+
 def _draws(audit: Audit, individual: Any) -> xr.Dataset:
     """Return the densities of one individual, and their log ratio where it can be seen."""
     group = audit.tree["densities"].to_dataset()
     kept = group["individual"].to_numpy()
-    compound = isinstance(individual, tuple | list)
-    name = ", ".join(map(str, individual)) if compound else str(individual)
-    wanted = np.flatnonzero([str(label) == name for label in kept])
+    name, wanted = _found(individual, kept)
     if individual is not None and wanted.size == 0:
         shown = "; ".join(repr(str(label)) for label in kept[:10])
         raise InvalidInputError(

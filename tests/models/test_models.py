@@ -1,8 +1,10 @@
 """The density models: their posteriors against independent computations."""
 
 import numpy as np
+import pymc as pm
 import pytest
 import scipy.sparse as sp
+import xarray as xr
 from scipy import integrate, special, stats
 
 import edp_bayes as edp
@@ -13,7 +15,12 @@ from edp_bayes.models import (
     GibbsFiniteMixture,
     SamplerSettings,
 )
-from edp_bayes.models.base import database_log_likelihood, refuse_incomplete, sample_nuts
+from edp_bayes.models.base import (
+    database_log_likelihood,
+    mixture_from,
+    refuse_incomplete,
+    sample_nuts,
+)
 from edp_bayes.models.dirichlet_process import truncation, truncation_bound
 
 
@@ -302,3 +309,43 @@ def test_incomplete_or_broken_chains_are_an_error():
 def test_bad_models_are_named(make, message):
     with pytest.raises(edp.InvalidInputError, match=message):
         make()
+
+
+def _posterior(**values):
+    arrays = {name: np.broadcast_to(v, (1, 2, *np.shape(v))) for name, v in values.items()}
+    dims = {name: ("chain", "draw", *(["component"] * (a.ndim - 2))) for name, a in arrays.items()}
+    return xr.DataTree.from_dict(
+        {"posterior": xr.Dataset({name: (dims[name], a) for name, a in arrays.items()})}
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"w": [1.5, -0.5]}, "w must be at least 0 and sum to 1, found a least value of -0.5"),
+        ({"w": [0.5, 1.0]}, "sums from 1.5 to 1.5"),
+        ({"m": 0.0}, r"one value for each component, found the shapes w \(2,\), m \(\), s \(2,\)"),
+    ],
+)
+def test_draws_that_are_no_mixture_are_refused(changes, message):
+    values = {"w": [0.25, 0.75], "m": [0.0, 5.0], "s": [1.0, 1.0]}
+    found = mixture_from(_posterior(**values), "gaussian", ("w", "m", "s"))
+    np.testing.assert_array_equal(found.weights[0, 0], [0.25, 0.75])
+    with pytest.raises(edp.InvalidInputError, match=message):
+        mixture_from(_posterior(**{**values, **changes}), "gaussian", ("w", "m", "s"))
+
+
+def test_what_is_no_model_of_pymc_is_refused():
+    responses = make_responses()
+    with pytest.raises(edp.InputTypeError, match="build must be a function"):
+        edp.PyMCMixture(3)
+    with pytest.raises(edp.InputTypeError, match="found NoneType"):
+        edp.PyMCMixture(lambda responses: None).fit(responses, settings())
+
+    def discrete(responses):
+        with pm.Model() as model:
+            pm.Categorical("which", [0.5, 0.5])
+        return model
+
+    with pytest.raises(SamplingError, match="could not sample the model, which must have free"):
+        edp.PyMCMixture(discrete).fit(responses, settings(draws=10, tune=10, chains=1))
