@@ -1,3 +1,4 @@
+import contextlib
 import os
 import re
 import signal
@@ -171,6 +172,23 @@ def test_same_seed_same_numbers_and_quiet_is_quiet(finished, table, tmp_path, ca
     first, second = (edp.load_audit(folder / "audit.nc") for folder in (finished[3], tmp_path))
     np.testing.assert_array_equal(first.delta, second.delta)
     assert {path.name for path in tmp_path.iterdir()} == FILES
+
+
+def test_an_interrupted_run_leaves_nothing_of_an_earlier_one(table, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    small = {"draws": 20, "chains": 2}
+    assert main([*options(table, out, **small), "--zarr", "--report", str(out / "r.html")]) == 0
+    assert {"audit.zarr", "summary.csv", "delta.png", "r.html"} <= {p.name for p in out.iterdir()}
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(edp.Audit, "plot_delta", interrupted)
+    arguments = options(table, out, seed=8, report=out / "r.html", **small)
+    with contextlib.suppress(KeyboardInterrupt):
+        assert main(arguments) == 130
+    assert {path.name for path in out.iterdir()} == {"audit.nc", "summary.csv"}
+    assert edp.load_audit(out / "audit.nc").settings["random_seed"] == 8
 
 
 def test_zarr_and_a_single_column_from_parquet(tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -70,6 +71,8 @@ def write(
 ) -> list[Path]:
     """Write the audit, its summary, its plots and, where asked for, a report; return the files.
 
+    Results of an earlier run in the folder are removed once the audit is saved.
+
     Parameters
     ----------
     audit : Audit
@@ -99,9 +102,21 @@ def write(
     paths = {folder / name: task for name, task in tasks.items()}
     if report is not None:
         paths[report] = lambda path: audit.report(path, prob=prob, names=report_names)
+    older = {*paths, *(folder / name for name in RESULTS)} - {folder / saved}
     for path in track(paths, "Files", total=len(paths), show=show):
         paths[path](path)
+        if path == folder / saved:
+            _remove(older)
     return list(paths)
+
+
+def _remove(older: Iterable[Path]) -> None:
+    """Remove the results of an earlier run: an interrupted one must leave no mixture of both."""
+    for path in older:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _summary(audit: Audit, path: Path, prob: float) -> None:
