@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from edp_bayes import diagnostics
+from edp_bayes import diagnostics, labels
 from edp_bayes.fixed_test import fixed_test
 from edp_bayes.leave_one_out import LEAST_DRAWS, doubtful, leave_one_out
 from edp_bayes.mixtures import Mixture
@@ -108,7 +108,7 @@ def label_coordinate(values: NDArray[Any]) -> NDArray[Any]:
     """Return labels as numbers or text, the parts of a compound key joined by a comma."""
     if values.dtype.kind in "iufM":
         return values
-    text = [", ".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in values]
+    text = [labels.as_text(v) for v in values]
     if len(set(text)) < len(text):
         text = [repr(v) for v in values]
     return np.array(text)

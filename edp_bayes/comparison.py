@@ -10,7 +10,7 @@ import numpy as np
 
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.leave_one_out import doubtful, leave_one_out, stacking_weights
-from edp_bayes.models.base import DensityModel, SamplerSettings
+from edp_bayes.models.base import DensityModel, SamplerSettings, is_density_model
 from edp_bayes.responses import Responses
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _fitted_scores(
         raise InvalidInputError("responses need models to compare: give models=[...]")
     named = _named(models, repr)
     for name, model in named.items():
-        if isinstance(model, type) or not isinstance(model, DensityModel):
+        if not is_density_model(model):
             raise InputTypeError(
                 f"model {name} must be a density model such as DirichletProcessMixture(), "
                 f"found {model!r}"

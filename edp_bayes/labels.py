@@ -135,6 +135,11 @@ def lookup_key(label: Any, labels: NDArray[Any]) -> Any:
     return _plain(tuple(label) if isinstance(label, list) else label)
 
 
+def as_text(label: Any) -> str:
+    """Return a label as text, the parts of a compound key joined by a comma."""
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
 def show(label: Any) -> str:
     """Return a label as it stands in a message."""
     plain = _plain(label)

@@ -23,7 +23,7 @@ ENDING = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 # Base class of Typer's errors about options, wherever a version of Typer keeps it.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-_interrupted = threading.Event()
+# The signals that came during the run.
 _ended_by: list[signal.Signals] = []
 
 
@@ -33,43 +33,41 @@ def run(command: Any, arguments: Sequence[str]) -> int:
         try:
             code = command.main(args=list(arguments), prog_name="edp-bayes", standalone_mode=False)
         except KeyboardInterrupt:
-            _interrupted.set()
+            if not _ended_by:
+                _ended_by.append(signal.SIGINT)
         except typer.Abort:
             # A prompt gives up in this way at Ctrl-C, and also where there is no more input.
-            if not _interrupted.is_set():
+            if not _ended_by:
                 return _say("no answer was given: the input ended", WRONG)
         except UsageError as error:
             return _say(getattr(error, "format_message", error.__str__)(), WRONG)
         except EdpBayesError as error:
             # A sampler that was interrupted reports draws that are missing.
-            if not _interrupted.is_set():
+            if not _ended_by:
                 return _say(str(error), WRONG)
         except OSError as error:
             named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
             return _say(named, WRONG)
-        if _interrupted.is_set():
-            number = _ended_by[0] if _ended_by else signal.SIGINT
-            return _say(ENDING[number], 128 + number)
+        if _ended_by:
+            return _say(ENDING[_ended_by[0]], 128 + _ended_by[0])
         return code if isinstance(code, int) else 0
 
 
 def refuse_interrupted() -> None:
     """Stop where the run was to end while a sampler swallowed the interrupt."""
-    if _interrupted.is_set():
+    if _ended_by:
         raise KeyboardInterrupt
 
 
 @contextmanager
 def _watching_interrupts() -> Iterator[None]:
     """Remember that the run is to end: samplers may end early and not say so."""
-    _interrupted.clear()
     _ended_by.clear()
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def remember(number: int, frame: FrameType | None) -> None:
-        _interrupted.set()
         _ended_by.append(signal.Signals(number))
         raise KeyboardInterrupt
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,16 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RESULTS", "refuse_overwriting", "require_writable", "write"]
 
-# Names of the results of an audit in its folder; which of them there are depends on the run.
-RESULTS = (
-    "audit.nc",
-    "audit.zarr",
-    "summary.csv",
-    "delta.png",
-    "total_risk.png",
-    "density.png",
-    "individuals.png",
-)
 STYLE = "arviz-variat"
 RESOLUTION = 160
 
@@ -91,15 +82,9 @@ def write(
         Names rather than pseudonyms in it.
     """
     saved = "audit.zarr" if zarr else "audit.nc"
-    tasks: dict[str, Callable[[Path], object]] = {
-        saved: audit.save,
-        "summary.csv": lambda path: _summary(audit, path, prob),
-        "delta.png": lambda path: _plot(lambda: audit.plot_delta(ci_prob=prob), path),
-        "total_risk.png": lambda path: _plot(lambda: audit.plot_total_risk(ci_prob=prob), path),
-        "density.png": lambda path: _plot(lambda: audit.plot_density(ci_prob=prob), path),
-        "individuals.png": lambda path: _plot(lambda: audit.plot_individuals(ci_prob=prob), path),
-    }
-    paths = {folder / name: task for name, task in tasks.items()}
+    paths: dict[Path, Callable[[Path], object]] = {folder / saved: audit.save}
+    for name, make in MADE.items():
+        paths[folder / name] = partial(make, audit, prob)
     if report is not None:
         paths[report] = lambda path: audit.report(path, prob=prob, names=report_names)
     older = {*paths, *(folder / name for name in RESULTS)} - {folder / saved}
@@ -119,7 +104,7 @@ def _remove(older: Iterable[Path]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _summary(audit: Audit, path: Path, prob: float) -> None:
+def _summary(audit: Audit, prob: float, path: Path) -> None:
     with files.replaced(path) as temporary:
         audit.summary(ci_prob=prob).to_csv(temporary, index_label="quantity")
 
@@ -135,3 +120,18 @@ def _plot(draw: Callable[[], PlotCollection], path: Path) -> None:
         collection = draw()
         collection.savefig(temporary, dpi=RESOLUTION)
         plt.close(collection.get_viz("figure"))
+
+
+MADE: dict[str, Callable[[Audit, float, Path], object]] = {
+    "summary.csv": _summary,
+    "delta.png": lambda audit, prob, path: _plot(lambda: audit.plot_delta(ci_prob=prob), path),
+    "total_risk.png": lambda audit, prob, path: _plot(
+        lambda: audit.plot_total_risk(ci_prob=prob), path
+    ),
+    "density.png": lambda audit, prob, path: _plot(lambda: audit.plot_density(ci_prob=prob), path),
+    "individuals.png": lambda audit, prob, path: _plot(
+        lambda: audit.plot_individuals(ci_prob=prob), path
+    ),
+}
+# Names of the results of an audit in its folder, of which either of the first two is there.
+RESULTS = ("audit.nc", "audit.zarr", *MADE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,6 +189,11 @@ class DensityModel(Protocol):
         The same settings give the same draws, whatever the number of cores.
         """
         ...
+
+
+def is_density_model(value: object) -> TypeGuard[DensityModel]:
+    """Return whether a value is a density model: a class of them has the methods, but is none."""
+    return isinstance(value, DensityModel) and not isinstance(value, type)
 
 
 def fit_as_asked(

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.leave_one_out import doubtful, leave_one_out, stacking_weights
-from edp_bayes.models.base import DensityModel, FittedModel, SamplerSettings, fit_as_asked
+from edp_bayes.models.base import (
+    DensityModel,
+    FittedModel,
+    SamplerSettings,
+    fit_as_asked,
+    is_density_model,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -73,7 +79,7 @@ class Stacked:
         if not members:
             raise InvalidInputError("stacking needs at least one model, found none")
         for model in members:
-            if isinstance(model, type) or not isinstance(model, DensityModel):
+            if not is_density_model(model):
                 raise InputTypeError(
                     f"every model must be a density model such as DirichletProcessMixture(), "
                     f"found {model!r}"

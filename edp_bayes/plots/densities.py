@@ -124,14 +124,14 @@ def plot_density(
 
 def _found(individual: Any, kept: NDArray[Any]) -> tuple[str, NDArray[np.int64]]:
     """Return a label as text and where it stands among those kept, which are text or dates."""
-    compound = isinstance(individual, tuple | list)
-    name = ", ".join(map(str, individual)) if compound else str(individual)
+    label = tuple(individual) if isinstance(individual, list) else individual
+    name = labels.as_text(label)
     if kept.dtype.kind in "Mm":
         return name, np.flatnonzero(
-            labels.as_objects(kept.tolist()) == labels.lookup_key(individual, kept)
+            labels.as_objects(kept.tolist()) == labels.lookup_key(label, kept)
         )
     # labels whose text is the same are kept as they are written in code
-    written = repr(tuple(individual) if compound else individual)
+    written = repr(label)
     text = [str(label) for label in kept]
     return name, np.flatnonzero([t == (written if written in text else name) for t in text])
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.statistical_privacy.binomial import log_choose
+
 __all__ = ["beta_binomial_log_mass", "binomial_log_mass"]
 
 Array = NDArray[np.float64]
@@ -17,7 +19,7 @@ def binomial_log_mass(count: Array, n: Array, prob: Array) -> Array:
     """Return log P(count) of Binomial(n, prob); everything broadcasts."""
     from scipy.special import xlog1py, xlogy
 
-    return np.asarray(_log_choose(n, count) + xlogy(count, prob) + xlog1py(n - count, -prob))
+    return np.asarray(log_choose(n, count) + xlogy(count, prob) + xlog1py(n - count, -prob))
 
 
 def beta_binomial_log_mass(count: Array, n: Array, prob: Array, concentration: Array) -> Array:
@@ -29,7 +31,7 @@ def beta_binomial_log_mass(count: Array, n: Array, prob: Array, concentration: A
     a = np.maximum(prob * concentration, LEAST)
     b = np.maximum((1.0 - prob) * concentration, LEAST)
     rest = n - count
-    return np.asarray(_log_choose(n, count) + _rise(a, count) + _rise(b, rest) - _rise(a + b, n))
+    return np.asarray(log_choose(n, count) + _rise(a, count) + _rise(b, rest) - _rise(a + b, n))
 
 
 def _rise(a: Array, x: Array) -> Array:
@@ -51,9 +53,3 @@ def _remainder(a: Array) -> Array:
     """Return what Stirling's formula leaves of log Gamma, to 1e-14 above 50."""
     inverse = 1.0 / (a * a)
     return np.asarray((1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse / 1680))) / a)
-
-
-def _log_choose(n: Array, count: Array) -> Array:
-    from scipy.special import gammaln
-
-    return np.asarray(gammaln(n + 1.0) - gammaln(count + 1.0) - gammaln(n - count + 1.0))

@@ -234,7 +234,7 @@ def _label_text(shown: str) -> str:
         value = ast.literal_eval(shown)
     except (ValueError, SyntaxError):
         return shown
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return labels.as_text(value)
 
 
 def _derived(result: Audit) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.statistical_privacy.arithmetic import (
     Pair,
@@ -20,7 +21,9 @@ from edp_bayes.statistical_privacy.arithmetic import (
     subtract,
 )
 
-__all__ = ["log_mass", "log_mean_excess", "log_probability", "masses"]
+__all__ = ["log_choose", "log_mass", "log_mean_excess", "log_probability", "masses"]
+
+Array = NDArray[np.float64]
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # Terms of the tail beyond which an integral over the beta law is cheaper than a sum.
@@ -176,3 +179,11 @@ def masses(n: float, p: Pair, q: Pair) -> tuple[int, np.ndarray]:
         j = first + i
         out[i + 1] = out[i] * ((n - j) * odds / (j + 1.0))
     return int(first), out
+
+
+def log_choose(n: ArrayLike, count: ArrayLike) -> Array:
+    """Return the log of the number of ways to choose `count` of n; both broadcast."""
+    from scipy.special import gammaln
+
+    n, count = np.asarray(n), np.asarray(count)
+    return np.asarray(gammaln(n + 1.0) - gammaln(count + 1.0) - gammaln(n - count + 1.0))

@@ -71,9 +71,11 @@ def epsilon_at(
         # probabilities that underflow are not zero
         pure = curves.pure_epsilon(n, prob, mechanism, known, known_positive)
         if pure is not None:
-            goal = np.where(none, 1.0, goal)
-            others = epsilon_at(goal, n, prob, mechanism, known, known_positive=known_positive)
-            ends = np.where(none, pure, others)
+            ends = np.broadcast_to(pure, shape).copy()
+            if not none.all():
+                goal = np.where(none, 1.0, goal)
+                others = epsilon_at(goal, n, prob, mechanism, known, known_positive=known_positive)
+                ends = np.where(none, ends, others)
             return ends if shape else float(ends)
 
     def reached(epsilon: Array) -> NDArray[np.bool_]:

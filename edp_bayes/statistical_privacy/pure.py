@@ -10,6 +10,8 @@ import math
 
 import numpy as np
 
+from edp_bayes.statistical_privacy.binomial import log_choose
+
 __all__ = ["laplace_ratio", "sampled_ratio"]
 
 
@@ -31,14 +33,9 @@ def sampled_ratio(n: int, drawn: int, prob: float, known: int, positive: float) 
     if drawn == n:
         return math.inf
     unknown = n - 1 - known
-    sides = (
-        (prob, 0 if math.isnan(positive) else int(positive)),
-        (
-            1.0 - prob,
-            0 if math.isnan(positive) else known - int(positive),
-        ),
-    )
-    return max(_all_alike(drawn, unknown, p, certain) for p, certain in sides)
+    certain = (0, 0) if math.isnan(positive) else (int(positive), known - int(positive))
+    sides = zip((prob, 1.0 - prob), certain, strict=True)
+    return max(_all_alike(drawn, unknown, p, alike) for p, alike in sides)
 
 
 def laplace_ratio(n: int, drawn: int, prob: float, scale: float) -> float:
@@ -69,14 +66,8 @@ def _all_alike(drawn: int, unknown: int, prob: float, certain: int) -> float:
 
 def _log_moment(k: int, unknown: int, prob: float, certain: int) -> float:
     """Return log E C(certain + Binomial(unknown, prob), k), by Vandermonde's identity."""
-    from scipy.special import gammaln, logsumexp
+    from scipy.special import logsumexp
 
     i = np.arange(max(0, k - certain), min(k, unknown) + 1.0)
-
-    def log_choose(total: float, chosen: np.ndarray) -> np.ndarray:
-        return np.asarray(
-            gammaln(total + 1.0) - gammaln(chosen + 1.0) - gammaln(total - chosen + 1.0)
-        )
-
     terms = log_choose(certain, k - i) + log_choose(unknown, i) + i * math.log(prob)
     return float(logsumexp(terms))
