@@ -26,10 +26,13 @@ Array = NDArray[np.float64]
 REACH = {LaplaceNoise: 37.0, GaussianNoise: 8.6}
 PRIOR_TAIL = 1e-12
 LARGEST_GRID = 2**22
-NODES = 2**14
+NODES = 2**10  # to begin with, of each kind
+BENT = 1e-4  # of a log density that counts as linear
+ROUNDS = 200
 HALVINGS = 60
-ZOOMS = 8
-NEGLIGIBLE = 45.0  # below the largest log density
+LOWEST = 745.0  # below the largest log density, where exp underflows
+NEGLIGIBLE = 40.0  # of a log mass below the largest
+LEFT_OUT = 20.0  # of what counts may be missed, likewise
 BLOCK = 2**22
 
 
@@ -38,7 +41,7 @@ def answer_from_release(
     noise: LaplaceNoise | GaussianNoise,
     *,
     prior: Any = None,
-    low: float = 1.0,
+    low: float | None = None,
     high: float | None = None,
     discrete: bool = True,
     draws: int = 1000,
@@ -59,9 +62,9 @@ def answer_from_release(
     prior : optional
         Flat from `low` to `high` if not given; otherwise a frozen distribution of SciPy, with
         ``logpmf`` for counts and ``logpdf`` for others, which `low` and `high` cut off.
-    low, high : float
-        Range of the true answer, by default 1 and above: an interval relative to a count of
-        zero is empty.
+    low, high : float, optional
+        Range of the true answer. By default a count is 1 or above, for an interval relative to a
+        count of zero is empty, and any other answer without limits.
     discrete : bool
         Whether the answer is a count.
     draws, chains : int
@@ -92,16 +95,23 @@ def answer_from_release(
         raise InputTypeError(
             f"noise must be LaplaceNoise or GaussianNoise, found {type(noise).__name__}"
         )
-    ends = _range(low, high)
     log_prior = _log_prior(prior, discrete)
-    windows = _windows(value, noise, prior, ends)
+    ends = _range(low, high, prior, discrete)
+
+    def log_likelihood(answer: Array) -> Array:
+        gap = (answer - value) / noise.scale
+        return -np.abs(gap) if isinstance(noise, LaplaceNoise) else -0.5 * np.square(gap)
 
     def log_density(answer: Array) -> Array:
-        gap = (answer - value) / noise.scale
-        likelihood = -np.abs(gap) if isinstance(noise, LaplaceNoise) else -0.5 * np.square(gap)
-        return np.asarray(likelihood + (0.0 if log_prior is None else log_prior(answer)))
+        return np.asarray(
+            log_likelihood(answer) + (0.0 if log_prior is None else log_prior(answer))
+        )
 
-    grid = _counts(windows) if discrete else _nodes(windows, value, log_density)
+    centre, reach = min(max(value, ends[0]), ends[1]), REACH[type(noise)] * noise.scale
+    if discrete:
+        grid = _counts(centre, reach, prior, ends, log_likelihood, log_density)
+    else:
+        grid = _nodes(centre, reach, prior, ends, log_density)
     log_posterior = log_density(grid)
     if np.isnan(log_posterior).any() or not (log_posterior > -np.inf).any():
         raise InvalidInputError(
@@ -221,12 +231,18 @@ def answer_from_audit(audit: Audit) -> xr.DataArray:
     return _as_draws(0.5 * (low + high), None)
 
 
-def _range(low: Any, high: Any) -> tuple[float, float]:
-    first = float(validate.finite_array(low, "low", ndim=0))
+def _range(low: Any, high: Any, prior: Any, discrete: bool) -> tuple[float, float]:
+    first = 1.0 if discrete else -np.inf
+    if low is not None:
+        first = float(validate.finite_array(low, "low", ndim=0))
     last = np.inf if high is None else float(validate.finite_array(high, "high", ndim=0))
     if not first < last:
         raise InvalidInputError(f"low must be below high, found {first:g} and {last:g}")
-    return first, last
+    held = prior.support() if hasattr(prior, "support") else (-np.inf, np.inf)
+    ends = max(first, float(held[0])), min(last, float(held[1]))
+    if ends[0] > ends[1]:
+        raise InvalidInputError(f"the prior leaves nothing between {first:g} and {last:g}")
+    return ends
 
 
 def _log_prior(prior: Any, discrete: bool) -> Any:
@@ -242,50 +258,91 @@ def _log_prior(prior: Any, discrete: bool) -> Any:
     return getattr(prior, name)
 
 
-def _windows(
-    released: float, noise: LaplaceNoise | GaussianNoise, prior: Any, ends: tuple[float, float]
-) -> list[tuple[float, float]]:
-    """Return the ranges that hold the likelihood and the prior, within the ends."""
-    reach = REACH[type(noise)] * noise.scale
-    centre = min(max(released, ends[0]), ends[1])
-    windows = [(centre - reach, centre + reach)]
+def _counts(
+    centre: float,
+    reach: float,
+    prior: Any,
+    ends: tuple[float, float],
+    log_likelihood: Callable[[Array], Array],
+    log_density: Callable[[Array], Array],
+) -> Array:
+    """Return the counts that hold the posterior: around the release, or where the prior is."""
+    window = max(centre - reach, ends[0]), min(centre + reach, ends[1])
+    while prior is not None and window[1] - window[0] < LARGEST_GRID:
+        grid = _whole_numbers(window, centre, ends)
+        # Outside lies at most the whole prior, times the likelihood at the nearer edge.
+        edges = [edge for edge, end in zip(window, ends, strict=True) if edge != end]
+        outside = log_likelihood(np.array(edges)).max(initial=-np.inf)
+        if np.logaddexp.reduce(log_density(grid)) > outside + LEFT_OUT:
+            return grid
+        if not edges:
+            break
+        reach *= 2.0
+        window = max(centre - reach, ends[0]), min(centre + reach, ends[1])
     if prior is not None:
-        tails = prior.ppf([PRIOR_TAIL, 1.0 - PRIOR_TAIL])
-        first, last = (float(end) for end in np.clip(tails, *ends))
-        windows.append((first, last))
-        # The posterior lies between the two, so what lies between them belongs to the grid.
-        windows.append((min(first, centre), max(last, centre)))
-    return [(max(a, ends[0]), min(b, ends[1])) for a, b in windows]
+        first, last = np.clip(prior.ppf([PRIOR_TAIL, 1.0 - PRIOR_TAIL]), *ends)
+        grid = _whole_numbers((first, last), first, ends)
+        # Outside lies next to nothing of the prior, times the likelihood at its peak.
+        outside = log_likelihood(np.array(centre)) + np.log(2.0 * PRIOR_TAIL)
+        if np.logaddexp.reduce(log_density(grid)) > outside + LEFT_OUT:
+            return grid
+        window = min(first, centre), max(last, centre)
+    return _whole_numbers(window, centre, ends)
 
 
-def _counts(windows: list[tuple[float, float]]) -> Array:
-    first = np.ceil(min(a for a, _ in windows))
-    last = np.floor(max(b for _, b in windows))
+def _whole_numbers(window: tuple[float, float], centre: float, ends: tuple[float, float]) -> Array:
+    """Return the counts in a window and the two beside its centre, within the ends."""
+    first = np.ceil(max(min(window[0], np.floor(centre)), ends[0]))
+    last = np.floor(min(max(window[1], np.ceil(centre)), ends[1]))
     if last - first + 1 > LARGEST_GRID:
         raise InvalidInputError(
             f"the posterior spreads over {last - first + 1:.3g} counts, more than "
-            f"{LARGEST_GRID:,}; pass discrete=False"
+            f"{LARGEST_GRID:,}; pass discrete=False with a prior that has a density"
         )
     if last < first:
-        raise InvalidInputError(f"there is no count between {first:g} and {last:g}")
+        raise InvalidInputError(f"there is no count between {ends[0]:.15g} and {ends[1]:.15g}")
     return np.arange(first, last + 1)
 
 
 def _nodes(
-    windows: list[tuple[float, float]], released: float, log_density: Callable[[Array], Array]
+    centre: float,
+    reach: float,
+    prior: Any,
+    ends: tuple[float, float],
+    log_density: Callable[[Array], Array],
 ) -> Array:
-    """Return nodes in all windows, closer together where they find nearly all of the mass."""
-    nodes = np.concatenate([np.linspace(a, b, NODES) for a, b in windows])
-    inside = min(max(released, nodes.min()), nodes.max())
-    nodes = np.unique(np.append(nodes, inside))
-    for _ in range(ZOOMS):
-        height = log_density(nodes)
-        counts = np.flatnonzero(height > height.max() - NEGLIGIBLE)
-        if counts.size == 0 or counts.size >= NODES // 4:
+    """Return nodes between which the log density is straight wherever there is mass."""
+    parts = [np.linspace(centre - reach, centre + reach, NODES), np.array([centre])]
+    if prior is not None:
+        tail = np.geomspace(PRIOR_TAIL, 0.5, NODES // 4)
+        # The posterior lies between likelihood and prior, so what is between belongs to it too.
+        parts.append(prior.ppf(np.concatenate([tail, 1.0 - tail])))
+    nodes: Array = np.clip(np.concatenate(parts), *ends)
+    nodes = np.unique(nodes[np.isfinite(nodes)])
+    nodes, height = _finite(nodes, log_density)
+    for _ in range(ROUNDS):
+        middle = 0.5 * nodes[:-1] + 0.5 * nodes[1:]
+        at, left, right = log_density(middle), height[:-1], height[1:]
+        with np.errstate(divide="ignore"):
+            mass = np.log(np.diff(nodes)) + np.maximum(np.maximum(left, right), at)
+        if nodes.size > LARGEST_GRID or not np.isfinite(mass.max(initial=-np.inf)):
             break
-        ends = nodes[max(counts[0] - 1, 0)], nodes[min(counts[-1] + 1, nodes.size - 1)]
-        nodes = np.unique(np.append(nodes, np.linspace(*ends, NODES)))
+        floor = max(height.max(), at.max()) - LOWEST
+        bent = np.abs(
+            np.maximum(at, floor) - 0.5 * (np.maximum(left, floor) + np.maximum(right, floor))
+        )
+        split = (mass > mass.max() - NEGLIGIBLE) & (bent > BENT)
+        split &= (nodes[:-1] < middle) & (middle < nodes[1:])
+        if not split.any():
+            break
+        nodes, height = _finite(np.sort(np.append(nodes, middle[split])), log_density)
     return nodes
+
+
+def _finite(nodes: Array, log_density: Callable[[Array], Array]) -> tuple[Array, Array]:
+    """Return the nodes at which the density is not infinite, and its logarithm there."""
+    height = log_density(nodes)
+    return nodes[height < np.inf], height[height < np.inf]
 
 
 def _pick_count(grid: Array, log_mass: Array, uniform: Array) -> Array:
@@ -296,7 +353,7 @@ def _pick_count(grid: Array, log_mass: Array, uniform: Array) -> Array:
 
 def _pick_between(grid: Array, log_density: Array, uniform: Array) -> Array:
     """Return the inverse distribution function of a density that is exponential in each cell."""
-    floor = np.maximum(log_density, -745.0)
+    floor = np.maximum(log_density, -LOWEST)
     step, rise = np.diff(grid), np.diff(floor)
     # From the higher end of every cell, so that nothing overflows.
     mass = step * np.exp(np.maximum(floor[:-1], floor[1:])) * _average_decay(np.abs(rise))

@@ -250,7 +250,7 @@ def test_numbers_have_their_exact_posterior(noise, prior):
     grid = np.unique(np.append(np.linspace(1.0, 160.0, 400_001), 7.3))
     heaped = integrate.cumulative_trapezoid(density(grid), grid, initial=0.0)
     draws = interval.answer_from_release(
-        7.3, noise, prior=prior, discrete=False, draws=10_000, random_seed=1
+        7.3, noise, prior=prior, low=1.0, discrete=False, draws=10_000, random_seed=1
     )
     uniform = np.interp(draws.to_numpy().ravel(), grid, heaped / heaped[-1])
     assert stats.kstest(uniform, "uniform").pvalue > 1e-4
@@ -424,3 +424,74 @@ def test_bad_seeds_are_refused(seed, error):
         interval.answer_from_release(5.0, LAPLACE, random_seed=seed)
     with pytest.raises(error, match="random_seed"):
         interval.answer_from_data([1.0, 2.0, 3.0], random_seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("released", "scale", "prior"),
+    [
+        (3.0, 2.0, stats.gamma(0.5, scale=10)),
+        (3.0, 2.0, stats.gamma(0.1, scale=10)),
+        (0.3, 0.1, stats.beta(0.5, 0.5)),
+        (0.99, 0.1, stats.beta(0.5, 0.5)),
+        (103.4, 2.0, stats.pareto(0.5)),
+        (103.4, 2.0, stats.loguniform(1, 1e20)),
+        (8.0, 3.0, stats.expon(scale=1.0)),
+    ],
+    ids=["gamma", "steep gamma", "arcsine", "arcsine at its end", "pareto", "loguniform", "expon"],
+)
+def test_priors_that_are_infinite_at_an_end_or_have_heavy_tails(released, scale, prior):
+    draws = interval.answer_from_release(
+        released, edp.LaplaceNoise(scale), prior=prior, discrete=False, draws=5000, random_seed=1
+    ).to_numpy()
+    # In the prior's own quantiles the posterior density is the likelihood alone.
+    level = (np.arange(2_000_000) + 0.5) / 2_000_000
+    heaped = np.cumsum(np.exp(-np.abs(prior.ppf(level) - released) / scale))
+    uniform = np.interp(prior.cdf(draws.ravel()), level + 0.25e-6, heaped / heaped[-1])
+    assert stats.kstest(uniform, "uniform").pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [stats.randint(1, 10_000_001), stats.geom(1e-6), stats.zipf(2.0)],
+    ids=["uniform", "geometric", "zipf"],
+)
+def test_a_count_whose_prior_is_wide_and_whose_posterior_is_narrow(prior):
+    counts = np.arange(1, 2000)
+    mass = np.exp(-np.abs(counts - 103.4) / 2.0 + prior.logpmf(counts) - prior.logpmf(103))
+    draws = interval.answer_from_release(
+        103.4, edp.LaplaceNoise(2.0), prior=prior, draws=25_000, random_seed=1
+    )
+    found = np.array([(draws.to_numpy() <= c).mean() for c in (95, 100, 103, 105, 110)])
+    heaped = np.cumsum(mass)[np.array([95, 100, 103, 105, 110]) - 1] / mass.sum()
+    np.testing.assert_allclose(found, heaped, atol=0.01)
+
+
+def test_a_count_whose_prior_is_narrow_beside_the_noise():
+    prior = stats.poisson(100)
+    draws = interval.answer_from_release(
+        103.4, edp.LaplaceNoise(1e6), prior=prior, draws=25_000, random_seed=1
+    ).to_numpy()
+    assert draws.mean() == pytest.approx(100.0, abs=0.2)
+    assert draws.std() == pytest.approx(10.0, abs=0.1)
+
+
+def test_a_count_whose_prior_and_release_are_far_apart():
+    # The likelihood falls by exp(-1/2) a count: where the prior rises by that is the mode.
+    draws = interval.answer_from_release(
+        103.4, edp.LaplaceNoise(2.0), prior=stats.poisson(1e5), random_seed=1
+    ).to_numpy()
+    mean = 1e5 * math.exp(-0.5)
+    assert draws.mean() == pytest.approx(mean, abs=5 * math.sqrt(mean / 4000))
+
+
+def test_noise_that_is_small_beside_one_leaves_the_nearest_count():
+    draws = interval.answer_from_release(1e9 + 0.3, edp.LaplaceNoise(1e-3), random_seed=1)
+    assert np.unique(draws).tolist() == [1e9]
+
+
+def test_only_counts_begin_at_one():
+    for released in (0.37, -10.0):
+        draws = interval.answer_from_release(
+            released, edp.LaplaceNoise(0.01), discrete=False, random_seed=1
+        )
+        assert float(draws.median()) == pytest.approx(released, abs=0.01)
