@@ -94,13 +94,21 @@ def candidates(
     Raises
     ------
     InvalidInputError
-        If an option is unknown or out of range, or a bandwidth is given without a density.
+        If an option is unknown or out of range, a bandwidth is given without a density, or a
+        kernel or neighbours with a density that has none.
     """
     validate.choice(density, ("auto", *DENSITIES), "density")
     validate.choice(kernel, ("auto", *validate.KERNELS), "kernel")
     if bandwidth is not None and density == "auto":
         raise InvalidInputError(
             "a bandwidth means different things to different densities: give density= with it"
+        )
+    if density == QUOTIENT and kernel != "auto":
+        raise InvalidInputError(f"a difference quotient has no kernel, found kernel={kernel!r}")
+    if neighbours is not None and density in (QUOTIENT, "fixed"):
+        raise InvalidInputError(
+            f"only bandwidths that vary have neighbours, found neighbours={neighbours!r} with "
+            f"density={density!r}"
         )
     if sample.noise is not None:
         density, kernel = _with_noise(sample.noise, density, kernel)
