@@ -241,6 +241,13 @@ class Databases:
             If a column or a callable's value is not numeric, or the query of an unknown type.
         """
         require_noise(noise)
+        if workers is not None:
+            validate.positive_integer(workers, "workers")
+        if isinstance(query, type):
+            raise InputTypeError(
+                f"query must be one of edp_bayes.queries or a callable, found the class "
+                f"{query.__name__}; make one, {query.__name__}(...)"
+            )
         if isinstance(query, Query):
             if samples is not None or random_seed is not None:
                 raise InvalidInputError(
@@ -285,7 +292,8 @@ class Databases:
         for name in query.columns():
             if name not in self.columns:
                 raise InvalidInputError(
-                    f"{query} needs a column {name!r}; the columns are {', '.join(self.columns)}"
+                    f"{query} needs a column {name!r}; the columns are "
+                    + ", ".join(map(str, self.columns))
                 )
         return query, self._source.read(query.columns())
 

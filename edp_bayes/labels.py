@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from datetime import date, datetime, time
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes import validate
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 
 NUMERIC_KINDS = "biuf"
 SHOWN = 5
 
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
-    r"(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|"
+    r"(?P<month>jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|"
     r"oct(ober)?|nov(ember)?|dec(ember)?)"
 )
-_DISORDER = re.compile(
-    r"\s*\d{1,2}\D\d{1,2}\D\d{2,4}.*"
-    rf"|\s*(\d{{1,4}}\W+)?{_MONTH}\W+(\d{{1,2}}\W+)?\d{{1,4}}(\W.*)?",
-    re.IGNORECASE | re.DOTALL,
+_FLAGS = re.IGNORECASE | re.DOTALL
+_DAY = re.compile(r"\s*\d{1,2}\D\d{1,2}\D\d{2,4}.*", _FLAGS)
+_NAMED_MONTH = re.compile(
+    rf"\s*(\d{{1,4}}\W+)?{_MONTH}(\W+(\d{{1,2}}\W+)?\d{{1,4}}(\W.*)?)?\s*", _FLAGS
 )
+_PART_OF_YEAR = re.compile(r"\s*[A-Z]*\W*(?P<part>\d{1,2})\D+(?P<year>\d{4})\s*", _FLAGS)
 
 
 def as_labels(values: Any, name: str) -> NDArray[Any]:
@@ -52,8 +55,9 @@ def as_labels(values: Any, name: str) -> NDArray[Any]:
     >>> as_labels([("north", 1), ("south", 2)], "individual")[1]
     ('south', 2)
     """
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    if isinstance(values, str | bytes | Set) or not isinstance(values, Iterable):
         raise InputTypeError(f"{name} labels must be a sequence, found {values!r}")
+    validate.refuse_masked(values, f"{name} labels")
     array = np.asarray(values) if hasattr(values, "__array__") else _from_items(list(values))
     if array.ndim != 1:
         raise InvalidInputError(f"{name} labels must have 1 dimension, found shape {array.shape}")
@@ -112,26 +116,51 @@ def natural(text: str) -> list[Any]:
     return [int(part) if odd % 2 else part for odd, part in enumerate(parts)]
 
 
+def natural_order(texts: list[str]) -> NDArray[np.int64]:
+    """Return the order that sorts texts by the numbers in them, equal ones by the alphabet."""
+    order = sorted(range(len(texts)), key=lambda k: (natural(texts[k]), texts[k]))
+    return np.array(order, dtype=np.int64)
+
+
 def look_like_dates_in_disorder(labels: NDArray[Any]) -> bool:
-    """Return whether all labels are text such as 31/12/2024, whose order is not that of time.
+    """Return whether all labels are dates as text, such as 31/12/2024, not in the order of time.
 
     Examples
     --------
-    >>> look_like_dates_in_disorder(as_objects(["Apr 08 2024", "9 May 2024"]))
+    >>> look_like_dates_in_disorder(as_objects(["Apr 08 2024", "9 Feb 2024"]))
     True
     """
-    return labels.dtype.kind in "OU" and all(
-        isinstance(label, str) and _DISORDER.fullmatch(label) for label in labels
-    )
+    if labels.dtype.kind not in "OU" or not all(isinstance(label, str) for label in labels):
+        return False
+    times = [time for label in labels if (time := _time(label)) is not None]
+    if len(times) == labels.size:
+        return times != sorted(times)
+    return all(_DAY.fullmatch(label) for label in labels)
+
+
+def _time(text: str) -> tuple[int, ...] | None:
+    """Return year, month or other part, and day of such text as Q1 2024 or 9 May 2024."""
+    month = _NAMED_MONTH.fullmatch(text)
+    if month is None:
+        part = _PART_OF_YEAR.fullmatch(text)
+        return None if part is None else (int(part["year"]), int(part["part"]))
+    numbers = [int(number) for number in re.findall(r"\d+", text)]
+    year = next((number for number in numbers if number > 31), 0)
+    day = next((number for number in numbers if number <= 31), 0)
+    return year, _MONTHS.index(month["month"][:3].lower()), day
 
 
 def lookup_key(label: Any, labels: NDArray[Any]) -> Any:
     """Return a user's label in the form that `positions_of(labels)` has as keys."""
     if labels.dtype.kind in "Mm":
+        if getattr(label, "tzinfo", None) is not None:
+            return label  # Labels have no zone, so that none is this one.
         try:
-            return np.asarray(label, dtype=labels.dtype).tolist()
+            own = np.asarray(label, dtype=labels.dtype.str[:2])
+            held = own.astype(labels.dtype)
         except (TypeError, ValueError):
             return label
+        return held.tolist() if held == own else label
     return _plain(tuple(label) if isinstance(label, list) else label)
 
 
@@ -216,4 +245,9 @@ def _refuse_missing(labels: NDArray[Any], name: str) -> None:
 def _is_missing(item: Any) -> bool:
     if isinstance(item, tuple):
         return any(_is_missing(part) for part in item)
-    return item is None or str(item) == "<NA>" or bool(item != item)
+    differs = item != item
+    return (
+        item is None
+        or str(item) == "<NA>"
+        or (isinstance(differs, bool | np.bool_) and bool(differs))
+    )

@@ -236,7 +236,12 @@ def _coordinate(array: xr.DataArray, name: str) -> tuple[Integers, NDArray[Any]]
     coordinate = labels.as_labels(array[name].values, name)
     labels.refuse_duplicates(coordinate, f"coordinate {name!r}")
     try:
-        order = np.argsort(coordinate, kind="stable")
+        texts = coordinate.dtype == object and all(isinstance(x, str) for x in coordinate)
+        order = (
+            labels.natural_order(coordinate.tolist())
+            if texts
+            else np.argsort(coordinate, kind="stable")
+        )
     except TypeError as error:
         raise InputTypeError(f"coordinate {name!r} cannot be sorted: {error}") from None
     return order, coordinate[order]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import labels
+from edp_bayes import arrow_columns, labels
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class Table:
         for name in names:
             if name not in self.columns:
                 raise InvalidInputError(
-                    f"there is no column {name!r}; the columns are {', '.join(self.columns)}"
+                    f"there is no column {name!r}; the columns are "
+                    + ", ".join(map(str, self.columns))
                     + _other_separator(self.columns)
                 )
 
@@ -258,7 +259,8 @@ def factorise(frame: nw.DataFrame[Any], columns: Sequence[str]) -> tuple[Integer
     codes : ndarray of int
         Shape (row,).
     keys : ndarray
-        Sorted labels; tuples for a compound key.
+        Sorted labels; tuples for a compound key. Ordered categories keep their order, text
+        with numbers is sorted by them, and a period is the time at which it begins.
 
     Raises
     ------
@@ -288,16 +290,16 @@ def _factorise_column(series: nw.Series[Any], name: str) -> tuple[Integers, NDAr
                 f"key column {name!r} has {missing} missing value(s) in {len(column)} records; "
                 "every record needs a database and an individual"
             )
+        known = arrow_columns.categories(series)
         coded = column.dictionary_encode().combine_chunks()
         coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
-        if pa.types.is_string(coded.dictionary.type) or pa.types.is_large_string(
+        if known is not None and known.type.ordered:
+            places = pc.index_in(coded.dictionary, known.dictionary.cast(coded.dictionary.type))
+            order = pc.array_sort_indices(places).to_numpy()
+        elif pa.types.is_string(coded.dictionary.type) or pa.types.is_large_string(
             coded.dictionary.type
         ):
-            names = coded.dictionary.to_pylist()
-            order = np.array(
-                sorted(range(len(names)), key=lambda k: (labels.natural(names[k]), names[k])),
-                dtype=np.int64,
-            )
+            order = labels.natural_order(coded.dictionary.to_pylist())
         else:
             order = pc.array_sort_indices(coded.dictionary).to_numpy()
     except (pa.ArrowException, TypeError) as error:
@@ -314,9 +316,7 @@ def _plain_column(series: nw.Series[Any]) -> Any:
     """Return an Arrow column that Arrow can sort, in one form for every library."""
     import pyarrow as pa
 
-    column = series.to_arrow()
-    if not isinstance(column, pa.ChunkedArray):
-        column = pa.chunked_array([column])
+    column = arrow_columns.chunks(series)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_string_view(column.type):

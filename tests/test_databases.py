@@ -12,7 +12,7 @@ import xarray as xr
 
 from edp_bayes import labels, queries
 from edp_bayes.databases import Databases
-from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.noise import LaplaceNoise
 from edp_bayes.report.pseudonyms import Pseudonyms, redacted
 
@@ -747,11 +747,87 @@ def test_a_shown_time_is_withheld_whole():
 @pytest.mark.parametrize(
     ("texts", "disorder"),
     [
-        (["Apr 08 2024", "9 May 2024"], True),
-        (["08-Apr-2024", "April 8, 2024"], True),
+        (["9 May 2024", "Apr 08 2024"], True),
+        (["09-Apr-2024", "April 8, 2024"], True),
+        (["Apr 08 2024", "9 May 2024"], False),
+        (["Apr 08 2024", "9 Feb 2024"], True),
+        (["31/12/2024", "01/01/2025"], True),
+        (["01/2022", "01/2023", "02/2022"], True),
+        (["01/2024", "02/2024", "03/2024"], False),
+        (["Q1 2024", "Q2 2023"], True),
+        (["W01-2024", "W02-2024"], False),
+        (["Apr", "Aug", "Dec", "Feb"], True),
+        (["Jan", "Feb", "Mar"], False),
         (["Mayor 5", "Mayor 6"], False),
         (["2024-04-08", "2024-12-31"], False),
     ],
 )
 def test_dates_whose_text_is_not_in_order(texts, disorder):
     assert labels.look_like_dates_in_disorder(labels.as_objects(texts)) is disorder
+
+
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+def test_ordered_categories_keep_their_order_as_keys(library):
+    frame = pl.DataFrame(
+        {"month": MONTHS[::-1] * 2, "who": ["a"] * 12 + ["b"] * 12, "x": np.arange(24.0)}
+    ).with_columns(pl.col("month").cast(pl.Enum([*MONTHS, "never"])))
+    table = {"polars": frame, "pandas": frame.to_pandas(), "arrow": frame.to_arrow()}[library]
+    databases = Databases.from_table(table, database="month", individual="who")
+    assert databases.database.tolist() == MONTHS
+    with pytest.warns(EdpBayesWarning, match="only 12 databases"):
+        responses = databases.respond(queries.Sum("x"))
+    np.testing.assert_array_equal(responses.response, 34.0 - 2.0 * np.arange(12))
+
+
+def test_weeks_of_an_array_are_sorted_by_their_numbers():
+    weeks = [f"week {k}" for k in range(12, 0, -1)]
+    array = xr.DataArray(np.ones((12, 3)), {"week": weeks, "who": list("abc")}, ("week", "who"))
+    databases = Databases.from_xarray(array, database="week", individual="who")
+    assert databases.database.tolist() == weeks[::-1]
+
+
+def test_periods_are_the_time_at_which_they_begin():
+    days = pd.date_range("2024-01-01", periods=10, freq="W-MON")
+    table = pd.DataFrame({"week": np.repeat(days.to_period("W"), 2), "who": list("ab") * 10})
+    databases = Databases.from_table(table, database="week", individual="who")
+    np.testing.assert_array_equal(databases.database, days.to_numpy().astype("M8[us]"))
+
+
+def test_a_column_name_that_is_no_text_does_not_spoil_a_message():
+    table = pd.DataFrame({"week": np.arange(20), "who": ["a", "b"] * 10, 0: 1.0})
+    with pytest.raises(InvalidInputError, match="'wek'; the columns are week, who, 0"):
+        Databases.from_table(table, database="wek", individual="who")
+    databases = Databases.from_table(table, database="week", individual="who")
+    with pytest.raises(InvalidInputError, match="'x'; the columns are week, who, 0"):
+        databases.respond(queries.Sum("x"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        (dt.date(2024, 1, 2), True),
+        ("2024-01-02", True),
+        (pd.Timestamp("2024-01-02"), True),
+        (dt.datetime(2024, 1, 2, 12), False),
+        (pd.Timestamp("2024-01-02", tz="Europe/Rome"), False),
+    ],
+)
+def test_only_the_same_day_is_found_among_days(asked, found):
+    days = labels.as_labels(np.array(["2024-01-01", "2024-01-02"], dtype="M8[D]"), "day")
+    assert labels.positions_of(days).get(labels.lookup_key(asked, days)) == (1 if found else None)
+
+
+@pytest.mark.parametrize(
+    ("names", "error", "message"),
+    [
+        ([np.array([1, 2]), np.array([3, 4])], InputTypeError, "must be hashable"),
+        ({"a", "b"}, InputTypeError, "must be a sequence"),
+        (np.ma.array([1, 2], mask=[0, 1]), InvalidInputError, "masked value at position 1"),
+    ],
+)
+def test_labels_that_cannot_be_used(names, error, message):
+    with pytest.raises(error, match=message):
+        labels.refuse_duplicates(labels.as_labels(names, "individual"), "individual")

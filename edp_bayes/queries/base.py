@@ -15,7 +15,7 @@ class Query(ABC):
     """A statistic of one database whose leave-one-out responses follow without rerunning it.
 
     Subclasses are frozen dataclasses; `str(query)` is the form that `edp_bayes.queries.parse`
-    reads.
+    reads, where it has one: not for a variance with another ddof than 1.
 
     Examples
     --------

@@ -6,7 +6,7 @@ import re
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.queries.base import Query
-from edp_bayes.queries.proportion import Proportion
+from edp_bayes.queries.proportion import Proportion, literal
 from edp_bayes.queries.quantile import Quantile
 from edp_bayes.queries.slope import Slope
 from edp_bayes.queries.totals import Count, Mean, Sum
@@ -75,7 +75,7 @@ def _proportion(rest: str) -> Proportion:
     match = CONDITION.fullmatch(rest)
     if match is None:
         return Proportion(rest or None)
-    return Proportion(match["column"] or None, match["comparison"], _literal(match["value"]))
+    return Proportion(match["column"] or None, match["comparison"], literal(match["value"]))
 
 
 def _quantile(rest: str, text: str) -> Quantile:
@@ -85,18 +85,6 @@ def _quantile(rest: str, text: str) -> Quantile:
     except ValueError:
         raise _unknown(text) from None
     return Quantile(column.strip() or None, q)
-
-
-def _literal(text: str) -> int | float | str:
-    """Return a number only where it writes back the same: a code like "007" stays text."""
-    for kind in (int, float):
-        try:
-            number = kind(text)
-        except ValueError:
-            continue
-        if str(number) == text:
-            return number
-    return text
 
 
 def _unknown(text: str) -> InvalidInputError:

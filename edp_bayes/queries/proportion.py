@@ -6,12 +6,13 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import validate
+from edp_bayes import arrow_columns, labels, validate
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.queries.base import ColumnQuery
 from edp_bayes.queries.records import Floats, Records
@@ -27,6 +28,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
+EQUALITIES = ("==", "!=")
 BOOLEANS = {"true": True, "false": False}
 
 
@@ -40,14 +42,19 @@ class Proportion(ColumnQuery):
         Without a comparison a boolean column, or one of zeros and ones.
     comparison : {">=", "<=", "==", "!=", ">", "<"}, optional
         How to compare the column.
-    value : int, float, bool, str, date or datetime, optional
+    value : int, float, Decimal, bool, str, date or datetime, optional
         What to compare it with. Text is read as the column's type, so "40" suits a numeric and
-        "2024-01-31" a date column.
+        "2024-01-31" a date column. Numbers are compared in the column's own precision, ordered
+        categories by their order, text by the alphabet.
 
     Raises
     ------
     InvalidInputError
-        If the comparison is unknown, or given without a value or the reverse.
+        If the comparison is unknown, or given without a value or the reverse; when asked, if
+        the value is none of the ordered categories.
+    InputTypeError
+        When asked, if the column's type has no such comparison with the value: text is neither
+        above nor below a number.
 
     Examples
     --------
@@ -56,7 +63,7 @@ class Proportion(ColumnQuery):
     """
 
     comparison: str | None = None
-    value: int | float | bool | str | date | None = None
+    value: int | float | Decimal | bool | str | date | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,18 +101,40 @@ class Proportion(ColumnQuery):
             return _zeros_and_ones(records, column)
         compare = COMPARISONS[self.comparison]
         series = records.complete(column)
+        coded = arrow_columns.categories(series)
+        if coded is not None:
+            if coded.type.ordered and self.comparison not in EQUALITIES:
+                codes = coded.indices.to_numpy(zero_copy_only=False)
+                return np.asarray(compare(codes, self._rank(column, coded.dictionary)))
+            series = arrow_columns.of_values(coded.dictionary_decode())
         if series.dtype.is_numeric():
-            return np.asarray(compare(records.numbers(column), self._number(column)))
+            values = records.values(column) if coded is None else series.to_numpy()
+            return np.asarray(compare(values, self._number(column, values.dtype)))
         series, value = self._comparable(series, column)
         return np.asarray(compare(series, value).to_numpy(), dtype=np.bool_)
 
-    def _number(self, column: str) -> float:
-        if isinstance(self.value, str | int | float) and not isinstance(self.value, bool):
+    def _number(self, column: str, dtype: np.dtype[Any]) -> Any:
+        """Return the value as the column would hold it; exact beside whole numbers."""
+        value = self.value
+        if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
             try:
-                return float(self.value)
-            except ValueError:
+                if dtype.kind != "f":
+                    exact = Decimal(value.strip() if isinstance(value, str) else value)
+                    return int(exact) if exact == exact.to_integral_value() else float(exact)
+                return dtype.type(value)
+            except (ValueError, ArithmeticError):
                 pass
         raise self._mismatch(column, "numeric")
+
+    def _rank(self, column: str, dictionary: Any) -> int:
+        categories = labels.as_objects(dictionary.to_pylist())
+        known = [str(each) for each in categories]
+        if str(self.value) not in known:
+            raise InvalidInputError(
+                f"{self.value!r} is none of the categories of column {column!r}, which are "
+                f"{labels.show_some(categories)}"
+            )
+        return known.index(str(self.value))
 
     def _comparable(self, series: nw.Series[Any], column: str) -> tuple[nw.Series[Any], Any]:
         """Return the column and the value in one type, whichever library holds the column."""
@@ -118,8 +147,13 @@ class Proportion(ColumnQuery):
             if isinstance(value, bool):
                 return series, value
             raise self._mismatch(column, "boolean")
-        if dtype in (nw.String, nw.Categorical, nw.Enum):
-            return series.cast(nw.String), str(value)
+        if dtype == nw.String:
+            if self.comparison not in EQUALITIES and not isinstance(literal(str(value)), str):
+                raise InputTypeError(
+                    f"column {column!r} is text, which is neither above nor below the number "
+                    f"{value}; if it holds numbers, with leading zeros perhaps, convert it"
+                )
+            return series, str(value)
         if dtype == nw.Date or dtype == nw.Datetime:
             try:
                 return _in_one_zone(series, _moment(value))
@@ -129,6 +163,18 @@ class Proportion(ColumnQuery):
 
     def _mismatch(self, column: str, kind: str) -> InputTypeError:
         return InputTypeError(f"column {column!r} is {kind}, cannot compare it with {self.value!r}")
+
+
+def literal(text: str) -> int | float | str:
+    """Return a number only where it writes back the same: a code like "007" stays text."""
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        if str(number) == text:
+            return number
+    return text
 
 
 def _zeros_and_ones(records: Records, column: str) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import labels
+from edp_bayes import arrow_columns, labels
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -125,7 +125,11 @@ class Records:
     frame: nw.DataFrame[Any]
 
     def numbers(self, column: str) -> Floats:
-        """Return a numeric or boolean column as float64, shape (record,).
+        """Return a numeric or boolean column as float64, shape (record,); errors of `values`."""
+        return self.values(column).astype(np.float64)
+
+    def values(self, column: str) -> NDArray[Any]:
+        """Return whole numbers and floats as the column holds them, all else as float64.
 
         Raises
         ------
@@ -136,13 +140,17 @@ class Records:
         """
         import narwhals as nw
 
-        series = self.frame[column]
+        series = arrow_columns.inferred(self.frame[column])
         if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
             raise InputTypeError(
                 f"column {column!r} must be numeric, found values of type {series.dtype}"
+                + self._first_text(series)
             )
         self._refuse_first(series.is_null().to_numpy(), column, "a missing value")
-        values = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        exact = series.dtype.is_integer() or series.dtype.is_float()
+        values = series.to_numpy() if exact else series.cast(nw.Float64).to_numpy()
+        if values.dtype.kind not in "iuf":
+            values = values.astype(np.float64)
         bad = ~np.isfinite(values)
         if bad.any():
             self._refuse_first(bad, column, f"the value {values[np.argmax(bad)]}")
@@ -150,9 +158,21 @@ class Records:
 
     def complete(self, column: str) -> nw.Series[Any]:
         """Return a column of any type, refusing missing values."""
-        series = self.frame[column]
+        series = arrow_columns.inferred(self.frame[column])
         self._refuse_first(series.is_null().to_numpy(), column, "a missing value")
         return series
+
+    def _first_text(self, series: nw.Series[Any]) -> str:
+        """Return what keeps a column of text from being one of numbers, for messages."""
+        import narwhals as nw
+
+        if series.dtype != nw.String:
+            return ""
+        texts = series.to_list()
+        record = next((k for k, text in enumerate(texts) if not reads_as_number(text)), None)
+        if record is None:
+            return "; all of it reads as numbers, some perhaps with leading zeros: convert it"
+        return f"; {texts[record]!r} in {self.owners.show_record(record)} is no number"
 
     def _refuse_first(self, bad: NDArray[np.bool_], column: str, what: str) -> None:
         if bad.any():
@@ -208,6 +228,15 @@ class Records:
                 f"{owners.remaining[small[0]]} ({small.size} such removals); drop these databases, "
                 "or use Sum or Count, which have a value for an empty database"
             )
+
+
+def reads_as_number(value: Any) -> bool:
+    """Return whether a value is a number or text of one."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def only_column(choices: Sequence[str], query: str) -> str:

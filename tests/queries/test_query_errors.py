@@ -1,10 +1,12 @@
 """Queries without a value, and arguments that cannot be used."""
 
 import datetime as dt
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from edp_bayes.databases import Databases
@@ -162,7 +164,10 @@ def test_conditions_on_columns_of_every_type(query, condition, library):
             "is date",
         ),
         (Proportion("number"), InvalidInputError, r"zeros and ones, 'number' has 2 in database"),
-        (Proportion("text"), InputTypeError, "'text' must be numeric"),
+        (Proportion("text"), InputTypeError, "'text' must be numeric, .* leading zeros"),
+        (Proportion("text", ">", 4), InputTypeError, "'text' is text, .* number 4;"),
+        (Proportion("text", "<=", "4"), InputTypeError, "'text' is text, .* number 4;"),
+        (Proportion("day", ">", 4), InputTypeError, "'day' is date, .* with 4"),
         (Proportion("age", ">", 4), InvalidInputError, "needs a column 'age'"),
     ],
 )
@@ -184,3 +189,77 @@ def test_overflow_is_an_error_and_not_an_infinity(size):
     rows = make(x=np.where(np.arange(80) < 8, size * (1 + np.arange(80) % 2 / 2), 1.0))
     with pytest.raises(InvalidInputError, match="response of database 2000 is inf"):
         respond(query, rows)
+
+
+LEVELS = ["low", "medium", "high"]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+@pytest.mark.parametrize(
+    ("comparison", "holds"), [(">=", {1, 2}), (">", {2}), ("<", {0}), ("==", {1}), ("!=", {0, 2})]
+)
+def test_ordered_categories_are_compared_by_their_order(comparison, holds, library):
+    rank = np.arange(80) * 7 % 3
+    frame = pl.from_pandas(make()).with_columns(
+        pl.Series("level", [LEVELS[k] for k in rank], dtype=pl.Enum(LEVELS))
+    )
+    table = {"polars": frame, "pandas": frame.to_pandas(), "arrow": frame.to_arrow()}[library]
+    found = respond(Proportion("level", comparison, "medium"), table).response
+    np.testing.assert_allclose(found, np.isin(rank, list(holds)).reshape(20, 4).mean(axis=1))
+
+
+def test_a_value_that_is_no_category_is_named():
+    levels = pd.Categorical(["low", "high"] * 40, LEVELS, ordered=True)
+    with pytest.raises(InvalidInputError, match=r"'tall' is none .* 'low', 'medium', 'high'"):
+        respond(Proportion("level", ">", "tall"), make(level=levels))
+
+
+def test_numbers_are_compared_in_the_precision_of_their_column():
+    k = np.arange(80) ** 2 % 31
+    tenths, large = (k % 10 / 10).astype(np.float32), 2**53 + k % 4
+    hours = pd.Categorical(k % 24)
+    table = make(tenths=tenths, large=large, hours=hours)
+    for query, holds in (
+        (Proportion("tenths", ">=", 0.7), k % 10 >= 7),
+        (Proportion("tenths", "==", "0.1"), k % 10 == 1),
+        (Proportion("large", ">=", 2**53 + 1), k % 4 >= 1),
+        (Proportion("large", "==", str(2**53 + 3)), k % 4 == 3),
+        (Proportion("large", "<=", 2**53 + 0.0), k % 4 == 0),
+        (Proportion("hours", ">=", 9), k % 24 >= 9),
+    ):
+        for each in (table, pl.from_pandas(table), pa.Table.from_pandas(table)):
+            found = respond(query, each).response
+            np.testing.assert_array_equal(found, holds.reshape(20, 4).mean(axis=1))
+
+
+def test_objects_of_one_type_are_that_type():
+    days = np.array([dt.date(2024, 1, 1 + k % 28) for k in range(80)], dtype=object)
+    prices = np.array([Decimal(k) / 4 for k in range(80)], dtype=object)
+    table = make(day=days, price=prices, flag=np.array([k % 3 == 0 for k in range(80)], object))
+    k = np.arange(80)
+    for query, values in (
+        (Proportion("day", ">", "2024-01-05"), k % 28 > 4),
+        (Proportion("price", ">=", Decimal("5.00")), k >= 20),
+        (Proportion("flag"), k % 3 == 0),
+        (Mean("price"), k / 4),
+    ):
+        found = respond(query, table).response
+        np.testing.assert_allclose(found, values.reshape(20, 4).mean(axis=1), rtol=1e-14)
+
+
+def test_text_among_numbers_is_shown_with_its_record():
+    amounts = ["1.5", "2", "1,234", *["3"] * 77]
+    message = "found values of type String; '1,234' in database 2000, individual 'c' is no number"
+    with pytest.raises(InputTypeError, match=message):
+        respond(Mean("amount"), make(amount=amounts))
+
+
+def test_a_class_is_no_query():
+    with pytest.raises(InputTypeError, match=r"found the class Mean; make one, Mean\(...\)"):
+        respond(Mean, make())
+
+
+def test_workers_are_checked_for_queries_that_need_none():
+    databases = Databases.from_table(make(), database="year", individual="who")
+    with pytest.raises(InvalidInputError, match="workers must be at least 1, found -3"):
+        databases.respond(Count(), workers=-3)

@@ -1,0 +1,54 @@
+"""Columns of any dataframe library as Arrow holds them: categories, objects and periods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+
+def chunks(series: nw.Series[Any]) -> Any:
+    """Return a chunked array; a period becomes the time at which it begins."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    native = series.to_native()
+    if str(getattr(native, "dtype", "")).startswith("period"):
+        series = nw.from_native(native.dt.to_timestamp(), series_only=True)
+    column = series.to_arrow()
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+
+
+def categories(series: nw.Series[Any]) -> Any:
+    """Return a categorical column as one dictionary array, None for a column of another type."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    if series.dtype not in (nw.Categorical, nw.Enum):
+        return None
+    coded = chunks(series).unify_dictionaries().combine_chunks()
+    return coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
+
+
+def inferred(series: nw.Series[Any]) -> nw.Series[Any]:
+    """Return a column of Python objects, such as dates or decimals, by the type they share."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    if series.dtype != nw.Object:
+        return series
+    try:
+        return of_values(series.to_list())
+    except pa.ArrowException:
+        return series
+
+
+def of_values(values: Iterable[Any]) -> nw.Series[Any]:
+    """Return Python values as a column of the type they share."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    column = pa.chunked_array([pa.array(values, from_pandas=True)])
+    return nw.from_native(column, series_only=True)
