@@ -66,6 +66,68 @@ def test_false_alarms_stay_near_the_level():
     assert alarms < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 600)
 
 
+def come_and_go(rng, present, samples=1):
+    """Return responses of somebody who is present as told and of five who come by chance."""
+    rest = rng.normal(0.0, 1.0, 80)
+    own = np.where(present(rest), rng.normal(0.5, 0.05, rest.size), 0.0)
+    others = np.where(rng.random((rest.size, 5)) < 0.5, rng.gamma(2.0, 0.02, (rest.size, 5)), 0.0)
+    contribution = np.column_stack([own, others]).repeat(samples, axis=0)
+    y = rest.repeat(samples) + contribution.sum(axis=1)
+    names = ["ann", "bob", "cyd", "dan", "eve", "fay"]
+    return responses_of(y, contribution, individual=names, samples=samples)
+
+
+@pytest.mark.parametrize(
+    ("present", "how"), [(lambda r: r > 0.5, "high"), (lambda r: r < -0.5, "low")]
+)
+@pytest.mark.parametrize("samples", [1, 3])
+def test_somebody_who_follows_the_rest_is_named(present, how, samples):
+    checks = check_databases(come_and_go(np.random.default_rng(4), present, samples))
+    check = checks["presence"]
+    assert not check.passed
+    assert (check.statistic > 0) == (how == "high")
+    assert check.sentence.startswith(
+        f"Individual 'ann' comes when the response without them is {how}: rank sum "
+    )
+    assert check.sentence in checks.warnings
+
+
+def test_presence_is_a_rank_sum_test():
+    from scipy import stats
+
+    rng = np.random.default_rng(8)
+    responses = come_and_go(rng, lambda r: rng.random(r.size) < 0.3)
+    p_values = []
+    for name in responses.individual:
+        rest, own = responses.response_without(name), responses.contribution_of(name)
+        p_values.append(
+            stats.mannwhitneyu(
+                rest[own != 0], rest[own == 0], method="asymptotic", use_continuity=False
+            ).pvalue
+        )
+    check = check_databases(responses)["presence"]
+    assert check.p_value == pytest.approx(min(1.0, len(p_values) * min(p_values)), rel=1e-9)
+    assert check.passed
+
+
+def test_false_alarms_about_presence_are_rare():
+    rng = np.random.default_rng(3)
+    alarms = [
+        not check_databases(come_and_go(rng, lambda r: rng.random(r.size) < 0.2))["presence"].passed
+        for _ in range(300)
+    ]
+    assert np.mean(alarms) < 0.05
+
+
+def test_nobody_who_comes_and_goes_is_not_tested():
+    y = np.random.default_rng(3).normal(10, 1, N)
+    contribution = np.zeros((N, 3))
+    contribution[:, 0], contribution[:2, 1], contribution[:-2, 2] = 0.1, 0.1, 0.1
+    checks = check_databases(responses_of(y, contribution))
+    with pytest.raises(InvalidInputError, match="no check is named 'presence'"):
+        checks["presence"]
+
+
 def test_dependent_databases_are_named_in_plain_words():
     y = autoregressive(np.random.default_rng(5), 0.7, 60) + 10
     checks = check_databases(responses_of(y))

@@ -23,8 +23,14 @@ LEVEL = 0.05
 MAX_TIES = 0.1
 MAX_SHARE = 0.25
 MAX_RATIO = 5.0
+WATCHED = 20  # individuals whose presence is compared with the rest
+LEAST_SEEN = 3  # databases with and without somebody
 ALIKE = "The bands assume independent databases and are likely too narrow."
 OPPOSED = "The bands assume independent databases and are likely too wide."
+COMES_AND_GOES = (
+    "The mixture models take presence to be independent of the others, and the risk may lie above "
+    "the bands: look at the smoothed bootstrap beside them."
+)
 ONE_LAW = "The bands assume that all databases follow one law."
 
 
@@ -56,10 +62,13 @@ def check_databases(responses: Responses, *, level: float = LEVEL) -> DatabaseCh
 
     Tests of order: lag-1 autocorrelation, Ljung-Box over min(10, n // 5) lags, Mann-Kendall
     trend, and the first half of the databases against the second in law (Kolmogorov-Smirnov)
-    and in spread (Brown-Forsythe). Holm's correction keeps the probability of any false alarm
-    among them at about the level. Thresholds, without p-values: at most 10% of the responses
-    tied; no individual above 25% of the size of a response in any database; no individual's
-    largest contribution above 5 times that of the next individual.
+    and in spread (Brown-Forsythe). A test of presence, where somebody is sometimes absent: the
+    responses without him, in the databases in which he contributes against the others (Wilcoxon's
+    rank sum, by normal approximation), for the 20 largest contributions; it fails, too, where the
+    databases depend on each other. Holm's correction keeps the probability of any false alarm
+    among all tests at about the level. Thresholds, without
+    p-values: at most 10% of the responses tied; no individual above 25% of the size of a response
+    in any database; no individual's largest contribution above 5 times that of the next.
 
     The order of the databases is the order of the responses. Several responses of one database
     are averaged before the tests of order.
@@ -97,7 +106,7 @@ def check_databases(responses: Responses, *, level: float = LEVEL) -> DatabaseCh
         raise InvalidInputError(
             f"the mean response must vary between databases, found {y[0]:g} in all {y.size}"
         )
-    tests = (*_dependence(y), *_drift(y))
+    tests = (*_dependence(y), *_drift(y), *_presence(responses, y))
     checks = (*decide(tests, level), _ties(responses), *_dominance(responses))
     return DatabaseChecks(checks, level)
 
@@ -210,6 +219,49 @@ def _brown_forsythe(early: Floats, late: Floats) -> tuple[float, float]:
         return (0.0, 1.0) if same else (float("inf"), 0.0)
     statistic, p = stats.levene(early, late, center="median")
     return float(statistic), float(p)
+
+
+def _presence(responses: Responses, y: Floats) -> tuple[PendingTest, ...]:
+    """Return the test that those who come and go do not follow the rest, if there are any."""
+    from scipy import stats
+    from scipy.special import ndtr
+
+    n = y.size
+    people = _come_and_go(responses)
+    own = responses.contribution[:, people].toarray()
+    samples = own.reshape(n, responses.samples, people.size)
+    present = (samples != 0).any(axis=1)
+    seen = present.sum(axis=0)
+    rank = stats.rankdata(y[:, None] - samples.mean(axis=1), axis=0)
+    excess = np.where(present, rank, 0.0).sum(axis=0) - seen * (n + 1) / 2
+    deviation = np.sqrt(seen * (n - seen) / n * rank.var(axis=0, ddof=1))
+    usable = (deviation > 0) & (np.minimum(seen, n - seen) >= LEAST_SEEN)
+    if not usable.any():
+        return ()
+    z = np.where(usable, excess / np.where(usable, deviation, 1.0), 0.0)
+    worst, tried = int(np.abs(z).argmax()), int(usable.sum())
+    name = labels.show(responses.individual[people[worst]])
+    return (
+        PendingTest(
+            "presence",
+            float(z[worst]),
+            min(1.0, tried * 2.0 * float(ndtr(-abs(z[worst])))),  # Bonferroni
+            f"rank sum {abs(z[worst]):.1f} standard deviations off for individual {name}, the "
+            f"most of {tried}",
+            f"Individual {name} comes when the response without them is "
+            f"{'high' if z[worst] > 0 else 'low'}",
+            COMES_AND_GOES,
+        ),
+    )
+
+
+def _come_and_go(responses: Responses) -> NDArray[np.int64]:
+    """Return the positions of those with the largest contributions, of those sometimes absent."""
+    entries = np.diff(responses.contribution.indptr)
+    often = (responses.n_databases - LEAST_SEEN) * responses.samples
+    eligible = np.flatnonzero((entries >= LEAST_SEEN) & (entries <= often))
+    order = np.argsort(-responses.largest_contribution[eligible], kind="stable")
+    return np.asarray(eligible[order[:WATCHED]], dtype=np.int64)
 
 
 def _ties(responses: Responses) -> Check:

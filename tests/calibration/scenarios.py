@@ -27,10 +27,13 @@ LAWS = {
 
 @dataclass(frozen=True)
 class Individual:
-    """Mean contribution in standard deviations of R, presence, and dependence on the rest."""
+    """Mean contribution in standard deviations of R, presence, and dependence on the rest.
+
+    Presence may be one probability for each component of R.
+    """
 
     mean: float
-    presence: float = 1.0
+    presence: float | tuple[float, ...] = 1.0
     slope: float = 0.0
 
     @property
@@ -48,6 +51,12 @@ INDIVIDUALS = {
     "negative": Individual(-0.4),
     "proportional": Individual(0.3, slope=0.1),
 }
+# Not in the study's tables: those who come with the rest, of three components, or against it.
+FOLLOWERS = {
+    "comes with others": Individual(0.4, presence=(0.1, 0.4, 0.7)),
+    "comes with few": Individual(0.4, presence=(0.4, 0.2, 0.0)),
+    "comes by chance": Individual(0.4, presence=(0.31, 0.31, 0.31)),
+}
 # Mean contribution of the Gamma-distributed rest of a population, in standard deviations of R.
 OTHERS = {1: 0.0, 300: 0.01, 10_000: 0.001}
 
@@ -64,6 +73,10 @@ class Scenario:
     @property
     def name(self) -> str:
         return f"{self.law}, n={self.n}, {self.individual}, m={self.population}"
+
+    @property
+    def who(self) -> Individual:
+        return (INDIVIDUALS | FOLLOWERS)[self.individual]
 
     @cached_property
     def components(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -83,12 +96,12 @@ class Scenario:
     def sample(self, rng: np.random.Generator) -> Responses:
         """Draw databases; the individual is the first of the population."""
         w, m, s = self.components
-        who = INDIVIDUALS[self.individual]
+        who = self.who
         k = rng.choice(w.size, self.n, p=w)
         rest = m[k] + s[k] * rng.standard_normal(self.n)
         others = self.means * (1.0 + 0.3 * rng.standard_normal((self.n, self.means.size)))
         rest = rest + others.sum(axis=1)
-        present = rng.random(self.n) < who.presence
+        present = rng.random(self.n) < np.broadcast_to(who.presence, w.shape)[k]
         own = who.mean + who.slope * rest + who.spread * rng.standard_normal(self.n)
         contribution = np.column_stack([np.where(present, own, 0.0), others])
         return Responses.from_arrays(
@@ -99,11 +112,11 @@ class Scenario:
     def truth(self) -> dict[str, np.ndarray]:
         """True delta_i of the individual, delta and delta* over EPSILON."""
         w, m, s = self.components
-        who = INDIVIDUALS[self.individual]
+        who = self.who
         variance = (0.3 * self.means) ** 2
         m = m + self.means.sum()
         s = np.sqrt(s**2 + variance.sum())
-        rho = who.presence
+        rho = np.asarray(who.presence)
         weights = np.concatenate([(1 - rho) * w, rho * w])
         without = np.concatenate([m, m]), np.concatenate([s, s])
         stretch = 1.0 + who.slope
