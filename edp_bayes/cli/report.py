@@ -33,7 +33,8 @@ COLUMNS = (
     "last column, the median of the sum of all risks, at most 1."
 )
 INTERVALS = (
-    "level: probability that the response lies within width times its median of its median. "
+    "level: probability that the response differs from its median by at most width times that "
+    "median. "
     "epsilon: that of the Laplace mechanism which leaves the same interval, for a query that one "
     "individual moves by at most 1 (a count); for another sensitivity multiply by it."
 )

@@ -92,8 +92,11 @@ def audit_databases(
             report=run.report,
             report_names=run.report_names,
         )
-    shown = [path.name if path.parent == run.out else str(path) for path in written]
-    console.print(f"\nWritten to {run.out}: {', '.join(shown)}.")
+    inside = ", ".join(path.name for path in written if path.parent == run.out)
+    console.print(f"\nWritten to {run.out}: {inside}.")
+    for path in written:
+        if path.parent != run.out:
+            console.print(f"Written beside it: {path.resolve()}")
 
 
 def label_of(text: str, responses: Responses) -> Any:

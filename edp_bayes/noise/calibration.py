@@ -109,7 +109,8 @@ def calibrate(
     Warns
     -----
     EdpBayesWarning
-        If the noise is larger than the spread of the responses, and always for "hausdorff".
+        If the noise is larger than the spread of the estimated law of the response, and always
+        for "hausdorff".
 
     Examples
     --------
@@ -349,8 +350,8 @@ def _message(posterior: Posterior, noise: NoiseDistribution, record: Mapping[str
     if noise.mean_absolute <= spread:
         return text
     doubt = (
-        f"the expected noise, {noise.mean_absolute:.4g}, is larger than the spread of the response "
-        f"itself, {spread:.4g}"
+        f"the expected noise, {noise.mean_absolute:.4g}, is larger than the spread of the "
+        f"estimated law of the response, {spread:.4g}"
     )
     if record["method"] in PURE_ONLY:
         doubt += "; method='optimal' or 'laplace' may need far less"

@@ -49,17 +49,17 @@ class Overdispersion:
         """The outcome in plain words."""
         numbers = (
             f"difference in log predictive density {self.difference:.2f} (se {self.error:.2f}) "
-            "by PSIS-LOO"
+            f"{'in favour of' if self.present else 'for'} the beta-binomial law by PSIS-LOO"
         )
         if self.unreliable:
-            numbers += f", {self.unreliable} count(s) with a Pareto k that is too large"
+            numbers += f", where {self.unreliable} count(s) have a Pareto k that is too large"
         if self.present:
             return (
                 "The counts vary more between databases than independent entries allow: "
-                f"{numbers} in favour of the beta-binomial law. Entries are dependent, and the "
-                "curve of exchangeable, dependent entries is reported."
+                f"{numbers}. Entries are dependent, and the curve of exchangeable, dependent "
+                "entries is reported."
             )
-        return f"No overdispersion: {numbers} for the beta-binomial law."
+        return f"No overdispersion: {numbers}."
 
 
 def compare(binomial: ProbabilityDraws, beta_binomial: ProbabilityDraws) -> Overdispersion:

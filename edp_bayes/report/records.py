@@ -85,16 +85,21 @@ def _shown(value: Any) -> str:
 
 
 def _of_query(record: Mapping[str, Any]) -> tuple[str, ...]:
+    resampled = str(record["model"]).startswith("SmoothedBootstrap")
     screened = max(record.get("screened_out", {}).values(), default=0.0)
     return (
-        f"The {record['databases']:,} databases are independent draws of one law. The checks "
-        "above test this; where one of them failed, the bands are too narrow.",
+        f"The {record['databases']:,} databases are independent draws of one law. The checks of "
+        "autocorrelation, trend and halves above test this; where one of those failed, the bands "
+        "are likely too narrow.",
         "Whoever sees an answer knows that law and none of the databases. What somebody knows "
         "beyond it is not covered.",
         "The unit of privacy is one individual with all of their records; the risks are those "
         f"of the {record['individuals']:,} individuals in the data.",
         f"The law of the answer is {record['model']}. The law without an individual follows from "
-        "the same posterior draw.",
+        "the same posterior draw"
+        + (
+            "." if resampled else ", in which who is sometimes absent is so whatever the others do."
+        ),
         "δ* takes individuals to be exposed independently of each other. Whatever the "
         "dependence, the total risk lies between the largest risk and the sum of all risks.",
         "Individuals whose risk cannot matter were not integrated: all of them together add at "
