@@ -240,7 +240,7 @@ def _range(low: Any, high: Any, prior: Any, discrete: bool) -> tuple[float, floa
         raise InvalidInputError(f"low must be below high, found {first:g} and {last:g}")
     held = prior.support() if hasattr(prior, "support") else (-np.inf, np.inf)
     ends = max(first, float(held[0])), min(last, float(held[1]))
-    if ends[0] > ends[1]:
+    if ends[0] > ends[1] or (ends[0] == ends[1] and not discrete):
         raise InvalidInputError(f"the prior leaves nothing between {first:g} and {last:g}")
     return ends
 
@@ -342,7 +342,8 @@ def _nodes(
 def _finite(nodes: Array, log_density: Callable[[Array], Array]) -> tuple[Array, Array]:
     """Return the nodes at which the density is not infinite, and its logarithm there."""
     height = log_density(nodes)
-    return nodes[height < np.inf], height[height < np.inf]
+    kept = height != np.inf
+    return nodes[kept], height[kept]
 
 
 def _pick_count(grid: Array, log_mass: Array, uniform: Array) -> Array:

@@ -18,6 +18,17 @@ from edp_bayes.plots.interval import plot_count_curves, plot_interval_level, plo
 
 mpl.use("agg")
 
+
+class NowhereANumber:
+    """A prior whose density is nan somewhere."""
+
+    def logpdf(self, x):
+        return np.where(np.asarray(x) > 4.0, np.nan, 0.0)
+
+    def ppf(self, q):
+        return stats.uniform(0, 10).ppf(q)
+
+
 UNIFORM = stats.uniform(0, 1)
 LAPLACE, GAUSSIAN = edp.LaplaceNoise(4.0), edp.GaussianNoise(4.0)
 
@@ -293,12 +304,15 @@ def test_limits_and_seed():
         (5.0, LAPLACE, {"prior": "flat"}, InputTypeError),
         (5.0, LAPLACE, {"prior": stats.poisson(5), "discrete": False}, InputTypeError),
         (5.0, LAPLACE, {"prior": UNIFORM, "discrete": False, "low": 2}, InvalidInputError),
+        (5.0, LAPLACE, {"prior": UNIFORM, "discrete": False, "low": 1}, InvalidInputError),
+        (5.0, LAPLACE, {"prior": NowhereANumber(), "discrete": False}, InvalidInputError),
         (5.0, edp.LaplaceNoise(1e6), {}, InvalidInputError),
         (5.0, LAPLACE, {"low": 4.2, "high": 4.8}, InvalidInputError),
         (5.0, LAPLACE, {"draws": 0}, InvalidInputError),
     ],
     ids=[
-        "nan", "noise", "range", "density", "text", "mass", "empty", "large", "between", "draws",
+        "nan", "noise", "range", "density", "text", "mass", "empty", "point", "no number",
+        "large", "between", "draws",
     ],
 )  # fmt: skip
 def test_bad_releases_are_refused(released, noise, options, error):
