@@ -26,7 +26,8 @@ class FutureDatabases:
 
     A response y comes from the law p of a draw. Given y, the contributions of the individuals are
     drawn independently of each other, each from its law given y under the same draw, so that
-    every pair (y, c_i) follows the fitted model. Let component k of the law without i have mean m
+    every pair (y, c_i) follows the fitted model: exactly where i is always present, otherwise up to
+    the law of y, whose components have only the mean and variance of the pair's. Let component k of the law without i have mean m
     and variance s^2, and let the contribution to rest r be c = a + b r + tau e; given presence
     and component, y and c are then jointly normal with
 
