@@ -25,11 +25,11 @@ class FutureDatabases:
     """Law of new databases under every draw of a mixture model of Gaussian kernels.
 
     A response y comes from the law p of a draw. Given y, the contributions of the individuals are
-    drawn independently of each other, each from its law given y under the same draw, so that
-    every pair (y, c_i) follows the fitted model: exactly where i is always present, otherwise up to
-    the law of y, whose components have only the mean and variance of the pair's. Let component k of the law without i have mean m
-    and variance s^2, and let the contribution to rest r be c = a + b r + tau e; given presence
-    and component, y and c are then jointly normal with
+    drawn independently of each other, each from its law given y under the same draw, so that every
+    pair (y, c_i) follows the fitted model: exactly where i is always present, otherwise up to the
+    law of y, whose components have only the mean and variance of the pair's. Let component k of the
+    law without i have mean m and variance s^2, and let the contribution to rest r be c = a + b r +
+    tau e; given presence and component, y and c are then jointly normal with
 
         E y = a + (1 + b) m,   var y = (1 + b)^2 s^2 + tau^2,
         E c = a + b m,         cov(c, y) = b (1 + b) s^2 + tau^2,
