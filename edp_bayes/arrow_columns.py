@@ -24,12 +24,18 @@ def chunks(series: nw.Series[Any]) -> Any:
 def categories(series: nw.Series[Any]) -> Any:
     """Return a categorical column as one dictionary array, None for a column of another type."""
     import narwhals as nw
-    import pyarrow as pa
 
     if series.dtype not in (nw.Categorical, nw.Enum):
         return None
-    coded = chunks(series).unify_dictionaries().combine_chunks()
-    return coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
+    return whole(chunks(series).unify_dictionaries())
+
+
+def whole(column: Any) -> Any:
+    """Return the one array of a chunked dictionary array."""
+    import pyarrow as pa
+
+    array = column.combine_chunks()
+    return array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
 
 
 def inferred(series: nw.Series[Any]) -> nw.Series[Any]:

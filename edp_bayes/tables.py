@@ -291,8 +291,7 @@ def _factorise_column(series: nw.Series[Any], name: str) -> tuple[Integers, NDAr
                 "every record needs a database and an individual"
             )
         known = arrow_columns.categories(series)
-        coded = column.dictionary_encode().combine_chunks()
-        coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
+        coded = arrow_columns.whole(column.dictionary_encode())
         if known is not None and known.type.ordered:
             places = pc.index_in(coded.dictionary, known.dictionary.cast(coded.dictionary.type))
             order = pc.array_sort_indices(places).to_numpy()

@@ -109,10 +109,9 @@ def answer_from_release(
 
     centre, reach = min(max(value, ends[0]), ends[1]), REACH[type(noise)] * noise.scale
     if discrete:
-        grid = _counts(centre, reach, prior, ends, log_likelihood, log_density)
+        grid, log_posterior = _counts(centre, reach, prior, ends, log_likelihood, log_density)
     else:
-        grid = _nodes(centre, reach, prior, ends, log_density)
-    log_posterior = log_density(grid)
+        grid, log_posterior = _nodes(centre, reach, prior, ends, log_density)
     if np.isnan(log_posterior).any() or not (log_posterior > -np.inf).any():
         raise InvalidInputError(
             f"the prior leaves nothing between {ends[0]:g} and {ends[1]:g}, "
@@ -265,16 +264,20 @@ def _counts(
     ends: tuple[float, float],
     log_likelihood: Callable[[Array], Array],
     log_density: Callable[[Array], Array],
-) -> Array:
-    """Return the counts that hold the posterior: around the release, or where the prior is."""
+) -> tuple[Array, Array]:
+    """Return the counts that hold the posterior, around the release or where the prior is.
+
+    The second array is their log density.
+    """
     window = max(centre - reach, ends[0]), min(centre + reach, ends[1])
     while prior is not None and window[1] - window[0] < LARGEST_GRID:
         grid = _whole_numbers(window, centre, ends)
         # Outside lies at most the whole prior, times the likelihood at the nearer edge.
         edges = [edge for edge, end in zip(window, ends, strict=True) if edge != end]
         outside = log_likelihood(np.array(edges)).max(initial=-np.inf)
-        if np.logaddexp.reduce(log_density(grid)) > outside + LEFT_OUT:
-            return grid
+        height = log_density(grid)
+        if np.logaddexp.reduce(height) > outside + LEFT_OUT:
+            return grid, height
         if not edges:
             break
         reach *= 2.0
@@ -284,10 +287,12 @@ def _counts(
         grid = _whole_numbers((first, last), first, ends)
         # Outside lies next to nothing of the prior, times the likelihood at its peak.
         outside = log_likelihood(np.array(centre)) + np.log(2.0 * PRIOR_TAIL)
-        if np.logaddexp.reduce(log_density(grid)) > outside + LEFT_OUT:
-            return grid
+        height = log_density(grid)
+        if np.logaddexp.reduce(height) > outside + LEFT_OUT:
+            return grid, height
         window = min(first, centre), max(last, centre)
-    return _whole_numbers(window, centre, ends)
+    grid = _whole_numbers(window, centre, ends)
+    return grid, log_density(grid)
 
 
 def _whole_numbers(window: tuple[float, float], centre: float, ends: tuple[float, float]) -> Array:
@@ -310,8 +315,8 @@ def _nodes(
     prior: Any,
     ends: tuple[float, float],
     log_density: Callable[[Array], Array],
-) -> Array:
-    """Return nodes between which the log density is straight wherever there is mass."""
+) -> tuple[Array, Array]:
+    """Return nodes between which the log density is straight wherever there is mass, and it."""
     parts = [np.linspace(centre - reach, centre + reach, NODES), np.array([centre])]
     if prior is not None:
         tail = np.geomspace(PRIOR_TAIL, 0.5, NODES // 4)
@@ -319,7 +324,8 @@ def _nodes(
         parts.append(prior.ppf(np.concatenate([tail, 1.0 - tail])))
     nodes: Array = np.clip(np.concatenate(parts), *ends)
     nodes = np.unique(nodes[np.isfinite(nodes)])
-    nodes, height = _finite(nodes, log_density)
+    height = log_density(nodes)
+    nodes, height = nodes[height != np.inf], height[height != np.inf]
     for _ in range(ROUNDS):
         middle = 0.5 * nodes[:-1] + 0.5 * nodes[1:]
         at, left, right = log_density(middle), height[:-1], height[1:]
@@ -335,15 +341,10 @@ def _nodes(
         split &= (nodes[:-1] < middle) & (middle < nodes[1:])
         if not split.any():
             break
-        nodes, height = _finite(np.sort(np.append(nodes, middle[split])), log_density)
-    return nodes
-
-
-def _finite(nodes: Array, log_density: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """Return the nodes at which the density is not infinite, and its logarithm there."""
-    height = log_density(nodes)
-    kept = height != np.inf
-    return nodes[kept], height[kept]
+        after = np.flatnonzero(split) + 1
+        nodes = np.insert(nodes, after, middle[split])
+        height = np.insert(height, after, at[split])
+    return nodes, height
 
 
 def _pick_count(grid: Array, log_mass: Array, uniform: Array) -> Array:

@@ -126,7 +126,7 @@ class Records:
 
     def numbers(self, column: str) -> Floats:
         """Return a numeric or boolean column as float64, shape (record,); errors of `values`."""
-        return self.values(column).astype(np.float64)
+        return np.asarray(self.values(column), dtype=np.float64)
 
     def values(self, column: str) -> NDArray[Any]:
         """Return whole numbers and floats as the column holds them, all else as float64.

@@ -8,8 +8,6 @@ databases notices.
 from __future__ import annotations
 
 import argparse
-import warnings
-import zlib
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -18,6 +16,7 @@ import numpy as np
 from edp_bayes.diagnostics import check_databases
 from tests.calibration.methods import run_once
 from tests.calibration.scenarios import EPSILON, FOLLOWERS, Scenario
+from tests.calibration.study import responses_of
 
 METHODS = ("dirichlet process", "smoothed bootstrap")
 SIZES = (41, 100, 400)
@@ -26,14 +25,9 @@ REPORTED = (0.02, 0.1, 0.3)
 
 def once(scenario: Scenario, repetition: int) -> tuple[list[bool], bool]:
     """Whether each method's pointwise bands hold each truth, and whether the check fails."""
-    rng = np.random.default_rng([zlib.crc32(scenario.name.encode()), repetition])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        responses = scenario.sample(rng)
-        doubted = any(
-            check.name == "presence" and not check.passed
-            for check in check_databases(responses).checks
-        )
+    responses = responses_of(scenario, repetition)
+    checks = check_databases(responses).checks
+    doubted = any(check.name == "presence" and not check.passed for check in checks)
     truth, at = scenario.truth["delta"], np.isin(EPSILON, REPORTED)
     held: list[bool] = []
     for method in METHODS:

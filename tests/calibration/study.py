@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from edp_bayes.responses import Responses
 from tests.calibration.methods import METHODS, run_once
 from tests.calibration.scenarios import (
     DATABASES,
@@ -41,14 +42,19 @@ def all_scenarios() -> Iterator[Scenario]:
         yield Scenario(law, n, individual, 10_000)
 
 
+def responses_of(scenario: Scenario, repetition: int) -> Responses:
+    """Draw the databases of one repetition of a cell, whoever asks the same."""
+    seed = zlib.crc32(scenario.name.encode())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return scenario.sample(np.random.default_rng([seed, repetition]))
+
+
 def batch(scenario: Scenario, method: str, first: int, count: int) -> dict[str, np.ndarray]:
     """Bands of some repetitions, one array (repetition, field, epsilon) a quantity."""
     found: dict[str, list[np.ndarray]] = {}
     for repetition in range(first, first + count):
-        seed = zlib.crc32(scenario.name.encode())
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            responses = scenario.sample(np.random.default_rng([seed, repetition]))
+        responses = responses_of(scenario, repetition)
         for quantity, bands in run_once(method, responses, repetition).items():
             if quantity in scenario.truth:
                 row = np.stack([getattr(bands, name) for name in FIELDS])
