@@ -14,7 +14,7 @@ from edp_bayes import validate
 from edp_bayes.coupling import Coupling, RegressionCoupling, ShiftCoupling, draw_count
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.mixtures import Mixture
-from edp_bayes.models.base import DensityModel, FittedModel, SamplerSettings
+from edp_bayes.models.base import DensityModel, FittedModel, SamplerSettings, is_density_model
 from edp_bayes.noise.screening import Screen
 from edp_bayes.responses import Responses
 
@@ -241,7 +241,7 @@ def posterior_of(
         )
     _refuse_noise(source)
     chosen = DirichletProcessMixture() if model is None else model
-    if not isinstance(chosen, DensityModel):
+    if not is_density_model(chosen):
         raise InputTypeError(
             f"model must be a density model such as DirichletProcessMixture(), found {model!r}"
         )

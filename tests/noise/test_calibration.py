@@ -394,3 +394,9 @@ def test_a_draw_that_the_tails_alone_do_not_protect_is_left_out():
     noise = edp.noise.calibrate(posterior, 1.0, assurance=0.95)
     assert noise.record["reached"] == 0.95
     assert noise.mean_absolute < size
+
+
+@pytest.mark.parametrize("model", [edp.SmoothedBootstrap, "bootstrap"])
+def test_only_a_model_that_was_made_is_taken(responses, model):
+    with pytest.raises(InputTypeError, match="model must be a density model such as"):
+        posterior_of(responses, model=model)
