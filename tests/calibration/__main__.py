@@ -22,6 +22,8 @@ def main() -> None:
     options = parser.parse_args()
     everything = list(study.all_scenarios())
     chosen = [cell for cell in everything if re.search(options.cells, cell.name)]
+    if not chosen:
+        parser.error(f"no cell is called {options.cells!r}; one is {everything[0].name!r}")
     earlier = pd.read_csv(study.RESULTS) if study.RESULTS.exists() else None
     if not options.collect:
         if earlier is not None:
