@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes import validate
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError
-from edp_bayes.models.base import DensityModel, SamplerSettings, fit_as_asked, is_density_model
+from edp_bayes.models.base import DensityModel, SamplerSettings, checked_model, fit_as_asked
 from edp_bayes.progress import track, working
 from edp_bayes.responses import Responses
 
@@ -124,11 +124,7 @@ def audit(
         )
     grid = validate.epsilon_grid(epsilon)
     keep = validate.positive_integer(keep, "keep")
-    chosen = DirichletProcessMixture() if model is None else model
-    if not is_density_model(chosen):
-        raise InputTypeError(
-            f"model must be a density model such as DirichletProcessMixture(), found {model!r}"
-        )
+    chosen = checked_model(DirichletProcessMixture() if model is None else model)
     if isinstance(individuals, str) or not isinstance(individuals, Iterable):
         raise InputTypeError(f"individuals must be a list of labels, found {individuals!r}")
     named = list(dict.fromkeys(responses.index_of(label) for label in individuals))

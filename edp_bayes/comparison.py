@@ -10,7 +10,7 @@ import numpy as np
 
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.leave_one_out import doubtful, leave_one_out, stacking_weights
-from edp_bayes.models.base import DensityModel, SamplerSettings, is_density_model
+from edp_bayes.models.base import DensityModel, SamplerSettings, checked_model
 from edp_bayes.responses import Responses
 
 if TYPE_CHECKING:
@@ -134,11 +134,7 @@ def _fitted_scores(
         raise InvalidInputError("responses need models to compare: give models=[...]")
     named = _named(models, repr)
     for name, model in named.items():
-        if not is_density_model(model):
-            raise InputTypeError(
-                f"model {name} must be a density model such as DirichletProcessMixture(), "
-                f"found {model!r}"
-            )
+        checked_model(model, f"model {name}")
     fits = {name: model.fit(responses, settings) for name, model in named.items()}
     return {name: leave_one_out(fit.log_likelihood, fit.predictive) for name, fit in fits.items()}
 

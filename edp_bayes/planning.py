@@ -14,7 +14,7 @@ from edp_bayes import bands, validate
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.fixed_test import tested_risks
 from edp_bayes.future_databases import FutureDatabases
-from edp_bayes.models.base import DensityModel, SamplerSettings, is_density_model
+from edp_bayes.models.base import DensityModel, SamplerSettings, checked_model
 from edp_bayes.privacy_curves import BAND_KINDS, default_probability
 from edp_bayes.progress import working
 from edp_bayes.responses import Responses
@@ -258,12 +258,7 @@ def _usable(responses: Responses) -> Responses:
 def _model(model: DensityModel | None) -> DensityModel:
     from edp_bayes.models.gibbs import GibbsDirichletProcessMixture
 
-    chosen = GibbsDirichletProcessMixture() if model is None else model
-    if not is_density_model(chosen):
-        raise InputTypeError(
-            f"model must be a density model such as GibbsDirichletProcessMixture(), found {model!r}"
-        )
-    return chosen
+    return checked_model(GibbsDirichletProcessMixture() if model is None else model)
 
 
 @dataclass(eq=False)

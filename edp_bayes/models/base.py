@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,9 +191,13 @@ class DensityModel(Protocol):
         ...
 
 
-def is_density_model(value: object) -> TypeGuard[DensityModel]:
-    """Return whether a value is a density model: a class of them has the methods, but is none."""
-    return isinstance(value, DensityModel) and not isinstance(value, type)
+def checked_model(value: object, name: str = "model") -> DensityModel:
+    """Return a density model; raise InputTypeError for anything else, such as a class of them."""
+    if isinstance(value, type) or not isinstance(value, DensityModel):
+        raise InputTypeError(
+            f"{name} must be a density model such as DirichletProcessMixture(), found {value!r}"
+        )
+    return value
 
 
 def fit_as_asked(

@@ -15,8 +15,8 @@ from edp_bayes.models.base import (
     DensityModel,
     FittedModel,
     SamplerSettings,
+    checked_model,
     fit_as_asked,
-    is_density_model,
 )
 
 if TYPE_CHECKING:
@@ -75,15 +75,9 @@ class Stacked:
     def __init__(self, models: Iterable[DensityModel]) -> None:
         if not isinstance(models, Iterable):
             raise InputTypeError(f"models must be a list of density models, found {models!r}")
-        members = tuple(models)
+        members = tuple(checked_model(model, "every model") for model in models)
         if not members:
             raise InvalidInputError("stacking needs at least one model, found none")
-        for model in members:
-            if not is_density_model(model):
-                raise InputTypeError(
-                    f"every model must be a density model such as DirichletProcessMixture(), "
-                    f"found {model!r}"
-                )
         kernels = sorted({model.kernel for model in members})
         if len(kernels) > 1:
             raise InvalidInputError(

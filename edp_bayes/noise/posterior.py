@@ -14,7 +14,7 @@ from edp_bayes import validate
 from edp_bayes.coupling import Coupling, RegressionCoupling, ShiftCoupling, draw_count
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.mixtures import Mixture
-from edp_bayes.models.base import DensityModel, FittedModel, SamplerSettings, is_density_model
+from edp_bayes.models.base import DensityModel, FittedModel, SamplerSettings, checked_model
 from edp_bayes.noise.screening import Screen
 from edp_bayes.responses import Responses
 
@@ -240,11 +240,7 @@ def posterior_of(
             "Databases.respond or Responses.from_arrays"
         )
     _refuse_noise(source)
-    chosen = DirichletProcessMixture() if model is None else model
-    if not is_density_model(chosen):
-        raise InputTypeError(
-            f"model must be a density model such as DirichletProcessMixture(), found {model!r}"
-        )
+    chosen = checked_model(DirichletProcessMixture() if model is None else model)
     names = ("sampler", "cores")
     named = {name: sample_options.pop(name) for name in names if name in sample_options}
     settings = SamplerSettings(
