@@ -20,6 +20,7 @@ from edp_bayes.models import (
     SamplerSettings,
     SmoothedBootstrap,
 )
+from edp_bayes.reductions import accumulate
 from edp_bayes.responses import Responses
 from tests.calibration.scenarios import EPSILON
 
@@ -76,22 +77,27 @@ def posterior(make: Callable[..., Any]) -> Callable[[Responses, int], dict[str, 
 
 
 def unpaired(responses: Responses, seed: int) -> dict[str, Bands]:
-    """Separate posteriors of p and p_i of the first individual, of equal models."""
+    """Separate posteriors of p and of every p_i, of equal models."""
     model = gibbs(GibbsDirichletProcessMixture, responses)
-    fits = []
-    without = Responses.from_arrays(
-        responses.response_without(responses.individual[0]),
-        contribution=responses.contribution[:, [0]],
-    )
-    for part, data in enumerate((responses, without)):
+    fits = responses.n_individuals + 1
+
+    def draws(data: Responses, part: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         settings = SamplerSettings(
-            draws=DRAWS, tune=TUNE, chains=1, random_seed=2 * seed + part, progressbar=False
+            draws=DRAWS, tune=TUNE, chains=1, random_seed=fits * seed + part, progressbar=False
         )
         mixture = model.fit(data, settings).mixture
-        fits.append([a[0] for a in (mixture.weights, mixture.locations, mixture.scales)])
-    (pw, pm, ps), q = fits
-    curves = gaussian.curves(pw, pm, ps, *(a[:, None] for a in q), EPSILON, floor=1e-9)
-    return {"delta": from_draws(curves[:, 0])}
+        return mixture.weights[0], mixture.locations[0], mixture.scales[0]
+
+    law = draws(responses, 0)
+    largest, log_survival, total = np.zeros((3, DRAWS, EPSILON.size))
+    for part, label in enumerate(responses.individual, 1):
+        without = Responses.from_arrays(
+            responses.response_without(label), contribution=responses.contribution[:, [part - 1]]
+        )
+        others = (array[:, None] for array in draws(without, part))
+        curves = gaussian.curves(*law, *others, EPSILON, floor=1e-9)
+        accumulate(curves, largest, log_survival, total)
+    return {"delta": from_draws(largest), "total_risk": from_draws(-np.expm1(log_survival))}
 
 
 def plug_in(responses: Responses, seed: int) -> dict[str, Bands]:

@@ -7,7 +7,9 @@ from scipy import stats
 
 from edp_bayes.divergence import hockey_stick
 from edp_bayes.mixtures import Mixture
+from edp_bayes.responses import Responses
 from tests.calibration import study
+from tests.calibration.methods import run_once
 from tests.calibration.scenarios import EPSILON, INDIVIDUALS, LAWS, Scenario
 
 REPETITIONS = 50
@@ -39,6 +41,20 @@ def test_a_careless_band_is_caught():
     rows = list(study._rows(cell, "unpaired", "delta", 0, values))
     covered = [round(row["coverage"] * 30) for row in rows]
     assert min(stats.binomtest(c, 30, 0.8, alternative="less").pvalue for c in covered) < 1e-3
+
+
+def test_separate_posteriors_of_a_population_are_those_of_everybody():
+    rng = np.random.default_rng(9)
+    contribution = rng.gamma(2.0, 0.1, (20, 3))
+    y = rng.standard_normal(20) + contribution.sum(1)
+    one, three = (
+        run_once("unpaired", Responses.from_arrays(y, contribution=columns), 0)
+        for columns in (contribution[:, :1], contribution)
+    )
+    for quantity in ("delta", "total_risk"):
+        np.testing.assert_allclose(one[quantity].median, one["delta"].median)
+        assert (three[quantity].median > one["delta"].median).all()
+    assert (three["total_risk"].median > three["delta"].median).all()
 
 
 @pytest.mark.parametrize("factor", [0.3, 1.0, 2.0])
