@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 GRID = 400
 NEIGHBOURS = 0.3
 FAINT = 1e-200  # sums below are taken again in logarithms
+BLOCK_NUMBERS = 15_000  # of memory that is used again, not asked of the system each time
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,14 +146,22 @@ class SmoothedBootstrap(ShortRepr):
         middle, relative = self._scale(responses)
         spread = self.bandwidth_spread
         grid = middle * np.exp(np.linspace(-4.0 * spread, 4.0 * spread, GRID))
-        distance, same = _distances(responses), ~_different(responses)
+        n, samples = responses.n_databases, responses.samples
         kernel = log_kernel(self.kernel)
-        scores = np.empty((GRID, responses.n_databases))
-        others = np.empty_like(scores)
-        for g, h in enumerate(grid):
-            terms = kernel(distance / (h * relative)) - np.log(h * relative)
-            terms[same] = -np.inf
-            scores[g], others[g] = _left_out(terms, responses.samples)
+        total, kept = np.empty((GRID, n * samples)), np.zeros((GRID, n))
+        block = max(1, BLOCK_NUMBERS // (n * samples))
+        for start in range(0, n * samples, block):
+            rows = slice(start, start + block)
+            distance, same = _distances(responses, rows), ~_different(responses, rows)
+            for g, h in enumerate(grid):
+                terms = kernel(distance / (h * relative)) - np.log(h * relative)
+                terms[same] = -np.inf
+                total[g, rows], part = _left_out(terms, samples)
+                kept[g] += part
+        total = total.reshape(GRID, n, samples).mean(axis=2)
+        scores = total - np.log(samples * (n - 1))
+        others = total.sum(axis=1, keepdims=True) - total + kept / samples
+        others -= (n - 1) * np.log(samples * (n - 2))
         log_prior = -0.5 * (np.log(grid / middle) / spread) ** 2
         log_posterior = scores.sum(1) + log_prior
         posterior = np.exp(log_posterior - log_posterior.max())
@@ -187,19 +196,20 @@ class _Bandwidth:
 
 
 def _left_out(terms: Array, samples: int) -> tuple[Array, Array]:
-    """Return the score of each database, and what all others score together without it.
+    """Return the log density at each response, and the log share of all that each database leaves.
 
-    The terms are the log kernels of every response (row) at all responses of other databases, and
-    minus infinity at those of its own. Both results have the shape (database,).
+    The terms are the log kernels of some responses (rows) at all responses of other databases, and
+    minus infinity at those of their own; of shape (row,) is the log sum of each row, of shape
+    (database,) the sum over the rows of the log share left without the database.
     """
     from scipy.special import logsumexp
 
     rows = np.arange(terms.shape[0])
-    n = rows.size // samples
     if samples > 1:
-        terms = logsumexp(terms.reshape(rows.size, n, samples), axis=2)
+        terms = logsumexp(terms.reshape(rows.size, -1, samples), axis=2)
     nearest = terms.argmax(axis=1)
-    relative = terms - terms[rows, nearest][:, None]
+    top = terms[rows, nearest]
+    relative = terms - top[:, None]
     mass = np.exp(relative)
     # The nearest database may be nearly all there is: its own share is taken from no sum.
     mass[rows, nearest] = 0.0
@@ -209,24 +219,21 @@ def _left_out(terms: Array, samples: int) -> tuple[Array, Array]:
     if faint.any():
         relative[rows, nearest] = -np.inf
         log_rest[faint] = logsumexp(relative[faint], axis=1)
-    without = np.log((1.0 + rest)[:, None] - mass)
-    without[rows, nearest] = log_rest
-    top = terms[rows, nearest]
-    score = top + np.log1p(rest) - np.log(samples * (n - 1))
-    without += (top - np.log(samples * (n - 2)))[:, None]
-    means = without.reshape(n, samples, n).mean(axis=1)
-    np.fill_diagonal(means, 0.0)
-    return score.reshape(n, samples).mean(axis=1), means.sum(axis=0)
+    log_all = np.log1p(rest)
+    log_kept = np.bincount(nearest, log_rest - log_all, terms.shape[1])
+    # All others leave at least half: the product over the rows of a block is never too small.
+    log_kept += np.log((1.0 - mass / (1.0 + rest)[:, None]).prod(axis=0))
+    return top + log_all, log_kept
 
 
-def _distances(responses: Responses) -> Array:
+def _distances(responses: Responses, rows: slice = slice(None)) -> Array:
     y = responses.response
-    return np.asarray(y[:, None] - y)
+    return np.asarray(y[rows, None] - y)
 
 
-def _different(responses: Responses) -> NDArray[np.bool_]:
+def _different(responses: Responses, rows: slice = slice(None)) -> NDArray[np.bool_]:
     """Whether two responses are of different databases, shape (row, row)."""
-    return np.asarray(responses.cluster[:, None] != responses.cluster)
+    return np.asarray(responses.cluster[rows, None] != responses.cluster)
 
 
 def _invert(grid: Array, probability: Array, u: Array) -> Array:
