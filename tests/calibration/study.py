@@ -108,18 +108,19 @@ def collect(scenarios: Iterable[Scenario], methods: Iterable[str], first: int) -
     """
     rows = []
     for scenario, method in itertools.product(scenarios, methods):
-        parts = []
-        start = first
-        while (path := _path(scenario, method, start)).exists():
-            with np.load(path) as data:
-                parts.append({name: data[name] for name in data.files})
-            start += BATCH
-        if not parts:
-            continue
-        for quantity in parts[0]:
-            values = np.concatenate([part[quantity] for part in parts])
-            rows.extend(_rows(scenario, method, quantity, first, values))
+        for quantity, values in kept(scenario, method, first).items():
+            rows.extend(rows_of(scenario, method, quantity, first, values))
     return pd.DataFrame(rows)
+
+
+def kept(scenario: Scenario, method: str, first: int) -> dict[str, np.ndarray]:
+    """Bands (repetition, field, epsilon) of each quantity that were run from `first` on."""
+    parts = []
+    while (path := _path(scenario, method, first)).exists():
+        with np.load(path) as data:
+            parts.append({name: data[name] for name in data.files})
+        first += BATCH
+    return {name: np.concatenate([part[name] for part in parts]) for name in (parts or [{}])[0]}
 
 
 CELL = ["population", "law", "n", "individual", "method", "quantity", "epsilon"]
@@ -192,7 +193,7 @@ def pooled(table: pd.DataFrame) -> pd.DataFrame:
     return out.reset_index()
 
 
-def _rows(
+def rows_of(
     scenario: Scenario, method: str, quantity: str, first: int, values: np.ndarray
 ) -> Iterator[dict[str, object]]:
     truth = scenario.truth[quantity]

@@ -8,7 +8,7 @@ from scipy import stats
 from edp_bayes.divergence import hockey_stick
 from edp_bayes.mixtures import Mixture
 from edp_bayes.responses import Responses
-from tests.calibration import study
+from tests.calibration import higher, study
 from tests.calibration.methods import run_once
 from tests.calibration.scenarios import EPSILON, INDIVIDUALS, LAWS, Scenario
 
@@ -27,7 +27,7 @@ CELLS = [
 def test_the_default_model_covers(cell):
     repetitions = REPETITIONS if cell.population == 1 else 8
     values = study.batch(cell, "dirichlet process", 0, repetitions)
-    for row in study._rows(cell, "dirichlet process", "delta", 0, values["delta"]):
+    for row in study.rows_of(cell, "dirichlet process", "delta", 0, values["delta"]):
         covered = round(row["coverage"] * repetitions)
         # Fails when the data speak against a coverage of 80% or more.
         assert stats.binomtest(covered, repetitions, 0.8, alternative="less").pvalue > 1e-3, row
@@ -38,7 +38,7 @@ def test_a_careless_band_is_caught():
     """Unpaired posteriors, known not to cover small risks, fail the same test."""
     cell = Scenario("normal", 41, "0.1")
     values = study.batch(cell, "unpaired", 0, 30)["delta"]
-    rows = list(study._rows(cell, "unpaired", "delta", 0, values))
+    rows = list(study.rows_of(cell, "unpaired", "delta", 0, values))
     covered = [round(row["coverage"] * 30) for row in rows]
     assert min(stats.binomtest(c, 30, 0.8, alternative="less").pvalue for c in covered) < 1e-3
 
@@ -123,3 +123,17 @@ def test_a_run_never_repeats_what_the_results_hold():
         study.refuse_twice(earlier, [cell], ["unpaired"], first, 40)
     study.refuse_twice(earlier, [cell], ["normal"], 0, 40)
     study.refuse_twice(earlier, [Scenario("normal", 20, "0.1")], ["unpaired"], 0, 40)
+
+
+def test_the_higher_end_covers_what_the_other_band_reaches(tmp_path, monkeypatch):
+    """Bands half as high as the truth beside bands of twice the truth: the higher holds it."""
+    monkeypatch.setattr(study, "CACHE", tmp_path)
+    cell = Scenario("normal", 41, "0.4")
+    truth = cell.truth["delta"]
+    for method, factor in ((higher.DEFAULT, 0.5), (higher.OTHER, 2.0)):
+        row = truth * np.array([0.0, factor, factor, 0.0, factor])[:, None]
+        np.savez(study._path(cell, method, 0), delta=np.broadcast_to(row, (20, *row.shape)))
+    found = higher.summary(higher.rows(cell, 20)).xs(41, level="n")
+    assert found["mean"].to_dict() == {"default": 0.0, "higher": 1.0}
+    assert found["rarely"].to_dict() == {"default": 4, "higher": 0}
+    assert found["wider"]["higher"] == pytest.approx(3.0)
