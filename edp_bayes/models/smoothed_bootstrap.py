@@ -15,6 +15,7 @@ from edp_bayes.models.base import FittedModel, SamplerSettings, log_kernel
 from edp_bayes.models.base_measure import Standardisation, scale_of_unit_spread
 from edp_bayes.models.log_prior import gather
 from edp_bayes.models.short_repr import ShortRepr
+from edp_bayes.plugin.selection import neighbour_distances
 
 if TYPE_CHECKING:
     from edp_bayes.responses import Responses
@@ -45,7 +46,7 @@ class SmoothedBootstrap(ShortRepr):
         Family of the kernel.
     variable : bool
         Bandwidths in proportion to the distance to the nearest neighbours, after Breiman, Meisel
-        and Purcell (1977).
+        and Purcell (1977). A database left out is no neighbour of those that score it.
     bandwidth_spread : float
         Standard deviation of the log-normal prior of the bandwidth.
 
@@ -80,19 +81,19 @@ class SmoothedBootstrap(ShortRepr):
         with pm.Model(coords={"database": np.arange(n)}) as model:
             weights = pm.Dirichlet("database_weights", np.ones(n), dims="database")
             bandwidth = pm.LogNormal("bandwidth", np.log(middle), self.bandwidth_spread)
-            scales = bandwidth * relative
-            u = distance / scales
+            without = bandwidth * self._held_out(responses)
+            u = distance / without
             kernel = (
                 -0.5 * u**2 - 0.5 * np.log(2 * np.pi)
                 if self.kernel == "gaussian"
                 else -pt.abs(u) - np.log(2.0)
-            ) - pt.log(scales)
+            ) - pt.log(without)
             other = np.where(_different(responses), 0.0, -np.inf) - np.log(samples * (n - 1))
             pm.Potential("left_out", (pt.logsumexp(kernel + other, axis=1)).mean() * n)
             share = pt.repeat(weights / responses.samples, responses.samples)
             pm.Deterministic("weights", share)
             pm.Deterministic("locations", pt.as_tensor(responses.response))
-            pm.Deterministic("scales", scales * pt.ones(responses.response.size))
+            pm.Deterministic("scales", bandwidth * pt.as_tensor(relative))
         return model
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
@@ -130,20 +131,39 @@ class SmoothedBootstrap(ShortRepr):
 
     def _scale(self, responses: Responses) -> tuple[float, Array]:
         """Return the prior median of the bandwidth and the relative bandwidths (n * samples,)."""
-        units = Standardisation.of(responses)
-        unit = units.spread * scale_of_unit_spread(self.kernel)
+        unit = self._unit(responses)
         middle = unit * responses.n_databases ** (-0.2)
-        relative = np.ones(responses.response.size)
-        if self.variable:
-            nearest = max(1, round(NEIGHBOURS * responses.n_databases))
-            distance = np.sort(np.abs(_distances(responses)), axis=1)
-            typical = np.maximum(distance[:, nearest * responses.samples], 1e-3 * unit)
-            relative = typical / np.exp(np.log(typical).mean())
-        return middle, relative
+        return middle, self._relative(responses.response, responses.samples, unit)
+
+    def _unit(self, responses: Responses) -> float:
+        return Standardisation.of(responses).spread * scale_of_unit_spread(self.kernel)
+
+    def _relative(self, response: Array, samples: int, unit: float) -> Array:
+        """Return the relative bandwidth of every response."""
+        if not self.variable:
+            return np.ones(response.size)
+        nearest = max(1, round(NEIGHBOURS * (response.size // samples)))
+        typical = np.maximum(neighbour_distances(response, nearest * samples), 1e-3 * unit)
+        return np.asarray(typical / np.exp(np.log(typical).mean()))
+
+    def _held_out(self, responses: Responses) -> Array:
+        """Return the relative bandwidths made without the database of each response (row).
+
+        Of shape (row, row), or (1, row) where they are all equal. Those of the row's own database
+        are one.
+        """
+        y, samples = responses.response, responses.samples
+        if not self.variable:
+            return np.ones((1, y.size))
+        ratios, unit = np.ones((y.size, y.size)), self._unit(responses)
+        for others, row in zip(_different(responses), ratios, strict=True):
+            row[others] = self._relative(y[others], samples, unit)
+        return ratios
 
     def _bandwidth(self, responses: Responses) -> _Bandwidth:
         """Return what is known of the bandwidth, on a grid."""
-        middle, relative = self._scale(responses)
+        middle, _ = self._scale(responses)
+        relative = self._held_out(responses)
         spread = self.bandwidth_spread
         grid = middle * np.exp(np.linspace(-4.0 * spread, 4.0 * spread, GRID))
         n, samples = responses.n_databases, responses.samples
@@ -153,8 +173,10 @@ class SmoothedBootstrap(ShortRepr):
         for start in range(0, n * samples, block):
             rows = slice(start, start + block)
             distance, same = _distances(responses, rows), ~_different(responses, rows)
+            ratios = relative[rows] if self.variable else relative
+            log_ratios = np.log(ratios)
             for g, h in enumerate(grid):
-                terms = kernel(distance / (h * relative)) - np.log(h * relative)
+                terms = kernel(distance / (h * ratios)) - log_ratios - np.log(h)
                 terms[same] = -np.inf
                 total[g, rows], part = _left_out(terms, samples)
                 kept[g] += part
