@@ -53,8 +53,9 @@ def band(
 def pointwise(draws: Array, prob: float) -> tuple[Array, Array]:
     """Return the equal-tailed interval at every point.
 
-    One more draw falls into it with the probability stated, however few the draws are: the
-    k-th smallest of N is taken for the quantile k / (N + 1).
+    The k-th smallest of N is taken for the quantile k / (N + 1), so that one more draw falls into
+    it with the probability stated. With fewer than 2 / (1 - prob) - 1 draws (39 for 0.95) it is
+    their range, into which one more falls with probability (N - 1) / (N + 1).
 
     Parameters
     ----------
@@ -120,6 +121,7 @@ def simultaneous(draws: Array, prob: float) -> tuple[Array, Array]:
         from_below = np.searchsorted(column, draws[:, point], side="right")
         from_above = count - np.searchsorted(column, draws[:, point], side="left")
         np.minimum(depth, np.minimum(from_below, from_above), out=depth)
-    least = np.sort(depth)[int((1.0 - prob) * count)]
+    # 1.0 - 0.9 is a little less than 0.1.
+    least = np.sort(depth)[int((1.0 - prob) * count + 1e-9)]
     kept = draws[depth >= least]
     return kept.min(axis=0), kept.max(axis=0)

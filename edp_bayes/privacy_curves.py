@@ -91,7 +91,8 @@ class PrivacyCurves:
         DataArray
             Dims (chain, draw) for a number, (chain, draw, target) for an array. Between the
             grid's values the curve is replaced by its chord in exp(epsilon), which lies above it,
-            so the result errs on the safe side. It is never below the grid's first value, and
+            so the result errs on the safe side (where several pairs of a mechanism are audited
+            together, as far as the curve is convex). It is never below the grid's first value, and
             infinite where the curve is still above the target at the grid's last; quantiles of
             such draws need ``quantile(..., method="inverted_cdf")``, which averages none.
 
@@ -305,7 +306,7 @@ def _crossing(curve: xr.DataArray, target: ArrayLike) -> xr.DataArray:
         below = np.take_along_axis(values, right[..., None], -1)[..., 0]
         share = np.divide(
             above - level, above - below, out=np.ones_like(above), where=above > below
-        )
+        ).clip(0.0, 1.0)
         crossing = np.log(growth[left] + share * (growth[right] - growth[left]))
         crossing = np.where(last < 0, grid[0], crossing)
         out[(..., *index)] = np.where(last == grid.size - 1, np.inf, crossing)

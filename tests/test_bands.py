@@ -41,6 +41,12 @@ def test_pointwise_band_of_few_draws_holds_one_more_with_its_probability():
     assert np.mean(high - low) == pytest.approx(0.9, abs=4 * 0.064 / np.sqrt(20_000))
 
 
+def test_simultaneous_band_leaves_out_all_the_curves_it_may():
+    """0.1 of 20 curves are two, although 1 - 0.9 is below 0.1 in floating point."""
+    low, high = bands.simultaneous(np.arange(1.0, 21.0)[:, None], 0.9)
+    assert (low.item(), high.item()) == (2.0, 19.0)
+
+
 def test_points_that_are_zero_in_every_draw_do_not_widen_the_band():
     rng = np.random.default_rng(3)
     draws = wiggly(rng, 2000)

@@ -65,6 +65,12 @@ def test_epsilon_at_takes_one_dimension():
         audit.epsilon_at([[0.1]])
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_epsilon_of_a_curve_far_below_the_target_is_the_first_value():
+    audit = known_audit(lambda e: 0.5 - 0.1 * e, np.array([0.1, 0.2]))
+    assert (audit.epsilon_at(0.99) == 0.1).all()
+
+
 def test_epsilon_beyond_the_grid_is_infinite_and_below_it_the_first_value():
     grid = np.array([0.1, 0.2])
     audit = known_audit(lambda e: 0.5 - e, grid)

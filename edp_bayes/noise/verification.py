@@ -87,12 +87,13 @@ class Verification:
         epsilon : float
             For delta = 0 any value, best one of the grid; otherwise one of the grid.
         delta : float
-            From 0, included.
+            From 0, included, to below 1.
 
         Raises
         ------
         InvalidInputError
-            If delta is not 0 and epsilon is not of the grid.
+            If delta is not in [0, 1), or not 0 while epsilon is not of the grid, or if epsilon is
+            negative.
 
         Notes
         -----
@@ -100,7 +101,12 @@ class Verification:
         too small than too large. A draw whose log ratio is at most epsilon has delta = 0.
         """
         level = float(validate.finite_array(epsilon, "epsilon", ndim=0))
-        if delta == 0.0:
+        allowed = float(validate.finite_array(delta, "delta", ndim=0))
+        if level < 0.0:
+            raise InvalidInputError(f"epsilon must not be negative, found {level:g}")
+        if not 0.0 <= allowed < 1.0:
+            raise InvalidInputError(f"delta must lie in [0, 1), found {allowed:g}")
+        if allowed == 0.0:
             return float((self.log_ratio <= level).mean())
         found = np.flatnonzero(np.isclose(self.epsilon, level, rtol=1e-9, atol=0.0))
         if found.size == 0:
@@ -109,7 +115,7 @@ class Verification:
                 f"found {level:g}"
             )
         column = int(found[0])
-        within = self.delta[:, column] + self.error[column] <= delta
+        within = self.delta[:, column] + self.error[column] <= allowed
         return float((within | (self.log_ratio <= level)).mean())
 
     def __repr__(self) -> str:

@@ -145,7 +145,7 @@ def _draws(audit: Audit, individual: Any) -> xr.Dataset:
         shown = "; ".join(repr(str(label)) for label in kept[:10])
         raise InvalidInputError(
             f"the draws of individual {name!r} were not kept; there are {shown}. "
-            "Name it in individuals= when auditing"
+            "Name it in individuals= when auditing, if the data hold it"
         )
     draws = group.isel(individual=0 if individual is None else int(wanted[0])).astype(np.float64)
     floored = draws[["density_with", "density_without"]].clip(np.finfo(np.float32).tiny)

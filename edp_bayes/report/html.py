@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edp_bayes import files, wording
+from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.report import figures
 from edp_bayes.report.content import Content, Curve
 from edp_bayes.report.describing import describe
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["render", "write_report"]
 
+SUFFIXES = (".html", ".htm", "")
 PRINTED_ROWS = 50
 LARGE = 700.0
 
@@ -72,8 +74,8 @@ def write_report(
     InputTypeError
         If the result is none of these, or the key or a noise is of another type.
     InvalidInputError
-        If epsilon lies outside of the grid, the probability is none, the key is too short or
-        the file cannot be written.
+        If epsilon lies outside of the grid, the probability is none, the key is too short, the
+        name ends as that of another format or the file cannot be written.
 
     Examples
     --------
@@ -84,10 +86,14 @@ def write_report(
     ...     "<!doctype html>" in path.read_text(encoding="utf-8")
     True
     """
+    target = Path(path)
+    if target.suffix.lower() not in SUFFIXES:
+        raise InvalidInputError(
+            f"a report is a page of HTML: its name must end in .html, found {target.name}"
+        )
     content = describe(
         result, epsilon=epsilon, prob=prob, names=names, key=key, noise=noise, title=title
     )
-    target = Path(path)
     with files.replaced(target) as temporary:
         temporary.write_text(render(content), encoding="utf-8", newline="\n")
     return target

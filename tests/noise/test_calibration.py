@@ -183,6 +183,11 @@ def test_verification_counts_draws(bootstrap):
     assert check.plot(backend="none") is not None
     with pytest.raises(InvalidInputError, match="one of"):
         check.probability(0.2, 1e-3)
+    for delta in (-1.0, 1.0, 2.0):
+        with pytest.raises(InvalidInputError, match=r"delta must lie in \[0, 1\)"):
+            check.probability(0.4, delta)
+    with pytest.raises(InvalidInputError, match="epsilon must not be negative"):
+        check.probability(-1.0)
 
 
 def test_a_target_already_met_needs_no_noise(plug_in):

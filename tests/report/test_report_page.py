@@ -100,6 +100,12 @@ def test_the_same_audit_gives_the_same_file(audit, tmp_path):
     assert one == other
 
 
+def test_a_name_of_another_format_is_refused(audit, tmp_path):
+    with pytest.raises(edp.InvalidInputError, match=r"must end in .html, found report.pdf"):
+        write_report(audit, tmp_path / "report.pdf")
+    assert not any(tmp_path.iterdir())
+
+
 def test_a_file_that_cannot_be_written_is_refused(audit, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(edp.InvalidInputError, match="cannot be written"):
