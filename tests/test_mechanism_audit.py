@@ -699,3 +699,13 @@ def test_pooled_shares_are_shares():
     joint = pool_shares(separate, rng)
     assert joint.max() == 1.0
     assert joint.min() > 0.9
+
+
+def test_few_outcomes_are_said_to_leave_much_to_the_prior():
+    a, b = np.random.default_rng(3).laplace([[0.0], [1.0]], size=(2, 19))
+    options = {"epsilon": [0.1, 1.0], "draws": 250, "random_seed": 1, "progressbar": False}
+    with pytest.warns(edp.EdpBayesWarning, match="Only 19 outcomes of a side"):
+        few = edp.audit_mechanism(np.r_[a, a], b, **options)
+    assert any("Only 19 outcomes" in sentence for sentence in few.warnings)
+    enough = edp.audit_mechanism(np.r_[a, 0.5], np.r_[b, 0.5], **options)
+    assert not any("outcomes of a side" in sentence for sentence in enough.warnings)

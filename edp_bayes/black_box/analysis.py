@@ -19,6 +19,8 @@ __all__ = ["Findings", "analyse"]
 
 Array = NDArray[np.float64]
 
+FEW_OUTCOMES = 20
+
 
 @dataclass(frozen=True, eq=False)
 class Findings:
@@ -50,6 +52,11 @@ class Findings:
     def warnings(self) -> list[str]:
         """What is doubtful, in words."""
         found = []
+        if min(self.cells.sizes) < FEW_OUTCOMES:
+            found.append(
+                f"Only {min(self.cells.sizes)} outcomes of a side: with fewer than {FEW_OUTCOMES} "
+                "the prior decides much of the result."
+            )
         if self.statistic:
             found.append(
                 f"The audit is of a number made from each outcome ({self.statistic}): what it "
