@@ -79,7 +79,7 @@ class DrawChecks:
         if rhat > MAX_RHAT:
             count = int((self.rhat > MAX_RHAT).sum())
             found.append(
-                f"The chains disagree about {self.name}: R-hat reaches {rhat:.3f} (at most "
+                f"The chains disagree about {self.name}: R-hat reaches {rhat:.4f} (at most "
                 f"{MAX_RHAT} is right) in {count} of {self.rhat.size} value(s). Draw longer."
             )
         least = {"bulk": float(self.ess_bulk.min()), "tail": float(self.ess_tail.min())}
