@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
 __all__ = ["assumptions", "checks", "settings", "title"]
 
+# Settings whose own name says too little.
+NAMES = {
+    "edp_bayes": "edp_bayes",
+    "screened_out": "bound on what was not integrated, by epsilon",
+    "truncation_bound": "bound on the error of finitely many components, in total variation",
+}
+
 
 def title(result: PrivacyCurves, kind: str) -> str:
     """Return the heading of a report."""
@@ -72,12 +79,14 @@ def settings(result: PrivacyCurves) -> tuple[tuple[str, str], ...]:
         if name == "versions" and isinstance(value, Mapping):
             rows += [(f"{name}: {part}", _shown(one)) for part, one in value.items()]
         else:
-            rows.append((name.replace("_", " "), _shown(value)))
+            rows.append((NAMES.get(name, name.replace("_", " ")), _shown(value)))
     return tuple(rows)
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, Mapping):
+        if len(value) > 1 and len(set(map(str, value.values()))) == 1:
+            return f"{_shown(next(iter(value.values())))} throughout"
         return ", ".join(f"{_shown(name)}: {_shown(one)}" for name, one in value.items())
     if isinstance(value, list):
         return ", ".join(map(_shown, value))

@@ -13,6 +13,7 @@ from edp_bayes.mechanism_audit import audit_mechanism
 from edp_bayes.property_audit import audit_property
 from edp_bayes.report import describe
 from edp_bayes.report.figures import histogram, privacy_figures
+from edp_bayes.report.records import NAMES
 from edp_bayes.statistical_privacy import PropertyQuery, Subsampling
 from edp_bayes.wording import risk
 
@@ -153,9 +154,10 @@ def test_every_setting_stands_in_the_report(audit, content):
     assert said["random seed"] == "4"
     for name, number in audit.settings["versions"].items():
         assert said[f"versions: {name}"] == number
-    words = {name.split(":")[0].replace("_", " ") for name in audit.settings}
+    words = {NAMES.get(name, name.split(":")[0].replace("_", " ")) for name in audit.settings}
     assert words <= {name.split(":")[0] for name in said}
     assert said["epsilon"] == ", ".join(map(str, EPSILON))
+    assert said[NAMES["screened_out"]].endswith("throughout")
 
 
 def test_every_check_is_there_and_the_failed_ones_come_first(audit, content):
