@@ -290,6 +290,11 @@ def test_unwritable_folder_is_refused_before_anything_is_read(capsys, tmp_path, 
     assert main(["demo", "--out", str(out)]) == 2
 
 
+def test_a_refused_command_leaves_no_folder(capsys, tmp_path):
+    refused(capsys, *options(tmp_path / "missing.csv", tmp_path / "out" / "deep"))
+    assert list(tmp_path.iterdir()) == []
+
+
 def files_of(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

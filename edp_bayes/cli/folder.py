@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
@@ -39,10 +40,11 @@ def refuse_overwriting(results: Iterable[Path], sources: Iterable[Path]) -> None
 
 
 def require_writable(folder: Path) -> None:
-    """Make the folder and refuse it if it cannot be written, before any long work."""
+    """Refuse a folder that cannot be written or made, before any long work; nothing is made yet."""
+    places = (folder.absolute(), *folder.absolute().parents)
+    nearest = next(place for place in places if os.path.lexists(place))
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        with tempfile.TemporaryFile(dir=nearest):
             pass
     except OSError as error:
         raise InvalidInputError(
