@@ -115,6 +115,7 @@ def audit(
     ('chain', 'draw', 'epsilon')
     """
     from edp_bayes.assembly import assemble
+    from edp_bayes.diagnostics.convergence import require_enough_draws
     from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 
     if not isinstance(responses, Responses):
@@ -138,6 +139,7 @@ def audit(
         cores=cores,
         sample_kwargs=sample_kwargs,
     )
+    require_enough_draws(settings.chains, settings.draws)
     fitted = fit_as_asked(chosen, responses, settings)
     risks = evaluate(fitted.coupling, grid, progressbar=progressbar)
     kept = riskiest(risks.mean, keep, named)

@@ -115,6 +115,23 @@ def test_something_else_than_responses_is_refused():
         edp.audit(np.zeros(20), epsilon=[0.1])
 
 
+@pytest.mark.parametrize(("chains", "draws", "least"), [(4, 3, 4), (1, 7, 8)])
+def test_too_few_draws_are_refused_before_the_fit(responses, monkeypatch, chains, draws, least):
+    def fit(self, responses, settings):
+        raise AssertionError("too late")
+
+    monkeypatch.setattr(edp.SmoothedBootstrap, "fit", fit)
+    with pytest.raises(edp.InvalidInputError, match=f"at least {least} draws .* found {draws}"):
+        edp.audit(
+            responses,
+            epsilon=[0.1],
+            model=edp.SmoothedBootstrap(),
+            chains=chains,
+            draws=draws,
+            progressbar=False,
+        )
+
+
 def test_few_draws_are_doubted_and_not_refused():
     rng = np.random.default_rng(1)
     contribution = rng.gamma(2.0, 0.1, (40, 3))

@@ -216,13 +216,17 @@ def _valid_draws(array: xr.DataArray) -> xr.DataArray:
             f"draws must have dims chain and draw, found {', '.join(map(str, array.dims))}"
         )
     validate.finite_array(array.values, "draws")
-    least = MIN_DRAWS if array.sizes["chain"] > 1 else 2 * MIN_DRAWS
-    if array.sizes["draw"] < least:
-        raise InvalidInputError(
-            f"convergence needs at least {least} draws in each of {array.sizes['chain']} "
-            f"chain(s), found {array.sizes['draw']}"
-        )
+    require_enough_draws(array.sizes["chain"], array.sizes["draw"])
     return array.astype(np.float64)
+
+
+def require_enough_draws(chains: int, draws: int) -> None:
+    """Raise InvalidInputError where draws of each chain are too few to judge convergence."""
+    least = MIN_DRAWS if chains > 1 else 2 * MIN_DRAWS
+    if draws < least:
+        raise InvalidInputError(
+            f"convergence needs at least {least} draws in each of {chains} chain(s), found {draws}"
+        )
 
 
 def _halves(draws: xr.DataArray) -> xr.DataArray:
