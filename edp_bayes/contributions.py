@@ -63,7 +63,8 @@ class ContributionDraws:
     Attributes
     ----------
     presence : ndarray
-        Probability rho of being present; exactly 1 for those never seen absent.
+        Probability rho of being present; exactly 1 for those never seen absent. Its shape is
+        (draw, individual, component) where it stands beside a mixture, see `edp_bayes.presence`.
     intercept, slope, spread : ndarray
         a (at rest zero), b and tau of the contribution a + b rest + tau e.
     """

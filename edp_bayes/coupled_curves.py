@@ -1,13 +1,16 @@
 """Curves of delta_i under the regression coupling, for every draw and individual at once.
 
-For somebody who is present with probability rho, p = (1 - rho) q + rho g, with q the law without
-him and g the law given his presence, and exactly
+Component k of p is (1 - rho_k) q_k + rho_k g_k for somebody who is present there with probability
+rho_k, with q_k the law without him and g_k the law given his presence. With rho the largest of all
+rho_k, and g the mixture of (1 - share_k) q_k + share_k g_k for share_k = rho_k / rho, also
+p = (1 - rho) q + rho g, and exactly
 
     H_eps(p || q) = rho H_e(g || q),   expm1(e) = expm1(eps) / rho,
-    H_eps(q || p) = k H_e(q || g),     expm1(e) = expm1(eps) / k,   k = rho - expm1(eps) (1 - rho),
+    H_eps(q || p) = kept H_e(q || g),  expm1(e) = expm1(eps) / kept,
+    kept = rho - expm1(eps) (1 - rho),
 
-and 0 where k <= 0. So only the pair (g, q), of as many components as p, is ever integrated, and
-most individuals are safe by joint convexity, component by component.
+and 0 where kept <= 0. So only the pair (g, q), whose differences are those of the components of p,
+is ever integrated, and most individuals are safe by joint convexity, component by component.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from edp_bayes.divergence.close import (
 from edp_bayes.divergence.compiled import compiled, in_threads
 from edp_bayes.divergence.nodes import MOST_NODES, place_nodes
 
-__all__ = ["component_laws", "coupled_curves", "movement_lengths", "pair_laws"]
+__all__ = ["component_laws", "coupled_curves", "movement_lengths", "pair_laws", "relative_presence"]
 
 Array = NDArray[np.float64]
 
@@ -63,7 +66,7 @@ def coupled_curves(
     base : ndarray, shape (S, 3, K)
         Weights, locations and standard deviations of p in every draw.
     law : ContributionDraws
-        Contribution laws, each of shape (S, B).
+        Contribution laws, each of shape (S, B), presence (S, B, K).
     epsilon : ndarray, shape (E,)
         Finite, non-negative, increasing.
     noise_scale : float
@@ -101,8 +104,10 @@ def component_laws(
     ----------
     base : ndarray, shape (pair, 3, K)
         Weights, locations and scales of p.
-    rho, a, b, spread : ndarray, shape (pair,)
-        Presence, intercept, slope and standard deviation of the contribution.
+    rho : ndarray, shape (pair, K)
+        Presence in every component.
+    a, b, spread : ndarray, shape (pair,)
+        Intercept, slope and standard deviation of the contribution.
     unit : float
         Variance of a kernel of scale one.
 
@@ -132,7 +137,7 @@ def movement_lengths(
     base : ndarray, shape (S, 3, K)
         Weights, locations and scales of p in every draw.
     law : ContributionDraws
-        Contribution laws, each of shape (S, B).
+        Contribution laws, each of shape (S, B), presence (S, B, K).
     epsilon : float
         The target.
     kernel : {"gaussian", "laplace"}
@@ -143,7 +148,7 @@ def movement_lengths(
     length, smallest : ndarray, shape (S, B)
         The lengths, and the smallest scale of any component with or without the individual.
     """
-    length, smallest = np.empty((2, *law.presence.shape))
+    length, smallest = np.empty((2, *law.intercept.shape))
     in_threads(
         _lengths,
         len(base),
@@ -168,13 +173,13 @@ def _lengths(first, last, base, rho, a, b, tau2, growth, gaussian, length, small
     for s in range(first, last):
         for i in range(rho.shape[1]):
             pair_laws(base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], unit, 0.0, law, without)
-            allowed = math.log1p(growth / rho[s, i]) if rho[s, i] > 0.0 else np.inf
             longest, least = 0.0, np.inf
             for k in range(size):
                 small, large = min(law[1, k], without[1, k]), max(law[1, k], without[1, k])
                 least = min(least, small)
-                if base[s, 0, k] == 0.0:
+                if base[s, 0, k] == 0.0 or rho[s, i, k] == 0.0:
                     continue
+                allowed = math.log1p(growth / rho[s, i, k])
                 moved = abs(law[0, k] - without[0, k])
                 if gaussian:
                     v = (large - small) * (large + small)
@@ -207,24 +212,24 @@ def pair_laws(base, rho, a, b, tau2, unit, noise, law, without):  # type: ignore
     """Take the contribution a + b rest + tau e out of every component.
 
     The component without has the mean and variance which, with the contribution of somebody
-    present with probability rho added back, give those of the component of p, unless that
+    present there with probability rho[k] added back, give those of the component of p, unless that
     would take more than LARGEST_SHARE of its variance.
     """
     for k in range(base.shape[1]):
-        mu, variance = base[1, k], unit * base[2, k] ** 2
-        m = (mu - rho * a) / (1.0 + rho * b)
+        mu, variance, here = base[1, k], unit * base[2, k] ** 2, rho[k]
+        m = (mu - here * a) / (1.0 + here * b)
         jump = a + b * m
         share = LARGEST_SHARE * variance
-        explained = min(rho * tau2 + rho * (1.0 - rho) * jump * jump, share)
+        explained = min(here * tau2 + here * (1.0 - here) * jump * jump, share)
         stretch = (1.0 + b) ** 2
-        rest = (variance - explained) / (1.0 - rho + rho * stretch)
+        rest = (variance - explained) / (1.0 - here + here * stretch)
         without[0, k], without[1, k] = m, math.sqrt(rest / unit + noise)
-        if rho == 1.0:
+        if here == 1.0:
             # Exactly p, so that rounding does not make a difference between individuals.
             law[0, k], law[1, k] = mu, math.sqrt(base[2, k] ** 2 + noise)
         else:
             law[0, k] = m + jump
-            law[1, k] = math.sqrt((stretch * rest + min(tau2, share / rho)) / unit + noise)
+            law[1, k] = math.sqrt((stretch * rest + min(tau2, share / here)) / unit + noise)
 
 
 @compiled
@@ -235,6 +240,15 @@ def _narrowest(base):  # type: ignore[no-untyped-def]
         if base[0, k] > 0.0:
             least = min(least, base[2, k] ** 2)
     return least
+
+
+@compiled
+def relative_presence(rho, share):  # type: ignore[no-untyped-def]
+    """Fill in presence relative to the largest, and return that."""
+    largest = rho.max()
+    for k in range(rho.size):
+        share[k] = rho[k] / largest if largest > 0.0 else 0.0
+    return largest
 
 
 @compiled
@@ -250,7 +264,7 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
     work, image_work = workspace(size, levels), image_workspace(levels)
     nodes, total = np.empty((2, MOST_NODES)), np.empty((2, levels))
     law, without = np.empty((2, size)), np.empty((2, size))
-    low, high = np.empty(levels), np.empty(levels)
+    low, high, share = np.empty(levels), np.empty(levels), np.empty(size)
     always_low = -growth / (1.0 + growth)
     accurate = growth[-1] <= MOST_GROWTH
     for s in range(first, last):
@@ -258,8 +272,9 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
         narrowest = _narrowest(base[s])
         tabulated = known = False
         for i in range(rho.shape[1]):
-            present = rho[s, i]
-            if present == 1.0 and count > 0 and tau2[s, i] <= LARGEST_SHARE * narrowest:
+            present = relative_presence(rho[s, i], share)
+            always = rho[s, i].min() == 1.0
+            if always and count > 0 and tau2[s, i] <= LARGEST_SHARE * narrowest:
                 if not tabulated:
                     tabulate(wide[s], nodes, count, image_work, floor)
                     tabulated = True
@@ -278,13 +293,9 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
                         out[s, i, e] = max(total[0, e], total[1, e], 0.0)
                     continue
             pair_laws(
-                base[s], present, a[s, i], b[s, i], tau2[s, i], 1.0, noise * noise, law, without
+                base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], 1.0, noise * noise, law, without
             )
-            low[0], high[0] = _thresholds(present, growth[0])
-            kept = present - growth[0] * (1.0 - present)
-            bound = convexity_bound(
-                wide[s], law, without, low[0], high[0], present, max(kept, 0.0), floor
-            )
+            bound = convexity_bound(wide[s], law, without, rho[s, i], growth[0], floor)
             if bound <= floor:
                 close[s, i] = True
                 continue
@@ -296,7 +307,7 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
                 known = True
             for e in range(levels):
                 low[e], high[e] = _thresholds(present, growth[e])
-            both_integrals(wide[s], law, without, nodes, count, low, high, work, total)
+            both_integrals(wide[s], law, without, share, nodes, count, low, high, work, total)
             for e in range(levels):
                 value = present * total[0, e]
                 kept = present - growth[e] * (1.0 - present)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +14,7 @@ from edp_bayes.mixtures import Mixture
 from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
 
 if TYPE_CHECKING:
+    from edp_bayes.presence import PresencePosterior
     from edp_bayes.responses import Responses
 
 __all__ = ["Coupling", "RegressionCoupling", "ShiftCoupling"]
@@ -150,7 +151,8 @@ class RegressionCoupling:
     """Each component loses the individual's contribution, given that component.
 
     The contribution is a + b rest + tau e with probability rho and 0 otherwise (see
-    `edp_bayes.contributions`). The law without i has one component for each of p, with location
+    `edp_bayes.contributions`), where rho may be another one in each component (see
+    `edp_bayes.presence`). The law without i has one component for each of p, with location
     m_k and variance s_k^2 such that adding the contribution back gives the mean and the variance
     of component k; so p is, to second order in the contribution, the same for every individual.
     For an individual who is always present it is exactly the same.
@@ -161,18 +163,28 @@ class RegressionCoupling:
         Shape (chain, draw, component), without the known noise.
     posterior : ContributionPosterior
         Law of every individual's contributions.
+    presence : PresencePosterior, optional
+        Presence by component; the same in all of them if not given.
     noise : GaussianNoise or LaplaceNoise, optional
         Known noise of the release, convolved exactly.
     """
 
     mixture: Mixture
     posterior: ContributionPosterior
+    presence: PresencePosterior | None = None
     noise: GaussianNoise | LaplaceNoise | None = None
 
     @classmethod
     def fit(cls, mixture: Mixture, responses: Responses, seed: int) -> RegressionCoupling:
         """Condition the contribution laws on the data; pair them with the draws of p."""
-        return cls(mixture, ContributionPosterior.fit(responses, seed), responses.noise)
+        from edp_bayes.presence import PresencePosterior
+
+        return cls(
+            mixture,
+            ContributionPosterior.fit(responses, seed),
+            PresencePosterior(mixture, responses, seed),
+            responses.noise,
+        )
 
     @property
     def n_individuals(self) -> int:
@@ -192,13 +204,21 @@ class RegressionCoupling:
         everybody = np.arange(self.n_individuals)
         return everybody, np.full_like(epsilon, FLOOR * self.n_individuals)
 
+    def laws(self, individuals: Index) -> ContributionDraws:
+        """Return the contribution laws of some individuals, their presence by component."""
+        law = self.posterior.draw(individuals, self.n_draws)
+        if self.presence is None:
+            components = self.mixture.weights.shape[-1]
+            return replace(law, presence=np.repeat(law.presence[..., None], components, axis=2))
+        return replace(law, presence=self.presence.draw(individuals, law))
+
     def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
         """Return delta_i(eps), shape (chain * draw, individual, epsilon), in `out` if given."""
-        law = self.posterior.draw(individuals, self.n_draws)
+        law = self.laws(individuals)
         if out is None:
-            out = np.empty((*law.presence.shape, epsilon.size))
+            out = np.empty((*law.intercept.shape, epsilon.size))
         out[...] = 0.0
-        done = np.zeros(law.presence.shape, dtype=bool)
+        done = np.zeros(law.intercept.shape, dtype=bool)
         if self.mixture.kernel == "gaussian" and not isinstance(self.noise, LaplaceNoise):
             from edp_bayes.coupled_curves import coupled_curves
 
@@ -223,7 +243,7 @@ class RegressionCoupling:
     def pair(self, individual: int) -> tuple[Mixture, Mixture]:
         """Return the densities with and without one individual, shape (chain, draw, component)."""
         lead = self.mixture.weights.shape[:-1]
-        law = self.posterior.draw(np.array([individual]), self.n_draws)
+        law = self.laws(np.array([individual]))
         rows = np.arange(self.n_draws)
         parts = self._components(law, rows, np.zeros_like(rows))
         p, q = (self._mixture(part.reshape(*lead, *part.shape[1:])) for part in parts)
@@ -244,8 +264,8 @@ class RegressionCoupling:
     ) -> tuple[Array, Array]:
         """Return components (pair, component, [w, mu, s]) of p and of p_i.
 
-        p = (1 - rho) p_i + rho (the law given presence): twice the components, unless everybody
-        selected is always present.
+        Every component of p is (1 - rho) of that of p_i and rho of that given presence: twice the
+        components, unless everybody selected is always present.
         """
         from edp_bayes.coupled_curves import component_laws
 
@@ -256,7 +276,7 @@ class RegressionCoupling:
         unit = 1.0 if self.mixture.kernel == "gaussian" else 2.0
         laws = np.moveaxis(component_laws(base, rho, a, b, spread, unit=unit), 2, -1)
         present, without = laws[:, 0], laws[:, 1]
-        weights, rho = base[:, 0], rho[:, None]
+        weights = base[:, 0]
         if (rho == 1.0).all():
             return _join(weights, present), _join(weights, without)
         both = np.concatenate([(1.0 - rho) * weights, rho * weights], axis=1)

@@ -95,12 +95,14 @@ class FutureDatabases:
         from edp_bayes.coupled_curves import LARGEST_SHARE, component_laws
 
         law = self._laws
-        rho, a, b, tau = (
-            part[draw : draw + 1, column]
-            for part in (law.presence, law.intercept, law.slope, law.spread)
+        rho = law.presence[draw, column]
+        a, b, tau = (
+            part[draw : draw + 1, column] for part in (law.intercept, law.slope, law.spread)
         )
-        present, without = component_laws(base[None], rho, a, b, tau, unit=1.0)[0]
-        explained = np.minimum(tau**2, LARGEST_SHARE * base[2] ** 2 / rho)
+        present, without = component_laws(base[None], rho[None], a, b, tau, unit=1.0)[0]
+        with np.errstate(divide="ignore"):
+            most = LARGEST_SHARE * base[2] ** 2 / rho
+        explained = np.minimum(tau**2, most)
         log_mass = np.stack(
             [
                 _log_mass(base[0] * (1.0 - rho), without, y),
@@ -117,7 +119,7 @@ class FutureDatabases:
 
     @cached_property
     def _laws(self) -> ContributionDraws:
-        return self.coupling.posterior.draw(self.individuals, self.coupling.n_draws)
+        return self.coupling.laws(self.individuals)
 
 
 def _log_mass(weights: Array, law: Array, y: Array) -> Array:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property, singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.contributions import ContributionDraws, ContributionPosterior
+from edp_bayes.contributions import ContributionDraws
 from edp_bayes.coupling import Coupling, RegressionCoupling, ShiftCoupling, draw_count
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.mixtures import Mixture
@@ -127,8 +127,9 @@ def _(coupling: ShiftCoupling, rows: Index) -> Coupling:
 
 @pick.register
 def _(coupling: RegressionCoupling, rows: Index) -> Coupling:
-    posterior = _SomeDraws.of(coupling.posterior, rows, coupling.n_draws)
-    return RegressionCoupling(_picked(coupling.mixture, rows), posterior, coupling.noise)
+    parts = {f.name: getattr(coupling, f.name) for f in fields(RegressionCoupling)}
+    parts["mixture"] = _picked(coupling.mixture, rows)
+    return _SomeDraws(**parts, whole=coupling, rows=rows)
 
 
 @pick.register
@@ -143,22 +144,16 @@ def _(coupling: StackedCoupling, rows: Index) -> Coupling:
 
 
 @dataclass(frozen=True, eq=False)
-class _SomeDraws(ContributionPosterior):
-    """Some of the draws of a contribution posterior: the very numbers it gives all in all."""
+class _SomeDraws(RegressionCoupling):
+    """Some of the draws of a coupling: the very numbers it gives all in all."""
 
-    rows: Index
-    total: int
+    whole: RegressionCoupling = field(kw_only=True)
+    rows: Index = field(kw_only=True)
 
-    @classmethod
-    def of(cls, posterior: ContributionPosterior, rows: Index, total: int) -> _SomeDraws:
-        if isinstance(posterior, _SomeDraws):
-            rows, total = posterior.rows[rows], posterior.total
-        parts = {f.name: getattr(posterior, f.name) for f in fields(ContributionPosterior)}
-        return cls(**parts, rows=rows, total=total)
-
-    def draw(self, individuals: Index, draws: int) -> ContributionDraws:
-        whole = super().draw(individuals, self.total)
-        return ContributionDraws(*(getattr(whole, f.name)[self.rows] for f in fields(whole)))
+    def laws(self, individuals: Index) -> ContributionDraws:
+        """Return the contribution laws of some individuals, their presence by component."""
+        law = self.whole.laws(individuals)
+        return ContributionDraws(*(getattr(law, f.name)[self.rows] for f in fields(law)))
 
 
 def _picked(mixture: Mixture, rows: Index) -> Mixture:

@@ -17,8 +17,8 @@ EPSILON = np.array([0.0, 0.01, 0.1, 0.3, 1.0])
 
 
 def coupled_curves(base, law, epsilon, *, noise_scale, floor):
-    out = np.zeros((*law.presence.shape, epsilon.size))
-    close = np.zeros(law.presence.shape, dtype=bool)
+    out = np.zeros((*law.intercept.shape, epsilon.size))
+    close = np.zeros(law.intercept.shape, dtype=bool)
     module.coupled_curves(
         base, law, epsilon, noise_scale=noise_scale, floor=floor, out=out, close=close
     )
@@ -34,8 +34,10 @@ def random_case(seed, people=6):
     base[0, 2] = np.exp(rng.normal(-0.5, 0.8, size))
     magnitude = 10.0 ** rng.uniform(-5.0, -0.3)
     rho = np.where(rng.random(people) < 0.5, 1.0, rng.random(people))
+    own = rng.random((people, size)) ** 2
+    by_component = (rho < 1.0) & (rng.random(people) < 0.5)
     law = ContributionDraws(
-        presence=rho[None],
+        presence=np.where(by_component[:, None], own, rho[:, None])[None],
         intercept=magnitude * rng.standard_normal((1, people)),
         slope=0.3 * magnitude * rng.standard_normal((1, people)),
         spread=0.3 * magnitude * rng.random((1, people)),
@@ -114,9 +116,7 @@ def test_bound_of_one_pair_with_a_common_scale_is_the_shift_formula():
     base = np.array([[1.0], [0.0], [1.0]])
     law, without = np.array([[0.4], [1.0]]), np.array([[0.0], [1.0]])
     epsilon = 0.1
-    bound = convexity_bound(
-        base, law, without, np.expm1(-epsilon), np.expm1(epsilon), 1.0, 1.0, np.inf
-    )
+    bound = convexity_bound(base, law, without, np.ones(1), np.expm1(epsilon), np.inf)
     expected = stats.norm.cdf(0.2 - 0.25) - np.exp(0.1) * stats.norm.cdf(-0.2 - 0.25)
     np.testing.assert_allclose(bound, expected, rtol=1e-12)
 
@@ -125,7 +125,9 @@ def test_bound_of_one_pair_with_a_common_scale_is_the_shift_formula():
 @pytest.mark.parametrize("rho", [0.9, 1.0])
 def test_a_component_much_narrower_than_another(sd, rho):
     base = np.array([[[0.5, 0.5], [0.0, 0.0], [1.0, sd]]])
-    law = ContributionDraws(*(np.array([[value]]) for value in (rho, 0.0, -0.1, 0.0)))
+    law = ContributionDraws(
+        np.full((1, 1, 2), rho), *(np.array([[value]]) for value in (0.0, -0.1, 0.0))
+    )
     curves, close = coupled_curves(base, law, EPSILON, noise_scale=0.0, floor=0.0)
     assert close.all()
     expected = exact(base, law, 0)

@@ -48,11 +48,9 @@ def test_a_response_less_its_contribution_follows_the_law_without(coupling, draw
     law = FutureDatabases(coupling, np.array([individual]))
     c = law._given(y, law._base(draw), draw, 0, rng)
     assert kstest(y - c, p_i.cdf).pvalue > 1e-4
-    drawn = coupling.posterior.draw(np.array([individual]), coupling.n_draws)
-    rho, a, b, tau = (
-        float(part[draw, 0])
-        for part in (drawn.presence, drawn.intercept, drawn.slope, drawn.spread)
-    )
+    drawn = coupling.laws(np.array([individual]))
+    a, b, tau = (float(part[draw, 0]) for part in (drawn.intercept, drawn.slope, drawn.spread))
+    rho = min(float(coupling.mixture.weights[0, draw] @ drawn.presence[draw, 0]), 1.0)
     assert abs((c != 0).mean() - rho) <= 5 * math.sqrt(rho * (1 - rho) / y.size)
     rest = (y - c)[c != 0]
     error = (c[c != 0] - a - b * rest) / tau

@@ -28,8 +28,8 @@ LEAST_SEEN = 3  # databases with and without somebody
 ALIKE = "The bands assume independent databases and are likely too narrow."
 OPPOSED = "The bands assume independent databases and are likely too wide."
 COMES_AND_GOES = (
-    "The mixture models take presence to be independent of the others, and the risk may lie above "
-    "the bands: look at the smoothed bootstrap beside them."
+    "The mixture models know that only from one component to another: look at the smoothed "
+    "bootstrap beside them."
 )
 ONE_LAW = "The bands assume that all databases follow one law."
 

@@ -27,7 +27,7 @@ CLOSE_STRETCH = 1.6  # largest ratio of standard deviations
 
 SERIES = 0.06  # expm1 by its series up to here
 NEAR = 0.03  # tails by their series up to here
-ROWS = 14
+ROWS = 15
 LARGEST_RATIO = 700.0  # whose exponential is finite
 ROOT_TWO = math.sqrt(2.0)
 ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
@@ -50,15 +50,21 @@ def workspace(components, levels):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def convexity_bound(base, law, without, low, high, forward, backward, enough):  # type: ignore[no-untyped-def]
-    """Bound forward (g - q / (1 + low))_+ and backward (q - (1 + high) g)_+ integrated, by pairs.
+def convexity_bound(base, law, without, rho, growth, enough):  # type: ignore[no-untyped-def]
+    """Bound the risk for p of components (1 - rho_k) q_k + rho_k g_k, by pairs of components.
 
-    A pair of components whose log ratio stays within the thresholds wherever it counts adds
-    nothing, others their closed form. Stops once the bound is more than `enough`.
+    A pair whose log ratio stays within the thresholds wherever it counts adds nothing, others
+    their closed form. Stops once the bound is more than `enough`.
     """
-    up, down = math.log1p(high), -math.log1p(low)
-    total = 0.0
+    total, before, up, down, backward = 0.0, -1.0, 0.0, 0.0, 0.0
     for k in range(law.shape[1]):
+        forward = rho[k]
+        if forward == 0.0:
+            continue
+        if forward != before:
+            before, backward = forward, max(forward - growth * (1.0 - forward), 0.0)
+            down = math.log1p(growth / forward)
+            up = math.log1p(growth / backward) if backward > 0.0 else np.inf
         m, s, n, t = law[0, k], law[1, k], without[0, k], without[1, k]
         stretch = s / t
         move = (abs(m - n) / t + abs(stretch - 1.0) * FARTHEST) * max(stretch, 1.0 / stretch)
@@ -141,7 +147,7 @@ def densities(base, nodes, count, work):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _ratio(base, law, without, x, table, ranges, count, g, slope, d, d_slope):  # type: ignore[no-untyped-def]
+def _ratio(base, law, without, share, x, table, ranges, count, g, slope, d, d_slope):  # type: ignore[no-untyped-def]
     """Fill g and d = q - g with their slopes at the nodes."""
     for j in range(count):
         g[j] = slope[j] = d[j] = d_slope[j] = 0.0
@@ -150,7 +156,7 @@ def _ratio(base, law, without, x, table, ranges, count, g, slope, d, d_slope):  
         a0, b0, c0, e0, f0 = _quadratic(mu, sd, law[0, k], law[1, k])
         a1, b1, c1, e1, f1 = _quadratic(mu, sd, without[0, k], without[1, k])
         small = _largest(a0, b0, c0) <= SERIES and _largest(a1, b1, c1) <= SERIES
-        inverse = 1.0 / sd
+        inverse, part, rest = 1.0 / sd, share[k], 1.0 - share[k]
         first, last = ranges[k, 0], ranges[k, 1]
         at, row = x[first:last], table[k, first:last]
         to_g, to_slope = g[first:last], slope[first:last]
@@ -166,18 +172,20 @@ def _ratio(base, law, without, x, table, ranges, count, g, slope, d, d_slope):  
             own = row[j] * (1.0 + change)
             difference = row[j] * (other - change)
             own_slope, other_slope = (e0 - u) * f0, (e1 - u) * f1
-            to_g[j] += own
-            to_slope[j] += own * own_slope
-            to_d[j] += difference
-            to_d_slope[j] += difference * other_slope + own * (other_slope - own_slope)
+            bend = difference * other_slope + own * (other_slope - own_slope)
+            to_g[j] += own + rest * difference
+            to_slope[j] += own * own_slope + rest * bend
+            to_d[j] += part * difference
+            to_d_slope[j] += part * bend
 
 
 @borrowing
-def _pairs(base, law, without, pair):  # type: ignore[no-untyped-def]
+def _pairs(base, law, without, share, pair):  # type: ignore[no-untyped-def]
     """Fill what one point needs of every component; return whether series will do.
 
-    Rows: location and 1 / sd of g, its factor in front, the quadratic log ratio of q to g, the
-    factors e and f of its slope, weight, ratio of the scales of g and q; the rest is workspace.
+    Rows: location and 1 / sd of g given presence, its factor in front, the quadratic log ratio of q
+    to it, the factors e and f of its slope, weight, ratio of the scales of both, share; the rest is
+    workspace.
     """
     series = True
     for k in range(base.shape[1]):
@@ -186,7 +194,7 @@ def _pairs(base, law, without, pair):  # type: ignore[no-untyped-def]
         series = series and _largest(a, b, c) <= SERIES
         pair[0, k], pair[1, k], pair[2, k] = mu, 1.0 / sd, base[0, k] / (sd * ROOT_TWO_PI)
         pair[3, k], pair[4, k], pair[5, k], pair[6, k], pair[7, k] = a, b, c, e, f
-        pair[8, k], pair[9, k] = base[0, k], sd / without[1, k]
+        pair[8, k], pair[9, k], pair[10, k] = base[0, k], sd / without[1, k], share[k]
     return series
 
 
@@ -222,8 +230,8 @@ def _point(near, _, x):  # type: ignore[no-untyped-def]
     """Return s = q / g - 1 and its slope at one point."""
     pair, series = near
     place, inverse, front = pair[0], pair[1], pair[2]
-    a, b, c, e, f = pair[3], pair[4], pair[5], pair[6], pair[7]
-    value, value_slope, change, change_slope = pair[10], pair[11], pair[12], pair[13]
+    a, b, c, e, f, share = pair[3], pair[4], pair[5], pair[6], pair[7], pair[10]
+    value, value_slope, change, change_slope = pair[11], pair[12], pair[13], pair[14]
     # Every component first, in vector instructions; the sums after, in order.
     for k in range(pair.shape[1]):
         u = (x - place[k]) * inverse[k]
@@ -234,10 +242,11 @@ def _point(near, _, x):  # type: ignore[no-untyped-def]
         difference = own * ratio
         own_slope = -u * inverse[k]
         other_slope = (e[k] - u) * f[k]
-        value[k] = own
-        value_slope[k] = own * own_slope
-        change[k] = difference
-        change_slope[k] = difference * other_slope + own * (other_slope - own_slope)
+        bend = difference * other_slope + own * (other_slope - own_slope)
+        value[k] = own + (1.0 - share[k]) * difference
+        value_slope[k] = own * own_slope + (1.0 - share[k]) * bend
+        change[k] = share[k] * difference
+        change_slope[k] = share[k] * bend
     g, slope, d, d_slope = 0.0, 0.0, 0.0, 0.0
     for k in range(pair.shape[1]):
         g += value[k]
@@ -266,6 +275,7 @@ def _tails(near, _, x, weight):  # type: ignore[no-untyped-def]
         tail = 0.5 * math.erfc(abs(v) / ROOT_TWO)
         lower += w * (tail if v < 0.0 else 1.0 - tail)
         upper += w * (1.0 - tail if v < 0.0 else tail)
+        change = 0.0
         if abs(h) * (1.0 + abs(v)) <= NEAR:
             # Phi(v + h) - Phi(v) = phi(v) sum_n h^n He_{n-1}(-v) / n!
             q = v * v
@@ -282,14 +292,16 @@ def _tails(near, _, x, weight):  # type: ignore[no-untyped-def]
                     )
                 )
             )  # fmt: skip
-            moved += w * math.exp(-0.5 * q) / ROOT_TWO_PI * h * bends
+            change = w * math.exp(-0.5 * q) / ROOT_TWO_PI * h * bends
         else:
             u = v + h
             other = 0.5 * math.erfc(abs(u) / ROOT_TWO)
             if (u < 0.0) == (v < 0.0):
-                moved += w * (other - tail if v < 0.0 else tail - other)
+                change = w * (other - tail if v < 0.0 else tail - other)
             else:
-                moved += w * (1.0 - tail - other if v < 0.0 else tail + other - 1.0)
+                change = w * (1.0 - tail - other if v < 0.0 else tail + other - 1.0)
+        kept = (1.0 - pair[10, k]) * change
+        lower, upper, moved = lower + kept, upper - kept, moved + pair[10, k] * change
     return moved + (1.0 - weight) * lower, -moved + (1.0 - weight) * upper
 
 
@@ -297,17 +309,18 @@ _integrate = sweep(_point, _tails)
 
 
 @borrowing
-def both_integrals(base, law, without, nodes, count, low, high, work, total):  # type: ignore[no-untyped-def]
+def both_integrals(base, law, without, share, nodes, count, low, high, work, total):  # type: ignore[no-untyped-def]
     """Fill total with the integrals of (g - q / (1 + low))_+ and of (q - (1 + high) g)_+.
 
-    base is (3, K), weights, locations and standard deviations, with its `count` nodes;
-    law and without are (2, K), locations and standard deviations of g and of q.
+    base is (3, K), weights, locations and standard deviations, with its `count` nodes; without is
+    (2, K), locations and standard deviations of q. Component k of g is (1 - share[k]) of that of q
+    and share[k] of that in law, (2, K).
     """
     table, ranges, pair, values, state = work
     x = nodes[0]
     g, slope, d, d_slope = values[0], values[1], values[2], values[3]
-    near = pair, _pairs(base, law, without, pair)
-    _ratio(base, law, without, x, table, ranges, count, g, slope, d, d_slope)
+    near = pair, _pairs(base, law, without, share, pair)
+    _ratio(base, law, without, share, x, table, ranges, count, g, slope, d, d_slope)
     for j in range(count):
         d[j] /= g[j]
         d_slope[j] = (d_slope[j] - d[j] * slope[j]) / g[j]

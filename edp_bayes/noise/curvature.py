@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from edp_bayes.noise.densities import NoisyDensities
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.laws import LaplaceNoise, NoNoise
-from edp_bayes.noise.steepness import presence_share
 
 __all__ = ["bend", "bending_kernels", "values_and_bends"]
 
@@ -23,10 +22,11 @@ def values_and_bends(
 ) -> tuple[list[Array], list[Array]]:
     """Return both noisy densities (draw, count) and their bends (draw, count - 1).
 
-    Where p is q with a share of every component moved, q and what moves are evaluated, each once.
+    Where p is q with the same share of every component moved, q and what moves are evaluated, each
+    once.
     """
     half = p.shape[1] // 2
-    share = presence_share(p, q)
+    share = p[:, half:, 0].sum(axis=1)
     twice = p.shape == q.shape and 2 * half == p.shape[1]
     if not twice or not (q[:, :half, 1:] == q[:, half:, 1:]).all() or not _split(p, q, share):
         values = [lattice(part) for part in (p, q)]
@@ -45,9 +45,9 @@ def values_and_bends(
 def _split(p: Array, q: Array, share: Array) -> bool:
     """Return whether the first half of p is the share of q that stays, in every draw."""
     half = p.shape[1] // 2
-    first = p[:, :half, 0].sum(axis=1)
-    still = (p[:, :half, 1:] == q[:, :half, 1:]).all(axis=(1, 2))
-    return bool((np.abs(first - (1.0 - share)) <= 1e-12).all() and still.all())
+    stays = (1.0 - share)[:, None] * (q[:, :half, 0] + q[:, half:, 0])
+    still = (p[:, :half, 1:] == q[:, :half, 1:]).all()
+    return bool(still and (np.abs(p[:, :half, 0] - stays) <= 1e-12).all())
 
 
 def bend(components: Array, values: Array, lattice: NoisyDensities) -> Array:

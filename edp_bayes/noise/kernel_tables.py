@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.contributions import ContributionDraws
-from edp_bayes.coupled_curves import pair_laws
+from edp_bayes.coupled_curves import pair_laws, relative_presence
 from edp_bayes.divergence.compiled import compiled, in_threads
 from edp_bayes.noise.lattice import LatticeNoise
 from edp_bayes.noise.laws import LaplaceNoise
@@ -94,7 +94,7 @@ class KernelTables:
         base : ndarray, shape (draw, 3, component)
             Weights, locations and scales of p.
         law : ContributionDraws
-            Contribution laws, each of shape (draw, individual).
+            Contribution laws, each of shape (draw, individual), presence by component.
         rows, columns : ndarray of int
             Shape (pair,): draw and individual of each pair.
         epsilon : float
@@ -332,13 +332,18 @@ def _bounds(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     size = base.shape[2]
     law, without = np.empty((2, size)), np.empty((2, size))
+    # presence relative to the largest: g has so much of the component given presence
+    part = np.empty(size)
     # first the components without, then those given presence
     level = np.empty(2 * size, np.int64)
     weight, place, wide = np.empty(2 * size), np.empty(2 * size), np.empty(2 * size)
     share, reach, stride = np.empty(2 * size), np.empty(2 * size), np.empty(2 * size)
     for j in range(first, last):
-        parts, present = base[rows[j]], rho[j]
-        pair_laws(parts, present, a[j], b[j], tau2[j], 1.0, 0.0, law, without)
+        parts, present = base[rows[j]], relative_presence(rho[j], part)
+        if present == 0.0:
+            out[j] = 0.0
+            continue
+        pair_laws(parts, rho[j], a[j], b[j], tau2[j], 1.0, 0.0, law, without)
         out[j] = np.inf
         usable = True
         for k in range(2 * size):
@@ -381,8 +386,9 @@ def _bounds(  # type: ignore[no-untyped-def]
                 value = weight[k] * _value(u, level[k], share[k], step, edge, start, values, tail)
                 if k < size:
                     q += value
+                    g += (1.0 - part[k]) * value
                 else:
-                    g += value
+                    g += part[k - size] * value
             after = math.log(g / q)
             if x == low:
                 before = after

@@ -253,7 +253,7 @@ def _sharpened(
     for start in range(0, columns.size, BLOCK):
         block = columns[start : start + BLOCK]
         rows, places = np.nonzero(bounds[:, block] > epsilon)
-        law = coupling.posterior.draw(people[block], posterior.n_draws)
+        law = coupling.laws(people[block])
         found = tables.bounds(base, law, draws[rows], places, epsilon)
         bounds[rows, block[places]] = found
         yield from block

@@ -24,7 +24,8 @@ Index = NDArray[np.int64]
 LEVELS = 24
 UPWARDS = 1.0 + 1e-6  # tables hold four bytes a number, rounded to the safe side
 LARGEST = 3e38
-NUMBERS = 2**20  # pairs measured at once
+TINY = 1e-200
+NUMBERS = 2**22  # presences of pairs measured at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +99,10 @@ def _measured(posterior: Posterior, epsilon: float) -> Iterator[tuple[Index, Arr
             yield everybody[[person]], length[:, None], small[:, None]
         return
     base = np.ascontiguousarray(np.moveaxis(posterior.base, -1, 1))
-    size = max(1, NUMBERS // posterior.n_draws)
+    size = max(1, NUMBERS // (posterior.n_draws * base.shape[2]))
     for start in range(0, everybody.size, size):
         people = everybody[start : start + size]
-        law = coupling.posterior.draw(people, posterior.n_draws)
+        law = coupling.laws(people)
         yield people, *movement_lengths(base, law, epsilon, kernel=posterior.kernel)
 
 
@@ -109,8 +110,8 @@ def _lengths(p: Array, q: Array, kernel: str, epsilon: float) -> Array:
     """Return a length for each draw: `movement_bound` is at most epsilon at slope 1 / length."""
     moved, small = np.abs(p[..., 1] - q[..., 1]), np.minimum(p[..., 2], q[..., 2])
     large = np.maximum(p[..., 2], q[..., 2])
-    # what a moved component may be off by, where only a share of the law moves
-    allowed = np.log1p(math.expm1(epsilon) / presence_share(p, q))[:, None]
+    # what a moved component may be off by, where only a share of it moves
+    allowed = np.log1p(math.expm1(epsilon) / np.maximum(presence_share(p, q), TINY))
     if kernel == "gaussian":
         # log(2 Phi(x)) <= x sqrt(2 / pi), so (moved + sqrt(2 v / pi)) L + v L^2 / 2 is a bound
         v = (large - small) * (large + small)

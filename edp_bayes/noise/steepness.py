@@ -104,8 +104,8 @@ def movement_bound(p: Array, q: Array, kernel: str, slope: Array) -> Array:
     amount Z. With a log density of slope at most L the log ratio of two such noisy components
     is at most L abs(m) + log E exp(L abs(Z)), and the ratio of mixtures with equal weights never
     exceeds that of their components. Infinite where the weights differ. Where only a share rho
-    of the law moves (see `presence_share`) a log ratio of B there is log(1 + rho (exp(B) - 1)) of
-    the whole, since p_h / q_h = 1 - rho + rho (ratio of what moves).
+    of a component moves (see `presence_share`) a log ratio of B there is log(1 + rho (exp(B) - 1))
+    of the whole component, whose ratio is 1 - rho + rho (ratio of what moves).
 
     Parameters
     ----------
@@ -132,24 +132,29 @@ def movement_bound(p: Array, q: Array, kernel: str, slope: Array) -> Array:
         bound = np.where(moved > 0.0, rate * moved, 0.0) + spread
     bound = np.where(p[..., 0] > 0.0, np.where(np.isnan(bound), np.inf, bound), 0.0)
     same = (np.abs(p[..., 0] - q[..., 0]) <= 1e-15).all(axis=1)
-    largest = bound.max(axis=1)
-    with np.errstate(over="ignore"):
-        diluted = np.log1p(presence_share(p, q) * np.expm1(largest))
-    return np.asarray(np.where(same, np.minimum(largest, diluted), np.inf))
+    share = presence_share(p, q)
+    with np.errstate(over="ignore", invalid="ignore"):
+        diluted = np.where(share > 0.0, np.log1p(share * np.expm1(bound)), 0.0)
+    bound = np.minimum(bound, diluted).max(axis=1)
+    return np.asarray(np.where(same, bound, np.inf))
 
 
 def presence_share(p: Array, q: Array) -> Array:
-    """Return rho where p is q with a share rho of every component moved, 1 elsewhere: (draw,).
+    """Return rho where p is q with a share rho of a component moved, 1 elsewhere.
 
     That is the law of somebody who is absent from some databases: the first half of the components
     of p are those of q, the second half those of q moved, with weights in the ratio 1 - rho to rho.
+
+    Returns
+    -------
+    ndarray, shape (draw, component)
+        Both halves of a component have the same.
     """
     half, odd = divmod(p.shape[1], 2)
     if odd or p.shape != q.shape:
-        return np.ones(len(p))
-    rho = p[:, half:, 0].sum(axis=1)
+        return np.ones(p.shape[:2])
+    weight = p[:, :half, 0] + p[:, half:, 0]
+    rho = np.divide(p[:, half:, 0], weight, out=np.zeros_like(weight), where=weight > 0.0)
     still = (p[:, :half, 1:] == q[:, :half, 1:]).all(axis=(1, 2))
     twice = (q[:, :half, 1:] == q[:, half:, 1:]).all(axis=(1, 2))
-    parts = (1.0 - rho)[:, None] * p[:, half:, 0] - rho[:, None] * p[:, :half, 0]
-    alike = (np.abs(parts) <= 1e-15).all(axis=1)
-    return np.where(still & twice & alike, rho, 1.0)
+    return np.where((still & twice)[:, None], np.tile(rho, 2), 1.0)

@@ -107,7 +107,10 @@ def _of_query(record: Mapping[str, Any]) -> tuple[str, ...]:
         f"The law of the answer is {record['model']}. The law without an individual follows from "
         "the same posterior draw"
         + (
-            "." if resampled else ", in which who is sometimes absent is so whatever the others do."
+            "."
+            if resampled
+            else ", in which presence may change from one component of that law to another and "
+            "within one does not depend on the others."
         ),
         "δ* takes individuals to be exposed independently of each other. Whatever the "
         "dependence, the total risk lies between the largest risk and the sum of all risks.",

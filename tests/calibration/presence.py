@@ -1,8 +1,8 @@
 """Coverage for somebody who comes with the rest: ``uv run python -m tests.calibration.presence``.
 
-The mixture models take presence to be independent of the rest. The table tells what becomes of
-their bands where it is not, of those of the smoothed bootstrap, and how often the check of the
-databases notices.
+The mixture models know of that only from one component to another. The table tells what becomes of
+their bands then, of those of the smoothed bootstrap, and how often the check of the databases
+notices.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def main() -> None:
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         for individual in FOLLOWERS:
             for n in SIZES:
-                scenario = Scenario("skewed", n, individual)
+                law = "normal, divided" if "the more" in individual else "skewed"
+                scenario = Scenario(law, n, individual)
                 cells = [scenario] * options.repetitions
                 held, doubted = zip(*pool.map(once, cells, range(len(cells))), strict=True)
                 shares = np.mean(held, axis=0).reshape(len(METHODS), -1)

@@ -23,6 +23,7 @@ from edp_bayes.mixtures import Mixture
 from edp_bayes.models import SamplerSettings
 from edp_bayes.models.base_measure import BaseMeasure, Standardisation
 from edp_bayes.models.gibbs import draw_mixture
+from edp_bayes.presence import FEWEST, PRESENCES, PresencePosterior
 from edp_bayes.responses import Responses
 
 EPSILON = np.array([0.02, 0.1, 0.3, 1.0])
@@ -104,21 +105,42 @@ class FixedLaw:
         return self.law
 
 
+@dataclass(frozen=True)
+class FixedPresence:
+    """Stands where a posterior of presence by component would, with the truth in it."""
+
+    presence: np.ndarray
+
+    def draw(self, individuals: np.ndarray, law: ContributionDraws) -> np.ndarray:
+        return self.presence
+
+
+def draw_presence(rho: float, weights: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Presence by component from the prior, shape (K,)."""
+    active = weights * n >= FEWEST
+    if rho == 1.0 or active.sum() < 2 or rng.random() < 0.5:
+        return np.full(weights.size, rho)
+    share = rng.beta(PRESENCES, PRESENCES * (1.0 - rho) / rho, weights.size)
+    share *= rho * weights[active].sum() / (weights[active] @ share[active])
+    return np.where(active, np.minimum(share, 1.0), rho)
+
+
 def simulate(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, Responses]:
     """True delta over EPSILON and responses, jointly from prior and model."""
     base, law = draw_base(case, rng), draw_contribution(case, rng)
     mixture = Mixture(*(base[:, None, part] for part in range(3)))
-    coupling = RegressionCoupling(mixture, FixedLaw(law, np.zeros(1)))
+    presence = draw_presence(float(law.presence[0, 0]), base[0, 0], case.n, rng)
+    coupling = RegressionCoupling(
+        mixture, FixedLaw(law, np.zeros(1)), FixedPresence(presence[None, None])
+    )
     truth = coupling.curves(np.array([0]), EPSILON)[0, 0]
     q = coupling.pair(0)[1]
     w, mu, sd = (part[0, 0] for part in (q.weights, q.locations, q.scales))
     k = rng.choice(w.size, case.n, p=w / w.sum())
     rest = mu[k] + sd[k] * rng.standard_normal(case.n)
-    rho, a, b, tau = (
-        float(part[0, 0]) for part in (law.presence, law.intercept, law.slope, law.spread)
-    )
+    a, b, tau = (float(part[0, 0]) for part in (law.intercept, law.slope, law.spread))
     own = a + b * rest + tau * rng.standard_normal(case.n)
-    contribution = np.where(rng.random(case.n) < rho, own, 0.0)
+    contribution = np.where(rng.random(case.n) < presence[k % case.components], own, 0.0)
     responses = Responses.from_arrays(
         rest + contribution, contribution=sp.csc_array(contribution[:, None])
     )
@@ -143,7 +165,9 @@ def fitted(case: Case, responses: Responses, seed: int) -> np.ndarray:
     posterior = ContributionPosterior.fit(
         responses, seed, prior=ALWAYS if case.always_present else PRIOR
     )
-    return evaluate(RegressionCoupling(mixture, posterior), EPSILON, progressbar=False).largest
+    presence = PresencePosterior(mixture, responses, seed)
+    coupling = RegressionCoupling(mixture, posterior, presence)
+    return evaluate(coupling, EPSILON, progressbar=False).largest
 
 
 def ranks(case: Case, repetition: int) -> np.ndarray | None:

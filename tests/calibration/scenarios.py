@@ -51,11 +51,20 @@ INDIVIDUALS = {
     "negative": Individual(-0.4),
     "proportional": Individual(0.3, slope=0.1),
 }
-# Not in the study's tables: those who come with the rest, of three components, or against it.
+# Not in the study's tables: those who come with the rest, or against it. Each component of the
+# skewed law has a share of its own; those of the divided one, which is normal, follow a curve.
+GRID = np.arange(-3.0, 3.1, 0.5)
+DIVIDED = {"normal, divided": (np.exp(-(GRID**2) / 1.68).tolist(), GRID.tolist(), [0.4] * 13)}
 FOLLOWERS = {
     "comes with others": Individual(0.4, presence=(0.1, 0.4, 0.7)),
     "comes with few": Individual(0.4, presence=(0.4, 0.2, 0.0)),
     "comes by chance": Individual(0.4, presence=(0.31, 0.31, 0.31)),
+    "comes the more, the more others": Individual(
+        0.4, presence=tuple(0.6 / (1.0 + np.exp(-2.0 * GRID)))
+    ),
+    "comes the less, the more others": Individual(
+        0.4, presence=tuple(0.6 / (1.0 + np.exp(2.0 * GRID)))
+    ),
 }
 # Mean contribution of the Gamma-distributed rest of a population, in standard deviations of R.
 OTHERS = {1: 0.0, 300: 0.01, 10_000: 0.001}
@@ -81,7 +90,7 @@ class Scenario:
     @cached_property
     def components(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Weights, means and standard deviations of R, standardised."""
-        w, m, s = (np.array(part, float) for part in LAWS[self.law])
+        w, m, s = (np.array(part, float) for part in (LAWS | DIVIDED)[self.law])
         w = w / w.sum()
         mean = w @ m
         sd = np.sqrt(w @ (s**2 + m**2) - mean**2)

@@ -17,6 +17,7 @@ CELLS = [
     Scenario("normal", 41, "0.4"),
     Scenario("heavy-tailed", 41, "0.4"),
     Scenario("bimodal", 100, "absent 70%"),
+    Scenario("skewed", 400, "comes with few"),
     Scenario("nearly uniform", 100, "0.4"),
     Scenario("normal", 41, "0.1", population=300),
 ]

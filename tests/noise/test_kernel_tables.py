@@ -134,7 +134,7 @@ def test_bounds_hold_and_are_near(everybody, seed, scale, shape):
     scales = everybody.base[..., 2]
     tables = kernel_tables(noise, 0.3 * float(scales.min()), float(scales.max()), EPSILON)
     people, draws = np.arange(PEOPLE), np.arange(everybody.n_draws)
-    law = everybody.coupling.posterior.draw(people, draws.size)
+    law = everybody.coupling.laws(people)
     rows, columns = (part.ravel() for part in np.indices((draws.size, people.size)))
     found = tables.bounds(base, law, rows, columns, EPSILON)
     assert np.isfinite(found).any()
@@ -166,7 +166,7 @@ def test_nobody_who_is_exposed_is_passed_over(everybody, law):
 
 def test_components_without_a_table_have_no_bound(everybody):
     base = np.ascontiguousarray(np.moveaxis(everybody.base, -1, 1))
-    law = everybody.coupling.posterior.draw(np.arange(PEOPLE), everybody.n_draws)
+    law = everybody.coupling.laws(np.arange(PEOPLE))
     here = np.arange(3)
     tables = kernel_tables(jagged(0, spacing=2.0, scale=20.0), 0.1, 1.0, EPSILON)
     assert np.isinf(tables.bounds(base, law, here, here, EPSILON)).all()

@@ -1,0 +1,327 @@
+"""Presence by component: somebody may come when others come, or stay away then.
+
+In each draw an individual's presence rho is either the same whatever the rest, with prior
+probability one half, or component k has a share of its own, rho_k ~ Beta(C, C (1 - rho) / rho), of
+mean rho. Gibbs sampling takes turns between the components of the databases, given their responses
+without him and whether he was present, and the shares given the components. At the end the shares
+are scaled so that presence on the whole is still rho: that is known from everybody, and to learn it
+anew from his own databases would make the largest of many risks too large. That somebody rare is
+absent says little of a database's component: there it is drawn once for all such individuals.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.coupled_curves import pair_laws
+from edp_bayes.divergence.compiled import borrowing, compiled, decay
+from edp_bayes.noise.laws import GaussianNoise
+
+if TYPE_CHECKING:
+    from edp_bayes.contributions import ContributionDraws
+    from edp_bayes.mixtures import Mixture
+    from edp_bayes.responses import Responses
+
+__all__ = ["FEWEST", "PRESENCES", "PresencePosterior"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+PRESENCES = 2.0  # prior weight of rho, in presences, for the share of a component
+SWEEPS = 5
+# Somebody rare is in at most this share of the databases, or in as few.
+RARE, FEW = 0.05, 5
+FEWEST = 0.1  # expected databases of a component that gets a share of its own
+# Streams of random numbers: of an individual, apart from that of his contributions, and of all.
+OWN, COMMON = [0, 0, 0, 1], [0, 0, 0, 2]
+
+
+@dataclass(frozen=True, eq=False)
+class PresencePosterior:
+    """Shares of the databases of each component in which an individual is present.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Law of the response, shape (chain, draw, component), without known noise.
+    responses : Responses
+        What the mixture was fitted to.
+    seed : int
+        Every individual has a stream of its own, so draws do not depend on who else is drawn.
+    """
+
+    mixture: Mixture
+    responses: Responses
+    seed: int
+
+    def draw(self, individuals: Index, law: ContributionDraws) -> Array:
+        """Draw presence by component.
+
+        Parameters
+        ----------
+        individuals : ndarray of int
+            Shape (individual,).
+        law : ContributionDraws
+            Their contribution laws, each of shape (draw, individual).
+
+        Returns
+        -------
+        ndarray, shape (draw, individual, component)
+            The given presence where it is 0 or 1, where it does not depend on the rest in that
+            draw, and in components too light to expect a tenth of a database.
+        """
+        out = np.repeat(law.presence[..., None], self._base.shape[2], axis=2)
+        absent = np.flatnonzero((law.presence < 1.0).any(axis=0))
+        if absent.size:
+            _ = self._counts  # once, and not in every thread
+
+        def fill(column: int) -> None:
+            parts = (law.presence, law.intercept, law.slope, law.spread)
+            own = (np.ascontiguousarray(part[:, column]) for part in parts)
+            out[:, column] = self._of(int(individuals[column]), *own)
+
+        with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+            list(pool.map(fill, absent))
+        return out
+
+    def _of(self, individual: int, presence: Array, a: Array, b: Array, spread: Array) -> Array:
+        """Return one individual's shares, shape (draw, component)."""
+        rest, matrix = self.responses.response.copy(), self.responses.contribution
+        where = slice(matrix.indptr[individual], matrix.indptr[individual + 1])
+        came = matrix.indices[where]
+        present = np.zeros(rest.size, dtype=bool)
+        present[came] = True
+        rest[came] -= matrix.data[where]
+        shares = np.empty((presence.size, self._base.shape[2]))
+        if came.size <= max(RARE * rest.size, FEW * self.responses.samples):
+            known = (self._counts - self._counted(came)) / self.responses.samples
+            rest, present = rest[came], present[came]
+        else:
+            known = np.zeros_like(shares)
+        stream = np.random.Philox(key=[self.seed, individual], counter=OWN)
+        _shares(
+            np.random.Generator(stream),
+            SWEEPS,
+            self._base,
+            self.mixture.kernel == "gaussian",
+            rest,
+            present,
+            self._active,
+            known,
+            self._noise,
+            1.0 / self.responses.samples,
+            presence,
+            a,
+            b,
+            spread**2,
+            shares,
+        )
+        return shares
+
+    @cached_property
+    def _base(self) -> Array:
+        """Weights, locations and scales of p, shape (draw, 3, component)."""
+        p = self.mixture
+        parts = (p.weights, p.locations, p.scales)
+        return np.stack([part.reshape(-1, part.shape[-1]) for part in parts], axis=1)
+
+    @property
+    def _unit(self) -> float:
+        """Variance of a kernel of scale one."""
+        return 1.0 if self.mixture.kernel == "gaussian" else 2.0
+
+    @property
+    def _noise(self) -> float:
+        """Square of the scale of a kernel with the variance of known noise."""
+        noise = self.responses.noise
+        if noise is None:
+            return 0.0
+        return noise.scale**2 * (1.0 if isinstance(noise, GaussianNoise) else 2.0) / self._unit
+
+    @cached_property
+    def _active(self) -> NDArray[np.bool_]:
+        """Which components get a share of their own, the heaviest at least: (draw, component)."""
+        weights = self._base[:, 0]
+        heaviest = weights == weights.max(axis=1, keepdims=True)
+        return (weights * self.responses.n_databases >= FEWEST) | heaviest
+
+    @cached_property
+    def _labels(self) -> NDArray[np.int32]:
+        """Component of every response, drawn without regard to presence: (draw, response)."""
+        y = self.responses.response
+        labels = np.empty((len(self._base), y.size), dtype=np.int32)
+        stream = np.random.Philox(key=[self.seed, 0], counter=COMMON)
+        gaussian = self.mixture.kernel == "gaussian"
+        wide = self._base.copy()
+        wide[:, 2] = np.sqrt(wide[:, 2] ** 2 + self._noise)
+        _label(np.random.Generator(stream), wide, gaussian, y, self._active, labels)
+        return labels
+
+    @cached_property
+    def _counts(self) -> Index:
+        return self._counted(np.arange(self.responses.response.size))
+
+    def _counted(self, some: NDArray[np.integer[Any]]) -> Index:
+        """Return how often each component labels some responses: (draw, component)."""
+        draws, components = self._active.shape
+        places = self._labels[:, some] + components * np.arange(draws)[:, None]
+        counts = np.bincount(places.ravel(), minlength=draws * components)
+        return counts.reshape(draws, components)
+
+
+@compiled
+def _shares(  # type: ignore[no-untyped-def]
+    rng,
+    sweeps,
+    base,
+    gaussian,
+    rest,
+    present,
+    active,
+    known,
+    noise,
+    weight,
+    presence,
+    a,
+    b,
+    tau2,
+    out,
+):
+    """Draw the shares; known are absences by component beside the databases listed."""
+    size, n = base.shape[2], rest.size
+    law, without, mass = np.empty((2, size)), np.empty((2, size)), np.empty((n, size))
+    come, stay, here, away = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    terms = np.empty((3, size))
+    places = np.empty(size, dtype=np.int64)
+    unit = 1.0 if gaussian else 2.0
+    for s in range(presence.size):
+        rho = presence[s]
+        out[s] = rho
+        count = _list_places(active, s, places)
+        if not 0.0 < rho < 1.0 or count < 2:
+            continue
+        pair_laws(base[s], out[s], a[s], b[s], tau2[s], unit, noise, law, without)
+        _fill_masses(rest, base, s, without, places, count, gaussian, mass)
+        first, second = PRESENCES, PRESENCES * (1.0 - rho) / rho
+        terms[:] = -1.0
+        come[:], own = rho, False
+        for _ in range(sweeps):
+            for k in range(count):
+                stay[k], here[k], away[k] = 1.0 - come[k], 0.0, known[s, places[k]]
+            for j in range(n):
+                uniform = rng.random()
+                if present[j]:
+                    here[_choose(mass, j, come, count, uniform)] += weight
+                else:
+                    away[_choose(mass, j, stay, count, uniform)] += weight
+            evidence = _log_bayes_factor(here, away, count, first, second, rho, terms)
+            own = rng.random() * (1.0 + math.exp(-evidence)) < 1.0
+            for k in range(count):
+                come[k] = rho
+                if own and here[k] + away[k] > 0.0:
+                    part = rng.standard_gamma(first + here[k])
+                    come[k] = part / (part + rng.standard_gamma(second + away[k]))
+        if own:
+            _keep_mean(base, s, places, count, rho, come)
+        for k in range(count):
+            out[s, places[k]] = come[k]
+
+
+@compiled
+def _label(rng, base, gaussian, y, active, out):  # type: ignore[no-untyped-def]
+    size = base.shape[2]
+    mass, equal, law = np.empty((y.size, size)), np.ones(size), np.empty((2, size))
+    places = np.empty(size, dtype=np.int64)
+    for s in range(len(base)):
+        count = _list_places(active, s, places)
+        law[:] = base[s, 1:]
+        _fill_masses(y, base, s, law, places, count, gaussian, mass)
+        for j in range(y.size):
+            out[s, j] = places[_choose(mass, j, equal, count, rng.random())]
+
+
+@borrowing
+def _list_places(active, s, places):  # type: ignore[no-untyped-def]
+    """List which components get a share of their own."""
+    count = 0
+    for k in range(active.shape[1]):
+        if active[s, k]:
+            places[count] = k
+            count += 1
+    return count
+
+
+@borrowing
+def _fill_masses(rest, base, s, law, places, count, gaussian, mass):  # type: ignore[no-untyped-def]
+    """Fill in the probabilities of the components of every database, up to a factor."""
+    for i in range(count):
+        k = places[i]
+        height, inverse = math.log(base[s, 0, k] / law[1, k]), 1.0 / law[1, k]
+        for j in range(rest.size):
+            u = (rest[j] - law[0, k]) * inverse
+            mass[j, i] = height - (0.5 * u * u if gaussian else abs(u))
+    for j in range(rest.size):
+        top = mass[j, 0]
+        for i in range(1, count):
+            top = max(top, mass[j, i])
+        for i in range(count):
+            mass[j, i] = decay(top - mass[j, i])[0]
+
+
+@borrowing
+def _choose(mass, j, factor, count, uniform):  # type: ignore[no-untyped-def]
+    """Return a component drawn with probability proportional to mass times factor."""
+    total = 0.0
+    for k in range(count):
+        total += mass[j, k] * factor[k]
+    left = uniform * total
+    for k in range(count - 1):
+        left -= mass[j, k] * factor[k]
+        if left < 0.0:
+            return k
+    return count - 1
+
+
+@borrowing
+def _log_bayes_factor(here, away, count, a, b, rho, terms):  # type: ignore[no-untyped-def]
+    """Return that of shares of their own, given how often he came and stayed away.
+
+    Terms of components whose counts are those of the last time are taken from there.
+    """
+    total = 0.0
+    for k in range(count):
+        if here[k] != terms[0, k] or away[k] != terms[1, k]:
+            terms[0, k], terms[1, k], terms[2, k] = here[k], away[k], 0.0
+            if here[k] + away[k] > 0.0:
+                terms[2, k] = (
+                    _log_beta(a + here[k], b + away[k])
+                    - _log_beta(a, b)
+                    - here[k] * math.log(rho)
+                    - away[k] * math.log1p(-rho)
+                )
+        total += terms[2, k]
+    return total
+
+
+@borrowing
+def _log_beta(a, b):  # type: ignore[no-untyped-def]
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+@borrowing
+def _keep_mean(base, s, places, count, rho, share):  # type: ignore[no-untyped-def]
+    """Scale the shares so that presence on the whole is still rho."""
+    mean, mass = 0.0, 0.0
+    for k in range(count):
+        mass += base[s, 0, places[k]]
+        mean += base[s, 0, places[k]] * share[k]
+    for k in range(count):
+        share[k] = min(share[k] * rho * mass / mean, 1.0)

@@ -1,0 +1,224 @@
+"""Presence by component against closed forms, and what it must not depend on."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+from scipy.special import expit
+
+import edp_bayes as edp
+from edp_bayes import presence as module
+from edp_bayes.contributions import ContributionDraws, ContributionPosterior
+from edp_bayes.coupling import RegressionCoupling
+from edp_bayes.mixtures import Mixture
+from edp_bayes.noise.laws import GaussianNoise
+from edp_bayes.presence import PRESENCES, PresencePosterior
+
+DRAWS = 4000
+RHO = 0.4
+
+
+def two_groups(came, *, size=0.5, distance=20.0):
+    """Databases of two components far apart, 30 and 20, and who comes to how many of each."""
+    rest = np.r_[np.zeros(30), np.full(20, distance)] + 0.1 * np.sin(np.arange(50))
+    contribution = np.zeros((50, len(came)))
+    for column, (low, high) in enumerate(came):
+        contribution[:low, column] = contribution[30 : 30 + high, column] = size
+    return edp.Responses.from_arrays(
+        rest + contribution.sum(axis=1), contribution=sp.csc_array(contribution)
+    )
+
+
+def mixture(draws=DRAWS, distance=20.0):
+    parts = ([0.6, 0.4], [0.0, distance], [1.0, 1.0])
+    return Mixture(*(np.broadcast_to(part, (1, draws, 2)) for part in parts))
+
+
+def law(people, rho=RHO, draws=DRAWS):
+    parts = (rho, 0.5, 0.0, 0.05)
+    return ContributionDraws(*(np.full((draws, people), part) for part in parts))
+
+
+def drawn(came, **options):
+    posterior = PresencePosterior(mixture(), two_groups(came, **options), 3)
+    return posterior.draw(np.arange(len(came)), law(len(came)))
+
+
+def scaled(shares, rho, weights=(0.6, 0.4)):
+    """Shares whose mean is rho, at most one."""
+    return np.minimum(shares * rho / (shares @ np.array(weights))[..., None], 1.0)
+
+
+@pytest.mark.parametrize("came", [(12, 8), (20, 2), (9, 10), (3, 2)])
+def test_shares_of_components_far_apart_have_their_closed_form(came):
+    shares = drawn([came])[:, 0]
+    a, b = PRESENCES, PRESENCES * (1.0 - RHO) / RHO
+    evidence = 0.0
+    for count, every in zip(came, (30, 20), strict=True):
+        evidence += stats.betabinom.logpmf(count, every, a, b)
+        evidence -= stats.binom.logpmf(count, every, RHO)
+    own = (shares != RHO).any(axis=1)
+    assert stats.binomtest(int(own.sum()), DRAWS, expit(evidence)).pvalue > 1e-3
+    rng = np.random.default_rng(8)
+    each = [
+        rng.beta(a + count, b + every - count, 20_000)
+        for count, every in zip(came, (30, 20), strict=True)
+    ]
+    expected = scaled(np.stack(each, axis=-1), RHO)
+    for k in (0, 1):
+        assert stats.ks_2samp(shares[own, k], expected[:, k]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(("distance", "came"), [(1.5, (15, 4)), (2.0, (18, 3)), (2.0, (10, 6))])
+def test_shares_of_components_that_overlap_are_those_of_a_grid(monkeypatch, distance, came):
+    """Everything but the shares summed out, and the shares on a grid."""
+    usual = module.SWEEPS
+    responses = two_groups([came], distance=distance)
+    c = responses.contribution.toarray()[:, 0]
+    steady = ContributionDraws(*(np.full((DRAWS, 1), x) for x in (RHO, 0.5, 0.0, 1e-6)))
+    posterior = PresencePosterior(mixture(distance=distance), responses, 3)
+    found = []
+    for sweeps in (usual, 30):
+        monkeypatch.setattr(module, "SWEEPS", sweeps)
+        found.append(posterior.draw(np.arange(1), steady)[:, 0])
+    w, mu = np.array([0.6, 0.4]), np.array([0.0, distance]) - RHO * 0.5
+    sd = np.sqrt(1.0 - RHO * (1.0 - RHO) * 0.25)
+    masses = w * stats.norm.pdf((responses.response - c)[:, None], mu, sd)
+    nodes = (np.arange(400) + 0.5) / 400
+    pair = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1)
+
+    def log_likelihood(pair):
+        present = np.log(pair @ masses[c != 0].T).sum(axis=-1)
+        return present + np.log((1.0 - pair) @ masses[c == 0].T).sum(axis=-1)
+
+    prior = stats.beta(PRESENCES, PRESENCES * (1.0 - RHO) / RHO).logpdf(pair).sum(axis=-1)
+    log_mass = log_likelihood(pair) + prior - 2.0 * np.log(400)
+    same = log_likelihood(np.array([RHO, RHO]))
+    mass = np.exp(log_mass - same)
+    chance = mass.sum() / (1.0 + mass.sum())
+    expected = np.einsum("ab,abk->k", mass / mass.sum(), scaled(pair, RHO))
+    # few sweeps have not quite left the one presence they begin at
+    for shares, about, near in zip(found, (0.06, 0.025), (0.03, 0.01), strict=True):
+        own = (shares != RHO).any(axis=1)
+        assert own.mean() == pytest.approx(chance, abs=about)
+        assert shares[own].mean(axis=0) == pytest.approx(expected, abs=near)
+
+
+def test_presence_on_the_whole_is_kept():
+    shares = drawn([(20, 2), (12, 8)])
+    assert ((shares < 1.0).all(axis=2)).any(axis=0).all()
+    inside = (shares < 1.0).all(axis=2)
+    np.testing.assert_allclose((shares @ [0.6, 0.4])[inside], RHO, rtol=1e-12)
+
+
+def test_many_who_come_by_chance_do_not_make_the_largest_risk_larger():
+    """Their shares differ by chance alone, and the largest risk is that of the luckiest."""
+    rng = np.random.default_rng(5)
+    people, n = 200, 41
+    own = 0.1 * (1.0 + 0.3 * rng.standard_normal((n, people)))
+    contribution = np.where(rng.random((n, people)) < 0.2, own, 0.0)
+    responses = edp.Responses.from_arrays(
+        rng.standard_normal(n) + contribution.sum(axis=1), contribution=sp.csc_array(contribution)
+    )
+    quick = edp.models.SamplerSettings(
+        draws=150, tune=500, chains=1, random_seed=1, progressbar=False
+    )
+    coupling = edp.models.GibbsDirichletProcessMixture().fit(responses, quick).coupling
+    largest = [
+        np.median(each.curves(np.arange(people), np.array([0.02])).max(axis=1))
+        for each in (coupling, replace(coupling, presence=None))
+    ]
+    assert largest[0] < 1.25 * largest[1]
+
+
+def test_somebody_rare_has_the_same_shares_when_no_absence_is_passed_over(monkeypatch):
+    responses = two_groups([(1, 3)], distance=2.0)
+    found = []
+    for few in (5, 0):
+        monkeypatch.setattr(module, "FEW", few)
+        posterior = PresencePosterior(mixture(distance=2.0), responses, 3)
+        found.append(posterior.draw(np.arange(1), law(1, 0.08))[:, 0, 1])
+    assert stats.ks_2samp(*found).statistic < 0.05
+    assert found[0].mean() == pytest.approx(found[1].mean(), rel=0.05)
+
+
+def test_shares_do_not_depend_on_who_else_is_drawn():
+    came = [(12, 8), (30, 20), (1, 3), (20, 2)]
+    posterior = PresencePosterior(mixture(50), two_groups(came), 3)
+    together = posterior.draw(np.arange(4), law(4, draws=50))
+    alone = PresencePosterior(mixture(50), two_groups(came), 3).draw(
+        np.array([3, 2]), law(2, draws=50)
+    )
+    np.testing.assert_array_equal(together[:, [3, 2]], alone)
+
+
+def test_known_presence_stays():
+    posterior = PresencePosterior(mixture(20), two_groups([(12, 8)]), 3)
+    for rho in (0.0, 1.0):
+        assert (posterior.draw(np.arange(1), law(1, rho, 20)) == rho).all()
+
+
+def test_components_too_light_for_a_database_keep_the_presence():
+    light = Mixture(
+        *(
+            np.broadcast_to(part, (1, 200, 3))
+            for part in ([0.6, 0.399, 0.001], [0.0, 20.0, 10.0], [1.0, 1.0, 1.0])
+        )
+    )
+    posterior = PresencePosterior(light, two_groups([(20, 2)]), 3)
+    shares = posterior.draw(np.arange(1), law(1, draws=200))[:, 0]
+    assert (shares[:, 2] == RHO).all()
+    assert (shares[:, 0] > shares[:, 1]).mean() > 0.95
+
+
+def test_many_samples_of_a_database_count_as_one():
+    once = two_groups([(20, 2)])
+    samples = 9
+    many = edp.Responses(
+        np.repeat(once.response, samples),
+        sp.csc_array(np.repeat(once.contribution.toarray(), samples, axis=0)),
+        once.individual,
+        once.database,
+        presence=once.presence,
+        samples=samples,
+    )
+    shares = [
+        PresencePosterior(mixture(), responses, 3).draw(np.arange(1), law(1))[:, 0]
+        for responses in (once, many)
+    ]
+    for k in (0, 1):
+        assert stats.ks_2samp(shares[0][:, k], shares[1][:, k]).pvalue > 1e-3
+
+
+def test_known_noise_widens_what_is_compared():
+    """Responses spread by noise: without it half of them would be of the wrong component."""
+    rng = np.random.default_rng(4)
+    came = rng.random(400) < np.repeat([0.8, 0.1], 200)
+    rest = np.repeat([0.0, 3.0], 200) + 0.1 * rng.standard_normal(400)
+    contribution = sp.csc_array(np.where(came, 0.01, 0.0)[:, None])
+    noise = GaussianNoise(1.0)
+    responses = edp.Responses.from_arrays(
+        rest + contribution.toarray()[:, 0] + rng.normal(0.0, noise.scale, 400),
+        contribution=contribution,
+        noise=noise,
+    )
+    narrow = Mixture(
+        *(np.broadcast_to(part, (1, 100, 2)) for part in ([0.5, 0.5], [0.0, 3.0], [0.1, 0.3]))
+    )
+    tiny = ContributionDraws(*(np.full((100, 1), part) for part in (0.45, 0.01, 0.0, 0.001)))
+    shares = PresencePosterior(narrow, responses, 3).draw(np.arange(1), tiny)[:, 0]
+    assert shares.mean(axis=0) == pytest.approx([0.8, 0.1], abs=0.07)
+
+
+def test_the_risk_of_somebody_who_comes_with_few_is_that_of_his_own_shares():
+    responses = two_groups([(25, 0)])
+    plain = RegressionCoupling(mixture(100), ContributionPosterior.fit(responses, 3))
+    coupling = RegressionCoupling.fit(mixture(100), responses, 3)
+    epsilon = np.array([0.3, 0.6])
+    with_shares, without = (c.curves(np.arange(1), epsilon)[:, 0] for c in (coupling, plain))
+    assert (with_shares.mean(axis=0) > 1.3 * without.mean(axis=0)).all()
+    p, q = coupling.pair(0)
+    exact = np.maximum(edp.hockey_stick(p[0], q[0], epsilon), edp.hockey_stick(q[0], p[0], epsilon))
+    np.testing.assert_allclose(with_shares, exact, rtol=1e-7, atol=1e-11)
