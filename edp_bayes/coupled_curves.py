@@ -272,7 +272,6 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
         narrowest = _narrowest(base[s])
         tabulated = known = False
         for i in range(rho.shape[1]):
-            present = relative_presence(rho[s, i], share)
             always = rho[s, i].min() == 1.0
             if always and count > 0 and tau2[s, i] <= LARGEST_SHARE * narrowest:
                 if not tabulated:
@@ -305,6 +304,7 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
             if not known:
                 densities(wide[s], nodes, count, work)
                 known = True
+            present = relative_presence(rho[s, i], share)
             for e in range(levels):
                 low[e], high[e] = _thresholds(present, growth[e])
             both_integrals(wide[s], law, without, share, nodes, count, low, high, work, total)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.contributions import ContributionDraws, ContributionPosterior
-from edp_bayes.mixtures import Mixture
+from edp_bayes.mixtures import Mixture, flat_draws
 from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
 
 if TYPE_CHECKING:
@@ -255,9 +255,7 @@ class RegressionCoupling:
 
     @cached_property
     def _base(self) -> Array:
-        """Weights, locations and scales of p, shape (draw, 3, component)."""
-        p = self.mixture
-        return np.stack([_flat(part) for part in (p.weights, p.locations, p.scales)], axis=1)
+        return flat_draws(self.mixture)
 
     def _components(
         self, law: ContributionDraws, rows: Index, columns: Index

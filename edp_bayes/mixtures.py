@@ -14,7 +14,7 @@ from edp_bayes import kernel_laws, validate
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
 
-__all__ = ["Mixture"]
+__all__ = ["Mixture", "flat_draws"]
 
 WEIGHT_TOLERANCE = 1e-8
 
@@ -297,3 +297,9 @@ class Mixture:
         """Index of the last component of positive weight, which rounding must not pass."""
         positive = self.weights[..., ::-1] > 0
         return np.asarray(self.weights.shape[-1] - 1 - np.argmax(positive, axis=-1))
+
+
+def flat_draws(mixture: Mixture) -> NDArray[np.float64]:
+    """Return weights, locations and scales, all leading axes joined: (draw, 3, component)."""
+    parts = (mixture.weights, mixture.locations, mixture.scales)
+    return np.stack([part.reshape(-1, part.shape[-1]) for part in parts], axis=1)

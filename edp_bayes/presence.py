@@ -23,11 +23,10 @@ from numpy.typing import NDArray
 
 from edp_bayes.coupled_curves import pair_laws
 from edp_bayes.divergence.compiled import borrowing, compiled, decay
-from edp_bayes.noise.laws import GaussianNoise
+from edp_bayes.mixtures import Mixture, flat_draws
 
 if TYPE_CHECKING:
     from edp_bayes.contributions import ContributionDraws
-    from edp_bayes.mixtures import Mixture
     from edp_bayes.responses import Responses
 
 __all__ = ["FEWEST", "PRESENCES", "PresencePosterior"]
@@ -78,10 +77,12 @@ class PresencePosterior:
             The given presence where it is 0 or 1, where it does not depend on the rest in that
             draw, and in components too light to expect a tenth of a database.
         """
-        out = np.repeat(law.presence[..., None], self._base.shape[2], axis=2)
+        components = self.mixture.weights.shape[-1]
+        out = np.repeat(law.presence[..., None], components, axis=2)
         absent = np.flatnonzero((law.presence < 1.0).any(axis=0))
-        if absent.size:
-            _ = self._counts  # once, and not in every thread
+        if absent.size == 0:
+            return out
+        _ = self._counts  # once, and not in every thread
 
         def fill(column: int) -> None:
             parts = (law.presence, law.intercept, law.slope, law.spread)
@@ -128,23 +129,14 @@ class PresencePosterior:
 
     @cached_property
     def _base(self) -> Array:
-        """Weights, locations and scales of p, shape (draw, 3, component)."""
-        p = self.mixture
-        parts = (p.weights, p.locations, p.scales)
-        return np.stack([part.reshape(-1, part.shape[-1]) for part in parts], axis=1)
-
-    @property
-    def _unit(self) -> float:
-        """Variance of a kernel of scale one."""
-        return 1.0 if self.mixture.kernel == "gaussian" else 2.0
+        return flat_draws(self.mixture)
 
     @property
     def _noise(self) -> float:
         """Square of the scale of a kernel with the variance of known noise."""
         noise = self.responses.noise
-        if noise is None:
-            return 0.0
-        return noise.scale**2 * (1.0 if isinstance(noise, GaussianNoise) else 2.0) / self._unit
+        unit = 1.0 if self.mixture.kernel == "gaussian" else 2.0
+        return 0.0 if noise is None else noise.variance / unit
 
     @cached_property
     def _active(self) -> NDArray[np.bool_]:

@@ -20,12 +20,12 @@ DRAWS = 4000
 RHO = 0.4
 
 
-def two_groups(came, *, size=0.5, distance=20.0):
+def two_groups(came, *, distance=20.0):
     """Databases of two components far apart, 30 and 20, and who comes to how many of each."""
     rest = np.r_[np.zeros(30), np.full(20, distance)] + 0.1 * np.sin(np.arange(50))
     contribution = np.zeros((50, len(came)))
     for column, (low, high) in enumerate(came):
-        contribution[:low, column] = contribution[30 : 30 + high, column] = size
+        contribution[:low, column] = contribution[30 : 30 + high, column] = 0.5
     return edp.Responses.from_arrays(
         rest + contribution.sum(axis=1), contribution=sp.csc_array(contribution)
     )
@@ -41,8 +41,8 @@ def law(people, rho=RHO, draws=DRAWS):
     return ContributionDraws(*(np.full((draws, people), part) for part in parts))
 
 
-def drawn(came, **options):
-    posterior = PresencePosterior(mixture(), two_groups(came, **options), 3)
+def drawn(came):
+    posterior = PresencePosterior(mixture(), two_groups(came), 3)
     return posterior.draw(np.arange(len(came)), law(len(came)))
 
 

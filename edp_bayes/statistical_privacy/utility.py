@@ -165,9 +165,7 @@ def matching_rate(noise: Noise, n: int, prob: float, *, kind: str = "squared") -
 
 
 def _squared(noise: Noise | None) -> float:
-    if noise is None:
-        return 0.0
-    return noise.scale**2 * (2.0 if isinstance(noise, LaplaceNoise) else 1.0)
+    return 0.0 if noise is None else noise.variance
 
 
 def _absolute(n: float, drawn: float, prob: float, noise: Noise | None) -> float:
