@@ -2,11 +2,15 @@
 
 In each draw an individual's presence rho is either the same whatever the rest, with prior
 probability one half, or component k has a share of its own, rho_k ~ Beta(C, C (1 - rho) / rho), of
-mean rho. Gibbs sampling takes turns between the components of the databases, given their responses
-without him and whether he was present, and the shares given the components. At the end the shares
-are scaled so that presence on the whole is still rho: that is known from everybody, and to learn it
-anew from his own databases would make the largest of many risks too large. That somebody rare is
-absent says little of a database's component: there it is drawn once for all such individuals.
+mean rho. Gibbs sampling takes turns between the shares, given the components of the databases, and
+the components, given the responses without him, whether he was present and the laws without him
+that go with the shares; a Metropolis step corrects the conjugate draw of the shares for these laws.
+The components begin as those of the responses: a contribution of several standard deviations
+makes a component of its own, in all of whose databases he is, and from one presence everywhere that
+is not found. At the end the shares are scaled so that presence on the whole is still rho: that is
+known from everybody, and to learn it anew from his own databases would make the largest of many
+risks too large. That somebody rare is absent says little of a database's component: there it is
+drawn once for all such individuals.
 """
 
 from __future__ import annotations
@@ -102,9 +106,10 @@ class PresencePosterior:
         present[came] = True
         rest[came] -= matrix.data[where]
         shares = np.empty((presence.size, self._base.shape[2]))
+        labels = self._labels
         if came.size <= max(RARE * rest.size, FEW * self.responses.samples):
             known = (self._counts - self._counted(came)) / self.responses.samples
-            rest, present = rest[came], present[came]
+            rest, present, labels = rest[came], present[came], labels.take(came, axis=1)
         else:
             known = np.zeros_like(shares)
         stream = np.random.Philox(key=[self.seed, individual], counter=OWN)
@@ -116,6 +121,7 @@ class PresencePosterior:
             rest,
             present,
             self._active,
+            labels,
             known,
             self._noise,
             1.0 / self.responses.samples,
@@ -178,6 +184,7 @@ def _shares(  # type: ignore[no-untyped-def]
     rest,
     present,
     active,
+    labels,
     known,
     noise,
     weight,
@@ -189,10 +196,11 @@ def _shares(  # type: ignore[no-untyped-def]
 ):
     """Draw the shares; known are absences by component beside the databases listed."""
     size, n = base.shape[2], rest.size
-    law, without, mass = np.empty((2, size)), np.empty((2, size)), np.empty((n, size))
-    come, stay, here, away = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    terms = np.empty((3, size))
-    places = np.empty(size, dtype=np.int64)
+    law, without, proposed = np.empty((2, size)), np.empty((2, size)), np.empty((2, size))
+    mass, component = np.empty((n, size)), np.empty(n, dtype=np.int64)
+    share, come, stay = np.empty(size), np.empty(size), np.empty(size)
+    here, away, terms = np.empty(size), np.empty(size), np.empty((3, size))
+    places, order = np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     unit = 1.0 if gaussian else 2.0
     for s in range(presence.size):
         rho = presence[s]
@@ -200,31 +208,51 @@ def _shares(  # type: ignore[no-untyped-def]
         count = _list_places(active, s, places)
         if not 0.0 < rho < 1.0 or count < 2:
             continue
-        pair_laws(base[s], out[s], a[s], b[s], tau2[s], unit, noise, law, without)
-        _fill_masses(rest, base, s, without, places, count, gaussian, mass)
+        for k in range(count):
+            order[places[k]] = k
+        for j in range(n):
+            component[j] = order[labels[s, j]]
         first, second = PRESENCES, PRESENCES * (1.0 - rho) / rho
         terms[:] = -1.0
-        come[:], own = rho, False
-        for _ in range(sweeps):
+        own, moved = False, True
+        for sweep in range(sweeps):
+            if sweep > 0:
+                if moved:
+                    _fill_masses(rest, base, s, without, places, count, gaussian, mass)
+                for j in range(n):
+                    factor = come if present[j] else stay
+                    component[j] = _choose(mass, j, factor, count, rng.random())
             for k in range(count):
-                stay[k], here[k], away[k] = 1.0 - come[k], 0.0, known[s, places[k]]
+                here[k], away[k] = 0.0, known[s, places[k]]
             for j in range(n):
-                uniform = rng.random()
                 if present[j]:
-                    here[_choose(mass, j, come, count, uniform)] += weight
+                    here[component[j]] += weight
                 else:
-                    away[_choose(mass, j, stay, count, uniform)] += weight
+                    away[component[j]] += weight
             evidence = _log_bayes_factor(here, away, count, first, second, rho, terms)
-            own = rng.random() * (1.0 + math.exp(-evidence)) < 1.0
+            its_own = rng.random() * (1.0 + math.exp(-evidence)) < 1.0
+            moved = own or its_own or sweep == 0
+            if not moved:
+                continue
+            share[:] = rho
             for k in range(count):
-                come[k] = rho
-                if own and here[k] + away[k] > 0.0:
+                if its_own and here[k] + away[k] > 0.0:
                     part = rng.standard_gamma(first + here[k])
-                    come[k] = part / (part + rng.standard_gamma(second + away[k]))
+                    share[places[k]] = part / (part + rng.standard_gamma(second + away[k]))
+            pair_laws(base[s], share, a[s], b[s], tau2[s], unit, noise, law, proposed)
+            if sweep > 0:
+                # The proposal knows nothing of what the shares make of the law without him.
+                gain = _log_density(rest, component, places, proposed, gaussian)
+                gain -= _log_density(rest, component, places, without, gaussian)
+                moved = math.log(rng.random()) < weight * gain
+            if moved:
+                own, without[:] = its_own, proposed
+                for k in range(count):
+                    come[k], stay[k] = share[places[k]], 1.0 - share[places[k]]
         if own:
             _keep_mean(base, s, places, count, rho, come)
-        for k in range(count):
-            out[s, places[k]] = come[k]
+            for k in range(count):
+                out[s, places[k]] = come[k]
 
 
 @compiled
@@ -266,6 +294,17 @@ def _fill_masses(rest, base, s, law, places, count, gaussian, mass):  # type: ig
             top = max(top, mass[j, i])
         for i in range(count):
             mass[j, i] = decay(top - mass[j, i])[0]
+
+
+@borrowing
+def _log_density(rest, component, places, law, gaussian):  # type: ignore[no-untyped-def]
+    """Return that of the rest given the components, up to a constant."""
+    total = 0.0
+    for j in range(rest.size):
+        k = places[component[j]]
+        u = (rest[j] - law[0, k]) / law[1, k]
+        total -= math.log(law[1, k]) + (0.5 * u * u if gaussian else abs(u))
+    return total
 
 
 @borrowing

@@ -66,6 +66,8 @@ FOLLOWERS = {
         0.4, presence=tuple(0.6 / (1.0 + np.exp(2.0 * GRID)))
     ),
 }
+# Nor these, in half of the databases with what makes a component of its own.
+LARGE = {"adds three": Individual(3.0, presence=0.5), "adds six": Individual(6.0, presence=0.5)}
 # Mean contribution of the Gamma-distributed rest of a population, in standard deviations of R.
 OTHERS = {1: 0.0, 300: 0.01, 10_000: 0.001}
 
@@ -85,7 +87,7 @@ class Scenario:
 
     @property
     def who(self) -> Individual:
-        return (INDIVIDUALS | FOLLOWERS)[self.individual]
+        return (INDIVIDUALS | FOLLOWERS | LARGE)[self.individual]
 
     @cached_property
     def components(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
