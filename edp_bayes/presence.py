@@ -5,12 +5,13 @@ probability one half, or component k has a share of its own, rho_k ~ Beta(C, C (
 mean rho. Gibbs sampling takes turns between the shares, given the components of the databases, and
 the components, given the responses without him, whether he was present and the laws without him
 that go with the shares; a Metropolis step corrects the conjugate draw of the shares for these laws.
-The components begin as those of the responses: a contribution of several standard deviations
-makes a component of its own, in all of whose databases he is, and from one presence everywhere that
-is not found. At the end the shares are scaled so that presence on the whole is still rho: that is
-known from everybody, and to learn it anew from his own databases would make the largest of many
-risks too large. That somebody rare is absent says little of a database's component: there it is
-drawn once for all such individuals.
+A contribution of several standard deviations makes a component of its own, in all of whose
+databases he is. There shares and components hold each other fast, and from one presence everywhere
+they are not found: sweeps begin with the components of the responses, and each ends with random
+walks of the shares for which the components are summed out. At the end the shares are scaled so
+that presence on the whole is still rho: that is known from everybody, and to learn it anew from his
+own databases would make the largest of many risks too large. That somebody rare is absent says
+little of a database's component: there it is drawn once for all such individuals.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ Index = NDArray[np.int64]
 
 PRESENCES = 2.0  # prior weight of rho, in presences, for the share of a component
 SWEEPS = 5
+WALK = (2.0, 0.5)  # steps of the logit of a share
+MOST = 1.0 - 1e-9  # no share is larger while he is sometimes absent
+FARTHEST = 600.0  # a density falls no farther than exp of minus this
 # Somebody rare is in at most this share of the databases, or in as few.
 RARE, FEW = 0.05, 5
 FEWEST = 0.1  # expected databases of a component that gets a share of its own
@@ -197,8 +201,8 @@ def _shares(  # type: ignore[no-untyped-def]
     """Draw the shares; known are absences by component beside the databases listed."""
     size, n = base.shape[2], rest.size
     law, without, proposed = np.empty((2, size)), np.empty((2, size)), np.empty((2, size))
-    mass, component = np.empty((n, size)), np.empty(n, dtype=np.int64)
-    share, come, stay = np.empty(size), np.empty(size), np.empty(size)
+    component, mass = np.empty(n, dtype=np.int64), np.empty((n, size))
+    share, come = np.empty(size), np.empty(size)
     here, away, terms = np.empty(size), np.empty(size), np.empty((3, size))
     places, order = np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     unit = 1.0 if gaussian else 2.0
@@ -213,15 +217,13 @@ def _shares(  # type: ignore[no-untyped-def]
         for j in range(n):
             component[j] = order[labels[s, j]]
         first, second = PRESENCES, PRESENCES * (1.0 - rho) / rho
+        contribution = (a[s], b[s], tau2[s], unit, noise)
         terms[:] = -1.0
-        own, moved = False, True
+        own = False
         for sweep in range(sweeps):
             if sweep > 0:
-                if moved:
-                    _fill_masses(rest, base, s, without, places, count, gaussian, mass)
                 for j in range(n):
-                    factor = come if present[j] else stay
-                    component[j] = _choose(mass, j, factor, count, rng.random())
+                    component[j] = _choose(mass, j, come, present[j], count, rng.random())
             for k in range(count):
                 here[k], away[k] = 0.0, known[s, places[k]]
             for j in range(n):
@@ -231,28 +233,93 @@ def _shares(  # type: ignore[no-untyped-def]
                     away[component[j]] += weight
             evidence = _log_bayes_factor(here, away, count, first, second, rho, terms)
             its_own = rng.random() * (1.0 + math.exp(-evidence)) < 1.0
-            moved = own or its_own or sweep == 0
-            if not moved:
-                continue
-            share[:] = rho
-            for k in range(count):
-                if its_own and here[k] + away[k] > 0.0:
-                    part = rng.standard_gamma(first + here[k])
-                    share[places[k]] = part / (part + rng.standard_gamma(second + away[k]))
-            pair_laws(base[s], share, a[s], b[s], tau2[s], unit, noise, law, proposed)
-            if sweep > 0:
-                # The proposal knows nothing of what the shares make of the law without him.
-                gain = _log_density(rest, component, places, proposed, gaussian)
-                gain -= _log_density(rest, component, places, without, gaussian)
-                moved = math.log(rng.random()) < weight * gain
-            if moved:
-                own, without[:] = its_own, proposed
+            if sweep == 0 or own or its_own:
+                share[:] = rho
                 for k in range(count):
-                    come[k], stay[k] = share[places[k]], 1.0 - share[places[k]]
+                    if its_own:
+                        share[places[k]] = _beta(rng, first + here[k], second + away[k])
+                pair_laws(base[s], share, *contribution, law, proposed)
+                taken = sweep == 0
+                if not taken:
+                    # The proposal knows nothing of what the shares make of the law without him.
+                    gain = _log_density(rest, component, places, proposed, gaussian)
+                    gain -= _log_density(rest, component, places, without, gaussian)
+                    taken = math.log(rng.random()) < weight * gain
+                if taken:
+                    own, without[:] = its_own, proposed
+                    for k in range(count):
+                        come[k] = share[places[k]]
+                        _fill_masses(rest, base[s], without, places[k], gaussian, mass[:, k])
+            if own:
+                for step in WALK:
+                    _walk(
+                        rng,
+                        step,
+                        base[s],
+                        places[:count],
+                        gaussian,
+                        rest,
+                        present,
+                        known[s],
+                        weight,
+                        (first, second),
+                        contribution,
+                        come,
+                        without,
+                        mass,
+                    )
         if own:
+            for k in range(count):
+                if here[k] + away[k] == 0.0:
+                    come[k] = rho
             _keep_mean(base, s, places, count, rho, come)
             for k in range(count):
                 out[s, places[k]] = come[k]
+
+
+@compiled
+def _walk(  # type: ignore[no-untyped-def]
+    rng,
+    step,
+    base,
+    places,
+    gaussian,
+    rest,
+    present,
+    known,
+    weight,
+    prior,
+    contribution,
+    come,
+    without,
+    mass,
+):
+    """Move one share after the other by a random step of its logit, components summed out."""
+    part, share = np.empty((3, 1)), np.empty(1)
+    law, proposed = np.empty((2, 1)), np.empty((2, 1))
+    column, (a, b, tau2, unit, noise) = np.empty(rest.size), contribution
+    for i in range(places.size):
+        k, old = places[i], come[i]
+        odds = old / (1.0 - old) * math.exp(step * rng.standard_normal())
+        new = share[0] = min(odds / (1.0 + odds), MOST)
+        part[:, 0] = base[:, k]
+        pair_laws(part, share, a, b, tau2, unit, noise, law, proposed)
+        _fill_masses(rest, part, proposed, 0, gaussian, column)
+        ratio, logs = 1.0, 0.0
+        for j in range(rest.size):
+            others = 0.0
+            for other in range(places.size):
+                if other != i:
+                    others += mass[j, other] * (come[other] if present[j] else 1.0 - come[other])
+            before, after = (old, new) if present[j] else (1.0 - old, 1.0 - new)
+            ratio *= (others + column[j] * after) / (others + mass[j, i] * before)
+            if not 1e-100 < ratio < 1e100:
+                logs += math.log(ratio)
+                ratio = 1.0
+        gain = weight * (logs + math.log(ratio)) + prior[0] * math.log(new / old)
+        gain += (prior[1] + known[k]) * math.log((1.0 - new) / (1.0 - old))
+        if math.log(rng.random()) < gain:
+            come[i], without[:, k], mass[:, i] = new, proposed[:, 0], column
 
 
 @compiled
@@ -263,9 +330,10 @@ def _label(rng, base, gaussian, y, active, out):  # type: ignore[no-untyped-def]
     for s in range(len(base)):
         count = _list_places(active, s, places)
         law[:] = base[s, 1:]
-        _fill_masses(y, base, s, law, places, count, gaussian, mass)
+        for k in range(count):
+            _fill_masses(y, base[s], law, places[k], gaussian, mass[:, k])
         for j in range(y.size):
-            out[s, j] = places[_choose(mass, j, equal, count, rng.random())]
+            out[s, j] = places[_choose(mass, j, equal, True, count, rng.random())]
 
 
 @borrowing
@@ -280,20 +348,20 @@ def _list_places(active, s, places):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _fill_masses(rest, base, s, law, places, count, gaussian, mass):  # type: ignore[no-untyped-def]
-    """Fill in the probabilities of the components of every database, up to a factor."""
-    for i in range(count):
-        k = places[i]
-        height, inverse = math.log(base[s, 0, k] / law[1, k]), 1.0 / law[1, k]
-        for j in range(rest.size):
-            u = (rest[j] - law[0, k]) * inverse
-            mass[j, i] = height - (0.5 * u * u if gaussian else abs(u))
+def _fill_masses(rest, base, law, k, gaussian, out):  # type: ignore[no-untyped-def]
+    """Fill in the density of every database in component k, times its weight, up to a factor."""
+    inverse = 1.0 / law[1, k]
+    height = base[0, k] * inverse
     for j in range(rest.size):
-        top = mass[j, 0]
-        for i in range(1, count):
-            top = max(top, mass[j, i])
-        for i in range(count):
-            mass[j, i] = decay(top - mass[j, i])[0]
+        u = abs(rest[j] - law[0, k]) * inverse
+        # never zero, so that every database is of some component
+        out[j] = height * decay(min(0.5 * u * u if gaussian else u, FARTHEST))[0]
+
+
+@borrowing
+def _beta(rng, a, b):  # type: ignore[no-untyped-def]
+    part = rng.standard_gamma(a)
+    return min(part / (part + rng.standard_gamma(b)), MOST)
 
 
 @borrowing
@@ -308,14 +376,14 @@ def _log_density(rest, component, places, law, gaussian):  # type: ignore[no-unt
 
 
 @borrowing
-def _choose(mass, j, factor, count, uniform):  # type: ignore[no-untyped-def]
-    """Return a component drawn with probability proportional to mass times factor."""
+def _choose(mass, j, come, present, count, uniform):  # type: ignore[no-untyped-def]
+    """Return a component drawn given whether he was present, with his shares."""
     total = 0.0
     for k in range(count):
-        total += mass[j, k] * factor[k]
+        total += mass[j, k] * (come[k] if present else 1.0 - come[k])
     left = uniform * total
     for k in range(count - 1):
-        left -= mass[j, k] * factor[k]
+        left -= mass[j, k] * (come[k] if present else 1.0 - come[k])
         if left < 0.0:
             return k
     return count - 1

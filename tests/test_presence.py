@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy import stats
-from scipy.special import expit
+from scipy.special import expit, logsumexp
 
 import edp_bayes as edp
 from edp_bayes import presence as module
 from edp_bayes.contributions import ContributionDraws, ContributionPosterior
+from edp_bayes.coupled_curves import LARGEST_SHARE
 from edp_bayes.coupling import RegressionCoupling
 from edp_bayes.mixtures import Mixture
 from edp_bayes.noise.laws import GaussianNoise
@@ -36,8 +37,8 @@ def mixture(draws=DRAWS, distance=20.0):
     return Mixture(*(np.broadcast_to(part, (1, draws, 2)) for part in parts))
 
 
-def law(people, rho=RHO, draws=DRAWS, size=0.5):
-    parts = (rho, size, 0.0, 0.1 * size)
+def law(people, rho=RHO, draws=DRAWS, *, size=0.5, spread=0.1):
+    parts = (rho, size, 0.0, spread * size)
     return ContributionDraws(*(np.full((draws, people), part) for part in parts))
 
 
@@ -71,45 +72,95 @@ def test_shares_of_components_far_apart_have_their_closed_form(came):
         assert stats.ks_2samp(shares[own, k], expected[:, k]).pvalue > 1e-3
 
 
-@pytest.mark.parametrize(("distance", "came"), [(1.5, (15, 4)), (2.0, (18, 3)), (2.0, (10, 6))])
-def test_shares_of_components_that_overlap_are_those_of_a_grid(monkeypatch, distance, came):
-    """Everything but the shares summed out, and the shares on a grid."""
-    usual = module.SWEEPS
-    responses = two_groups([came], distance=distance)
-    c = responses.contribution.toarray()[:, 0]
-    steady = ContributionDraws(*(np.full((DRAWS, 1), x) for x in (RHO, 0.5, 0.0, 1e-6)))
-    posterior = PresencePosterior(mixture(distance=distance), responses, 3)
-    found = []
-    for sweeps in (usual, 30):
-        monkeypatch.setattr(module, "SWEEPS", sweeps)
-        found.append(posterior.draw(np.arange(1), steady)[:, 0])
+def of_a_grid(responses, weights, locations, size, rho):
+    """Chance of shares of his own, and their means: everything but the shares summed out."""
     nodes = (np.arange(200) + 0.5) / 200
+    c = responses.contribution.toarray()[:, 0]
     rest = (responses.response - c)[:, None]
 
-    def densities(share):
-        """Of the rest, times the weight, by share, database and component."""
-        mean = np.array([0.0, distance]) - share * 0.5
-        sd = np.sqrt(1.0 - share * (1.0 - share) * 0.25)
-        return np.array([0.6, 0.4]) * stats.norm.pdf(rest, mean, sd)
+    def masses(share):
+        """Of every database and component, given whether he was there."""
+        explained = min(share * (1.0 - share) * size**2, LARGEST_SHARE)
+        density = stats.norm.pdf(rest, locations - share * size, np.sqrt(1.0 - explained))
+        return weights * density * np.where(c != 0.0, share, 1.0 - share)[:, None]
 
-    def log_likelihood(each):
-        """By the shares of the first and of the second component."""
-        terms = [np.where((c != 0)[:, None], x, 1.0 - x) * densities(x) for x in each]
-        first, second = (np.array(terms)[..., k] for k in (0, 1))
+    def log_likelihood(shares):
+        """Of every pair of shares."""
+        first, second = np.moveaxis([masses(share) for share in shares], -1, 0)
         return sum(np.log(first[:, None, j] + second[None, :, j]) for j in range(c.size))
 
     pair = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1)
-    prior = stats.beta(PRESENCES, PRESENCES * (1.0 - RHO) / RHO).logpdf(pair).sum(axis=-1)
+    prior = stats.beta(PRESENCES, PRESENCES * (1.0 - rho) / rho).logpdf(pair).sum(axis=-1)
     log_mass = log_likelihood(nodes) + prior - 2.0 * np.log(nodes.size)
-    same = log_likelihood([RHO]).item()
-    mass = np.exp(log_mass - same)
-    chance = mass.sum() / (1.0 + mass.sum())
-    expected = np.einsum("ab,abk->k", mass / mass.sum(), scaled(pair, RHO))
+    evidence = logsumexp(log_mass)
+    expected = np.einsum("ab,abk->k", np.exp(log_mass - evidence), scaled(pair, rho, weights))
+    return expit(evidence - log_likelihood([rho]).item()), expected
+
+
+@pytest.mark.parametrize(("distance", "came"), [(1.5, (15, 4)), (2.0, (18, 3)), (2.0, (10, 6))])
+def test_shares_of_components_that_overlap_are_those_of_a_grid(monkeypatch, distance, came):
+    usual = module.SWEEPS
+    responses = two_groups([came], distance=distance)
+    posterior = PresencePosterior(mixture(distance=distance), responses, 3)
+    locations = np.array([0.0, distance])
+    chance, expected = of_a_grid(responses, np.array([0.6, 0.4]), locations, 0.5, RHO)
     # few sweeps have not quite forgotten where they begin
-    for shares, about, near in zip(found, (0.12, 0.025), (0.02, 0.01), strict=True):
+    for sweeps, about, near in ((usual, 0.09, 0.006), (30, 0.025, 0.006)):
+        monkeypatch.setattr(module, "SWEEPS", sweeps)
+        shares = posterior.draw(np.arange(1), law(1, spread=1e-6))[:, 0]
         own = (shares != RHO).any(axis=1)
         assert own.mean() == pytest.approx(chance, abs=about)
         assert shares[own].mean(axis=0) == pytest.approx(expected, abs=near)
+
+
+def test_shares_of_a_large_contribution_are_those_of_a_grid(monkeypatch):
+    """Three standard deviations: the components of the responses are those of his presence."""
+    size, rho, n = 3.0, 0.5, 20
+    rest = np.random.default_rng(0).standard_normal(n)
+    contribution = np.repeat([size, 0.0], n // 2)
+    responses = edp.Responses.from_arrays(
+        rest + contribution, contribution=sp.csc_array(contribution[:, None])
+    )
+    parts = ([0.5, 0.5], [0.0, size], [1.0, 1.0])
+    p = Mixture(*(np.broadcast_to(part, (1, DRAWS, 2)) for part in parts))
+    chance, expected = of_a_grid(responses, *map(np.array, parts[:2]), size, rho)
+    assert chance > 0.999
+    for sweeps, about, near in ((module.SWEEPS, 0.02, 0.1), (60, 0.005, 0.012)):
+        monkeypatch.setattr(module, "SWEEPS", sweeps)
+        posterior = PresencePosterior(p, responses, 3)
+        shares = posterior.draw(np.arange(1), law(1, rho, size=size, spread=1e-6))[:, 0]
+        own = (shares != rho).any(axis=1)
+        assert own.mean() == pytest.approx(1.0, abs=about)
+        assert shares[own].mean(axis=0) == pytest.approx(expected, abs=near)
+
+
+@pytest.mark.parametrize("size", [1.0, 3.0, 6.0])
+def test_the_band_of_a_large_contribution_holds_the_truth(size):
+    """From one presence in all components delta came out at two thirds of the truth."""
+    rng = np.random.default_rng(1)
+    n = 400
+    rest = rng.standard_normal(n)
+    contribution = np.where(rng.random(n) < 0.5, size * (1.0 + 0.1 * rng.standard_normal(n)), 0.0)
+    responses = edp.Responses.from_arrays(
+        rest + contribution, contribution=sp.csc_array(contribution[:, None])
+    )
+    audit = edp.audit(
+        responses,
+        epsilon=[0.1],
+        model=edp.models.GibbsDirichletProcessMixture(),
+        draws=100,
+        tune=300,
+        chains=2,
+        random_seed=1,
+        progressbar=False,
+    )
+    p = Mixture([0.5, 0.5], [0.0, size], [1.0, np.hypot(1.0, 0.1 * size)])
+    q = Mixture(1.0, 0.0, 1.0)
+    truth = max(float(edp.hockey_stick(*pair, 0.1)) for pair in ((p, q), (q, p)))
+    band = audit.band("delta", kind="pointwise", prob=0.95)
+    assert band["lower"].item() < truth < band["upper"].item()
+    assert band["upper"].item() - band["lower"].item() < 0.16
+    assert band["median"].item() == pytest.approx(truth, abs=0.05)
 
 
 def test_presence_on_the_whole_is_kept():
