@@ -13,7 +13,7 @@ from tests.calibration.sbc import CASES, DRAWS, ranks
 def test_ranks_are_uniform(case):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = [ranks(case, 10_000 + repetition) for repetition in range(40)]
+        found = [ranks(case, 10_000 + repetition) for repetition in range(120)]
     transforms = (np.array([rank for rank in found if rank is not None]) + 0.5) / (DRAWS + 1)
     for column in transforms.T:
         assert stats.kstest(column, "uniform").pvalue > 1e-3
