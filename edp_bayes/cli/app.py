@@ -88,7 +88,7 @@ def _root(
 def demo(
     out: Out = Path("edp-bayes-demo"), seed: Seed = 1, quiet: Quiet = False, zarr: Zarr = False
 ) -> None:
-    """Audit the weekly revenue of a music shop with 10,010 customers, in about a minute."""
+    """Audit the weekly revenue of a music shop with 10,010 customers, in one to two minutes."""
     from edp_bayes.cli.session import audit_databases
     from edp_bayes.data import load_cdnow_weeks
     from edp_bayes.models import GibbsDirichletProcessMixture
