@@ -251,23 +251,21 @@ def _shares(  # type: ignore[no-untyped-def]
                         come[k] = share[places[k]]
                         _fill_masses(rest, base[s], without, places[k], gaussian, mass[:, k])
             if own:
-                for step in WALK:
-                    _walk(
-                        rng,
-                        step,
-                        base[s],
-                        places[:count],
-                        gaussian,
-                        rest,
-                        present,
-                        known[s],
-                        weight,
-                        (first, second),
-                        contribution,
-                        come,
-                        without,
-                        mass,
-                    )
+                _walk(
+                    rng,
+                    base[s],
+                    places[:count],
+                    gaussian,
+                    rest,
+                    present,
+                    known[s],
+                    weight,
+                    (first, second),
+                    contribution,
+                    come,
+                    without,
+                    mass,
+                )
         if own:
             for k in range(count):
                 if here[k] + away[k] == 0.0:
@@ -280,7 +278,6 @@ def _shares(  # type: ignore[no-untyped-def]
 @compiled
 def _walk(  # type: ignore[no-untyped-def]
     rng,
-    step,
     base,
     places,
     gaussian,
@@ -294,32 +291,35 @@ def _walk(  # type: ignore[no-untyped-def]
     without,
     mass,
 ):
-    """Move one share after the other by a random step of its logit, components summed out."""
+    """Move one share after the other by random steps of its logit, components summed out."""
     part, share = np.empty((3, 1)), np.empty(1)
     law, proposed = np.empty((2, 1)), np.empty((2, 1))
     column, (a, b, tau2, unit, noise) = np.empty(rest.size), contribution
-    for i in range(places.size):
-        k, old = places[i], come[i]
-        odds = old / (1.0 - old) * math.exp(step * rng.standard_normal())
-        new = share[0] = min(odds / (1.0 + odds), MOST)
-        part[:, 0] = base[:, k]
-        pair_laws(part, share, a, b, tau2, unit, noise, law, proposed)
-        _fill_masses(rest, part, proposed, 0, gaussian, column)
-        ratio, logs = 1.0, 0.0
-        for j in range(rest.size):
-            others = 0.0
-            for other in range(places.size):
-                if other != i:
-                    others += mass[j, other] * (come[other] if present[j] else 1.0 - come[other])
-            before, after = (old, new) if present[j] else (1.0 - old, 1.0 - new)
-            ratio *= (others + column[j] * after) / (others + mass[j, i] * before)
-            if not 1e-100 < ratio < 1e100:
-                logs += math.log(ratio)
-                ratio = 1.0
-        gain = weight * (logs + math.log(ratio)) + prior[0] * math.log(new / old)
-        gain += (prior[1] + known[k]) * math.log((1.0 - new) / (1.0 - old))
-        if math.log(rng.random()) < gain:
-            come[i], without[:, k], mass[:, i] = new, proposed[:, 0], column
+    for step in WALK:
+        for i in range(places.size):
+            k, old = places[i], come[i]
+            odds = old / (1.0 - old) * math.exp(step * rng.standard_normal())
+            new = share[0] = min(odds / (1.0 + odds), MOST)
+            part[:, 0] = base[:, k]
+            pair_laws(part, share, a, b, tau2, unit, noise, law, proposed)
+            _fill_masses(rest, part, proposed, 0, gaussian, column)
+            ratio, logs = 1.0, 0.0
+            for j in range(rest.size):
+                others = 0.0
+                for other in range(places.size):
+                    if other != i:
+                        others += mass[j, other] * (
+                            come[other] if present[j] else 1.0 - come[other]
+                        )
+                before, after = (old, new) if present[j] else (1.0 - old, 1.0 - new)
+                ratio *= (others + column[j] * after) / (others + mass[j, i] * before)
+                if not 1e-100 < ratio < 1e100:
+                    logs += math.log(ratio)
+                    ratio = 1.0
+            gain = weight * (logs + math.log(ratio)) + prior[0] * math.log(new / old)
+            gain += (prior[1] + known[k]) * math.log((1.0 - new) / (1.0 - old))
+            if math.log(rng.random()) < gain:
+                come[i], without[:, k], mass[:, i] = new, proposed[:, 0], column
 
 
 @compiled

@@ -32,6 +32,13 @@ def two_groups(came, *, distance=20.0):
     )
 
 
+def of_one(rest, contribution):
+    """Responses of somebody alone beside the rest."""
+    return edp.Responses.from_arrays(
+        rest + contribution, contribution=sp.csc_array(contribution[:, None])
+    )
+
+
 def mixture(draws=DRAWS, distance=20.0):
     parts = ([0.6, 0.4], [0.0, distance], [1.0, 1.0])
     return Mixture(*(np.broadcast_to(part, (1, draws, 2)) for part in parts))
@@ -118,9 +125,7 @@ def test_shares_of_a_large_contribution_are_those_of_a_grid(monkeypatch):
     size, rho, n = 3.0, 0.5, 20
     rest = np.random.default_rng(0).standard_normal(n)
     contribution = np.repeat([size, 0.0], n // 2)
-    responses = edp.Responses.from_arrays(
-        rest + contribution, contribution=sp.csc_array(contribution[:, None])
-    )
+    responses = of_one(rest, contribution)
     parts = ([0.5, 0.5], [0.0, size], [1.0, 1.0])
     p = Mixture(*(np.broadcast_to(part, (1, DRAWS, 2)) for part in parts))
     chance, expected = of_a_grid(responses, *map(np.array, parts[:2]), size, rho)
@@ -141,9 +146,7 @@ def test_the_band_of_a_large_contribution_holds_the_truth(size):
     n = 400
     rest = rng.standard_normal(n)
     contribution = np.where(rng.random(n) < 0.5, size * (1.0 + 0.1 * rng.standard_normal(n)), 0.0)
-    responses = edp.Responses.from_arrays(
-        rest + contribution, contribution=sp.csc_array(contribution[:, None])
-    )
+    responses = of_one(rest, contribution)
     audit = edp.audit(
         responses,
         epsilon=[0.1],
@@ -289,12 +292,10 @@ def test_a_contribution_that_makes_a_component_of_its_own_is_found(kernel, rho):
     came = rng.random(200) < rho
     contribution = np.where(came, 6.0 + 0.3 * rng.standard_normal(200), 0.0)
     rest = rng.standard_normal(200) if kernel == "gaussian" else rng.laplace(size=200)
-    responses = edp.Responses.from_arrays(
-        rest + contribution, contribution=sp.csc_array(contribution[:, None])
-    )
+    responses = of_one(rest, contribution)
     parts = ([1.0 - rho, rho], [0.0, 6.0], [1.0, np.hypot(1.0, 0.3)])
     p = Mixture(*(np.broadcast_to(part, (1, 100, 2)) for part in parts), kernel=kernel)
-    parts = ContributionDraws(*(np.full((100, 1), part) for part in (rho, 6.0, 0.0, 0.3)))
-    shares = PresencePosterior(p, responses, 3).draw(np.arange(1), parts)[:, 0]
+    steady = law(1, rho, 100, size=6.0, spread=0.05)
+    shares = PresencePosterior(p, responses, 3).draw(np.arange(1), steady)[:, 0]
     assert np.median(shares[:, 0]) < 0.05
     assert np.median(shares[:, 1]) > 0.85

@@ -45,8 +45,10 @@ def main() -> None:
     print("| individual | n | noticed | " + " | ".join(METHODS) + " |\n" + "|---" * 5 + "|")
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         for individual in FOLLOWERS | LARGE:
-            law = "normal, divided" if "the more" in individual else "skewed"
-            law = "normal" if individual in LARGE else law
+            if individual in LARGE:
+                law = "normal"
+            else:
+                law = "normal, divided" if "the more" in individual else "skewed"
             for n in SIZES:
                 scenario = Scenario(law, n, individual)
                 cells = [scenario] * options.repetitions
