@@ -34,10 +34,17 @@ from edp_bayes.divergence.close import (
     densities,
     workspace,
 )
-from edp_bayes.divergence.compiled import compiled, in_threads
+from edp_bayes.divergence.compiled import borrowing, compiled, in_threads
 from edp_bayes.divergence.nodes import MOST_NODES, place_nodes
 
-__all__ = ["component_laws", "coupled_curves", "movement_lengths", "pair_laws", "relative_presence"]
+__all__ = [
+    "component_laws",
+    "coupled_curves",
+    "moments_without",
+    "movement_lengths",
+    "pair_laws",
+    "relative_presence",
+]
 
 Array = NDArray[np.float64]
 
@@ -209,27 +216,31 @@ def _all_laws(first, last, base, rho, a, b, tau2, unit, out):  # type: ignore[no
 
 @compiled
 def pair_laws(base, rho, a, b, tau2, unit, noise, law, without):  # type: ignore[no-untyped-def]
-    """Take the contribution a + b rest + tau e out of every component.
-
-    The component without has the mean and variance which, with the contribution of somebody
-    present there with probability rho[k] added back, give those of the component of p, unless that
-    would take more than LARGEST_SHARE of its variance.
-    """
+    """Take the contribution a + b rest + tau e out of every component."""
     for k in range(base.shape[1]):
         mu, variance, here = base[1, k], unit * base[2, k] ** 2, rho[k]
-        m = (mu - here * a) / (1.0 + here * b)
-        jump = a + b * m
-        share = LARGEST_SHARE * variance
-        explained = min(here * tau2 + here * (1.0 - here) * jump * jump, share)
-        stretch = (1.0 + b) ** 2
-        rest = (variance - explained) / (1.0 - here + here * stretch)
+        m, rest = moments_without(mu, variance, here, a, b, tau2)
         without[0, k], without[1, k] = m, math.sqrt(rest / unit + noise)
         if here == 1.0:
             # Exactly p, so that rounding does not make a difference between individuals.
             law[0, k], law[1, k] = mu, math.sqrt(base[2, k] ** 2 + noise)
         else:
-            law[0, k] = m + jump
-            law[1, k] = math.sqrt((stretch * rest + min(tau2, share / here)) / unit + noise)
+            own = min(tau2, LARGEST_SHARE * variance / here)
+            law[0, k] = m + (a + b * m)
+            law[1, k] = math.sqrt(((1.0 + b) ** 2 * rest + own) / unit + noise)
+
+
+@borrowing
+def moments_without(mu, variance, here, a, b, tau2):  # type: ignore[no-untyped-def]
+    """Return mean and variance of a component without somebody present there with probability here.
+
+    They are those which, with his contribution added back, give the mean and variance of the
+    component of p, unless that would take more than LARGEST_SHARE of its variance.
+    """
+    m = (mu - here * a) / (1.0 + here * b)
+    jump = a + b * m
+    explained = min(here * tau2 + here * (1.0 - here) * jump * jump, LARGEST_SHARE * variance)
+    return m, (variance - explained) / (1.0 - here + here * (1.0 + b) ** 2)
 
 
 @compiled

@@ -26,7 +26,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupled_curves import pair_laws
+from edp_bayes.coupled_curves import moments_without, pair_laws
 from edp_bayes.divergence.compiled import borrowing, compiled, decay
 from edp_bayes.mixtures import Mixture, flat_draws
 
@@ -201,7 +201,7 @@ def _shares(  # type: ignore[no-untyped-def]
     """Draw the shares; known are absences by component beside the databases listed."""
     size, n = base.shape[2], rest.size
     law, without, proposed = np.empty((2, size)), np.empty((2, size)), np.empty((2, size))
-    component, mass = np.empty(n, dtype=np.int64), np.empty((n, size))
+    component, mass = np.empty(n, dtype=np.int64), np.empty((size, n))
     share, come = np.empty(size), np.empty(size)
     here, away, terms = np.empty(size), np.empty(size), np.empty((3, size))
     places, order = np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
@@ -223,7 +223,7 @@ def _shares(  # type: ignore[no-untyped-def]
         for sweep in range(sweeps):
             if sweep > 0:
                 for j in range(n):
-                    component[j] = _choose(mass, j, come, present[j], count, rng.random())
+                    component[j] = _choose(mass, j, count, rng.random())
             for k in range(count):
                 here[k], away[k] = 0.0, known[s, places[k]]
             for j in range(n):
@@ -249,7 +249,16 @@ def _shares(  # type: ignore[no-untyped-def]
                     own, without[:] = its_own, proposed
                     for k in range(count):
                         come[k] = share[places[k]]
-                        _fill_masses(rest, base[s], without, places[k], gaussian, mass[:, k])
+                        _fill_masses(
+                            rest,
+                            present,
+                            come[k],
+                            base[s, 0, places[k]],
+                            without[0, places[k]],
+                            without[1, places[k]],
+                            gaussian,
+                            mass[k],
+                        )
             if own:
                 _walk(
                     rng,
@@ -292,48 +301,42 @@ def _walk(  # type: ignore[no-untyped-def]
     mass,
 ):
     """Move one share after the other by random steps of its logit, components summed out."""
-    part, share = np.empty((3, 1)), np.empty(1)
-    law, proposed = np.empty((2, 1)), np.empty((2, 1))
-    column, (a, b, tau2, unit, noise) = np.empty(rest.size), contribution
+    a, b, tau2, unit, noise = contribution
+    moved, below = np.empty(rest.size), np.empty(rest.size)
+    above = np.empty((places.size, rest.size))
     for step in WALK:
+        below[:], above[places.size - 1] = 0.0, 0.0
+        for i in range(places.size - 1, 0, -1):
+            for j in range(rest.size):
+                above[i - 1, j] = above[i, j] + mass[i, j]
         for i in range(places.size):
             k, old = places[i], come[i]
             odds = old / (1.0 - old) * math.exp(step * rng.standard_normal())
-            new = share[0] = min(odds / (1.0 + odds), MOST)
-            part[:, 0] = base[:, k]
-            pair_laws(part, share, a, b, tau2, unit, noise, law, proposed)
-            _fill_masses(rest, part, proposed, 0, gaussian, column)
-            ratio, logs = 1.0, 0.0
-            for j in range(rest.size):
-                others = 0.0
-                for other in range(places.size):
-                    if other != i:
-                        others += mass[j, other] * (
-                            come[other] if present[j] else 1.0 - come[other]
-                        )
-                before, after = (old, new) if present[j] else (1.0 - old, 1.0 - new)
-                ratio *= (others + column[j] * after) / (others + mass[j, i] * before)
-                if not 1e-100 < ratio < 1e100:
-                    logs += math.log(ratio)
-                    ratio = 1.0
-            gain = weight * (logs + math.log(ratio)) + prior[0] * math.log(new / old)
+            new = min(odds / (1.0 + odds), MOST)
+            m, variance = moments_without(base[1, k], unit * base[2, k] ** 2, new, a, b, tau2)
+            scale = math.sqrt(variance / unit + noise)
+            _fill_masses(rest, present, new, base[0, k], m, scale, gaussian, moved)
+            gain = weight * _log_ratio(below, above[i], mass[i], moved)
+            gain += prior[0] * math.log(new / old)
             gain += (prior[1] + known[k]) * math.log((1.0 - new) / (1.0 - old))
             if math.log(rng.random()) < gain:
-                come[i], without[:, k], mass[:, i] = new, proposed[:, 0], column
+                come[i], without[0, k], without[1, k], mass[i] = new, m, scale, moved
+            for j in range(rest.size):
+                below[j] += mass[i, j]
 
 
 @compiled
 def _label(rng, base, gaussian, y, active, out):  # type: ignore[no-untyped-def]
     size = base.shape[2]
-    mass, equal, law = np.empty((y.size, size)), np.ones(size), np.empty((2, size))
-    places = np.empty(size, dtype=np.int64)
+    mass = np.empty((size, y.size))
+    places, present = np.empty(size, dtype=np.int64), np.ones(y.size, dtype=np.bool_)
     for s in range(len(base)):
         count = _list_places(active, s, places)
-        law[:] = base[s, 1:]
         for k in range(count):
-            _fill_masses(y, base[s], law, places[k], gaussian, mass[:, k])
+            part = base[s, :, places[k]]
+            _fill_masses(y, present, 1.0, part[0], part[1], part[2], gaussian, mass[k])
         for j in range(y.size):
-            out[s, j] = places[_choose(mass, j, equal, True, count, rng.random())]
+            out[s, j] = places[_choose(mass, j, count, rng.random())]
 
 
 @borrowing
@@ -348,14 +351,32 @@ def _list_places(active, s, places):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _fill_masses(rest, base, law, k, gaussian, out):  # type: ignore[no-untyped-def]
-    """Fill in the density of every database in component k, times its weight, up to a factor."""
-    inverse = 1.0 / law[1, k]
-    height = base[0, k] * inverse
+def _fill_masses(rest, present, share, weight, location, scale, gaussian, out):  # type: ignore[no-untyped-def]
+    """Fill in, up to a factor, how likely every database is to be of component k.
+
+    That is its density there, times the weight and the chance of his presence or absence.
+    """
+    inverse = 1.0 / scale
+    height = weight * inverse
+    there, away = height * share, height * (1.0 - share)
     for j in range(rest.size):
-        u = abs(rest[j] - law[0, k]) * inverse
+        u = abs(rest[j] - location) * inverse
         # never zero, so that every database is of some component
-        out[j] = height * decay(min(0.5 * u * u if gaussian else u, FARTHEST))[0]
+        density = decay(min(0.5 * u * u if gaussian else u, FARTHEST))[0]
+        out[j] = density * (there if present[j] else away)
+
+
+@borrowing
+def _log_ratio(below, above, old, new):  # type: ignore[no-untyped-def]
+    """Return that of the likelihoods with new and with old masses of one component."""
+    ratio, logs = 1.0, 0.0
+    for j in range(old.size):
+        others = below[j] + above[j]
+        ratio *= (others + new[j]) / (others + old[j])
+        if not 1e-100 < ratio < 1e100:
+            logs += math.log(ratio)
+            ratio = 1.0
+    return logs + math.log(ratio)
 
 
 @borrowing
@@ -376,14 +397,14 @@ def _log_density(rest, component, places, law, gaussian):  # type: ignore[no-unt
 
 
 @borrowing
-def _choose(mass, j, come, present, count, uniform):  # type: ignore[no-untyped-def]
-    """Return a component drawn given whether he was present, with his shares."""
+def _choose(mass, j, count, uniform):  # type: ignore[no-untyped-def]
+    """Return a component drawn for database j."""
     total = 0.0
     for k in range(count):
-        total += mass[j, k] * (come[k] if present else 1.0 - come[k])
+        total += mass[k, j]
     left = uniform * total
     for k in range(count - 1):
-        left -= mass[j, k] * (come[k] if present else 1.0 - come[k])
+        left -= mass[k, j]
         if left < 0.0:
             return k
     return count - 1
