@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KINDS", "band", "pointwise", "simultaneous"]
+__all__ = ["KINDS", "band", "fewest_draws", "pointwise", "simultaneous"]
 
 Array = NDArray[np.float64]
 
@@ -54,8 +56,8 @@ def pointwise(draws: Array, prob: float) -> tuple[Array, Array]:
     """Return the equal-tailed interval at every point.
 
     The k-th smallest of N is taken for the quantile k / (N + 1), so that one more draw falls into
-    it with the probability stated. With fewer than 2 / (1 - prob) - 1 draws (39 for 0.95) it is
-    their range, into which one more falls with probability (N - 1) / (N + 1).
+    it with the probability stated. With fewer than `fewest_draws` it is their range, into which
+    one more falls with probability (N - 1) / (N + 1).
 
     Parameters
     ----------
@@ -78,6 +80,18 @@ def pointwise(draws: Array, prob: float) -> tuple[Array, Array]:
     tail = 0.5 * (1.0 - prob)
     lower, upper = np.quantile(draws, [tail, 1.0 - tail], axis=0, method="weibull")
     return lower, upper
+
+
+def fewest_draws(prob: float) -> int:
+    """Return how many draws there must be for their range to hold one more with that probability.
+
+    Examples
+    --------
+    >>> fewest_draws(0.95)
+    39
+    """
+    # 2 / (1 - 0.95) is a little less than 40, 2 / (1 - 0.9) a little more than 20.
+    return math.ceil(2.0 / (1.0 - prob) - 1.0 - 1e-9)
 
 
 def simultaneous(draws: Array, prob: float) -> tuple[Array, Array]:

@@ -161,7 +161,7 @@ def plan(
     most : int
         Largest number of databases tried.
     draws : int
-        Draws in each of the 2 chains of a fit.
+        Draws in each of the 2 chains of a fit; at least as many as the band needs, 20 for 0.95.
     random_seed : int, optional
         The same seed gives the same numbers.
     progressbar : bool
@@ -226,6 +226,12 @@ def plan(
             f"most must be at least {responses.n_databases}, the databases at hand, found {most}"
         )
     wanted = validate.probability(width, "width")
+    least = -(-bands.fewest_draws(study.prob) // CHAINS)
+    if draws < least:
+        raise InvalidInputError(
+            f"draws must be at least {least}, found {draws}: the range of fewer is "
+            f"narrower than a {study.prob:.4g} band"
+        )
     with working("Planning", show=progressbar), warnings.catch_warnings():
         # Doubts about the data at hand were warnings when they were made.
         warnings.simplefilter("ignore", EdpBayesWarning)

@@ -41,6 +41,13 @@ def test_pointwise_band_of_few_draws_holds_one_more_with_its_probability():
     assert np.mean(high - low) == pytest.approx(0.9, abs=4 * 0.064 / np.sqrt(20_000))
 
 
+@pytest.mark.parametrize("prob", [0.5, 0.8, 0.89, 0.9, 0.95, 0.99])
+def test_the_fewest_draws_are_those_whose_range_is_wide_enough(prob):
+    fewest = bands.fewest_draws(prob)
+    for count, enough in ((fewest, True), (fewest - 1, False)):
+        assert ((count - 1) / (count + 1) >= prob - 1e-12) == enough
+
+
 def test_simultaneous_band_leaves_out_all_the_curves_it_may():
     """0.1 of 20 curves are two, although 1 - 0.9 is below 0.1 in floating point."""
     low, high = bands.simultaneous(np.arange(1.0, 21.0)[:, None], 0.9)

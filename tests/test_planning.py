@@ -134,6 +134,11 @@ BAD = {
     "most": ({"most": 39}, edp.InvalidInputError, "most must be at least 40"),
     "bootstrap": ({"model": edp.SmoothedBootstrap()}, edp.InvalidInputError, "ShiftCoupling"),
     "model": ({"model": "mixture"}, edp.InputTypeError, "must be a density model"),
+    "draws": (
+        {"prob": 0.95, "draws": 19},
+        edp.InvalidInputError,
+        "draws must be at least 20, found 19",
+    ),
     "repetitions": ({"repetitions": 0}, edp.InvalidInputError, "repetitions must be at least 1"),
 }
 
