@@ -61,12 +61,12 @@ def misses(table: pd.DataFrame) -> str:
     rows = rare[names].astype(str)
     rows[shares] = rare[shares].map("{:.3f}".format)
     rows["repetitions"] = rare["repetitions"].astype(str)
-    rows = rows.rename(columns={"truth_below": "below", "truth_above": "above"})
+    rows = rows.rename(columns={"truth_below": "truth below", "truth_above": "truth above"})
     return (
         f"### Cells of {DEFAULT} that miss [0.93, 0.97]\n\n"
         f"By their 99% Wilson intervals, {len(rare)} of {len(default)} cells hold the truth too "
         f"rarely and {len(often)} too often. Those that hold it too rarely, with the shares of "
-        "repetitions in which it was below and above the band:\n\n"
+        "repetitions in which the truth was below and above the band:\n\n"
         f"{_lines(rows.columns, rows.to_numpy())}"
     )
 
