@@ -85,6 +85,16 @@ def pointwise(draws: Array, prob: float) -> tuple[Array, Array]:
 def fewest_draws(prob: float) -> int:
     """Return how many draws there must be for their range to hold one more with that probability.
 
+    Parameters
+    ----------
+    prob : float
+        The probability.
+
+    Returns
+    -------
+    int
+        The fewest N with (N - 1) / (N + 1) of at least prob.
+
     Examples
     --------
     >>> fewest_draws(0.95)

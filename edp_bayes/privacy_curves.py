@@ -192,15 +192,16 @@ class PrivacyCurves:
         ci_kind : {"eti", "hdi"}, optional
             ArviZ's ``stats.ci_kind`` if not given.
         targets : array_like
-            Values of delta for which epsilon is reported; a draw beyond the grid counts as the
-            grid's last epsilon.
+            Values of delta for which epsilon is reported, see `epsilon_at`.
 
         Returns
         -------
         DataFrame
             One row a quantity and epsilon, with median, interval (its kind and probability are
             in the column's name), R-hat (1 for draws that are all equal), effective sample sizes
-            and Monte Carlo errors.
+            and Monte Carlo errors. Medians and ends of intervals are infinite where they lie among
+            infinite draws, such as those of an epsilon beyond the grid; what remains takes
+            infinity for a number just above the largest finite draw.
 
         Notes
         -----
@@ -212,12 +213,20 @@ class PrivacyCurves:
         InvalidInputError
             If a target is not strictly between 0 and 1, or the kind of interval is unknown.
         """
-        posterior = self._finite_posterior()
+        posterior = self.tree["posterior"].to_dataset()
         asked = np.atleast_1d(validate.finite_array(targets, "targets")).tolist()
         for target in dict.fromkeys(asked):
-            crossing = self.epsilon_at(target)
-            posterior[f"epsilon_at[{target:.12g}]"] = crossing.clip(max=float(self.epsilon[-1]))
-        return summary_table(posterior, ci_prob, ci_kind)
+            posterior[f"epsilon_at[{target:.12g}]"] = self.epsilon_at(target)
+        infinite = stand_ins(posterior)
+        for name, (_, above) in infinite.items():
+            posterior[name] = posterior[name].where(np.isfinite(posterior[name]), above)
+        table = summary_table(posterior, ci_prob, ci_kind)
+        ends = [c for c in table.columns if c == "median" or c.endswith(("_lb", "_ub"))]
+        for name, (finite, _) in infinite.items():
+            rows = [r for r in table.index if r == name or str(r).startswith(f"{name}[")]
+            block = table.loc[rows, ends]
+            table.loc[rows, ends] = block.where(block <= finite, np.inf)
+        return table
 
     def __repr__(self) -> str:
         """Return the sizes; the tree itself is `to_datatree()`."""
@@ -248,10 +257,6 @@ class PrivacyCurves:
         """
         return files.save_tree(self.tree, Path(path))
 
-    def _finite_posterior(self) -> xr.Dataset:
-        """Return a copy of the posterior in which every draw is finite."""
-        return self.tree["posterior"].to_dataset()
-
     @cached_property
     def _posterior(self) -> xr.Dataset:
         return self.tree["posterior"].to_dataset()
@@ -274,6 +279,17 @@ class PrivacyCurves:
         from edp_bayes.report import write_report
 
         return write_report(self, path, **options)
+
+
+def stand_ins(posterior: xr.Dataset) -> dict[str, tuple[float, float]]:
+    """Return, for quantities with infinite draws, the largest finite draw and a value above it."""
+    found = {}
+    for name, draws in posterior.items():
+        values = draws.to_numpy()
+        if np.isinf(values).any():
+            top = float(values[np.isfinite(values)].max(initial=0.0))
+            found[str(name)] = (top, top + 1.0)
+    return found
 
 
 def _joined(draws: xr.DataArray, name: str) -> xr.DataArray:
@@ -323,23 +339,28 @@ def summary_table(
 ) -> pd.DataFrame:
     """Return ArviZ's summary of draws that are all finite."""
     import pandas as pd
+    from arviz_base import rcParams
     from arviz_stats import summary
 
-    if ci_kind is not None:
-        validate.choice(ci_kind, CI_KINDS, "ci_kind")
+    if ci_kind is None:
+        ci_kind = rcParams["stats.ci_kind"]
+    validate.choice(ci_kind, CI_KINDS, "ci_kind")
+    options = {"ci_prob": default_probability(ci_prob), "round_to": "none"}
+
+    def of(name: str) -> pd.DataFrame:
+        tree = xr.DataTree.from_dict({"posterior": posterior[[name]]})
+        table: pd.DataFrame = summary(tree, kind="all_median", **options)
+        if ci_kind == "hdi":  # beside medians ArviZ gives equal-tailed intervals only
+            other = summary(tree, kind="stats", ci_kind="hdi", **options).filter(like="hdi")
+            equal = table.columns[table.columns.str.startswith("eti")]
+            table[equal] = other
+            table = table.rename(columns=dict(zip(equal, other.columns, strict=True)))
+        return table
+
     # One variable at a time, in its own order of dimensions: with several, ArviZ stacks values
     # in the order of the data set's.
     with np.errstate(invalid="ignore"):
-        parts = [
-            summary(
-                xr.DataTree.from_dict({"posterior": posterior[[name]]}),
-                ci_prob=default_probability(ci_prob),
-                ci_kind=ci_kind,
-                kind="all_median",
-                round_to="none",
-            )
-            for name in posterior.data_vars
-        ]
+        parts = [of(str(name)) for name in posterior.data_vars]
     table: pd.DataFrame = pd.concat(parts)
     # Draws that are all equal have converged, though R-hat is 0 / 0 there.
     table["r_hat"] = table["r_hat"].fillna(1.0)

@@ -183,8 +183,7 @@ class Audit(PrivacyCurves):
         ci_kind : {"eti", "hdi"}, optional
             ArviZ's ``stats.ci_kind`` if not given.
         targets : array_like
-            Values of delta for which epsilon is reported; a draw beyond the grid counts as the
-            grid's last epsilon.
+            Values of delta for which epsilon is reported; infinite beyond the grid.
         width : array_like
             Widths for which interval_level and interval_epsilon are reported.
         sensitivity : float

@@ -11,6 +11,7 @@ import xarray as xr
 
 import edp_bayes as edp
 from edp_bayes import files
+from edp_bayes.privacy_curves import PrivacyCurves
 from edp_bayes.result import Audit
 
 EPSILON = np.array([0.02, 0.1, 0.3, 0.6, 1.0])
@@ -153,9 +154,29 @@ def test_summary_is_made_by_arviz_and_has_no_nan(audit):
         table = audit.summary(ci_prob=0.95)
     assert {"median", "eti95_lb", "eti95_ub", "r_hat", "ess_median"} <= set(table.columns)
     assert "epsilon_at[0.01]" in table.index
-    assert np.isfinite(table[["median", "eti95_lb", "eti95_ub"]].to_numpy()).all()
+    assert not table[["median", "eti95_lb", "eti95_ub"]].isna().any(axis=None)
+    beyond = table.index.str.startswith("epsilon_at")
+    assert np.isfinite(table.loc[~beyond, ["median", "eti95_lb", "eti95_ub"]]).all(axis=None)
     draws = audit.delta.sel(epsilon=0.1).to_numpy().ravel()
     assert table.loc["delta[0.1]", "eti95_ub"] == pytest.approx(np.quantile(draws, 0.975), rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["eti", "hdi"])
+def test_an_epsilon_that_is_never_reached_is_infinite_in_the_summary(kind):
+    grid = np.linspace(0.0, 1.0, 11)
+    level = np.array([0.5, 0.2, 0.2, 0.1, 0.05, 0.04, 0.03, 0.02, 0.01, 0.01])
+    curves = level[:, None] * np.exp(-2.0 * grid)
+    posterior = xr.Dataset(
+        {"delta": (("chain", "draw", "epsilon"), curves[None])}, coords={"epsilon": grid}
+    ).assign_coords(chain=[0], draw=np.arange(10))
+    audit = Audit(xr.DataTree.from_dict({"posterior": posterior}))
+    table = PrivacyCurves.summary(audit, targets=[0.001, 0.01, 0.3], ci_kind=kind, ci_prob=0.8)
+    lower, upper = (c for c in table.columns if c.startswith(f"{kind}80"))
+    never, half, seldom = (table.loc[f"epsilon_at[{t}]"] for t in (0.001, 0.01, 0.3))
+    assert (never[["median", lower, upper]] == np.inf).all()
+    assert half[upper] == np.inf
+    assert half[lower] < half["median"] < 1.0
+    assert np.isfinite(seldom[["median", lower, upper]]).all()
 
 
 def test_arviz_works_on_the_tree_unchanged(audit):
@@ -289,6 +310,17 @@ def test_zarr_files_say_what_they_need(audit, tmp_path, monkeypatch):
     for action in (audit.save, edp.load_audit):
         with pytest.raises(edp.InvalidInputError, match="needs the zarr package"):
             action(tmp_path / "audit.zarr")
+
+
+def test_a_summary_has_the_intervals_asked_for(audit):
+    draws = audit.delta.sel(epsilon=0.1).to_numpy().ravel()
+    lower, upper = az.hdi(draws, prob=0.8)
+    table = audit.summary(ci_kind="hdi", ci_prob=0.8)
+    with az.rc_context({"stats.ci_kind": "hdi", "stats.ci_prob": 0.8}):
+        assert list(audit.summary().columns) == list(table.columns)
+    found = table.loc["delta[0.1]", ["hdi80_lb", "hdi80_ub"]]
+    assert found.tolist() == pytest.approx([lower, upper])
+    assert not table.columns.str.startswith("eti").any()
 
 
 def test_what_a_summary_cannot_be(audit):

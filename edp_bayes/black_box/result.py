@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from edp_bayes import diagnostics, files, labels
 from edp_bayes.black_box.analysis import Findings
@@ -21,10 +21,10 @@ from edp_bayes.black_box.models import LogRatioModel
 from edp_bayes.black_box.outcomes import Outcomes
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import SamplerSettings
-from edp_bayes.privacy_curves import TARGETS, PrivacyCurves, default_probability
+from edp_bayes.privacy_curves import PrivacyCurves, default_probability, stand_ins
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 __all__ = ["MechanismAudit", "assemble", "load_mechanism_audit", "record_of", "tree_of"]
 
@@ -170,43 +170,6 @@ class MechanismAudit(PrivacyCurves):
         unseen = -np.expm1(np.log(0.5 * (1.0 - found.attrs["prob"])) / smallest)
         return found.assign(upper=np.maximum(found["upper"], unseen))
 
-    def summary(
-        self,
-        *,
-        ci_prob: float | None = None,
-        ci_kind: str | None = None,
-        targets: ArrayLike = TARGETS,
-    ) -> pd.DataFrame:
-        """Return a table of every privacy quantity, made by ArviZ.
-
-        Parameters
-        ----------
-        ci_prob, ci_kind, targets
-            As for `edp_bayes.Audit.summary`.
-
-        Returns
-        -------
-        DataFrame
-            As for `edp_bayes.Audit.summary`. Of a quantity with infinite draws, medians and ends
-            of intervals are infinite where they lie among these; R-hat, effective sample sizes
-            and Monte Carlo errors are those of draws in which infinity is a number just above
-            the largest finite one.
-        """
-        table = super().summary(ci_prob=ci_prob, ci_kind=ci_kind, targets=targets)
-        stand_ins = _stand_ins(self._posterior)
-        for name, (finite, _) in stand_ins.items():
-            rows = [r for r in table.index if r == name or str(r).startswith(f"{name}[")]
-            ends = [c for c in table.columns if c == "median" or c.endswith(("_lb", "_ub"))]
-            block = table.loc[rows, ends]
-            table.loc[rows, ends] = block.where(block <= finite, np.inf)
-        return table
-
-    def _finite_posterior(self) -> xr.Dataset:
-        posterior = super()._finite_posterior()
-        for name, (_, above) in _stand_ins(posterior).items():
-            posterior[name] = posterior[name].where(np.isfinite(posterior[name]), above)
-        return posterior
-
     def _of_pairs(self, name: str) -> xr.DataArray:
         if name not in self._posterior:
             raise InvalidInputError(f"{name} is there for an audit of several pairs only")
@@ -345,11 +308,11 @@ def _checks(posterior: xr.Dataset) -> tuple[list[dict[str, Any]], list[str]]:
     failed: list[str] = []
     if posterior.sizes["draw"] < 2 * LEAST_DRAWS:
         return rows, failed
-    stand_ins = _stand_ins(posterior)
+    infinite = stand_ins(posterior)
     for name in ("delta", "local_epsilon"):
         draws = posterior[name]
-        if name in stand_ins:
-            draws = draws.where(np.isfinite(draws), stand_ins[name][1])
+        if name in infinite:
+            draws = draws.where(np.isfinite(draws), infinite[name][1])
         check = diagnostics.check_draws(draws)
         sentence = " ".join(check.warnings) or f"R-hat at most {float(check.rhat.max()):.3f}."
         rows.append(
@@ -362,17 +325,6 @@ def _checks(posterior: xr.Dataset) -> tuple[list[dict[str, Any]], list[str]]:
         )
         failed.extend(check.warnings)
     return rows, failed
-
-
-def _stand_ins(posterior: xr.Dataset) -> dict[str, tuple[float, float]]:
-    """Return, for quantities with infinite draws, the largest finite draw and a value above it."""
-    found = {}
-    for name, draws in posterior.items():
-        values = draws.to_numpy()
-        if np.isinf(values).any():
-            top = float(values[np.isfinite(values)].max(initial=0.0))
-            found[str(name)] = (top, top + 1.0)
-    return found
 
 
 def _quantiles(draws: xr.DataArray, prob: float) -> tuple[float, float, float]:
