@@ -52,7 +52,8 @@ def main() -> None:
     parser.add_argument("--databases", type=int, nargs="+", default=DATABASES, choices=DATABASES)
     options = parser.parse_args()
     cells = [s for s in study.all_scenarios() if s.population == 1 and s.n in options.databases]
-    study.run(cells, (DEFAULT, OTHER), 0, options.repetitions, options.workers)
+    pairs = [(cell, method) for method in (DEFAULT, OTHER) for cell in cells]
+    study.run(pairs, 0, options.repetitions, options.workers)
     table = pd.concat([rows(cell, options.repetitions) for cell in cells], ignore_index=True)
     print(summary(table).round(3).to_string())
 

@@ -6,7 +6,7 @@ import itertools
 import os
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -32,6 +32,8 @@ BATCH = 20
 SMALLEST, LARGEST = 1e-4, 0.9
 PROB = 0.95
 FIELDS = ("lower", "median", "upper", "lower_curve", "upper_curve")
+
+type Pair = tuple[Scenario, str]  # a cell and a method
 
 
 def all_scenarios() -> Iterator[Scenario]:
@@ -78,21 +80,13 @@ def _job(task: tuple[Scenario, str, int]) -> str:
     return path.name
 
 
-def run(
-    scenarios: Iterable[Scenario],
-    methods: Iterable[str],
-    first: int,
-    repetitions: int,
-    workers: int,
-) -> None:
-    """Run what is missing, a batch at a time, all cells before more repetitions of one."""
+def run(pairs: Sequence[Pair], first: int, repetitions: int, workers: int) -> None:
+    """Run what is not kept yet, a batch at a time, all cells before more repetitions of one."""
     CACHE.mkdir(exist_ok=True)
-    cells = list(scenarios)
     tasks = [
         (scenario, method, start)
         for start in range(first, first + repetitions, BATCH)
-        for method in methods
-        for scenario in cells
+        for scenario, method in pairs
         if not _path(scenario, method, start).exists()
     ]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
@@ -153,24 +147,32 @@ def with_earlier(table: pd.DataFrame, earlier: pd.DataFrame) -> pd.DataFrame:
     return both
 
 
-def refuse_twice(
-    earlier: pd.DataFrame,
-    scenarios: Iterable[Scenario],
-    methods: Iterable[str],
-    first: int,
-    repetitions: int,
-) -> None:
-    """Raise if a run would repeat what the results hold from a run that began elsewhere."""
-    cells = [(s.population, s.law, s.n, s.individual) for s in scenarios]
-    among = earlier.set_index(CELL[:4]).index.isin(cells)
-    held = earlier[among & earlier["method"].isin(list(methods)).to_numpy()]
-    begin, end = held["first"], held["first"] + held["repetitions"]
-    twice = (begin != first) & (begin < first + repetitions) & (end > first)
-    if twice.any():
-        raise ValueError(
-            f"the results hold repetitions {begin[twice].min()} to {end[twice].max() - 1} of some "
-            "of these cells: begin after the last one (--first), or choose other cells (--cells)"
-        )
+def missing(
+    earlier: pd.DataFrame, pairs: Iterable[Pair], first: int, repetitions: int
+) -> list[Pair]:
+    """Return the pairs of which the results lack repetitions that are wanted.
+
+    Raise if a run would repeat what they hold from a run that began elsewhere.
+    """
+    last, left = first + repetitions, []
+    runs = {
+        key: {(begin, begin + count) for begin, count in part.to_numpy()}
+        for key, part in earlier.groupby(CELL[:5], observed=True)[["first", "repetitions"]]
+    }
+    for scenario, method in pairs:
+        cell = (scenario.population, scenario.law, scenario.n, scenario.individual, method)
+        held = {run for run in runs.get(cell, ()) if run[0] < last and run[1] > first}
+        if sum(min(end, last) - max(begin, first) for begin, end in held) >= repetitions:
+            continue
+        others = [run for run in held if run[0] != first]
+        if others:
+            raise ValueError(
+                f"the results hold repetitions {min(begin for begin, _ in others)} to "
+                f"{max(end for _, end in others) - 1} of {scenario.name}, {method}: begin after "
+                "the last one (--first), or choose other cells (--cells)"
+            )
+        left.append((scenario, method))
+    return left
 
 
 def pooled(table: pd.DataFrame) -> pd.DataFrame:

@@ -117,13 +117,16 @@ def test_a_run_never_repeats_what_the_results_hold():
         [[cell.population, cell.law, cell.n, cell.individual, "unpaired", 20, 40]],
         columns=[*study.CELL[:5], "first", "repetitions"],
     )
+    pair = (cell, "unpaired")
     for first in (0, 40):
-        with pytest.raises(ValueError, match=r"20 to 59"):
-            study.refuse_twice(earlier, [cell], ["unpaired"], first, 40)
-    for first in (20, 60):  # the same run, longer or shorter, or one after it
-        study.refuse_twice(earlier, [cell], ["unpaired"], first, 40)
-    study.refuse_twice(earlier, [cell], ["normal"], 0, 40)
-    study.refuse_twice(earlier, [Scenario("normal", 20, "0.1")], ["unpaired"], 0, 40)
+        with pytest.raises(ValueError, match=r"20 to 59 of normal, n=41, 0.1, m=1, unpaired"):
+            study.missing(earlier, [pair], first, 40)
+    for first, count in ((20, 40), (20, 20), (40, 20)):  # all there
+        assert study.missing(earlier, [pair], first, count) == []
+    for first, count in ((20, 60), (60, 40)):  # a longer run, or one after it
+        assert study.missing(earlier, [pair], first, count) == [pair]
+    others = [(cell, "normal"), (Scenario("normal", 20, "0.1"), "unpaired")]
+    assert study.missing(earlier, [pair, *others], 20, 40) == others
 
 
 def test_the_higher_end_covers_what_the_other_band_reaches(tmp_path, monkeypatch):
