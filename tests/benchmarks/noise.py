@@ -13,7 +13,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -71,23 +71,29 @@ def electricity() -> Case:
     return Case(responses, float(np.ptp(kwh)), "MWh", models, (0.1,))
 
 
-def cdnow() -> Case:
-    """CDNOW, revenue of 65 weeks, 10,010 customers."""
+def weekly_revenue() -> tuple[edp.Responses, float]:
+    """CDNOW, and the largest revenue of one customer in one week."""
     from edp_bayes.data import load_cdnow_weeks
 
     table = load_cdnow_weeks()
     databases = edp.Databases.from_table(table, database="week", individual="customer")
     responses = databases.respond(edp.queries.Sum("dollars"), progressbar=False)
     weekly = table.groupby(["week", "customer"])["dollars"].sum()
-    models = kernel_estimates(plug_in(responses), "$")
-    return Case(responses, float(weekly.max()), "$", models, (0.1,))
+    return responses, float(weekly.max())
+
+
+def cdnow() -> Case:
+    """CDNOW, revenue of 65 weeks, 10,010 customers."""
+    responses, largest = weekly_revenue()
+    return Case(responses, largest, "$", kernel_estimates(plug_in(responses), "$"), (0.1,))
 
 
 def mixture() -> Case:
     """CDNOW, revenue of 65 weeks, 10,010 customers, under the Dirichlet process mixture."""
     model = edp.models.GibbsDirichletProcessMixture()
     models = {f"posterior, Dirichlet process, {10 * CHAINS} draws, assurance 0.95": (model, 10)}
-    return replace(cdnow(), models=models, methods=FEW_METHODS)
+    responses, largest = weekly_revenue()
+    return Case(responses, largest, "$", models, (0.1,), FEW_METHODS)
 
 
 def kernel_estimates(bandwidth: float, unit: str) -> dict[str, tuple[DensityModel, int]]:
