@@ -226,7 +226,7 @@ def plan(
             f"most must be at least {responses.n_databases}, the databases at hand, found {most}"
         )
     wanted = validate.probability(width, "width")
-    least = -(-bands.fewest_draws(study.prob) // CHAINS)
+    least = math.ceil(bands.fewest_draws(study.prob) / CHAINS)
     if draws < least:
         raise InvalidInputError(
             f"draws must be at least {least}, found {draws}: the range of fewer is "

@@ -217,15 +217,13 @@ class PrivacyCurves:
         asked = np.atleast_1d(validate.finite_array(targets, "targets")).tolist()
         for target in dict.fromkeys(asked):
             posterior[f"epsilon_at[{target:.12g}]"] = self.epsilon_at(target)
-        infinite = stand_ins(posterior)
-        for name, (_, above) in infinite.items():
-            posterior[name] = posterior[name].where(np.isfinite(posterior[name]), above)
+        posterior, largest = finite_draws(posterior)
         table = summary_table(posterior, ci_prob, ci_kind)
         ends = [c for c in table.columns if c == "median" or c.endswith(("_lb", "_ub"))]
-        for name, (finite, _) in infinite.items():
+        for name, top in largest.items():
             rows = [r for r in table.index if r == name or str(r).startswith(f"{name}[")]
             block = table.loc[rows, ends]
-            table.loc[rows, ends] = block.where(block <= finite, np.inf)
+            table.loc[rows, ends] = block.where(block <= top, np.inf)
         return table
 
     def __repr__(self) -> str:
@@ -281,15 +279,19 @@ class PrivacyCurves:
         return write_report(self, path, **options)
 
 
-def stand_ins(posterior: xr.Dataset) -> dict[str, tuple[float, float]]:
-    """Return, for quantities with infinite draws, the largest finite draw and a value above it."""
-    found = {}
+def finite_draws(posterior: xr.Dataset) -> tuple[xr.Dataset, dict[str, float]]:
+    """Return draws in which infinity is a number just above the largest finite one of a quantity.
+
+    Beside them the largest finite draws, of the quantities with infinite ones.
+    """
+    finite, largest = posterior.copy(), {}
     for name, draws in posterior.items():
         values = draws.to_numpy()
         if np.isinf(values).any():
             top = float(values[np.isfinite(values)].max(initial=0.0))
-            found[str(name)] = (top, top + 1.0)
-    return found
+            finite[name] = draws.where(np.isfinite(draws), top + 1.0)
+            largest[str(name)] = top
+    return finite, largest
 
 
 def _joined(draws: xr.DataArray, name: str) -> xr.DataArray:

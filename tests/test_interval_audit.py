@@ -176,12 +176,10 @@ def test_both_stand_in_the_summary_with_their_intervals(audit):
             row = table.loc[f"{name}[{width}]"]
             assert row["median"] == pytest.approx(float(draws.median()))
             assert row["eti90_ub"] == pytest.approx(float(draws.quantile(0.95)), rel=1e-3)
-    other = audit.summary(width=0.3, sensitivity=7.0)
+    other = audit.summary(width=0.3, sensitivity=7.0, targets=0.5)  # reached in every draw
     seven = float(7.0 * audit.interval_epsilon(0.3).median())
     assert other.loc["interval_epsilon[0.3]", "median"] == pytest.approx(seven)
-    of_intervals = other.index.str.startswith("interval_")
-    assert np.isfinite(other[of_intervals]).all(axis=None)
-    assert not other.isna().any(axis=None)
+    assert np.isfinite(other.to_numpy()).all()
 
 
 def test_both_stand_in_the_printed_report(audit):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -21,10 +21,7 @@ from edp_bayes.black_box.models import LogRatioModel
 from edp_bayes.black_box.outcomes import Outcomes
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import SamplerSettings
-from edp_bayes.privacy_curves import PrivacyCurves, default_probability, stand_ins
-
-if TYPE_CHECKING:
-    pass
+from edp_bayes.privacy_curves import PrivacyCurves, default_probability, finite_draws
 
 __all__ = ["MechanismAudit", "assemble", "load_mechanism_audit", "record_of", "tree_of"]
 
@@ -308,11 +305,8 @@ def _checks(posterior: xr.Dataset) -> tuple[list[dict[str, Any]], list[str]]:
     failed: list[str] = []
     if posterior.sizes["draw"] < 2 * LEAST_DRAWS:
         return rows, failed
-    infinite = stand_ins(posterior)
-    for name in ("delta", "local_epsilon"):
-        draws = posterior[name]
-        if name in infinite:
-            draws = draws.where(np.isfinite(draws), infinite[name][1])
+    finite, _ = finite_draws(posterior[["delta", "local_epsilon"]])
+    for name, draws in finite.items():
         check = diagnostics.check_draws(draws)
         sentence = " ".join(check.warnings) or f"R-hat at most {float(check.rhat.max()):.3f}."
         rows.append(
