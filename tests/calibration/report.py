@@ -22,7 +22,7 @@ def write(table: pd.DataFrame) -> None:
 
 
 def tables(table: pd.DataFrame) -> str:
-    parts = []
+    parts = [overall(table)]
     for (method, population, quantity), part in table.groupby(
         ["method", "population", "quantity"], sort=False, observed=True
     ):
@@ -48,6 +48,21 @@ def tables(table: pd.DataFrame) -> str:
     for (population, quantity), part in both.groupby(["population", "quantity"], sort=False):
         if part["method"].nunique() == 2:
             parts.append(widths(part, f"population {population}, {quantity}"))
+    return "\n".join(parts)
+
+
+def overall(table: pd.DataFrame) -> str:
+    """Average the default and its rival over all cells of each n, whatever the population."""
+    parts = []
+    for method in (DEFAULT, RIVAL):
+        part = table[table["method"] == method]
+        rows = part.groupby("n").agg(
+            cells=("coverage", "size"),
+            mean=("coverage", "mean"),
+            simultaneous=("simultaneous", "mean"),
+        )
+        parts.append(f"### {method}, all populations and quantities\n")
+        parts.append(_markdown(rows, "n"))
     return "\n".join(parts)
 
 
@@ -107,8 +122,12 @@ def _by_law(ratio: pd.Series) -> str:
 def _markdown(rows: pd.DataFrame, corner: str) -> str:
     return _lines(
         [corner, *rows.columns],
-        ([name, *(f"{value:.3f}" for value in row)] for name, row in rows.iterrows()),
+        ([row[0], *map(_number, row[1:])] for row in rows.itertuples()),
     )
+
+
+def _number(value: float) -> str:
+    return f"{value}" if isinstance(value, int) else f"{value:.3f}"
 
 
 def _lines(columns: Iterable[object], rows: Iterable[Iterable[object]]) -> str:

@@ -1,0 +1,162 @@
+"""How narrow could a band be? ``uv run python -m tests.calibration.information``.
+
+Two bounds on the width of a 95% interval for the delta of one individual, beside the widths of the
+study. Whoever knows the family of each law, that is the number of its normal components and that
+the contribution is a regression on the rest, has no unbiased normal estimate with a variance below
+that of Cramér and Rao. Whoever knows nothing has none below that of the efficient influence
+function 1{y in A} - e^epsilon 1{y - c in A}, with A where p > e^epsilon p_i (van der Vaart 1998,
+chapter 25). Both hold for many databases.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy import special, stats
+
+from tests.calibration import study
+from tests.calibration.report import DEFAULT, RIVAL
+from tests.calibration.scenarios import INDIVIDUALS, LAWS, REPORTED, Scenario
+
+GRID = np.linspace(-10.0, 10.0, 20_001)
+STEP = GRID[1] - GRID[0]
+DIFFERENCE = 1e-5  # of the central differences
+NORMAL = 2.0 * stats.norm.ppf(0.975)
+CELL = ["law", "n", "individual", "epsilon"]
+
+
+def parameters(scenario: Scenario) -> np.ndarray:
+    """Log weights over the last, means, log standard deviations; then those of the contribution.
+
+    Intercept, slope and log standard deviation of the regression, and log odds of the presence.
+    """
+    weights, means, sds = scenario.components
+    who = scenario.who
+    own = [who.mean, who.slope, np.log(who.spread), special.logit(who.presence)]
+    return np.concatenate([np.log(weights[:-1] / weights[-1]), means, np.log(sds), own])
+
+
+def densities(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return p and p_i on the grid."""
+    k = (theta.size - 3) // 3
+    weights = special.softmax(np.append(theta[: k - 1], 0.0))
+    means, sds = theta[k - 1 : 2 * k - 1], np.exp(theta[2 * k - 1 : 3 * k - 1])
+    intercept, slope, log_spread, odds = theta[3 * k - 1 :]
+    spread, presence = np.exp(log_spread), special.expit(odds)
+    without = stats.norm.pdf(GRID[:, None], means, sds) @ weights
+    added = (1.0 + slope) * means + intercept, np.hypot((1.0 + slope) * sds, spread)
+    with_him = stats.norm.pdf(GRID[:, None], *added) @ weights
+    return (1.0 - presence) * without + presence * with_him, without
+
+
+def gradients(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the derivatives of p and p_i, one row a parameter."""
+    rows = []
+    for j in range(theta.size):
+        up, down = theta.copy(), theta.copy()
+        up[j] += DIFFERENCE
+        down[j] -= DIFFERENCE
+        rows.append(np.subtract(densities(up), densities(down)) / (2.0 * DIFFERENCE))
+    p, without = np.moveaxis(rows, 1, 0)
+    return p, without
+
+
+def information(scenario: Scenario) -> np.ndarray:
+    """Return the Fisher information of one database: of the rest, and of what he contributes."""
+    who = scenario.who
+    theta = parameters(scenario)
+    rest = theta.size - 4
+    _, without = densities(theta)
+    _, slopes = gradients(theta)
+    found = np.zeros((theta.size, theta.size))
+    scores = slopes[:rest] / np.maximum(without, np.finfo(float).tiny)
+    found[:rest, :rest] = STEP * scores @ slopes[:rest].T
+    moments = [STEP * (without @ GRID**power) for power in range(3)]
+    regression = np.array([moments[:2], moments[1:]]) / who.spread**2
+    found[rest : rest + 2, rest : rest + 2] = who.presence * regression
+    found[rest + 2, rest + 2] = 2.0 * who.presence
+    # Somebody always present is known to be.
+    found[rest + 3, rest + 3] = who.presence * (1.0 - who.presence) or np.inf
+    return found
+
+
+def standard_errors(scenario: Scenario, epsilon: float) -> tuple[float, float]:
+    """Return the least standard errors of delta from one database: family known, nothing known."""
+    theta = parameters(scenario)
+    laws, changes = np.array(densities(theta)), np.array(gradients(theta))
+    # Of the two orders of p and p_i the one whose divergence is larger.
+    orders = [laws, changes], [laws[::-1], changes[::-1]]
+    gaps = [of[0] - np.exp(epsilon) * of[1] for of, _ in orders]
+    larger = int(np.argmax([np.maximum(gap, 0.0).sum() for gap in gaps]))
+    inside = gaps[larger] > 0
+    change = orders[larger][1]
+    gradient = STEP * (change[0] - np.exp(epsilon) * change[1])[:, inside].sum(axis=1)
+    fisher = information(scenario)
+    free = np.isfinite(np.diag(fisher))
+    gradient, fisher = gradient[free], fisher[np.ix_(free, free)]
+    known = np.sqrt(gradient @ np.linalg.solve(fisher, gradient))
+    return float(known), _influence(scenario, inside, epsilon, reverse=bool(larger))
+
+
+def _influence(
+    scenario: Scenario, inside: np.ndarray, epsilon: float, *, reverse: bool, size: int = 400_000
+) -> float:
+    """Return the standard deviation of the efficient influence function, by simulation."""
+    databases = Scenario(scenario.law, size, scenario.individual).sample(np.random.default_rng(1))
+    label = databases.individual[0]
+    responses = databases.response, databases.response_without(label)
+    first, second = (
+        inside[np.clip(np.rint((y - GRID[0]) / STEP).astype(int), 0, GRID.size - 1)]
+        for y in (responses[::-1] if reverse else responses)
+    )
+    return float(np.std(first - np.exp(epsilon) * second))
+
+
+def bounds() -> pd.DataFrame:
+    """Return the least standard errors of every law, individual and epsilon from one database."""
+    rows = []
+    for law in LAWS:
+        for individual in INDIVIDUALS:
+            scenario = Scenario(law, 1, individual)
+            for epsilon in REPORTED:
+                known, nothing = standard_errors(scenario, epsilon)
+                rows.append((law, individual, epsilon, known, nothing))
+    return pd.DataFrame(rows, columns=["law", "individual", "epsilon", "family", "nothing"])
+
+
+def beside(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the widths of the study and of both bounds, population 1, one row a cell.
+
+    No interval needs what lies below zero.
+    """
+    one = table[(table["population"] == 1) & table["method"].isin([DEFAULT, RIVAL])]
+    values = ["width", "width_that_covers", "coverage_high", "truth"]
+    wide = one.pivot(index=CELL, columns="method", values=values)
+    wide.columns = [" ".join(name) for name in wide.columns]
+    wide = wide.reset_index().merge(bounds(), on=["law", "individual", "epsilon"])
+    for name in ("family", "nothing"):
+        width = NORMAL * wide[name] / np.sqrt(wide["n"].astype(float))
+        wide[name] = np.minimum(width, width / 2.0 + wide[f"truth {DEFAULT}"])
+    wide["both cover"] = wide[[f"coverage_high {m}" for m in (DEFAULT, RIVAL)]].min(axis=1) >= 0.93
+    return wide
+
+
+def main() -> None:
+    found = beside(study.pooled(pd.read_csv(study.RESULTS)))
+    both = found[found["both cover"]]
+    for name in ("family", "nothing", f"width {DEFAULT}"):
+        ratio = both[name] / both[f"width {RIVAL}"]
+        groups = ratio.groupby(both["n"])
+        print(f"{name} over {RIVAL}, both cover: {ratio.mean():.2f}")
+        print(pd.DataFrame({"mean": groups.mean(), "wider": (ratio > 1).groupby(both["n"]).mean()}))
+        print(ratio.groupby([both["law"], both["n"]], observed=True).mean().unstack())
+    apart = found[found["family"] < 2.0 * found[f"truth {DEFAULT}"]]
+    for method in (DEFAULT, RIVAL):
+        ratio = (apart[f"width_that_covers {method}"] / apart["family"]).replace(np.inf, np.nan)
+        print(f"{method} at 95% over family, true delta above half its width ({ratio.count()})")
+        print(ratio.groupby([apart["law"], apart["n"]], observed=True).median().unstack())
+
+
+if __name__ == "__main__":
+    pd.options.display.float_format = "{:.2f}".format
+    main()
