@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes import validate
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError
-from edp_bayes.models.base import DensityModel, SamplerSettings, checked_model, fit_as_asked
+from edp_bayes.models.base import DensityModel, SamplerSettings, fit_as_asked
 from edp_bayes.progress import track, working
 from edp_bayes.responses import Responses
 
@@ -54,7 +54,7 @@ def audit(
     epsilon : array_like
         Shape (epsilon,): increasing, not negative.
     model : DensityModel, optional
-        Law of the response; ``DirichletProcessMixture()`` if not given.
+        Law of the response; ``models.GibbsDirichletProcessMixture()`` if not given.
     individuals : iterable
         Labels of individuals whose draws are kept whatever their risk.
     keep : int
@@ -71,7 +71,8 @@ def audit(
     cores : int, optional
         Chains sampled at the same time.
     **sample_kwargs
-        Further arguments of ``pymc.sample``, ``target_accept`` for one.
+        Further arguments of ``pymc.sample``, ``target_accept`` for one, for a model that samples
+        by NUTS.
 
     Returns
     -------
@@ -116,7 +117,7 @@ def audit(
     """
     from edp_bayes.assembly import assemble
     from edp_bayes.diagnostics.convergence import require_enough_draws
-    from edp_bayes.models.dirichlet_process import DirichletProcessMixture
+    from edp_bayes.models.default import model_or_default
 
     if not isinstance(responses, Responses):
         raise InputTypeError(
@@ -125,7 +126,6 @@ def audit(
         )
     grid = validate.epsilon_grid(epsilon)
     keep = validate.positive_integer(keep, "keep")
-    chosen = checked_model(DirichletProcessMixture() if model is None else model)
     if isinstance(individuals, str) or not isinstance(individuals, Iterable):
         raise InputTypeError(f"individuals must be a list of labels, found {individuals!r}")
     named = list(dict.fromkeys(responses.index_of(label) for label in individuals))
@@ -139,6 +139,7 @@ def audit(
         cores=cores,
         sample_kwargs=sample_kwargs,
     )
+    chosen = model_or_default(model, sample_kwargs)
     require_enough_draws(settings.chains, settings.draws)
     fitted = fit_as_asked(chosen, responses, settings)
     risks = evaluate(fitted.coupling, grid, progressbar=progressbar)

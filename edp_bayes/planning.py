@@ -14,7 +14,7 @@ from edp_bayes import bands, validate
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.fixed_test import tested_risks
 from edp_bayes.future_databases import FutureDatabases
-from edp_bayes.models.base import DensityModel, SamplerSettings, checked_model
+from edp_bayes.models.base import DensityModel, SamplerSettings
 from edp_bayes.privacy_curves import BAND_KINDS, default_probability
 from edp_bayes.progress import working
 from edp_bayes.responses import Responses
@@ -208,12 +208,14 @@ def plan(
     >>> found.sizes[0] == 40, bool(found.widths[-1].mean() <= 0.2)
     (np.True_, True)
     """
+    from edp_bayes.models.default import model_or_default
+
     study = _Study(
         responses=_usable(responses),
         epsilon=validate.epsilon_grid(epsilon),
         kind=validate.choice(kind, BAND_KINDS, "kind"),
         prob=default_probability(prob),
-        model=_model(model),
+        model=model_or_default(model),
         keep=validate.positive_integer(keep, "keep"),
         repetitions=validate.positive_integer(repetitions, "repetitions"),
         most=validate.positive_integer(most, "most"),
@@ -259,12 +261,6 @@ def _usable(responses: Responses) -> Responses:
             "of a randomised query are not simulated"
         )
     return responses
-
-
-def _model(model: DensityModel | None) -> DensityModel:
-    from edp_bayes.models.gibbs import GibbsDirichletProcessMixture
-
-    return checked_model(GibbsDirichletProcessMixture() if model is None else model)
 
 
 @dataclass(eq=False)

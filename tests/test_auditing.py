@@ -85,6 +85,8 @@ def test_warnings_of_the_databases_are_given_and_kept():
         ({"epsilon": [0.1, 800.0]}, "epsilon must be at most 700, found 800"),
         ({"cores": 0}, "cores must be at least 1, found 0"),
         ({"random_state": 1}, "no option 'random_state'"),
+        ({"random_state": 1, "model": None}, "no option 'random_state'"),
+        ({"target_accept": 0.9, "model": None}, "target_accept is an argument of NUTS, by which"),
         ({"model": edp.noise.FixedBandwidth(1.0)}, r"asked for, 2 of 40; found shape \(1, 1\)"),
         ({"draws": 0}, "draws must be at least 1, found 0"),
         ({"tune": 0}, "tune must be at least 1, found 0"),
@@ -108,6 +110,15 @@ def test_bad_arguments_are_named(responses, options, message):
 def test_individuals_are_a_list(responses, individuals):
     with pytest.raises(edp.InputTypeError, match="individuals must be a list of labels"):
         edp.audit(responses, epsilon=[0.1], individuals=individuals)
+
+
+def test_the_default_is_the_model_of_the_calibration_study(responses):
+    found, named = (
+        edp.audit(responses, epsilon=[0.1], model=model, **QUICK)
+        for model in (None, GibbsDirichletProcessMixture())
+    )
+    same(found, named)
+    assert found.settings["model"] == "GibbsDirichletProcessMixture()"
 
 
 def test_something_else_than_responses_is_refused():

@@ -247,9 +247,9 @@ def test_failed_checks_are_printed_in_plain_words(tmp_path, capsys):
         ({"epsilon": ""}, "--epsilon must be start:stop:count or a list"),
         (
             {"model": "normal"},
-            "--model must be dpm, dpm-gibbs, finite:K or bootstrap, found 'normal'",
+            "--model must be dpm-gibbs, dpm, finite:K or bootstrap, found 'normal'",
         ),
-        ({"model": "finite:0"}, "--model must be dpm, dpm-gibbs, finite:K or bootstrap"),
+        ({"model": "finite:0"}, "--model must be dpm-gibbs, dpm, finite:K or bootstrap"),
         ({"kernel": "cauchy"}, "kernel must be one of gaussian, laplace, found 'cauchy'"),
         ({"name": "south,99"}, "there is no individual 'south,99'"),
         ({"draws": "0"}, "--draws"),

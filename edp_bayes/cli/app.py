@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -41,7 +40,6 @@ Zarr = Annotated[bool, typer.Option("--zarr", help="Save audit.zarr instead of a
 DEMO_EPSILON = "0.01:0.15:15"
 # Sweeps of the sampler cost far less than the integrals of a draw: few draws, far apart.
 DEMO_DRAWS = 140
-DEMO_THIN = 50
 DEMO_DATA = (
     "The CDNOW data: 69,659 purchases of 23,570 customers, who joined up to 25 March 1997. "
     "Audited are the 65 whole weeks after that, in which 10,010 of them bought something."
@@ -91,11 +89,9 @@ def demo(
     """Audit the weekly revenue of a music shop with 10,010 customers, in one to two minutes."""
     from edp_bayes.cli.session import audit_databases
     from edp_bayes.data import load_cdnow_weeks
-    from edp_bayes.models import GibbsDirichletProcessMixture
 
     run = Run.parse(
         query="sum:dollars",
-        model="dpm-gibbs",  # the posterior of dpm without the compilation of its NUTS
         epsilon=DEMO_EPSILON,
         draws=DEMO_DRAWS,
         tune=DEMO_TUNE,
@@ -105,7 +101,6 @@ def demo(
         quiet=quiet,
         report=out / "report.html",
     )
-    run = replace(run, model=GibbsDirichletProcessMixture(thin=DEMO_THIN))
     audit_databases(load_cdnow_weeks, ("week",), ("customer",), run, about=DEMO_DATA)
 
 
@@ -126,8 +121,8 @@ def audit(
         str, typer.Option("--epsilon", help="start:stop:count, or a list 0.1,0.2,0.5.")
     ] = "0.01:0.5:50",
     model: Annotated[
-        str, typer.Option("--model", help="dpm, dpm-gibbs, finite:K or bootstrap.")
-    ] = "dpm",
+        str, typer.Option("--model", help="dpm-gibbs, dpm, finite:K or bootstrap.")
+    ] = "dpm-gibbs",
     kernel: Annotated[
         str | None, typer.Option("--kernel", help="gaussian or laplace; by default the model's.")
     ] = None,

@@ -77,7 +77,7 @@ class Run:
         query: str,
         epsilon: str,
         out: Path,
-        model: str = "dpm",
+        model: str = "dpm-gibbs",
         kernel: str | None = None,
         names: tuple[str, ...] = (),
         draws: int = 500,
@@ -109,7 +109,8 @@ class Run:
             validate.probability(target_accept, "--target-accept")
             if model != "dpm" and not model.startswith("finite"):
                 raise InvalidInputError(
-                    f"--target-accept is for models sampled by NUTS, --model {model} is not"
+                    f"--target-accept is for models sampled by NUTS, --model {model} is not: give "
+                    "--model dpm or finite:K"
                 )
         grid, law, asked = parse_epsilon(epsilon), parse_model(model, kernel), parse(query)
         named = [out / name for name in RESULTS]
@@ -208,7 +209,7 @@ def parse_epsilon(text: str) -> NDArray[np.float64]:
 
 
 def parse_model(text: str, kernel: str | None) -> DensityModel:
-    """Return the density model that dpm, dpm-gibbs, finite:K or bootstrap stands for.
+    """Return the density model that dpm-gibbs, dpm, finite:K or bootstrap stands for.
 
     Raises
     ------
@@ -234,6 +235,6 @@ def parse_model(text: str, kernel: str | None) -> DensityModel:
         model = FiniteMixture(components=int(count))
     else:
         raise InvalidInputError(
-            f"--model must be dpm, dpm-gibbs, finite:K or bootstrap, found {text!r}"
+            f"--model must be dpm-gibbs, dpm, finite:K or bootstrap, found {text!r}"
         )
     return model if kernel is None else replace(model, kernel=kernel)

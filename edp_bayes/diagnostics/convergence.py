@@ -94,8 +94,9 @@ class DrawChecks:
         if self.divergences:
             found.append(
                 f"The sampler diverged {self.divergences} time(s) in {self.draws} draws: part of "
-                "the posterior may be missing. Take GibbsDirichletProcessMixture() (--model "
-                "dpm-gibbs), which cannot diverge, or raise target_accept (--target-accept 0.99)."
+                "the posterior may be missing. Take the default, GibbsDirichletProcessMixture() "
+                "(--model dpm-gibbs), which cannot diverge, or raise target_accept "
+                "(--target-accept 0.99)."
             )
         return tuple(found)
 

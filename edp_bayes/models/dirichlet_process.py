@@ -1,4 +1,4 @@
-"""Dirichlet process mixture by truncated stick-breaking, the default model."""
+"""Dirichlet process mixture by truncated stick-breaking, sampled by NUTS."""
 
 from __future__ import annotations
 

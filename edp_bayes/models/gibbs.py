@@ -1,7 +1,7 @@
 """Blocked Gibbs sampling of the conjugate Gaussian mixtures: the same posteriors, far cheaper.
 
-Siblings of the PyMC models for studies with thousands of fits. They return the same fitted type
-and are held to agreement with NUTS by a test.
+Siblings of the PyMC models, and what an audit takes that names no model: no transition of theirs
+diverges. They return the same fitted type and are held to agreement with NUTS by a test.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False)
 class GibbsDirichletProcessMixture(DirichletProcessMixture):
-    """DirichletProcessMixture with a Gaussian kernel, drawn by blocked Gibbs sampling.
+    """DirichletProcessMixture with a Gaussian kernel, drawn by blocked Gibbs sampling: the default.
 
     Ishwaran and James (2001), Section 5.
 
@@ -68,7 +68,7 @@ class GibbsDirichletProcessMixture(DirichletProcessMixture):
     True
     """
 
-    thin: int = 10
+    thin: int = 50
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -114,10 +114,10 @@ class GibbsFiniteMixture(FiniteMixture):
     Examples
     --------
     >>> GibbsFiniteMixture(components=1).thin
-    10
+    50
     """
 
-    thin: int = 10
+    thin: int = 50
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -246,7 +246,8 @@ def _require_gaussian(kernel: str) -> None:
     if kernel != "gaussian":
         raise InvalidInputError(
             f"the Gibbs sampler needs the conjugate gaussian kernel, found {kernel!r}; "
-            "use the sibling that samples by NUTS"
+            "use the sibling that samples by NUTS, DirichletProcessMixture or FiniteMixture "
+            "(--model dpm or finite:K)"
         )
 
 

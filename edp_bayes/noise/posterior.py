@@ -14,7 +14,7 @@ from edp_bayes import validate
 from edp_bayes.coupling import Coupling, RegressionCoupling, ShiftCoupling, draw_count
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.mixtures import Mixture
-from edp_bayes.models.base import DensityModel, FittedModel, SamplerSettings, checked_model
+from edp_bayes.models.base import DensityModel, FittedModel, SamplerSettings
 from edp_bayes.noise.screening import Screen
 from edp_bayes.responses import Responses
 
@@ -222,7 +222,7 @@ def posterior_of(
     InvalidInputError
         If an audit comes without responses or with other ones, or the responses carry noise.
     """
-    from edp_bayes.models.dirichlet_process import DirichletProcessMixture
+    from edp_bayes.models.default import model_or_default
     from edp_bayes.result import Audit
 
     if isinstance(source, Posterior):
@@ -240,7 +240,6 @@ def posterior_of(
             "Databases.respond or Responses.from_arrays"
         )
     _refuse_noise(source)
-    chosen = checked_model(DirichletProcessMixture() if model is None else model)
     names = ("sampler", "cores")
     named = {name: sample_options.pop(name) for name in names if name in sample_options}
     settings = SamplerSettings(
@@ -252,7 +251,7 @@ def posterior_of(
         sample_kwargs=sample_options,
         **named,
     )
-    fitted = chosen.fit(source, settings)
+    fitted = model_or_default(model, sample_options).fit(source, settings)
     return Posterior(fitted.coupling, source.individual, source, source.fingerprint)
 
 
