@@ -155,6 +155,22 @@ def test_density_with_and_without_the_riskiest(audit):
     assert np.trapezoid(line, group["x"]) == pytest.approx(1.0, abs=0.15)
 
 
+def test_density_of_nobody_in_particular_is_that_of_the_riskiest_at_its_epsilon(audit):
+    tree = audit.tree.copy()
+    posterior = tree["posterior"].to_dataset()
+    last = {"individual": -1, "epsilon": -1}
+    risk = posterior["individual_delta"].copy()
+    risk[last] = risk.isel(epsilon=-1).max("individual") + 0.1
+    tree["posterior"] = xr.DataTree(posterior.assign(individual_delta=risk))
+    changed = edp.Audit(tree)
+    for epsilon in audit.epsilon.to_numpy()[[0, -1]]:
+        riskiest = plots.forest.riskiest(changed, epsilon)["individual"].to_numpy()[0]
+        pc = plots.plot_density(changed, epsilon=epsilon, backend="matplotlib")
+        words = pc.get_viz("figure").legends[0].get_texts()[0].get_text()
+        assert words.startswith(f"with {riskiest}: ")
+    assert riskiest == audit.individual_delta["individual"].to_numpy()[-1]
+
+
 def test_ratio_is_taken_draw_by_draw(audit):
     pc = plots.plot_density(audit, individual="dee", epsilon=0.3, backend="none")
     group = audit.tree["densities"].to_dataset().sel(individual="dee").astype(float)

@@ -15,6 +15,7 @@ from edp_bayes.plots.drawing import (
     Visuals,
     nearest_epsilon,
 )
+from edp_bayes.plots.forest import by_risk
 from edp_bayes.privacy_curves import default_probability
 from edp_bayes.wording import percent
 
@@ -60,7 +61,8 @@ def plot_density(
     audit : Audit
         What to plot.
     individual : label, optional
-        One of those whose draws were kept; the riskiest if not given.
+        One of those whose draws were kept; the riskiest at `epsilon` if not given, as in
+        `plot_individuals`.
     epsilon : float, optional
         Edge of the strip, to the nearest value of the grid; the first one if not given.
     ci_prob : float, optional
@@ -102,7 +104,7 @@ def plot_density(
     """
     prob = default_probability(ci_prob, "ci_prob")
     edge = nearest_epsilon(audit.epsilon, epsilon)
-    draws = _draws(audit, individual)
+    draws = _draws(audit, individual, edge)
     canvas = Canvas(
         draws[["density", "ratio"]],
         visuals=VISUALS,
@@ -136,7 +138,7 @@ def _found(individual: Any, kept: NDArray[Any]) -> tuple[str, NDArray[np.int64]]
     return name, np.flatnonzero([t == (written if written in text else name) for t in text])
 
 
-def _draws(audit: Audit, individual: Any) -> xr.Dataset:
+def _draws(audit: Audit, individual: Any, epsilon: float) -> xr.Dataset:
     """Return the densities of one individual, and their log ratio where it can be seen."""
     group = audit.tree["densities"].to_dataset()
     kept = group["individual"].to_numpy()
@@ -147,7 +149,8 @@ def _draws(audit: Audit, individual: Any) -> xr.Dataset:
             f"the draws of individual {name!r} were not kept; there are {shown}. "
             "Name it in individuals= when auditing, if the data hold it"
         )
-    draws = group.isel(individual=0 if individual is None else int(wanted[0])).astype(np.float64)
+    position = int(by_risk(audit, epsilon)[0] if individual is None else wanted[0])
+    draws = group.isel(individual=position).astype(np.float64)
     floored = draws[["density_with", "density_without"]].clip(np.finfo(np.float32).tiny)
     ratio: xr.DataArray = xr.apply_ufunc(
         lambda p, q: np.log(p) - np.log(q), floored["density_with"], floored["density_without"]

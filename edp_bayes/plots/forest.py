@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from edp_bayes import validate
 from edp_bayes.plots.drawing import (
@@ -134,8 +135,13 @@ def riskiest(audit: Audit, epsilon: float) -> xr.DataArray:
     Dims (chain, draw, individual).
     """
     risk = audit.individual_delta.sel(epsilon=epsilon, method="nearest", drop=True)
-    order = np.argsort(-risk.median(("chain", "draw")).to_numpy(), kind="stable")
-    return risk.isel(individual=order)
+    return risk.isel(individual=by_risk(audit, epsilon))
+
+
+def by_risk(audit: Audit, epsilon: float) -> NDArray[np.int64]:
+    """Return the positions of the kept individuals at one epsilon, by falling posterior median."""
+    risk = audit.individual_delta.sel(epsilon=epsilon, method="nearest")
+    return np.argsort(-risk.median(("chain", "draw")).to_numpy(), kind="stable")
 
 
 def _dress(
