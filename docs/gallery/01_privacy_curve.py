@@ -16,7 +16,6 @@ response = rng.normal(20.0, 1.0, 41) + contribution.sum(axis=1)
 audit = edp.audit(
     edp.Responses.from_arrays(response, contribution=contribution, query="sales"),
     epsilon=np.linspace(0.02, 1.0, 30),
-    model=edp.models.GibbsDirichletProcessMixture(),
     draws=250,
     random_seed=1,
     progressbar=False,

@@ -23,7 +23,6 @@ responses = edp.Responses.from_arrays(
 audit = edp.audit(
     responses,
     epsilon=[0.1, 0.3],
-    model=edp.models.GibbsDirichletProcessMixture(),
     draws=250,
     random_seed=1,
     progressbar=False,

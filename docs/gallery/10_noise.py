@@ -24,7 +24,6 @@ for color, scale in enumerate((0.0, 1.0, 3.0)):
     audit = edp.audit(
         responses,
         epsilon=epsilon,
-        model=edp.models.GibbsDirichletProcessMixture(),
         draws=100,
         chains=2,
         random_seed=1,

@@ -28,8 +28,8 @@ LEAST_SEEN = 3  # databases with and without somebody
 ALIKE = "The bands assume independent databases and are likely too narrow."
 OPPOSED = "The bands assume independent databases and are likely too wide."
 COMES_AND_GOES = (
-    "The mixture models know that only from one component to another: look at the smoothed "
-    "bootstrap beside them."
+    "The mixture models know that only from one component to another, the smoothed bootstrap "
+    "assumes nothing of the kind: see what it says."
 )
 ONE_LAW = "The bands assume that all databases follow one law."
 
