@@ -72,7 +72,7 @@ def audit(
         Chains sampled at the same time.
     **sample_kwargs
         Further arguments of ``pymc.sample``, ``target_accept`` for one, for a model that samples
-        by NUTS.
+        by NUTS; they do nothing for others.
 
     Returns
     -------

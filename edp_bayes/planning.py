@@ -152,7 +152,8 @@ def plan(
     prob : float, optional
         Probability of the band; ArviZ's ``stats.ci_prob`` if not given.
     model : DensityModel, optional
-        A mixture model with Gaussian kernels; ``GibbsDirichletProcessMixture()`` if not given.
+        A mixture model with Gaussian kernels; ``models.GibbsDirichletProcessMixture()`` if not
+        given.
     keep : int
         How many of the riskiest individuals are simulated; delta is the maximum over them.
     repetitions : int

@@ -259,7 +259,10 @@ def test_failed_checks_are_printed_in_plain_words(tmp_path, capsys):
             {"target-accept": "1.2", "model": "dpm"},
             "--target-accept must lie strictly between 0 and 1",
         ),
-        ({"target-accept": "0.99", "model": "bootstrap"}, "--target-accept is for models sampled"),
+        (
+            {"target-accept": "0.99", "model": "bootstrap"},
+            "--target-accept is for --model dpm and finite:K",
+        ),
         ({"query": None}, "--query"),
         ({"colour": "red"}, "--colour"),
     ],

@@ -132,7 +132,7 @@ def audit(
     chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
     target_accept: Annotated[
         float | None,
-        typer.Option("--target-accept", help="Of NUTS; raise it where the sampler diverges."),
+        typer.Option("--target-accept", help="Of NUTS (dpm, finite:K); raise it if that diverges."),
     ] = None,
     keep: Annotated[int, typer.Option(min=1, help="Riskiest individuals to keep draws of.")] = 10,
     name: Annotated[

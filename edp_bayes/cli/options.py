@@ -109,8 +109,8 @@ class Run:
             validate.probability(target_accept, "--target-accept")
             if model != "dpm" and not model.startswith("finite"):
                 raise InvalidInputError(
-                    f"--target-accept is for models sampled by NUTS, --model {model} is not: give "
-                    "--model dpm or finite:K"
+                    "--target-accept is for --model dpm and finite:K, which are sampled by NUTS; "
+                    f"{model} is not"
                 )
         grid, law, asked = parse_epsilon(epsilon), parse_model(model, kernel), parse(query)
         named = [out / name for name in RESULTS]

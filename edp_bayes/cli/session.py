@@ -62,7 +62,7 @@ def audit_databases(
         console.print(
             f"{responses.n_databases:,} databases ({', '.join(database)}) and "
             f"{responses.n_individuals:,} individuals ({', '.join(individual)}) are read. "
-            "Sampling; the first run also compiles the model."
+            "Sampling; the first run also compiles code."
         )
         found = audit(
             responses,

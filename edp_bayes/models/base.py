@@ -195,7 +195,7 @@ def checked_model(value: object, name: str = "model") -> DensityModel:
     """Return a density model; raise InputTypeError for anything else, such as a class of them."""
     if isinstance(value, type) or not isinstance(value, DensityModel):
         raise InputTypeError(
-            f"{name} must be a density model such as DirichletProcessMixture(), found {value!r}"
+            f"{name} must be a density model such as SmoothedBootstrap(), found {value!r}"
         )
     return value
 

@@ -28,7 +28,9 @@ TRUNCATION_TOLERANCE = 0.05
 
 @dataclass(frozen=True, repr=False)
 class DirichletProcessMixture(ShortRepr):
-    """Mixture with weights by stick-breaking and a learned base measure.
+    """Mixture with weights by stick-breaking and a learned base measure, sampled by NUTS.
+
+    `GibbsDirichletProcessMixture`, the default of audits, draws from the same posterior.
 
     Parameters
     ----------

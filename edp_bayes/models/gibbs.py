@@ -246,8 +246,8 @@ def _require_gaussian(kernel: str) -> None:
     if kernel != "gaussian":
         raise InvalidInputError(
             f"the Gibbs sampler needs the conjugate gaussian kernel, found {kernel!r}; "
-            "use the sibling that samples by NUTS, DirichletProcessMixture or FiniteMixture "
-            "(--model dpm or finite:K)"
+            "take DirichletProcessMixture or FiniteMixture, which are sampled by NUTS, or "
+            "SmoothedBootstrap (--model dpm, finite:K or bootstrap)"
         )
 
 
