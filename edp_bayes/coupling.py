@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -157,6 +158,9 @@ class RegressionCoupling:
     of component k; so p is, to second order in the contribution, the same for every individual.
     For an individual who is always present it is exactly the same.
 
+    Where the law without an individual is known itself, because they make up most of the variance
+    (see `edp_bayes.dominance`), p is that law with the contribution added to every component.
+
     Parameters
     ----------
     mixture : Mixture
@@ -167,15 +171,24 @@ class RegressionCoupling:
         Presence by component; the same in all of them if not given.
     noise : GaussianNoise or LaplaceNoise, optional
         Known noise of the release, convolved exactly.
+    without : mapping of int to Mixture
+        The law without some individuals, by position; draws as those of the mixture.
     """
 
     mixture: Mixture
     posterior: ContributionPosterior
     presence: PresencePosterior | None = None
     noise: GaussianNoise | LaplaceNoise | None = None
+    without: Mapping[int, Mixture] = field(default_factory=dict)
 
     @classmethod
-    def fit(cls, mixture: Mixture, responses: Responses, seed: int) -> RegressionCoupling:
+    def fit(
+        cls,
+        mixture: Mixture,
+        responses: Responses,
+        seed: int,
+        without: Mapping[int, Mixture] | None = None,
+    ) -> RegressionCoupling:
         """Condition the contribution laws on the data; pair them with the draws of p."""
         from edp_bayes.presence import PresencePosterior
 
@@ -184,6 +197,7 @@ class RegressionCoupling:
             ContributionPosterior.fit(responses, seed),
             PresencePosterior(mixture, responses, seed),
             responses.noise,
+            without or {},
         )
 
     @property
@@ -204,9 +218,11 @@ class RegressionCoupling:
         everybody = np.arange(self.n_individuals)
         return everybody, np.full_like(epsilon, FLOOR * self.n_individuals)
 
-    def laws(self, individuals: Index) -> ContributionDraws:
+    def laws(self, individuals: Index, *, by_component: bool = True) -> ContributionDraws:
         """Return the contribution laws of some individuals, their presence by component."""
         law = self.posterior.draw(individuals, self.n_draws)
+        if not by_component:
+            return law
         if self.presence is None:
             components = self.mixture.weights.shape[-1]
             return replace(law, presence=np.repeat(law.presence[..., None], components, axis=2))
@@ -214,9 +230,24 @@ class RegressionCoupling:
 
     def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
         """Return delta_i(eps), shape (chain * draw, individual, epsilon), in `out` if given."""
-        law = self.laws(individuals)
         if out is None:
-            out = np.empty((*law.intercept.shape, epsilon.size))
+            out = np.empty((self.n_draws, len(individuals), epsilon.size))
+        known = np.isin(individuals, list(self.without))
+        if not known.any():
+            self._from_mixture(individuals, epsilon, out)
+        else:
+            others = np.empty((self.n_draws, int((~known).sum()), epsilon.size))
+            self._from_mixture(individuals[~known], epsilon, others)
+            out[:, ~known] = others
+            for column in np.flatnonzero(known):
+                p, q = self._known_pair(int(individuals[column]))
+                out[:, column] = self._integrals(p, q, epsilon)
+        out[out <= FLOOR] = 0.0
+        return out
+
+    def _from_mixture(self, individuals: Index, epsilon: Array, out: Array) -> None:
+        """Fill in the curves of those whose law without them is that of the mixture, less them."""
+        law = self.laws(individuals)
         out[...] = 0.0
         done = np.zeros(law.intercept.shape, dtype=bool)
         if self.mixture.kernel == "gaussian" and not isinstance(self.noise, LaplaceNoise):
@@ -228,26 +259,38 @@ class RegressionCoupling:
             )
         rows, columns = np.nonzero(~done)
         if rows.size:
-            p, q = self._components(law, rows, columns)
-            out[rows, columns] = _curves(
-                p,
-                q[:, None],
-                epsilon,
-                kernel=self.mixture.kernel,
-                noise=self.noise,
-                floor=FLOOR,
-            )[:, 0]
-        out[out <= FLOOR] = 0.0
-        return out
+            out[rows, columns] = self._integrals(*self._components(law, rows, columns), epsilon)
+
+    def _integrals(self, p: Array, q: Array, epsilon: Array) -> Array:
+        """Return the curves of pairs of components (pair, component, 3)."""
+        kernel = self.mixture.kernel
+        curves = _curves(p, q[:, None], epsilon, kernel=kernel, noise=self.noise, floor=FLOOR)
+        return np.asarray(curves[:, 0])
 
     def pair(self, individual: int) -> tuple[Mixture, Mixture]:
         """Return the densities with and without one individual, shape (chain, draw, component)."""
         lead = self.mixture.weights.shape[:-1]
-        law = self.laws(np.array([individual]))
-        rows = np.arange(self.n_draws)
-        parts = self._components(law, rows, np.zeros_like(rows))
+        if individual in self.without:
+            parts = self._known_pair(individual)
+        else:
+            law = self.laws(np.array([individual]))
+            rows = np.arange(self.n_draws)
+            parts = self._components(law, rows, np.zeros_like(rows))
         p, q = (self._mixture(part.reshape(*lead, *part.shape[1:])) for part in parts)
         return p, q
+
+    def _known_pair(self, individual: int) -> tuple[Array, Array]:
+        """Return components (draw, component, [w, mu, s]) of p and of p_i, which is known."""
+        base = flat_draws(self.without[individual])
+        law = self.laws(np.array([individual]), by_component=False)
+        rho, a, b, spread = law.presence, law.intercept, law.slope, law.spread
+        unit = 1.0 if self.mixture.kernel == "gaussian" else 2.0
+        weights, mu, s = np.moveaxis(base, 1, 0)
+        without = np.stack([mu, s], axis=-1)
+        present = np.stack(
+            [mu + a + b * mu, np.sqrt(((1.0 + b) * s) ** 2 + spread**2 / unit)], axis=-1
+        )
+        return _joined(weights, rho, present, without)
 
     def _mixture(self, components: Array) -> Mixture:
         parts = np.moveaxis(components, -1, 0)
@@ -274,14 +317,18 @@ class RegressionCoupling:
         unit = 1.0 if self.mixture.kernel == "gaussian" else 2.0
         laws = np.moveaxis(component_laws(base, rho, a, b, spread, unit=unit), 2, -1)
         present, without = laws[:, 0], laws[:, 1]
-        weights = base[:, 0]
-        if (rho == 1.0).all():
-            return _join(weights, present), _join(weights, without)
-        both = np.concatenate([(1.0 - rho) * weights, rho * weights], axis=1)
-        return (
-            _join(both, np.concatenate([without, present], axis=1)),
-            _join(both, np.concatenate([without, without], axis=1)),
-        )
+        return _joined(base[:, 0], rho, present, without)
+
+
+def _joined(weights: Array, rho: Array, present: Array, without: Array) -> tuple[Array, Array]:
+    """Return components (pair, component, [w, mu, s]) of p and of p_i, in the same order."""
+    if (rho == 1.0).all():
+        return _join(weights, present), _join(weights, without)
+    both = np.concatenate([(1.0 - rho) * weights, rho * weights], axis=1)
+    return (
+        _join(both, np.concatenate([without, present], axis=1)),
+        _join(both, np.concatenate([without, without], axis=1)),
+    )
 
 
 def _join(weights: Array, laws: Array) -> Array:

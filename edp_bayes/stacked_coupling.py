@@ -129,6 +129,7 @@ def _(coupling: ShiftCoupling, rows: Index) -> Coupling:
 def _(coupling: RegressionCoupling, rows: Index) -> Coupling:
     parts = {f.name: getattr(coupling, f.name) for f in fields(RegressionCoupling)}
     parts["mixture"] = _picked(coupling.mixture, rows)
+    parts["without"] = {i: _picked(law, rows) for i, law in coupling.without.items()}
     return _SomeDraws(**parts, whole=coupling, rows=rows)
 
 
@@ -150,9 +151,9 @@ class _SomeDraws(RegressionCoupling):
     whole: RegressionCoupling = field(kw_only=True)
     rows: Index = field(kw_only=True)
 
-    def laws(self, individuals: Index) -> ContributionDraws:
+    def laws(self, individuals: Index, *, by_component: bool = True) -> ContributionDraws:
         """Return the contribution laws of some individuals, their presence by component."""
-        law = self.whole.laws(individuals)
+        law = self.whole.laws(individuals, by_component=by_component)
         return ContributionDraws(*(getattr(law, f.name)[self.rows] for f in fields(law)))
 
 

@@ -113,7 +113,7 @@ def test_scores_are_those_of_refits_without_each_database():
         "concentration": (1.0, 1.0),
         "weight_concentration": 1.0,
         "thin": 1,
-        "units": Standardisation.of(everything),
+        "units": Standardisation.of(everything.response),
     }
     sampler = SamplerSettings(draws=4000, tune=200, chains=2, random_seed=1, progressbar=False)
     y, c = everything.response, everything.contribution.toarray()

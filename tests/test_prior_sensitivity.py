@@ -24,7 +24,9 @@ from edp_bayes.models.log_prior import component_priors, from_pymc, share_prior,
 
 OPTIONS = {"draws": 1000, "tune": 300, "chains": 2, "random_seed": 1, "progressbar": False}
 EPSILON = [0.02, 0.1, 0.3]
-SILLY = BaseMeasure(shape=200.0)  # Variances near a hundredth of what the data have.
+SILLY = BaseMeasure(
+    shape=200.0, scale_shape=None
+)  # Variances near a hundredth of what the data have.
 
 
 def make_responses(n=41, seed=1):
@@ -54,6 +56,7 @@ def parameters(size, rng):
         "rate": rng.gamma(2.0, 1.0, (1, 3)),
         "precision": rng.gamma(2.0, 0.25, (1, 3)),
         "unit_variance": 1.0 / rng.gamma(2.0, 1.0, (1, 3, size)),
+        "variance_share": rng.beta(2.0, 2.0, (1, 3, size)),
         "offset": rng.standard_normal((1, 3, size)),
     }
 
@@ -63,8 +66,9 @@ def parameters(size, rng):
     [
         edp.DirichletProcessMixture(components=3, concentration=(2.5, 1.5)),
         edp.FiniteMixture(components=3, weight_concentration=0.7),
+        edp.FiniteMixture(components=3, base_measure=BaseMeasure(scale_shape=None)),
     ],
-    ids=["process", "finite"],
+    ids=["process", "finite", "one rate"],
 )
 def test_closed_forms_are_those_of_pymc(model):
     values = parameters(3, np.random.default_rng(2))
@@ -79,9 +83,13 @@ def test_closed_forms_are_those_of_pymc(model):
         coords={"chain": [0], "draw": np.arange(3)},
     )
     theirs = from_pymc(built, xr.DataTree.from_dict({"posterior": posterior}))
-    spread = np.sqrt(values["rate"][..., None] * values["unit_variance"])
+    rate, share = values["rate"][..., None], values["variance_share"]
+    if model.base_measure.scale_shape is None:
+        spread = np.sqrt(rate * values["unit_variance"])
+    else:
+        spread = np.sqrt(share / (1.0 - share) / rate)
     ours = component_priors(
-        BaseMeasure(),
+        model.base_measure,
         centre=values["centre"],
         rate=values["rate"],
         precision=values["precision"],
@@ -108,7 +116,7 @@ def test_gibbs_keeps_the_parameters_of_the_draws_it_keeps():
         responses,
         SamplerSettings(**OPTIONS),
         components=4,
-        base=BaseMeasure(),
+        base=BaseMeasure(scale_shape=None),
         concentration=(2.0, 2.0),
         weight_concentration=0.0,
         thin=2,
@@ -130,9 +138,10 @@ def test_gibbs_keeps_the_parameters_of_the_draws_it_keeps():
 def test_weighted_draws_are_those_of_the_scaled_prior():
     """Every prior at the top is closed under powers, so the scaled posterior can be drawn."""
     power = 1.3
-    base = BaseMeasure(shape=20.0)
+    base = BaseMeasure(shape=20.0, scale_shape=None)
     scaled = BaseMeasure(
         shape=20.0,
+        scale_shape=None,
         rate_shape=power * (base.rate_shape - 1.0) + 1.0,
         rate_rate=power * base.rate_rate,
         precision_shape=power * (base.precision_shape - 1.0) + 1.0,
@@ -151,8 +160,9 @@ def test_weighted_draws_are_those_of_the_scaled_prior():
     assert weighted == pytest.approx(float(target.delta.mean()), abs=4 * error)
 
 
-def test_a_silly_prior_shows_and_much_data_do_not_need_one(audit):
-    default, silly = prior_sensitivity(audit), prior_sensitivity(audited(
+def test_a_silly_prior_shows_and_much_data_do_not_need_one():
+    one_rate = GibbsFiniteMixture(base_measure=BaseMeasure(scale_shape=None))
+    default, silly = prior_sensitivity(audited(one_rate)), prior_sensitivity(audited(
         GibbsFiniteMixture(base_measure=SILLY)
     ))  # fmt: skip
     assert default.index.tolist() == [
@@ -162,14 +172,14 @@ def test_a_silly_prior_shows_and_much_data_do_not_need_one(audit):
     assert (default["diagnosis"] == "✓").all()
     assert (silly[["prior", "likelihood"]] > 0.3).all().all()
     assert (silly["diagnosis"] == "potential prior-data conflict").all()
-    much = prior_sensitivity(audited(GibbsFiniteMixture(), n=400))
+    much = prior_sensitivity(audited(one_rate, n=400))
     assert (much["prior"] < 0.02).all()
     assert (much["prior"] < 0.7 * default["prior"]).all()
     assert (much["likelihood"] > 0.05).all()
 
 
 def test_process_and_bootstrap_have_their_priors_too():
-    silly = GibbsDirichletProcessMixture(base_measure=BaseMeasure(shape=50.0))
+    silly = GibbsDirichletProcessMixture(base_measure=BaseMeasure(shape=50.0, scale_shape=None))
     one = {"epsilon": [0.1], "draws": 400}
     found = prior_sensitivity(audited(silly, **one))["prior"]
     usual = prior_sensitivity(audited(GibbsDirichletProcessMixture(), **one))["prior"]
@@ -200,7 +210,7 @@ def test_parameters_can_be_named_and_files_keep_them(audit, tmp_path):
 
 @pytest.mark.slow
 def test_nuts_and_gibbs_are_equally_sensitive():
-    base = BaseMeasure(shape=50.0)
+    base = BaseMeasure(shape=50.0, scale_shape=None)
     nuts = audited(edp.FiniteMixture(base_measure=base), sampler="pymc", cores=1)
     gibbs = audited(GibbsFiniteMixture(base_measure=base))
     first, second = (prior_sensitivity(a)[["prior", "likelihood"]] for a in (nuts, gibbs))
@@ -238,7 +248,7 @@ def test_audits_without_a_prior_are_refused():
 
 def test_the_units_of_the_base_measure_do_not_enter(audit):
     responses = make_responses()
-    assert Standardisation.of(responses).spread > 0
+    assert Standardisation.of(responses.response).spread > 0
     scaled = edp.Responses.from_arrays(
         100.0 * responses.response, contribution=100.0 * responses.contribution
     )

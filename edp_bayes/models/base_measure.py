@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edp_bayes import validate
 from edp_bayes.models.short_repr import ShortRepr
-
-if TYPE_CHECKING:
-    from edp_bayes.responses import Responses
 
 __all__ = ["BaseMeasure", "Standardisation"]
 
 
 @dataclass(frozen=True, repr=False)
 class BaseMeasure(ShortRepr):
-    """Normal-inverse-gamma law of a component, its parameters learned from the data.
+    """Normal-inverse-gamma distribution of a component, its parameters learned from the data.
 
     For a response standardised to mean 0 and standard deviation 1, component k has variance
-    ``v_k ~ InverseGamma(shape, rate)`` and location ``mu_k ~ Normal(m, v_k / precision)``, with
-    ``rate ~ Gamma(rate_shape, rate_rate)``,
+    ``v_k ~ InverseGamma(shape, r_k)`` and location ``mu_k ~ Normal(m, v_k / precision)``, with a
+    rate of its own ``r_k ~ Gamma(scale_shape, rate)``, ``rate ~ Gamma(rate_shape, rate_rate)``,
     ``precision ~ Gamma(precision_shape, precision_rate)`` and ``m ~ Normal(0, location_scale)``.
+    So ``rate v_k`` follows a beta prime distribution, whose tails on both sides leave room for
+    components of very different scales.
 
     Parameters
     ----------
     shape : float
-        Shape of the components' variances; larger means more alike.
+        Shape of the components' variances; larger means fewer wide ones.
     rate_shape, rate_rate : float
-        Gamma prior of the rate of the components' variances.
+        Gamma prior of the common rate.
     precision_shape, precision_rate : float
         Gamma prior of the precision of the components' locations, in units of their variance.
     location_scale : float
         Prior standard deviation of the centre of the locations.
+    scale_shape : float, optional
+        Shape of the components' own rates. The smaller, the more their scales differ: safer where
+        the distribution has spikes, wider bands where it is smooth. None for one rate that all
+        components share, which leaves them nearly one variance.
 
     Raises
     ------
@@ -53,9 +57,12 @@ class BaseMeasure(ShortRepr):
     precision_shape: float = 2.0
     precision_rate: float = 4.0
     location_scale: float = 1.0
+    scale_shape: float | None = 0.5
 
     def __post_init__(self) -> None:
         for item in fields(self):
+            if getattr(self, item.name) is None:
+                continue
             validate.positive_number(getattr(self, item.name), f"base measure {item.name}")
 
     def build(self, components: int, standardisation: Standardisation, kernel: str) -> Any:
@@ -70,9 +77,13 @@ class BaseMeasure(ShortRepr):
         centre = pm.Normal("centre", 0.0, self.location_scale)
         rate = pm.Gamma("rate", self.rate_shape, self.rate_rate)
         precision = pm.Gamma("precision", self.precision_shape, self.precision_rate)
-        unit_variance = pm.InverseGamma("unit_variance", self.shape, 1.0, shape=components)
+        if self.scale_shape is None:
+            variance = rate * pm.InverseGamma("unit_variance", self.shape, 1.0, shape=components)
+        else:
+            share = pm.Beta("variance_share", self.scale_shape, self.shape, shape=components)
+            variance = share / (1.0 - share) / rate
         offset = pm.Normal("offset", 0.0, 1.0, shape=components)
-        spread = pt.sqrt(rate * unit_variance)
+        spread = pt.sqrt(variance)
         location = centre + offset * spread / pt.sqrt(precision)
         to_scale = standardisation.spread * scale_of_unit_spread(kernel)
         return (
@@ -93,9 +104,9 @@ class Standardisation:
     spread: float
 
     @classmethod
-    def of(cls, responses: Responses) -> Standardisation:
-        """Standardise by the sample mean and standard deviation of the responses."""
-        return cls(float(responses.response.mean()), float(responses.response.std(ddof=1)))
+    def of(cls, response: NDArray[np.float64]) -> Standardisation:
+        """Standardise by the sample mean and standard deviation of responses."""
+        return cls(float(response.mean()), float(response.std(ddof=1)))
 
 
 def scale_of_unit_spread(kernel: str) -> float:

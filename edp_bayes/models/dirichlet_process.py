@@ -99,7 +99,7 @@ class DirichletProcessMixture(ShortRepr):
                 sticks = pt.ones(1)
             weights = pm.Deterministic("weights", sticks, dims="component")
             locations, scales = self.base_measure.build(
-                size, Standardisation.of(responses), self.kernel
+                size, Standardisation.of(responses.response), self.kernel
             )
             observe(responses, weights, locations, scales, self.kernel)
         return model

@@ -75,7 +75,7 @@ class FiniteMixture(ShortRepr):
                 share = pt.ones(1)
             weights = pm.Deterministic("weights", share, dims="component")
             locations, scales = self.base_measure.build(
-                self.components, Standardisation.of(responses), self.kernel
+                self.components, Standardisation.of(responses.response), self.kernel
             )
             observe(responses, weights, locations, scales, self.kernel)
         return model

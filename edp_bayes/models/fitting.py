@@ -24,13 +24,14 @@ def fitted_mixture(
     *,
     tree: xr.DataTree | None = None,
     log_prior: xr.Dataset | None = None,
+    without: Mapping[int, Mixture] | None = None,
     attributes: Mapping[str, Any],
 ) -> FittedModel:
     """Couple the draws of a mixture model to the law without each individual."""
     sampler = settings.sampler if tree is not None else "gibbs"
     return FittedModel(
         mixture=mixture,
-        coupling=RegressionCoupling.fit(mixture, responses, settings.random_seed or 0),
+        coupling=RegressionCoupling.fit(mixture, responses, settings.random_seed or 0, without),
         log_likelihood=database_log_likelihood(mixture, responses),
         sample_stats=tree["sample_stats"].to_dataset() if tree is not None else None,
         log_prior=log_prior,

@@ -7,8 +7,10 @@ diverges. They return the same fitted type and are held to agreement with NUTS b
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 
 from edp_bayes import validate
 from edp_bayes.divergence.compiled import compiled, decay
+from edp_bayes.dominance import fit_without
 from edp_bayes.exceptions import InvalidInputError, SamplingError
 from edp_bayes.mixtures import Mixture
 from edp_bayes.models.base import FittedModel, SamplerSettings
@@ -77,7 +80,8 @@ class GibbsDirichletProcessMixture(DirichletProcessMixture):
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by blocked Gibbs sampling."""
-        drawn = draw_parameters(
+        draw = partial(
+            draw_parameters,
             responses,
             settings,
             components=self.truncate(responses.n_databases),
@@ -86,6 +90,7 @@ class GibbsDirichletProcessMixture(DirichletProcessMixture):
             weight_concentration=0.0,
             thin=self.thin,
         )
+        drawn = draw()
         sticks = drawn.weights.shape[-1] - 1
         densities = stick_priors(self.concentration, drawn.concentration, drawn.log_rest, sticks)
         return fitted_mixture(
@@ -93,6 +98,7 @@ class GibbsDirichletProcessMixture(DirichletProcessMixture):
             responses,
             settings,
             log_prior=gather({**densities, **drawn.component_priors(self.base_measure)}),
+            without=_without(responses, settings, draw),
             attributes=self.attributes(responses),
         )
 
@@ -126,7 +132,8 @@ class GibbsFiniteMixture(FiniteMixture):
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by blocked Gibbs sampling."""
-        drawn = draw_parameters(
+        draw = partial(
+            draw_parameters,
             responses,
             settings,
             components=self.components,
@@ -135,12 +142,14 @@ class GibbsFiniteMixture(FiniteMixture):
             weight_concentration=self.weight_concentration,
             thin=self.thin,
         )
+        drawn = draw()
         densities = share_prior(self.weight_concentration, drawn.weights)
         return fitted_mixture(
             drawn.mixture,
             responses,
             settings,
             log_prior=gather({**densities, **drawn.component_priors(self.base_measure)}),
+            without=_without(responses, settings, draw),
             attributes={"model": repr(self), "components": self.components},
         )
 
@@ -189,6 +198,14 @@ class GibbsDraws:
         )
 
 
+def _without(
+    responses: Responses, settings: SamplerSettings, draw: Callable[..., GibbsDraws]
+) -> dict[int, Mixture]:
+    """Draw the law of the response without each individual who makes up most of its variance."""
+    shape = (settings.chains, settings.draws)
+    return fit_without(responses, shape, lambda y, stream: draw(response=y, stream=stream).mixture)
+
+
 def draw_mixture(responses: Responses, settings: SamplerSettings, **options: Any) -> Mixture:
     """Return the mixture alone; options as for `draw_parameters`."""
     return draw_parameters(responses, settings, **options).mixture
@@ -204,14 +221,19 @@ def draw_parameters(
     weight_concentration: float,
     thin: int,
     units: Standardisation | None = None,
+    response: Array | None = None,
+    stream: str = "",
 ) -> GibbsDraws:
     """Run every chain, each with a generator of its own; stick-breaking without Dirichlet.
 
-    The units are those of the base measure; by default the responses' own mean and spread.
+    The units are those of the base measure; by default the responses' own mean and spread. Other
+    responses of the same databases may be given, and a name of the random numbers used for them.
     """
+    if response is None:
+        response = responses.response
     if units is None:
-        units = Standardisation.of(responses)
-    y = (responses.response - units.centre) / units.spread
+        units = Standardisation.of(response)
+    y = (response - units.centre) / units.spread
     y = np.ascontiguousarray(y.reshape(responses.n_databases, responses.samples))
     hyper = np.array(
         [
@@ -221,13 +243,14 @@ def draw_parameters(
             base.precision_shape,
             base.precision_rate,
             base.location_scale**2,
+            base.scale_shape or 0.0,
             *concentration,
             weight_concentration,
         ]
     )
 
     def chain(index: int) -> tuple[Array, ...]:
-        rng = settings.generator("gibbs", index)
+        rng = settings.generator("gibbs", index, *stream.encode())
         parts: tuple[Array, ...] = sweep_chain(
             y, components, hyper, settings.tune, settings.draws, thin, rng
         )
@@ -266,7 +289,8 @@ def sweep_chain(
     The others, last axis: concentration, centre, rate, precision, log of the weight sticks leave.
     """
     n, samples = y.shape
-    shape, rate_a, rate_b, precision_a, precision_b, centre_v, alpha_a, alpha_b, dirichlet = hyper
+    shape, rate_a, rate_b, precision_a, precision_b, centre_v, own = hyper[:7]
+    alpha_a, alpha_b, dirichlet = hyper[7:]
     mean = np.zeros(n)
     square = np.zeros(n)
     for j in range(n):
@@ -279,6 +303,8 @@ def sweep_chain(
     mu = rng.standard_normal(K)
     v = np.full(K, 0.5)
     centre, precision, rate, alpha = 0.0, precision_a / precision_b, rate_a / rate_b, 1.0
+    # One rate for all components, or one for each about a common one.
+    rates = np.full(K, rate)
     log_left = 0.0
     count = np.empty(K)
     total = np.empty(K)
@@ -314,7 +340,7 @@ def sweep_chain(
             strength = precision + count[k]
             middle = (precision * centre + total[k]) / strength
             rest = squares[k] + precision * centre**2 - strength * middle**2
-            v[k] = (rate + 0.5 * max(rest, 0.0)) / rng.standard_gamma(shape + 0.5 * count[k])
+            v[k] = (rates[k] + 0.5 * max(rest, 0.0)) / rng.standard_gamma(shape + 0.5 * count[k])
             mu[k] = middle + math.sqrt(v[k] / strength) * rng.standard_normal()
             inverse += 1.0 / v[k]
             pull += mu[k] / v[k]
@@ -335,7 +361,15 @@ def sweep_chain(
                 log_left += math.log(remains)
             w[K - 1] = left
             alpha = max(rng.standard_gamma(alpha_a + K - 1) / (alpha_b - log_left), 1e-3)
-        rate = rng.standard_gamma(rate_a + K * shape) / (rate_b + inverse)
+        if own > 0.0:
+            total_rate = 0.0
+            for k in range(K):
+                rates[k] = rng.standard_gamma(own + shape) / (rate + 1.0 / v[k])
+                total_rate += rates[k]
+            rate = rng.standard_gamma(rate_a + K * own) / (rate_b + total_rate)
+        else:
+            rate = rng.standard_gamma(rate_a + K * shape) / (rate_b + inverse)
+            rates[:] = rate
         precision = rng.standard_gamma(precision_a + 0.5 * K) / (precision_b + 0.5 * scatter)
         information = 1.0 / centre_v + precision * inverse
         centre = precision * pull / information + rng.standard_normal() / math.sqrt(information)

@@ -1,7 +1,7 @@
 """Log prior density of the drawn parameters, what sensitivity to the prior is read from.
 
 Each parameter is meant as the PyMC models have it, so locations and variances of components stand
-for their standardised forms ``offset`` and ``unit_variance``.
+for their standardised forms: ``offset``, and ``variance_share`` or ``unit_variance``.
 """
 
 from __future__ import annotations
@@ -80,15 +80,21 @@ def component_priors(
     variances: Array,
 ) -> dict[str, Array]:
     """Return the densities of components in standardised units, shape (chain, draw, component)."""
-    from scipy.stats import gamma, invgamma, norm
+    from scipy.stats import beta, gamma, invgamma, norm
 
     offset = (locations - centre[..., None]) * np.sqrt(precision[..., None] / variances)
-    unit_variance = variances / rate[..., None]
+    if base.scale_shape is None:
+        unit_variance = variances / rate[..., None]
+        scale = {"unit_variance": invgamma.logpdf(unit_variance, base.shape).sum(-1)}
+    else:
+        ratio = variances * rate[..., None]
+        share = ratio / (1.0 + ratio)
+        scale = {"variance_share": beta.logpdf(share, base.scale_shape, base.shape).sum(-1)}
     return {
         "centre": norm.logpdf(centre, scale=base.location_scale),
         "rate": gamma.logpdf(rate, base.rate_shape, scale=1.0 / base.rate_rate),
         "precision": gamma.logpdf(precision, base.precision_shape, scale=1.0 / base.precision_rate),
-        "unit_variance": invgamma.logpdf(unit_variance, base.shape).sum(-1),
+        **scale,
         "offset": norm.logpdf(offset).sum(-1),
     }
 

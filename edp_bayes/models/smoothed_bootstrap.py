@@ -136,7 +136,7 @@ class SmoothedBootstrap(ShortRepr):
         return middle, self._relative(responses.response, responses.samples, unit)
 
     def _unit(self, responses: Responses) -> float:
-        return Standardisation.of(responses).spread * scale_of_unit_spread(self.kernel)
+        return Standardisation.of(responses.response).spread * scale_of_unit_spread(self.kernel)
 
     def _relative(self, response: Array, samples: int, unit: float) -> Array:
         """Return the relative bandwidth of every response."""

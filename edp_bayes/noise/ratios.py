@@ -250,6 +250,10 @@ def _sharpened(
     coupling = posterior.coupling
     assert isinstance(coupling, RegressionCoupling)
     base = np.ascontiguousarray(np.moveaxis(posterior.base, -1, 1))
+    # The tables are of the law of the response: not for those whose pair has another.
+    alone = np.isin(people[columns], list(coupling.without))
+    yield from columns[alone]
+    columns = columns[~alone]
     for start in range(0, columns.size, BLOCK):
         block = columns[start : start + BLOCK]
         rows, places = np.nonzero(bounds[:, block] > epsilon)

@@ -91,13 +91,17 @@ def _measured(posterior: Posterior, epsilon: float) -> Iterator[tuple[Index, Arr
     from edp_bayes.coupling import RegressionCoupling
 
     coupling, everybody = posterior.coupling, np.arange(posterior.n_individuals)
+    alone = everybody
+    if isinstance(coupling, RegressionCoupling):
+        alone = np.array(list(coupling.without), dtype=np.int64)
+    for person in map(int, alone):
+        p, q = posterior.pair(person)
+        small = np.minimum(p[..., 2].min(axis=1), q[..., 2].min(axis=1))
+        length = _lengths(p, q, posterior.kernel, epsilon)
+        yield everybody[[person]], length[:, None], small[:, None]
     if not isinstance(coupling, RegressionCoupling):
-        for person in map(int, everybody):
-            p, q = posterior.pair(person)
-            small = np.minimum(p[..., 2].min(axis=1), q[..., 2].min(axis=1))
-            length = _lengths(p, q, posterior.kernel, epsilon)
-            yield everybody[[person]], length[:, None], small[:, None]
         return
+    everybody = np.setdiff1d(everybody, alone)
     base = np.ascontiguousarray(np.moveaxis(posterior.base, -1, 1))
     size = max(1, NUMBERS // (posterior.n_draws * base.shape[2]))
     for start in range(0, everybody.size, size):

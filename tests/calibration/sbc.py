@@ -72,7 +72,7 @@ def draw_base(case: Case, rng: np.random.Generator) -> np.ndarray:
     rate = rng.gamma(BASE.rate_shape, 1.0 / BASE.rate_rate)
     precision = rng.gamma(BASE.precision_shape, 1.0 / BASE.precision_rate)
     centre = rng.normal(0.0, BASE.location_scale)
-    variance = rate / rng.gamma(BASE.shape, 1.0, size)
+    variance = rng.gamma(BASE.scale_shape, 1.0 / rate, size) / rng.gamma(BASE.shape, 1.0, size)
     location = rng.normal(centre, np.sqrt(variance / precision))
     if case.weight_concentration:
         weights = rng.dirichlet(np.full(size, case.weight_concentration))

@@ -52,7 +52,7 @@ def test_gibbs_and_nuts_draw_from_one_posterior(samples):
     responses = make_responses(samples=samples)
     x = np.linspace(-3, 4, 15)
     small = {"components": 5}
-    nuts = edp.DirichletProcessMixture(**small).fit(responses, settings(draws=1000, tune=800))
+    nuts = edp.DirichletProcessMixture(**small).fit(responses, settings(draws=4000, tune=1500))
     gibbs = GibbsDirichletProcessMixture(**small, thin=2).fit(
         responses, settings(draws=20_000, tune=1000)
     )
@@ -73,6 +73,7 @@ def test_gibbs_of_one_component_matches_quadrature():
         precision_shape=1e8,
         precision_rate=2e8,
         location_scale=1e-4,
+        scale_shape=None,
     )
     fitted = GibbsFiniteMixture(components=1, base_measure=base).fit(
         responses, settings(draws=20_000)
@@ -87,6 +88,34 @@ def test_gibbs_of_one_component_matches_quadrature():
     assert np.quantile(found, 0.95) == pytest.approx(law.ppf(0.95), rel=0.01)
     centre = (fitted.mixture.locations[..., 0] - y.mean()) / y.std(ddof=1)
     assert centre.std() == pytest.approx(np.sqrt(rate / (shape - 1) / (n + 0.5)), rel=0.02)
+
+
+@pytest.mark.parametrize("scale_shape", [0.5, 2.0])
+def test_gibbs_of_one_component_with_a_rate_of_its_own_matches_quadrature(scale_shape):
+    """With a fixed common rate the prior of its variance is a beta prime distribution."""
+    responses = make_responses(12)
+    base = BaseMeasure(
+        shape=3.0,
+        rate_shape=1e8,
+        rate_rate=2e8,
+        precision_shape=1e8,
+        precision_rate=2e8,
+        location_scale=1e-4,
+        scale_shape=scale_shape,
+    )
+    fitted = GibbsFiniteMixture(components=1, base_measure=base).fit(
+        responses, settings(draws=20_000)
+    )
+    y = responses.response
+    unit = (y - y.mean()) / y.std(ddof=1)
+    found = (fitted.mixture.scales[..., 0].ravel() / y.std(ddof=1)) ** 2
+    v = np.exp(np.linspace(-6.0, 6.0, 20_001))
+    log_density = stats.betaprime.logpdf(0.5 * v, scale_shape, 3.0) + np.log(v)
+    log_density += -0.5 * unit.size * np.log(v) - 0.5 * unit @ unit / v
+    probability = np.exp(log_density - log_density.max()).cumsum()
+    for share in (0.05, 0.5, 0.95):
+        exact = v[np.searchsorted(probability, share * probability[-1])]
+        assert np.quantile(found, share) == pytest.approx(exact, rel=0.02)
 
 
 @pytest.mark.slow
