@@ -13,9 +13,11 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes import diagnostics, labels
+from edp_bayes.bands import upper_limit
 from edp_bayes.fixed_test import fixed_test
 from edp_bayes.leave_one_out import LEAST_DRAWS, doubtful, leave_one_out
 from edp_bayes.mixtures import Mixture
+from edp_bayes.privacy_curves import ASSURANCE
 from edp_bayes.result import Audit
 
 if TYPE_CHECKING:
@@ -225,7 +227,12 @@ def _checks(
     settings: SamplerSettings,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return every check as a row, and the sentences of those that failed."""
-    tests: list[diagnostics.Checks] = [diagnostics.check_databases(responses)]
+    delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
+    grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, ASSURANCE)
+    tests: list[diagnostics.Checks] = [
+        diagnostics.check_individuals(responses, grid, limit),
+        diagnostics.check_databases(responses),
+    ]
     if settings.chains * settings.draws >= diagnostics.MIN_REPLICATES:
         tests.append(
             diagnostics.posterior_predictive_check(

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KINDS", "band", "fewest_draws", "pointwise", "simultaneous"]
+__all__ = ["KINDS", "band", "fewest_draws", "pointwise", "simultaneous", "upper_limit"]
 
 Array = NDArray[np.float64]
 
@@ -80,6 +80,32 @@ def pointwise(draws: Array, prob: float) -> tuple[Array, Array]:
     tail = 0.5 * (1.0 - prob)
     lower, upper = np.quantile(draws, [tail, 1.0 - tail], axis=0, method="weibull")
     return lower, upper
+
+
+def upper_limit(draws: Array, prob: float) -> Array:
+    """Return the one-sided upper limit at every point.
+
+    The k-th smallest of N is taken for the quantile k / (N + 1), as for `pointwise`.
+
+    Parameters
+    ----------
+    draws : ndarray
+        Shape (draw, ...).
+    prob : float
+        Posterior probability that the value is at most the limit.
+
+    Returns
+    -------
+    ndarray
+        Shape (...).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> upper_limit(np.arange(1.0, 100.0)[:, None], 0.95)
+    array([95.])
+    """
+    return np.asarray(np.quantile(draws, prob, axis=0, method="weibull"))
 
 
 def fewest_draws(prob: float) -> int:

@@ -208,11 +208,6 @@ class _Statistics:
         if centred:
             centre = y.mean() - np.bincount(owner, c.data, responses.n_individuals) / y.size
         rest = y[c.indices] - c.data - centre[owner]
-        u = y[c.indices] - y.mean()
-        people = responses.n_individuals
-        # Everybody's responses without them are the responses themselves where they are absent.
-        moved = np.bincount(owner, (u - c.data) ** 2 - u**2, people) / y.size
-        mean = np.bincount(owner, c.data, people) / y.size
 
         def total(values: Array) -> Array:
             return np.bincount(owner, values, responses.n_individuals) / responses.samples
@@ -225,7 +220,7 @@ class _Statistics:
             rest_square=total(rest**2),
             product=total(rest * c.data),
             centre=centre,
-            rest_variance=np.maximum(y.var() + moved - mean**2, 0.0),
+            rest_variance=responses.variance_without,
         )
 
     @property

@@ -32,6 +32,8 @@ from edp_bayes.divergence.close import (
     both_integrals,
     convexity_bound,
     densities,
+    is_close,
+    pair_integral,
     workspace,
 )
 from edp_bayes.divergence.compiled import borrowing, compiled, in_threads
@@ -54,6 +56,9 @@ LARGEST_SHARE = 0.9
 MOST_GROWTH = 1e5
 # Pairs whose component laws take about as long as a thread takes to start.
 CHEAP_PAIRS = 2000
+# What components that move by more than their own width may add to a curve of at most MINOR,
+# bounded by joint convexity instead of integrated.
+NARROW, MINOR = 1e-5, 1e-3
 
 
 def coupled_curves(
@@ -276,6 +281,7 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
     nodes, total = np.empty((2, MOST_NODES)), np.empty((2, levels))
     law, without = np.empty((2, size)), np.empty((2, size))
     low, high, share = np.empty(levels), np.empty(levels), np.empty(size)
+    reduced, narrow = np.empty((3, size)), np.empty(levels)
     always_low = -growth / (1.0 + growth)
     accurate = growth[-1] <= MOST_GROWTH
     for s in range(first, last):
@@ -309,8 +315,17 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
             if bound <= floor:
                 close[s, i] = True
                 continue
-            if count == 0 or not accurate or not are_close(wide[s], law, without):
+            if count == 0 or not accurate:
                 continue
+            narrow[:] = 0.0
+            part = wide[s]
+            if not are_close(wide[s], law, without):
+                bound = convexity_bound(wide[s], law, without, rho[s, i], growth[0], MINOR)
+                if bound > MINOR:
+                    continue
+                if not _leave_narrow(wide[s], law, without, rho[s, i], growth, reduced, narrow):
+                    continue
+                part = reduced
             close[s, i] = True
             if not known:
                 densities(wide[s], nodes, count, work)
@@ -318,10 +333,38 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
             present = relative_presence(rho[s, i], share)
             for e in range(levels):
                 low[e], high[e] = _thresholds(present, growth[e])
-            both_integrals(wide[s], law, without, share, nodes, count, low, high, work, total)
+            both_integrals(part, law, without, share, nodes, count, low, high, work, total)
             for e in range(levels):
                 value = present * total[0, e]
                 kept = present - growth[e] * (1.0 - present)
                 if kept > 0.0:
                     value = max(value, kept * total[1, e])
-                out[s, i, e] = max(value, 0.0)
+                out[s, i, e] = max(value, 0.0) + narrow[e]
+
+
+@compiled
+def _leave_narrow(base, law, without, rho, growth, reduced, narrow):  # type: ignore[no-untyped-def]
+    """Give no weight to the components that are not near their own, and bound what they add.
+
+    Return whether that is little enough. By joint convexity the risk is at most that of the other
+    components and, of those left out, the sum of the risks of each.
+    """
+    reduced[:] = base
+    most = 0.0
+    for k in range(base.shape[1]):
+        if not is_close(base, law, without, k):
+            reduced[0, k] = 0.0
+            most += base[0, k] * rho[k]
+    if most > NARROW:
+        return False
+    for k in range(base.shape[1]):
+        if reduced[0, k] == 0.0 and base[0, k] > 0.0 and rho[k] > 0.0:
+            m, s, n, t = law[0, k], law[1, k], without[0, k], without[1, k]
+            for e in range(growth.size):
+                value = rho[k] * pair_integral(m, s, n, t, math.log1p(growth[e] / rho[k]))
+                kept = rho[k] - growth[e] * (1.0 - rho[k])
+                if kept > 0.0:
+                    up = math.log1p(growth[e] / kept)
+                    value = max(value, kept * pair_integral(n, t, m, s, up))
+                narrow[e] += base[0, k] * value
+    return True

@@ -11,7 +11,9 @@ they are not found: sweeps begin with the components of the responses, and each 
 walks of the shares for which the components are summed out. At the end the shares are scaled so
 that presence on the whole is still rho: that is known from everybody, and to learn it anew from his
 own databases would make the largest of many risks too large. That somebody rare is absent says
-little of a database's component: there it is drawn once for all such individuals.
+little of a database's component: there it is drawn once for all such individuals. Where a
+contribution is small beside every component the distributions without them are taken to be those
+of the response, and shares and components do not hold each other fast.
 """
 
 from __future__ import annotations
@@ -40,13 +42,14 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 PRESENCES = 2.0  # prior weight of rho, in presences, for the share of a component
-SWEEPS = 5
+SWEEPS, FEW_SWEEPS = 5, 2  # the fewer for small contributions
 WALK = (2.0, 0.5)  # steps of the logit of a share
 MOST = 1.0 - 1e-9  # no share is larger while he is sometimes absent
+SMALL = 0.2  # contribution over a component's standard deviation
 FARTHEST = 600.0  # a density falls no farther than exp of minus this
 # Somebody rare is in at most this share of the databases, or in as few.
 RARE, FEW = 0.05, 5
-FEWEST = 0.1  # expected databases of a component that gets a share of its own
+FEWEST = 0.5  # expected databases of a component that gets a share of its own
 # Streams of random numbers: of an individual, apart from that of his contributions, and of all.
 OWN, COMMON = [0, 0, 0, 1], [0, 0, 0, 2]
 
@@ -83,7 +86,7 @@ class PresencePosterior:
         -------
         ndarray, shape (draw, individual, component)
             The given presence where it is 0 or 1, where it does not depend on the rest in that
-            draw, and in components too light to expect a tenth of a database.
+            draw, and in components too light to expect half a database.
         """
         components = self.mixture.weights.shape[-1]
         out = np.repeat(law.presence[..., None], components, axis=2)
@@ -219,8 +222,13 @@ def _shares(  # type: ignore[no-untyped-def]
         first, second = PRESENCES, PRESENCES * (1.0 - rho) / rho
         contribution = (a[s], b[s], tau2[s], unit, noise)
         terms[:] = -1.0
+        small = _is_small(base[s], places, count, a[s], b[s], tau2[s], unit)
+        if small:
+            for k in range(size):
+                without[0, k] = base[s, 1, k]
+                without[1, k] = math.sqrt(base[s, 2, k] ** 2 + noise)
         own = False
-        for sweep in range(sweeps):
+        for sweep in range(FEW_SWEEPS if small else sweeps):
             if sweep > 0:
                 for j in range(n):
                     component[j] = _choose(mass, j, count, rng.random())
@@ -238,8 +246,11 @@ def _shares(  # type: ignore[no-untyped-def]
                 for k in range(count):
                     if its_own:
                         share[places[k]] = _beta(rng, first + here[k], second + away[k])
-                pair_laws(base[s], share, *contribution, law, proposed)
-                taken = sweep == 0
+                taken = sweep == 0 or small
+                if small:
+                    proposed[:] = without
+                else:
+                    pair_laws(base[s], share, *contribution, law, proposed)
                 if not taken:
                     # The proposal knows nothing of what the shares make of the law without him.
                     gain = _log_density(rest, component, places, proposed, gaussian)
@@ -259,7 +270,7 @@ def _shares(  # type: ignore[no-untyped-def]
                             gaussian,
                             mass[k],
                         )
-            if own:
+            if own and not small:
                 _walk(
                     rng,
                     base[s],
@@ -367,6 +378,17 @@ def _fill_masses(rest, present, share, weight, location, scale, gaussian, out): 
 
 
 @borrowing
+def _is_small(base, places, count, a, b, tau2, unit):  # type: ignore[no-untyped-def]
+    """Return whether the contribution is small beside every component that has a share."""
+    for i in range(count):
+        k = places[i]
+        jump = a + b * base[1, k]
+        if jump * jump + tau2 > SMALL * SMALL * unit * base[2, k] ** 2 or abs(b) > SMALL:
+            return False
+    return True
+
+
+@borrowing
 def _log_ratio(below, above, old, new):  # type: ignore[no-untyped-def]
     """Return that of the likelihoods with new and with old masses of one component."""
     ratio, logs = 1.0, 0.0
@@ -416,14 +438,14 @@ def _log_bayes_factor(here, away, count, a, b, rho, terms):  # type: ignore[no-u
 
     Terms of components whose counts are those of the last time are taken from there.
     """
-    total = 0.0
+    total, common = 0.0, _log_beta(a, b)
     for k in range(count):
         if here[k] != terms[0, k] or away[k] != terms[1, k]:
             terms[0, k], terms[1, k], terms[2, k] = here[k], away[k], 0.0
             if here[k] + away[k] > 0.0:
                 terms[2, k] = (
                     _log_beta(a + here[k], b + away[k])
-                    - _log_beta(a, b)
+                    - common
                     - here[k] * math.log(rho)
                     - away[k] * math.log1p(-rho)
                 )

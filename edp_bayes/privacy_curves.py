@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "ASSURANCE",
     "BAND_KINDS",
     "CI_KINDS",
     "TARGETS",
@@ -31,6 +32,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 TARGETS = (1e-2, 1e-3)
+ASSURANCE = 0.95
 CI_KINDS = ("eti", "hdi")
 BAND_KINDS = bands.KINDS
 
@@ -175,6 +177,37 @@ class PrivacyCurves:
             },
             attrs={"quantity": quantity, "kind": kind, "prob": prob},
         )
+
+    def upper(self, quantity: str = "delta", *, prob: float = ASSURANCE) -> xr.DataArray:
+        """Return the one-sided upper limit: the quantity is at most this, with probability `prob`.
+
+        It is what verdicts rest on. Its coverage has been studied beside that of the bands.
+
+        Parameters
+        ----------
+        quantity : str
+            A variable of the posterior over epsilon, as for `band`.
+        prob : float
+            Posterior probability of the claim, at each single epsilon.
+
+        Returns
+        -------
+        DataArray
+            Dims epsilon, and individual for "individual_delta".
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such quantity, or the probability is not between 0 and 1.
+        """
+        prob = validate.probability(prob, "prob")
+        draws = _joined(self._quantity(quantity), "sample")
+        limit: xr.DataArray = xr.apply_ufunc(
+            lambda values: bands.upper_limit(np.moveaxis(values, -1, 0), prob),
+            draws,
+            input_core_dims=[["sample"]],
+        )
+        return limit.rename("upper").assign_attrs(quantity=quantity, prob=prob)
 
     def summary(
         self,

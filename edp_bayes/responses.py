@@ -224,6 +224,19 @@ class Responses:
         return largest
 
     @cached_property
+    def variance_without(self) -> NDArray[np.float64]:
+        """Variance over the rows of the responses without every individual, shape (m,)."""
+        y, c, people = self.response, self.contribution, self.n_individuals
+        owner = np.repeat(np.arange(people), np.diff(c.indptr))
+        u = y[c.indices] - y.mean()
+        # The responses without somebody are the responses themselves where they are absent.
+        moved = np.bincount(owner, (u - c.data) ** 2 - u**2, people) / y.size
+        mean = np.bincount(owner, c.data, people) / y.size
+        variance = np.maximum(y.var() + moved - mean**2, 0.0)
+        variance.setflags(write=False)
+        return variance
+
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256, in hexadecimal, of responses, contributions and labels.
 

@@ -10,9 +10,10 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from edp_bayes.diagnostics.individuals import NAME
 from edp_bayes.plots.forest import riskiest
 from edp_bayes.privacy_curves import TARGETS
-from edp_bayes.report.curves import interval
+from edp_bayes.report.curves import interval, position
 from edp_bayes.response_intervals import WIDTHS, interval_quantities
 from edp_bayes.wording import clean, crossing, percent, risk, short
 
@@ -58,6 +59,7 @@ def print_report(audit: Audit, console: Console, *, prob: float) -> None:
     tailed = f"median and {percent(prob)} equal-tailed interval"
     parts = (
         (None, _header(audit)),
+        (None, verdict(audit, prob)),
         (f"Risk by epsilon: median and {percent(prob)} simultaneous band", _risks(audit, prob)),
         (None, Text(COLUMNS)),
         (f"Epsilon at which delta falls to a target: {tailed}", crossings(audit, prob)),
@@ -79,6 +81,22 @@ def print_parts(parts: Iterable[tuple[str | None, RenderableType]], console: Con
         if title is not None:
             console.print(Text(title, style="bold"))
         console.print(part)
+
+
+def verdict(audit: Audit, prob: float) -> Text:
+    """Return the claim that the audit makes, or why it makes none, in a sentence."""
+    checks = audit.checks
+    if NAME in checks.index and not checks.loc[NAME, "passed"]:
+        return Text("No verdict. " + str(checks.loc[NAME, "sentence"]), style="bold red")
+    limit = audit.upper("delta", prob=prob).to_numpy()
+    at = position(audit.epsilon.to_numpy(), None, limit)
+    middle = float(audit.delta.isel(epsilon=at).median())
+    return Text(
+        f"At epsilon = {float(audit.epsilon[at]):.4g} the largest risk of any individual is at "
+        f"most {risk(float(limit[at]))}, with {percent(prob)} probability; its median is "
+        f"{risk(middle)}.",
+        style="bold",
+    )
 
 
 def _header(audit: Audit) -> Table:

@@ -3,12 +3,15 @@
 `check_databases` asks of the data what the method demands: databases that are independent draws
 of one law, none of them the work of one individual. `check_draws` asks whether the draws of a
 privacy quantity have converged. `posterior_predictive_check` asks whether the density model
-could have produced the responses. `prior_sensitivity` asks how far the result follows the prior.
+could have produced the responses. `check_individuals` compares the risk with what the own
+contributions of every individual say. `prior_sensitivity` asks how far the result follows the
+prior.
 """
 
 from edp_bayes.diagnostics.checks import Check, Checks
 from edp_bayes.diagnostics.convergence import DrawChecks, check_draws
 from edp_bayes.diagnostics.independence import DatabaseChecks, check_databases
+from edp_bayes.diagnostics.individuals import check_individuals
 from edp_bayes.diagnostics.predictive import (
     MIN_REPLICATES,
     PredictiveChecks,
@@ -25,6 +28,7 @@ __all__ = [
     "PredictiveChecks",
     "check_databases",
     "check_draws",
+    "check_individuals",
     "posterior_predictive_check",
     "prior_sensitivity",
 ]

@@ -20,7 +20,15 @@ from edp_bayes.divergence.compiled import borrowing, compiled, decay, inlined
 from edp_bayes.divergence.nodes import FARTHEST, MOST_NODES, span
 from edp_bayes.divergence.sweep import sweep
 
-__all__ = ["are_close", "both_integrals", "convexity_bound", "densities", "workspace"]
+__all__ = [
+    "are_close",
+    "both_integrals",
+    "convexity_bound",
+    "densities",
+    "is_close",
+    "pair_integral",
+    "workspace",
+]
 
 CLOSE_SHIFT = 1.0  # largest move of a component, in its own standard deviations
 CLOSE_STRETCH = 1.6  # largest ratio of standard deviations
@@ -122,14 +130,22 @@ def _upper(u):  # type: ignore[no-untyped-def]
 @borrowing
 def are_close(base, law, without):  # type: ignore[no-untyped-def]
     """Return whether every component of g and of q is near its own in the base."""
+    close = True
     for k in range(base.shape[1]):
-        sd = base[2, k]
-        for part in (law, without):
-            stretch = part[1, k] / sd
-            if abs(part[0, k] - base[1, k]) > CLOSE_SHIFT * sd:
-                return False
-            if stretch > CLOSE_STRETCH or stretch * CLOSE_STRETCH < 1.0:
-                return False
+        close = close and is_close(base, law, without, k)
+    return close
+
+
+@borrowing
+def is_close(base, law, without, k):  # type: ignore[no-untyped-def]
+    """Return whether component k of g and of q is near its own in the base."""
+    sd = base[2, k]
+    for part in (law, without):
+        stretch = part[1, k] / sd
+        if abs(part[0, k] - base[1, k]) > CLOSE_SHIFT * sd:
+            return False
+        if stretch > CLOSE_STRETCH or stretch * CLOSE_STRETCH < 1.0:
+            return False
     return True
 
 
@@ -152,6 +168,8 @@ def _ratio(base, law, without, share, x, table, ranges, count, g, slope, d, d_sl
     for j in range(count):
         g[j] = slope[j] = d[j] = d_slope[j] = 0.0
     for k in range(base.shape[1]):
+        if base[0, k] == 0.0:
+            continue
         mu, sd = base[1, k], base[2, k]
         a0, b0, c0, e0, f0 = _quadratic(mu, sd, law[0, k], law[1, k])
         a1, b1, c1, e1, f1 = _quadratic(mu, sd, without[0, k], without[1, k])
@@ -191,7 +209,7 @@ def _pairs(base, law, without, share, pair):  # type: ignore[no-untyped-def]
     for k in range(base.shape[1]):
         mu, sd = law[0, k], law[1, k]
         a, b, c, e, f = _quadratic(mu, sd, without[0, k], without[1, k])
-        series = series and _largest(a, b, c) <= SERIES
+        series = series and (base[0, k] == 0.0 or _largest(a, b, c) <= SERIES)
         pair[0, k], pair[1, k], pair[2, k] = mu, 1.0 / sd, base[0, k] / (sd * ROOT_TWO_PI)
         pair[3, k], pair[4, k], pair[5, k], pair[6, k], pair[7, k] = a, b, c, e, f
         pair[8, k], pair[9, k], pair[10, k] = base[0, k], sd / without[1, k], share[k]
@@ -322,6 +340,9 @@ def both_integrals(base, law, without, share, nodes, count, low, high, work, tot
     near = pair, _pairs(base, law, without, share, pair)
     _ratio(base, law, without, share, x, table, ranges, count, g, slope, d, d_slope)
     for j in range(count):
+        if g[j] <= 0.0:
+            d[j] = d_slope[j] = 0.0
+            continue
         d[j] /= g[j]
         d_slope[j] = (d_slope[j] - d[j] * slope[j]) / g[j]
     _integrate(near, x, count, d, d_slope, (low, high, state, total[0], total[1]))

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from edp_bayes import validate
 from edp_bayes.models.short_repr import ShortRepr
 
-__all__ = ["BaseMeasure", "Standardisation"]
+__all__ = ["BaseMeasure", "Standardisation", "finest_spread"]
+
+WINDOW = 4  # databases
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,11 +67,13 @@ class BaseMeasure(ShortRepr):
                 continue
             validate.positive_number(getattr(self, item.name), f"base measure {item.name}")
 
-    def build(self, components: int, standardisation: Standardisation, kernel: str) -> Any:
+    def build(
+        self, components: int, standardisation: Standardisation, kernel: str, finest: float
+    ) -> Any:
         """Add the components to the current PyMC model; return (locations, scales).
 
         Locations are non-centred, the geometry that sampled best. Both are named deterministics
-        in the units of the response.
+        in the units of the response; no scale is below that of the standard deviation `finest`.
         """
         import pymc as pm
         import pytensor.tensor as pt
@@ -92,7 +96,11 @@ class BaseMeasure(ShortRepr):
                 standardisation.centre + standardisation.spread * location,
                 dims="component",
             ),
-            pm.Deterministic("scales", spread * to_scale, dims="component"),
+            pm.Deterministic(
+                "scales",
+                pt.maximum(spread * to_scale, finest * scale_of_unit_spread(kernel)),
+                dims="component",
+            ),
         )
 
 
@@ -107,6 +115,31 @@ class Standardisation:
     def of(cls, response: NDArray[np.float64]) -> Standardisation:
         """Standardise by the sample mean and standard deviation of responses."""
         return cls(float(response.mean()), float(response.std(ddof=1)))
+
+
+def finest_spread(response: NDArray[np.float64], samples: int) -> float:
+    """Return the standard deviation of the narrowest component that responses could show.
+
+    A quarter of the smallest window that holds the responses of four databases: a normal component
+    as narrow has 95% of its mass inside. What is finer is between the points, where no data can
+    tell. Zero where responses are tied.
+
+    Parameters
+    ----------
+    response : ndarray
+        Shape (n * samples,).
+    samples : int
+        Responses of each database.
+
+    Examples
+    --------
+    >>> finest_spread(np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0]), 1)
+    1.0
+    """
+    order, held = np.sort(response), (WINDOW - 1) * samples
+    if order.size <= held:
+        return 0.0
+    return float((order[held:] - order[:-held]).min()) / WINDOW
 
 
 def scale_of_unit_spread(kernel: str) -> float:

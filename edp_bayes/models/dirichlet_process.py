@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from edp_bayes import validate
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import FittedModel, SamplerSettings, mixture_from, sample_nuts
-from edp_bayes.models.base_measure import BaseMeasure, Standardisation
+from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_spread
 from edp_bayes.models.fitting import fitted_mixture
 from edp_bayes.models.likelihood import observe
 from edp_bayes.models.log_prior import from_pymc
@@ -99,7 +99,10 @@ class DirichletProcessMixture(ShortRepr):
                 sticks = pt.ones(1)
             weights = pm.Deterministic("weights", sticks, dims="component")
             locations, scales = self.base_measure.build(
-                size, Standardisation.of(responses.response), self.kernel
+                size,
+                Standardisation.of(responses.response),
+                self.kernel,
+                finest_spread(responses.response, responses.samples),
             )
             observe(responses, weights, locations, scales, self.kernel)
         return model

@@ -9,7 +9,7 @@ import numpy as np
 
 from edp_bayes import validate
 from edp_bayes.models.base import FittedModel, SamplerSettings, mixture_from, sample_nuts
-from edp_bayes.models.base_measure import BaseMeasure, Standardisation
+from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_spread
 from edp_bayes.models.fitting import fitted_mixture
 from edp_bayes.models.likelihood import observe
 from edp_bayes.models.log_prior import from_pymc
@@ -75,7 +75,10 @@ class FiniteMixture(ShortRepr):
                 share = pt.ones(1)
             weights = pm.Deterministic("weights", share, dims="component")
             locations, scales = self.base_measure.build(
-                self.components, Standardisation.of(responses.response), self.kernel
+                self.components,
+                Standardisation.of(responses.response),
+                self.kernel,
+                finest_spread(responses.response, responses.samples),
             )
             observe(responses, weights, locations, scales, self.kernel)
         return model

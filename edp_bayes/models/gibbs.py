@@ -22,7 +22,7 @@ from edp_bayes.dominance import fit_without
 from edp_bayes.exceptions import InvalidInputError, SamplingError
 from edp_bayes.mixtures import Mixture
 from edp_bayes.models.base import FittedModel, SamplerSettings
-from edp_bayes.models.base_measure import BaseMeasure, Standardisation
+from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_spread
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.fitting import fitted_mixture
@@ -168,6 +168,8 @@ class GibbsDraws:
         Shape (chain, draw): log of the weight that the sticks leave to the last component.
     units : Standardisation
         What one and zero stand for.
+    finest : float
+        Standard deviation in the response's units below which no component of the mixture is.
     """
 
     weights: Array
@@ -179,12 +181,14 @@ class GibbsDraws:
     precision: Array
     log_rest: Array
     units: Standardisation
+    finest: float
 
     @property
     def mixture(self) -> Mixture:
         """Law of the response, in its own units."""
         centre, spread = self.units.centre, self.units.spread
-        return Mixture(self.weights, centre + spread * self.locations, spread * self.spreads)
+        scales = np.maximum(spread * self.spreads, self.finest)
+        return Mixture(self.weights, centre + spread * self.locations, scales)
 
     def component_priors(self, base: BaseMeasure) -> dict[str, Array]:
         """Return log prior densities of the components and their base measure."""
@@ -262,7 +266,8 @@ def draw_parameters(
     if not (np.isfinite(w).all() and np.isfinite(mu).all() and np.isfinite(sd).all()):
         raise SamplingError("the Gibbs sampler returned draws that are not finite")
     alpha, centre, rate, precision, log_rest = np.moveaxis(hyperparameters, -1, 0)
-    return GibbsDraws(w, mu, sd, alpha, centre, rate, precision, log_rest, units)
+    finest = finest_spread(response, responses.samples)
+    return GibbsDraws(w, mu, sd, alpha, centre, rate, precision, log_rest, units, finest)
 
 
 def _require_gaussian(kernel: str) -> None:

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes import labels, validate
+from edp_bayes.bands import upper_limit
+from edp_bayes.diagnostics.individuals import (
+    MATERIAL,
+    MOST_RATIO,
+    conflict_sentence,
+    conflicts,
+)
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
+from edp_bayes.exposure import raw_exposure
 from edp_bayes.noise import closed_forms
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.family import (
@@ -101,8 +109,9 @@ def calibrate(
     Raises
     ------
     InvalidInputError
-        If a target is out of range or cannot be reached by the method, or if epsilon is so large
-        that the lattice of "optimal" had more than 10,000 points across the responses.
+        If a target is out of range or cannot be reached by the method, if no noise would be
+        enough although the contributions of an individual contradict that, or if epsilon is so
+        large that the lattice of "optimal" had more than 10,000 points across the responses.
     SolverError
         If the linear program has no solution; the message holds the solver's status.
 
@@ -139,6 +148,7 @@ def calibrate(
     }
     met, people = _without_noise(posterior, target, slack, share)
     if met is not None and method != "hausdorff":
+        _refuse_exposed(posterior, target, slack, share)
         record |= {"reached": met, "message": _met_already(target, slack, met)}
         return NoiseDistribution((NoNoise(),), record=record)
     noise, details = _find(
@@ -198,6 +208,27 @@ def _without_noise(
     people = np.arange(posterior.n_individuals)
     share = protected_share(posterior, nothing, epsilon, delta, least=assurance)
     return share or None, people
+
+
+def _refuse_exposed(posterior: Posterior, epsilon: float, delta: float, share: float) -> None:
+    """Refuse to say that no noise is needed where an individual contradicts the model."""
+    if posterior.responses is None:
+        return
+    grid = np.array([epsilon])
+    exposure = raw_exposure(posterior.responses, grid)
+    if exposure.max() <= max(MATERIAL, MOST_RATIO * delta):
+        return
+    largest, _ = exposed(posterior, epsilon, delta)
+    upper = upper_limit(largest[:, None], share)
+    people = conflicts(exposure, upper)
+    if people.size:
+        said = conflict_sentence(
+            posterior.responses, people, epsilon, float(exposure[people[0], 0]), float(upper[0])
+        )
+        raise InvalidInputError(
+            f"no noise would be enough under this model, which cannot be relied on. {said}. "
+            "Calibrate with model=SmoothedBootstrap(), which pools nobody"
+        )
 
 
 def _find(

@@ -200,6 +200,10 @@ class Content:
         Position in the grid of the epsilon of the verdict.
     curve : Curve
         delta over epsilon.
+    limit : tuple of float or None
+        One-sided upper limit of delta with probability `prob`; None where it is exact.
+    withheld : str or None
+        Why there is no verdict.
     pseudonyms : str or None
         How the names were replaced; None where they are shown or there are none.
     settings : tuple of (str, str)
@@ -225,6 +229,8 @@ class Content:
     enough: Enough | None = None
     checks: tuple[CheckRow, ...] = ()
     pseudonyms: str | None = None
+    limit: Numbers | None = None
+    withheld: str | None = None
 
     @property
     def failed(self) -> tuple[CheckRow, ...]:

@@ -48,9 +48,10 @@ def banded(result: PrivacyCurves, quantity: str, prob: float) -> Curve:
 def position(grid: Array, epsilon: float | None, upper: ArrayLike) -> int:
     """Return where in the grid the verdict is given.
 
-    Without a wish it is the first epsilon at which delta is at most 0.01 by the upper end of its
-    band, or the last. A simultaneous band allows for that choice. A wish between two values of
-    the grid means the lower one, which errs on the safe side: delta never rises with epsilon.
+    Without a wish it is the first epsilon at which the upper limit of delta is at most 0.01, or
+    the last: delta never rises with epsilon, so this is the upper limit of the epsilon at which
+    delta is 0.01, and the claim holds with the probability of the limit. A wish between two values
+    of the grid means the lower one, which errs on the safe side.
     """
     if epsilon is None:
         good = np.flatnonzero(np.asarray(upper) <= GOOD)

@@ -77,7 +77,8 @@ def describe(
     probability = default_probability(prob)
     grid = result.epsilon.to_numpy()
     curve = curves.banded(result, "delta", probability)
-    at = curves.position(grid, epsilon, curve.simultaneous.upper if curve.simultaneous else ())
+    limit = result.upper("delta", prob=probability).to_numpy()
+    at = curves.position(grid, epsilon, limit)
     shown = curves.shown_positions(grid.size, at)
     parts: dict[str, Any] = {}
     if "individuals" in result.tree.children:
@@ -96,6 +97,8 @@ def describe(
         epsilon=curves.numbers(grid[shown]),
         at=int(np.flatnonzero(shown == at)[0]),
         curve=curves.thinned(curve, shown),
+        limit=curves.numbers(limit[shown]),
+        withheld=records.withheld(parts["checks"]),
         crossings=curves.crossings(result, probability),
         assumptions=records.assumptions(result, parts["kind"]),
         settings=records.settings(result),

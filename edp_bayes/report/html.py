@@ -49,8 +49,8 @@ def write_report(
         The file, complete or not written at all.
     epsilon : float, optional
         Where the verdict is given, to the next value of the grid below. Otherwise the first
-        epsilon at which delta is at most 0.01 by the upper end of its simultaneous band, or the
-        last. The reader can move it.
+        epsilon at which the upper limit of delta is at most 0.01, or the last. The reader can
+        move it.
     prob : float, optional
         Probability of every band and interval; ArviZ's ``stats.ci_prob`` if not given.
     names : bool
@@ -163,6 +163,8 @@ def _values(content: Content) -> dict[str, list[str]]:
         "growth": [wording.number(math.exp(e) if e < LARGE else math.inf) for e in content.epsilon],
         **_worded("delta", content.curve),
     }
+    if content.limit is not None:
+        values["delta_limit"] = [wording.risk(value) for value in content.limit]
     if content.total is not None:
         values |= _worded("total", content.total.curve)
         values["bound"] = [wording.risk(value) for value in content.total.bound]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from edp_bayes.report.content import CheckRow
@@ -12,7 +12,7 @@ from edp_bayes.wording import risk
 if TYPE_CHECKING:
     from edp_bayes.privacy_curves import PrivacyCurves
 
-__all__ = ["assumptions", "checks", "settings", "title"]
+__all__ = ["assumptions", "checks", "settings", "title", "withheld"]
 
 # Settings whose own name says too little.
 NAMES = {
@@ -46,6 +46,14 @@ def checks(result: PrivacyCurves, worded: Callable[[str], str]) -> tuple[CheckRo
     failed = [CheckRow("data", False, doubt) for doubt in doubts if doubt not in said]
     states = (False, None, True)
     return (*failed, *(row for state in states for row in rows if row.passed is state))
+
+
+def withheld(rows: Iterable[CheckRow]) -> str | None:
+    """Return why there is no verdict: an individual contradicts the model."""
+    from edp_bayes.diagnostics.individuals import NAME
+
+    said = [row.sentence for row in rows if row.name == NAME and row.passed is False]
+    return said[0] if said else None
 
 
 def assumptions(result: PrivacyCurves, kind: str) -> tuple[str, ...]:

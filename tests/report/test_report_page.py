@@ -133,8 +133,8 @@ def test_the_verdict_and_the_slider(opened, audit):
     from selenium.webdriver.common.keys import Keys
 
     sentence = (
-        "At ε = {} the largest risk of any of 12 individuals is δ = {}, "
-        "with 95% probability between {} and {}."
+        "At ε = {} the largest risk of any of 12 individuals is at most δ = {}, "
+        "with 95% probability; its median is {}."
     )
     total = "the risk that anybody is exposed is δ* = {}, with 95% probability between {} and {}"
     slider = find(opened, "#epsilon-slider")
@@ -142,7 +142,8 @@ def test_the_verdict_and_the_slider(opened, audit):
     for key, k in ((None, 1), (Keys.ARROW_RIGHT, 2), (Keys.END, 5), (Keys.HOME, 0)):
         if key:
             slider.send_keys(key)
-        expected = sentence.format(f"{EPSILON[k]:.4g}", *numbers_at(audit, "delta", k))
+        limit = risk(float(audit.upper("delta", prob=0.95)[k]))
+        expected = sentence.format(f"{EPSILON[k]:.4g}", limit, numbers_at(audit, "delta", k)[0])
         assert text(opened, "#sentence") == expected
         assert total.format(*numbers_at(audit, "total_risk", k)) in text(opened, "#total .sentence")
         assert find(opened, "#epsilon-input").get_attribute("value") == f"{EPSILON[k]:.4g}"
@@ -310,7 +311,7 @@ def test_without_individuals_the_other_sections_remain(browser, tmp_path):
     result = audit_mechanism(*samples, epsilon=[0.5, 1.0], random_seed=1, progressbar=False)
     look(browser)
     browser.get(write_report(result, tmp_path / "a.html", prob=0.95).as_uri())
-    assert "the outcomes of both databases differ by δ = " in text(browser, "#sentence")
+    assert "the outcomes of both databases differ by at most δ = " in text(browser, "#sentence")
     assert "this pair" in text(browser, "#local")
     browser.get(write_report(PropertyQuery(1000, 0.1), tmp_path / "b.html").as_uri())
     assert "this is computed exactly, so it has no band." in text(browser, "#sentence")
@@ -344,10 +345,10 @@ def test_several_properties_stand_in_a_table_by_falling_risk(browser, tmp_path):
     look(browser)
     browser.get(write_report(result, tmp_path / "a.html", prob=0.95, epsilon=0.1).as_uri())
     k = int(np.flatnonzero(EPSILON == 0.1)[0])
-    median, lower, upper = numbers_at(result, "delta", k)
+    median, limit = numbers_at(result, "delta", k)[0], risk(float(result.upper(prob=0.95)[k]))
     assert text(browser, "#sentence") == (
         "At ε = 0.1 the risk of the critical entry, for the riskiest of 3 properties, is "
-        f"δ = {median}, with 95% probability between {lower} and {upper}."
+        f"at most δ = {limit}, with 95% probability; its median is {median}."
     )
     assert text(browser, "h1") == "Privacy of 3 property queries"
     rows = rows_of(browser, "#properties")
@@ -369,7 +370,7 @@ def test_several_pairs_stand_in_a_table_by_falling_epsilon(browser, tmp_path):
     look(browser)
     path = write_report(result, tmp_path / "a.html", prob=0.95, epsilon=0.2)
     browser.get(path.as_uri())
-    assert "the outcomes of the worst of 3 pairs of databases differ by δ = " in text(
+    assert "the outcomes of the worst of 3 pairs of databases differ by at most δ = " in text(
         browser, "#sentence"
     )
     rows = rows_of(browser, "#local")

@@ -1,0 +1,113 @@
+"""Whether the risk of each individual is what their own contributions say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes import labels
+from edp_bayes.diagnostics.checks import Checks, threshold
+from edp_bayes.exposure import raw_exposure
+
+if TYPE_CHECKING:
+    from edp_bayes.responses import Responses
+
+__all__ = ["NAME", "check_individuals", "conflicts"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+NAME = "individuals"
+MOST_RATIO = 2.0  # of what is observed to the upper limit of what is modelled
+MATERIAL = 1e-4  # exposures below this are not compared
+MOST_NAMED = 3
+MOST_LEVELS = 5  # values of epsilon at which they are compared
+
+
+def check_individuals(responses: Responses, epsilon: Array, upper: Array) -> Checks:
+    """Compare every individual's own exposure with the upper limit of the largest risk.
+
+    The exposure is what the contributions of one individual say without anybody else's and
+    without the density model (`edp_bayes.exposure.raw_exposure`). If it is more than twice the
+    upper limit of the largest risk, the model does not allow for what was observed: the check
+    fails and names the individual, at most three of them.
+
+    Parameters
+    ----------
+    responses : Responses
+        Leave-one-out responses.
+    epsilon, upper : ndarray
+        Shape (epsilon,): the grid and the upper limit of delta.
+
+    Returns
+    -------
+    Checks
+        The check `individuals`; its statistic is the largest ratio of exposure to upper limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> contribution = np.zeros((40, 2))
+    >>> contribution[:5, 0], contribution[:, 1] = 100.0, 0.01
+    >>> response = np.random.default_rng(1).normal(size=40) + contribution.sum(axis=1)
+    >>> data = edp.Responses.from_arrays(response, contribution=contribution)
+    >>> check_individuals(data, np.array([0.5]), np.array([0.2])).passed
+    True
+    >>> check_individuals(data, np.array([0.5]), np.array([0.001])).passed
+    False
+    """
+    some = np.unique(np.linspace(0, epsilon.size - 1, MOST_LEVELS).round().astype(np.int64))
+    exposure = raw_exposure(responses, epsilon[some])
+    ratio = _ratios(exposure, upper[some])
+    person, level = np.unravel_index(int(ratio.argmax()), ratio.shape)
+    largest = float(ratio[person, level])
+    text = f"The own contributions of every individual say at most {largest:.2g} times the upper "
+    text += "limit of the largest risk"
+    if largest > MOST_RATIO:
+        text = conflict_sentence(
+            responses,
+            conflicts(exposure, upper[some]),
+            float(epsilon[some][level]),
+            float(exposure[person, level]),
+            float(upper[some][level]),
+        )
+    passed = largest <= MOST_RATIO
+    check = threshold(
+        NAME,
+        largest,
+        passed,
+        text,
+        "No verdict: see what SmoothedBootstrap() says, which pools nobody.",
+    )
+    return Checks((check,), 0.0)
+
+
+def conflicts(exposure: Array, upper: Array) -> Index:
+    """Return whose exposure is more than twice the upper limit anywhere, the worst first."""
+    worst = _ratios(exposure, upper).max(axis=1)
+    order = np.argsort(-worst, kind="stable")
+    return np.asarray(order[worst[order] > MOST_RATIO], dtype=np.int64)
+
+
+def conflict_sentence(
+    responses: Responses, people: Index, epsilon: float, exposure: float, upper: float
+) -> str:
+    """Say who is more exposed than a model allows, and by how much."""
+    names = [labels.show(responses.individual[person]) for person in people[:MOST_NAMED]]
+    others = "".join(f"; so does individual {name}" for name in names[1:])
+    more = f"; and {people.size - len(names)} more do" if people.size > len(names) else ""
+    return (
+        f"Individual {names[0]} contradicts the model: contributions in "
+        f"{responses.presence[people[0]]} of {responses.n_databases} databases say "
+        f"{exposure:.2g} at epsilon = {epsilon:g}, the upper limit of the largest risk is "
+        f"{upper:.2g}{others}{more}"
+    )
+
+
+def _ratios(exposure: Array, upper: Array) -> Array:
+    material = exposure >= MATERIAL
+    tiny = np.finfo(np.float64).tiny
+    return np.where(material, exposure / np.maximum(upper, tiny), 0.0)
