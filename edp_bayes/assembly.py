@@ -86,6 +86,8 @@ def assemble(
             coords={**chains, "database": label_coordinate(responses.database)},
         ),
     }
+    if without := getattr(fitted.coupling, "without", None):
+        groups["without"] = _without(without, chains)
     if fitted.predictive is not None:
         groups["log_predictive"] = xr.Dataset(
             {"response": ("database", fitted.predictive)},
@@ -209,6 +211,26 @@ def _mixture(mixture: Mixture, chains: Mapping[str, Any]) -> xr.Dataset:
         {name: (dims, getattr(mixture, name)) for name in ("weights", "locations", "scales")},
         coords=chains,
         attrs={"kernel": mixture.kernel},
+    )
+
+
+def _without(without: Mapping[int, Mixture], chains: Mapping[str, Any]) -> xr.Dataset:
+    """Return the distributions of the response without some individuals, by position."""
+    people = np.array(list(without))
+    widest = max(law.weights.shape[-1] for law in without.values())
+
+    def stacked(name: str) -> Array:
+        parts = [getattr(law, name) for law in without.values()]
+        missing = [widest - part.shape[-1] for part in parts]
+        # components of weight zero, where others have more
+        how: Any = "constant" if name == "weights" else "edge"
+        pads = [((0, 0), (0, 0), (0, count)) for count in missing]
+        return np.stack([np.pad(p, pad, mode=how) for p, pad in zip(parts, pads, strict=True)])
+
+    dims = ("position", "chain", "draw", "component")
+    return xr.Dataset(
+        {name: (dims, stacked(name)) for name in ("weights", "locations", "scales")},
+        coords={**chains, "position": people},
     )
 
 

@@ -111,6 +111,21 @@ class Audit(PrivacyCurves):
         law = NOISES[noise["law"]](noise["scale"]) if noise else None
         return Mixture(*parts, kernel=str(group.attrs["kernel"]), noise=law)
 
+    @property
+    def without(self) -> dict[int, Mixture]:
+        """Draws of the law of the response without those who make up most of its variance.
+
+        By their position among the individuals; without known noise.
+        """
+        if "without" not in self.tree.children:
+            return {}
+        group, kernel = self.tree["without"].to_dataset(), self.mixture.kernel
+        names = ("weights", "locations", "scales")
+        return {
+            int(one["position"]): Mixture(*(one[name].to_numpy() for name in names), kernel=kernel)
+            for one in (group.isel(position=k) for k in range(group.sizes["position"]))
+        }
+
     def interval_level(self, width: ArrayLike) -> xr.DataArray:
         """Return draws of the probability of a response within the relative width of its median.
 

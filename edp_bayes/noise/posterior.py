@@ -277,7 +277,9 @@ def _of_audit(audit: Audit, responses: Responses | None, most_draws: int | None)
     if model.startswith("SmoothedBootstrap("):
         coupling: Coupling = ShiftCoupling(mixture, responses)
     else:
-        coupling = RegressionCoupling.fit(mixture, responses, int(settings["random_seed"]))
+        without = {i: _thinned(law, most_draws) for i, law in audit.without.items()}
+        seed = int(settings["random_seed"])
+        coupling = RegressionCoupling.fit(mixture, responses, seed, without)
     return Posterior(coupling, responses.individual, responses, responses.fingerprint)
 
 

@@ -1,0 +1,249 @@
+"""Whoever is exposed is seen: outlying sizes, rare or frequent presence, dominance."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import edp_bayes as edp
+from edp_bayes import noise, pooling
+from edp_bayes.contributions import ContributionPosterior
+from edp_bayes.diagnostics import check_individuals
+from edp_bayes.divergence.screening import gaussian_shift
+from edp_bayes.dominance import dominant_individuals
+from edp_bayes.exposure import raw_exposure
+from edp_bayes.models import GibbsDirichletProcessMixture, SamplerSettings
+
+N, OTHERS = 40, 300
+
+
+def one_exposed(size, present, seed=1):
+    """300 people who contribute 1 in one database, and one who contributes more."""
+    rng = np.random.default_rng([seed, present])
+    c = np.zeros((N, OTHERS + 1))
+    c[rng.permutation(N)[:present], 0] = size
+    c[rng.integers(0, N, OTHERS), np.arange(1, OTHERS + 1)] = 1.0
+    response = 100.0 + 5.0 * rng.standard_normal(N) + c.sum(axis=1)
+    return edp.Responses.from_arrays(response, contribution=sp.csc_array(c))
+
+
+def audited(responses, **options):
+    options = {"draws": 250, "random_seed": 1, "progressbar": False, **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", edp.EdpBayesWarning)
+        return edp.audit(responses, epsilon=[0.1, 0.5], **options)
+
+
+@pytest.mark.parametrize(("present", "truth"), [(1, 0.025), (5, 0.125), (20, 0.5)])
+def test_a_hundred_times_the_others_is_seen_however_often(present, truth):
+    audit = audited(one_exposed(100.0, present))
+    band = audit.band("delta", prob=0.95, kind="pointwise")
+    assert (band["lower"] <= truth).all()
+    assert (band["upper"] >= truth).all()
+    assert (audit.upper("delta", prob=0.95) >= truth).all()
+    assert audit.checks.loc["individuals", "passed"]
+    assert int(audit.individual_delta["individual"][0]) == 0
+
+
+def test_always_present_with_ten_times_the_others():
+    audit = audited(one_exposed(10.0, N))
+    assert (audit.upper("delta", prob=0.95) >= [0.601, 0.522]).all()
+    assert (audit.delta.median(("chain", "draw")) < 0.9).all()
+
+
+def test_noise_is_found_for_the_exposed_from_responses_and_from_a_saved_audit(tmp_path):
+    responses = one_exposed(100.0, 5)
+    audit = audited(responses, draws=25)
+    saved = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    assert list(saved.without) == [0]
+    sizes = []
+    for source in (audit, saved):
+        with pytest.warns(edp.EdpBayesWarning, match="larger than the spread"):
+            found = noise.calibrate(source, 0.5, 0.01, method="gaussian", responses=responses)
+        sizes.append(found.mean_absolute)
+    assert sizes[0] == sizes[1] > 30.0
+
+
+class Pooled:
+    """A model that pools a large contribution away, as an earlier default did."""
+
+    kernel = "gaussian"
+
+    def fit(self, responses, settings):
+        small = responses.contribution.copy()
+        small.data = np.sign(small.data) * np.minimum(np.abs(small.data), 1.0)
+        shrunk = edp.Responses.from_arrays(responses.response, contribution=small)
+        return GibbsDirichletProcessMixture(thin=5).fit(shrunk, settings)
+
+
+def test_a_model_that_contradicts_an_individual_gets_no_verdict_and_no_clean_bill():
+    responses = one_exposed(100.0, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", edp.EdpBayesWarning)
+        audit = audited(responses, model=Pooled(), draws=50)
+        row = audit.checks.loc["individuals"]
+        assert not row["passed"]
+        assert row["sentence"].startswith("Individual 0 contradicts the model")
+        assert any("Individual 0 contradicts" in sentence for sentence in audit.warnings)
+        with pytest.raises(edp.InvalidInputError, match=r"no noise.*Individual 0 contradicts"):
+            noise.calibrate(
+                responses, 0.5, 0.05, method="laplace", model=Pooled(), draws=25,
+                progressbar=False,
+            )  # fmt: skip
+
+
+def test_raw_exposure_is_the_mean_of_closed_forms():
+    rng = np.random.default_rng(3)
+    c = rng.gamma(1.0, 1.0, (30, 4)) * (rng.random((30, 4)) < 0.5)
+    responses = edp.Responses.from_arrays(rng.normal(0, 2, 30) + c.sum(axis=1), contribution=c)
+    epsilon = np.array([0.05, 0.7])
+    for person in range(4):
+        spread = responses.response_without(person).std()
+        exact = [gaussian_shift(c[:, person] / spread, e).mean() for e in epsilon]
+        np.testing.assert_allclose(raw_exposure(responses, epsilon)[person], exact, rtol=1e-12)
+
+
+def test_the_check_names_the_worst_first_and_counts_the_others():
+    c = np.zeros((40, 6))
+    c[:5] = 10.0 * np.arange(1, 7)
+    response = np.random.default_rng(4).normal(size=40)
+    responses = edp.Responses.from_arrays(
+        response + c.sum(axis=1), contribution=c, individual=list("abcdef")
+    )
+    check = check_individuals(responses, np.array([0.5]), np.array([1e-3]))["individuals"]
+    assert check.statistic > 2.0
+    assert "; and 1 more do" in check.sentence
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_variance_without_is_that_of_the_responses_without(seed):
+    rng = np.random.default_rng(seed)
+    c = rng.normal(3.0, 2.0, (25, 5)) * (rng.random((25, 5)) < 0.6)
+    responses = edp.Responses.from_arrays(rng.normal(50, 1, 25) + c.sum(axis=1), contribution=c)
+    exact = [responses.response_without(i).var() for i in range(5)]
+    np.testing.assert_allclose(responses.variance_without, exact, rtol=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), factor=st.floats(1e-6, 1e6), present=st.integers(1, 40))
+def test_no_estimate_moves_by_more_than_one_own_standard_error(seed, factor, present):
+    rng = np.random.default_rng(seed)
+    count = rng.integers(1, 12, 60).astype(float)
+    size = np.exp(0.3 * rng.standard_normal(60))
+    count[0], size[0] = present, factor
+    spread = pooling.Spread(0.4, 20.0)
+    magnitude = pooling.pool_magnitude(count, size, np.full(60, 0.4), spread, 1.0)
+    assert (np.abs(np.log(magnitude.shrinkage)) <= 0.4 / np.sqrt(count) * (1 + 1e-9)).all()
+    a, b = pooling.pool_presence(count, 40, np.zeros(60, dtype=bool))
+    inside = count < 40
+    mean = (a + count) / (a + b + 40)
+    error = np.sqrt((1.0 - count / 40) / count)
+    assert (np.abs(np.log(40 * mean / count))[inside] <= error[inside] * (1 + 1e-6)).all()
+    residual = size**2 * rng.chisquare(np.maximum(count - 1, 1))
+    weight = spread.weight(count, residual)
+    free = count - 1
+    several = free > 0
+    own = residual[several] / free[several]
+    both = (weight[several] * 0.16 + residual[several]) / (weight[several] + free[several])
+    from scipy.special import polygamma
+
+    reach = np.sqrt(polygamma(1, 0.5 * free[several]))
+    assert (weight >= 0).all()
+    assert (np.abs(np.log(both / own)) <= reach * (1 + 1e-6)).all()
+
+
+def test_ordinary_people_are_pooled_as_far_as_ever():
+    """Nobody of a population of one kind is anywhere near a standard error from the pool."""
+    count = np.random.default_rng(5).binomial(40, 0.3, 5000).astype(float)
+    a, b = pooling.pool_presence(count, 40, np.zeros(5000, dtype=bool))
+    middle = np.abs(count - 12) <= 3
+    assert (a[middle] + b[middle] > 100.0).all()
+    assert a[middle] / (a + b)[middle] == pytest.approx(0.3, rel=0.05)
+
+
+@pytest.mark.parametrize("factor", [3.0, 100.0, 1e12])
+def test_whoever_stands_out_is_not_pooled(factor):
+    rng = np.random.default_rng(6)
+    size = np.exp(0.2 * rng.standard_normal(500))
+    size[7] *= factor
+    alone = pooling.stand_out(np.ones(500), size)
+    assert alone[7]
+    assert alone.sum() <= 20
+    a, b = pooling.pool_presence(np.full(500, 3.0), 40, alone)
+    assert (a[7], b[7]) == (0.5, 0.5)
+
+
+def test_dominance_needs_half_of_the_variance():
+    rng = np.random.default_rng(7)
+    rest = rng.normal(0.0, 1.0, 60)
+    for spread, found in ((5.0, [0]), (0.5, [])):
+        c = rng.normal(2.0, spread, (60, 1))
+        responses = edp.Responses.from_arrays(rest + c[:, 0], contribution=c)
+        assert dominant_individuals(responses).tolist() == found
+
+
+def test_the_risk_of_a_dominant_individual_covers_the_truth():
+    """The rest has one standard deviation, the contribution five: 0.667 to 0.619 are true."""
+    truth, missed = np.array([0.667, 0.645, 0.619]), 0
+    for repetition in range(6):
+        rng = np.random.default_rng([8, repetition])
+        c = rng.normal(2.0, 5.0, (60, 1))
+        responses = edp.Responses.from_arrays(rng.standard_normal(60) + c[:, 0], contribution=c)
+        fitted = GibbsDirichletProcessMixture(thin=10).fit(
+            responses,
+            SamplerSettings(draws=150, tune=500, chains=1, random_seed=1, progressbar=False),
+        )
+        draws = fitted.coupling.curves(np.arange(1), np.array([0.1, 0.5, 1.0]))[:, 0]
+        missed += int((np.quantile(draws, 0.95, axis=0) < truth).any())
+        assert (np.median(draws, axis=0) < 0.9).all()
+    assert missed <= 1
+
+
+def test_an_individual_who_is_all_there_is_has_their_presence_as_risk():
+    rng = np.random.default_rng(9)
+    c = np.where(rng.random(40) < 0.6, rng.gamma(3.0, 1.0, 40), 0.0)[:, None]
+    audit = audited(edp.Responses.from_arrays(c[:, 0], contribution=c))
+    presence = ContributionPosterior.fit(
+        edp.Responses.from_arrays(c[:, 0], contribution=c), 1
+    ).draw(np.arange(1), 1000)
+    found = audit.delta.to_numpy().reshape(1000, 2)
+    np.testing.assert_allclose(found, np.repeat(presence.presence, 2, axis=1), rtol=1e-6)
+
+
+BAD = {
+    "all alike": lambda rng: np.full((30, 12), 0.1),
+    "over twelve orders": lambda rng: np.broadcast_to(10.0 ** np.arange(-12, 0), (30, 12)).copy(),
+    "all always present": lambda rng: rng.gamma(2.0, 0.1, (30, 12)),
+    "nobody twice": lambda rng: np.eye(30, 12) * rng.gamma(2.0, 0.1, 12),
+    "the only one": lambda rng: rng.gamma(2.0, 0.1, (30, 1)),
+}
+
+
+@pytest.mark.parametrize("population", BAD.values(), ids=BAD)
+def test_odd_populations_get_finite_results(population):
+    rng = np.random.default_rng(10)
+    c = population(rng)
+    responses = edp.Responses.from_arrays(rng.standard_normal(30) + c.sum(axis=1), contribution=c)
+    audit = audited(responses)
+    upper = audit.upper("delta")
+    assert np.isfinite(upper).all()
+    assert ((upper >= 0.0) & (upper <= 1.0)).all()
+    assert audit.checks.loc["individuals", "passed"]
+
+
+def test_upper_is_a_quantile_that_never_rises():
+    audit = audited(one_exposed(1.0, 5))
+    limit = audit.upper("delta", prob=0.9)
+    draws = np.sort(audit.delta.to_numpy().reshape(-1, 2), axis=0)
+    assert limit.dims == ("epsilon",)
+    assert (draws[899] <= limit).all()
+    assert (limit <= draws[901]).all()
+    assert limit.attrs == {"quantity": "delta", "prob": 0.9}
+    assert audit.upper("individual_delta").dims == ("individual", "epsilon")
+    with pytest.raises(edp.InvalidInputError, match="prob must lie"):
+        audit.upper("delta", prob=1.0)
+    with pytest.raises(edp.InvalidInputError, match="quantity must be one of"):
+        audit.upper("risk")
