@@ -86,6 +86,7 @@ def assemble(
             coords={**chains, "database": label_coordinate(responses.database)},
         ),
     }
+    groups["new_individual"] = _new_individual(fitted, risks, epsilon, settings, chains)
     if without := getattr(fitted.coupling, "without", None):
         groups["without"] = _without(without, chains)
     if fitted.predictive is not None:
@@ -211,6 +212,37 @@ def _mixture(mixture: Mixture, chains: Mapping[str, Any]) -> xr.Dataset:
         {name: (dims, getattr(mixture, name)) for name in ("weights", "locations", "scales")},
         coords=chains,
         attrs={"kernel": mixture.kernel},
+    )
+
+
+def _new_individual(
+    fitted: FittedModel,
+    risks: Risks,
+    epsilon: Array,
+    settings: SamplerSettings,
+    chains: Mapping[str, Any],
+) -> xr.Dataset:
+    """Return predictive draws of the risk of an individual not in the sample.
+
+    By the urn of Blackwell and MacQueen of a Dirichlet process over individuals, of concentration
+    one: one of the m in the sample, or with probability 1 / (m + 1) somebody new.
+    """
+    assert risks.copied is not None
+    delta, exceeds = risks.copied.copy(), np.zeros(epsilon.size)
+    new = getattr(fitted.coupling, "new_individual", None)
+    if new is not None:
+        chance = 1.0 / (risks.mean.shape[0] + 1.0)
+        unlike = new(epsilon)
+        exceeds = chance * (unlike > risks.largest).mean(axis=0)
+        rows = settings.generator("unlike").random(len(delta)) < chance
+        delta[rows] = unlike[rows]
+    shape = (chains["chain"].size, chains["draw"].size, epsilon.size)
+    return xr.Dataset(
+        {
+            "delta": (("chain", "draw", "epsilon"), delta.reshape(shape)),
+            "exceeds": ("epsilon", exceeds),
+        },
+        coords={**chains, "epsilon": epsilon},
     )
 
 

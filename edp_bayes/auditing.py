@@ -142,7 +142,10 @@ def audit(
     chosen = model_or_default(model, sample_kwargs)
     require_enough_draws(settings.chains, settings.draws)
     fitted = fit_as_asked(chosen, responses, settings)
-    risks = evaluate(fitted.coupling, grid, progressbar=progressbar)
+    copies = settings.generator("copies").integers(
+        0, responses.n_individuals, fitted.coupling.n_draws
+    )
+    risks = evaluate(fitted.coupling, grid, progressbar=progressbar, copies=copies)
     kept = riskiest(risks.mean, keep, named)
     with working("Diagnostics", show=progressbar):
         result = assemble(
@@ -173,6 +176,8 @@ class Risks:
         Shape (epsilon,): bound on the sum of all delta_i that screening left out.
     curves : ndarray or None
         Shape (chain * draw, individual, epsilon): delta_i of everybody, of few individuals only.
+    copied : ndarray or None
+        Shape (chain * draw, epsilon): delta_i of the individual asked for in each draw.
     """
 
     largest: Array
@@ -182,6 +187,7 @@ class Risks:
     deviation: Array
     dropped: Array
     curves: Array | None
+    copied: Array | None = None
 
     def curves_of(self, individuals: Index, coupling: Coupling, epsilon: Array) -> Array:
         """Return delta_i of some individuals, evaluated anew where they were too many to keep."""
@@ -190,14 +196,20 @@ class Risks:
         return self.curves[:, individuals]
 
 
-def evaluate(coupling: Coupling, epsilon: Array, *, progressbar: bool) -> Risks:
-    """Evaluate every individual in blocks; the result does not depend on the blocks."""
+def evaluate(
+    coupling: Coupling, epsilon: Array, *, progressbar: bool, copies: Index | None = None
+) -> Risks:
+    """Evaluate every individual in blocks; the result does not depend on the blocks.
+
+    Copies name an individual for each draw, whose risk in that draw is kept.
+    """
     from edp_bayes.reductions import accumulate, moments
 
     relevant, dropped = coupling.relevant(epsilon)
     size = coupling.n_draws
     largest, log_survival, total = np.zeros((3, size, epsilon.size))
     mean, deviation = np.zeros((2, coupling.n_individuals, epsilon.size))
+    copied = None if copies is None else np.zeros((size, epsilon.size))
     block = max(1, BLOCK_NUMBERS // (size * epsilon.size))
     blocks = [relevant[start : start + block] for start in range(0, relevant.size, block)]
     # One buffer for all blocks: fresh memory for each costs as much as the integrals.
@@ -207,6 +219,9 @@ def evaluate(coupling: Coupling, epsilon: Array, *, progressbar: bool) -> Risks:
         curves = coupling.curves(members, epsilon, out=buffer if whole else None)
         accumulate(curves, largest, log_survival, total)
         mean[members], deviation[members] = moments(curves)
+        if copied is not None and copies is not None:
+            rows = np.flatnonzero(np.isin(copies, members))
+            copied[rows] = curves[rows, np.searchsorted(members, copies[rows])]
     everybody = buffer.shape[1] == coupling.n_individuals
     return Risks(
         largest=largest,
@@ -216,6 +231,7 @@ def evaluate(coupling: Coupling, epsilon: Array, *, progressbar: bool) -> Risks:
         deviation=deviation,
         dropped=dropped,
         curves=buffer if everybody else None,
+        copied=copied,
     )
 
 

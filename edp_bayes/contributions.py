@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.pooling import (
     ALONE,
     UNSEEN_SIZE,
+    Pool,
+    learn_presence,
     pool_magnitude,
     pool_presence,
     pool_spread,
@@ -35,6 +38,7 @@ Array = NDArray[np.float64]
 INDEPENDENCE_WEIGHT = 2.0
 FLAT = 1e-3
 STEEPEST = 0.9
+NEW = [0, 0, 0, 3]  # stream of random numbers of an individual not in the sample
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,8 @@ class ContributionPosterior:
         Shape (m,): tau squared is squares over a chi-squared with these degrees of freedom.
     centre : ndarray
         Shape (m,): centre of the response without each individual.
+    pool : Pool or None
+        What all together say of an individual not among them; None under a given prior.
     seed : int
         Every individual has a stream of its own, so draws do not depend on who else is drawn.
     """
@@ -105,6 +111,7 @@ class ContributionPosterior:
     squares: Array
     centre: Array
     seed: int
+    pool: Pool | None = None
 
     @classmethod
     def fit(
@@ -142,9 +149,19 @@ class ContributionPosterior:
             magnitude = pool_magnitude(k, size, own_spread, spread, unseen)
             shrinkage, degrees = magnitude.shrinkage, weight
             squares = weight * (relative * magnitude.size) ** 2
+            seen = np.maximum((k > 0).sum(), 1)
+            pool = Pool(
+                always=float((k == n).sum() / seen),
+                presence=learn_presence(k, n),
+                spread=spread,
+                middle=magnitude.middle,
+                between=magnitude.between,
+                negative=float((stats.contribution < 0).sum() / seen),
+            )
         else:
             shrinkage, degrees = np.ones_like(k), np.full_like(k, prior.degrees)
             squares = degrees * prior.spread**2
+            pool = None
         factor = np.zeros((k.size, 2, 2))
         factor[:, 0, 0] = np.sqrt(p11 / determinant)
         factor[:, 1, 0] = -p01 / np.sqrt(p11 * determinant)
@@ -160,7 +177,16 @@ class ContributionPosterior:
             squares=squares + residual * shrinkage**2,
             centre=stats.centre,
             seed=seed,
+            pool=pool,
         )
+
+    def draw_new(self, draws: int) -> ContributionDraws:
+        """Draw the contribution law of an individual unlike all in the sample, shape (draws, 1)."""
+        if self.pool is None:
+            raise InvalidInputError("an individual not in the sample is not known under this prior")
+        rng = np.random.Generator(np.random.Philox(key=[self.seed, 0], counter=NEW))
+        presence, mean, spread = (part[:, None] for part in self.pool.draw(rng, draws))
+        return ContributionDraws(presence, mean, np.zeros_like(mean), spread)
 
     def draw(self, individuals: NDArray[np.int64], draws: int) -> ContributionDraws:
         """Draw the contribution law of some individuals, shape (draws, len(individuals))."""

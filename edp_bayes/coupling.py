@@ -234,10 +234,10 @@ class RegressionCoupling:
             out = np.empty((self.n_draws, len(individuals), epsilon.size))
         known = np.isin(individuals, list(self.without))
         if not known.any():
-            self._from_mixture(individuals, epsilon, out)
+            self._from_mixture(self.laws(individuals), epsilon, out)
         else:
             others = np.empty((self.n_draws, int((~known).sum()), epsilon.size))
-            self._from_mixture(individuals[~known], epsilon, others)
+            self._from_mixture(self.laws(individuals[~known]), epsilon, others)
             out[:, ~known] = others
             for column in np.flatnonzero(known):
                 p, q = self._known_pair(int(individuals[column]))
@@ -245,9 +245,17 @@ class RegressionCoupling:
         out[out <= FLOOR] = 0.0
         return out
 
-    def _from_mixture(self, individuals: Index, epsilon: Array, out: Array) -> None:
+    def new_individual(self, epsilon: Array) -> Array:
+        """Return delta_i(eps) of an individual unlike all in the sample, shape (draw, epsilon)."""
+        law = self.posterior.draw_new(self.n_draws)
+        components = self.mixture.weights.shape[-1]
+        law = replace(law, presence=np.repeat(law.presence[..., None], components, axis=2))
+        out = np.empty((self.n_draws, 1, epsilon.size))
+        self._from_mixture(law, epsilon, out)
+        return out[:, 0]
+
+    def _from_mixture(self, law: ContributionDraws, epsilon: Array, out: Array) -> None:
         """Fill in the curves of those whose law without them is that of the mixture, less them."""
-        law = self.laws(individuals)
         out[...] = 0.0
         done = np.zeros(law.intercept.shape, dtype=bool)
         if self.mixture.kernel == "gaussian" and not isinstance(self.noise, LaplaceNoise):

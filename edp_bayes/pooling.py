@@ -14,7 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Magnitude", "Spread", "pool_magnitude", "pool_presence", "pool_spread", "stand_out"]
+__all__ = [
+    "Magnitude",
+    "Pool",
+    "Spread",
+    "learn_presence",
+    "pool_magnitude",
+    "pool_presence",
+    "pool_spread",
+    "stand_out",
+]
 
 Array = NDArray[np.float64]
 
@@ -35,6 +44,7 @@ STANDS_OUT, LEAST_DEVIATION, MOST_ALONE = 3.0, 1.0 / 3.0, 20
 # The pooled beta distribution counts for at most this many times an individual's own databases,
 # and its mean is at least this many of them.
 MOST_WEIGHT, LEAST_SEEN = 10.0, 1.0
+TAILS = 4.0  # degrees of freedom of the log size of an individual not in the sample
 NOTHING = 1e-300
 ROUNDING = 1e-12  # of squares relative to the square of the size
 
@@ -60,11 +70,9 @@ def pool_presence(count: Array, n: int, alone: NDArray[np.bool_]) -> tuple[Array
         Shape (m,); 1/2 for those alone, and for all where fewer than eight are sometimes absent.
     """
     a, b = np.full(count.shape, ALONE[0]), np.full(count.shape, ALONE[1])
-    seen = count[(count < n) & (count > 0)]
-    if seen.size < FEWEST_POOLED:
+    first, second = learn_presence(count, n)
+    if (first, second) == ALONE:
         return a, b
-    values, times = np.unique(seen, return_counts=True)
-    first, second = _truncated_beta_binomial(values, times.astype(np.float64), n)
     weight = first + second
     mean = first / weight
     inside = (count > 0) & (count < n)
@@ -73,6 +81,55 @@ def pool_presence(count: Array, n: int, alone: NDArray[np.bool_]) -> tuple[Array
     weights = np.full(count.shape, weight)
     weights[inside] = _limited(share, float(n), mean, weight, reach)
     return np.where(alone, a, mean * weights), np.where(alone, b, (1.0 - mean) * weights)
+
+
+def learn_presence(count: Array, n: int) -> tuple[float, float]:
+    """Return the beta distribution of presence among those sometimes absent.
+
+    Beta(1/2, 1/2) where fewer than eight individuals are.
+    """
+    seen = count[(count < n) & (count > 0)]
+    if seen.size < FEWEST_POOLED:
+        return ALONE
+    values, times = np.unique(seen, return_counts=True)
+    return _truncated_beta_binomial(values, times.astype(np.float64), n)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What is known of an individual not in the sample, from all others.
+
+    Parameters
+    ----------
+    always : float
+        Share of individuals never absent.
+    presence : tuple of float
+        Beta distribution of presence among the others.
+    spread : Spread
+        Spread of the contributions relative to their size.
+    middle, between : float
+        Mean and variance of the log sizes; their tails are those of Student's t.
+    negative : float
+        Share of individuals whose contributions are negative on average.
+    """
+
+    always: float
+    presence: tuple[float, float]
+    spread: Spread
+    middle: float
+    between: float
+    negative: float
+
+    def draw(self, rng: np.random.Generator, draws: int) -> tuple[Array, Array, Array]:
+        """Return draws of presence, mean contribution and spread, each of shape (draws,)."""
+        presence = rng.beta(*self.presence, draws)
+        presence[rng.random(draws) < self.always] = 1.0
+        far = rng.standard_t(TAILS, draws) * np.sqrt((TAILS - 2.0) / TAILS * self.between)
+        size = np.exp(np.clip(self.middle + far, -300.0, 300.0))
+        chi = rng.chisquare(self.spread.degrees, draws)
+        spread = self.spread.relative * size * np.sqrt(self.spread.degrees / chi)
+        sign = np.where(rng.random(draws) < self.negative, -1.0, 1.0)
+        return presence, sign * size, spread
 
 
 def stand_out(count: Array, size: Array) -> NDArray[np.bool_]:

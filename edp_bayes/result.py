@@ -126,6 +126,33 @@ class Audit(PrivacyCurves):
             for one in (group.isel(position=k) for k in range(group.sizes["position"]))
         }
 
+    def new_individual(self) -> xr.Dataset:
+        """Return the risk of an individual who is not in the sample.
+
+        Returns
+        -------
+        Dataset
+            delta, dims (chain, draw, epsilon): predictive draws, each the risk of one of the m
+            individuals in that draw or, with probability 1 / (m + 1), of one drawn from the pooled
+            distributions of presence, size and spread. exceeds, dims epsilon: the probability that
+            the new individual's risk is larger than delta, that of all in the sample; it is at
+            most 1 / (m + 1), as for whoever is exchangeable with them.
+
+        Notes
+        -----
+        "Representative individuals" of Burchard, Daoud and Dotterrer (2020), Section 5, by the urn
+        of Blackwell and MacQueen (1973). The smoothed bootstrap has no distribution of somebody
+        new: there every draw is of the sample, and exceeds is zero.
+
+        Raises
+        ------
+        InvalidInputError
+            If the audit was saved by a version that did not keep these draws.
+        """
+        if "new_individual" not in self.tree.children:
+            raise InvalidInputError("this audit holds no draws of a new individual: audit again")
+        return self.tree["new_individual"].to_dataset()
+
     def interval_level(self, width: ArrayLike) -> xr.DataArray:
         """Return draws of the probability of a response within the relative width of its median.
 

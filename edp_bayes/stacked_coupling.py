@@ -65,6 +65,17 @@ class StackedCoupling:
                 out[np.ix_(rows, asked)] = coupling.curves(individuals[asked], epsilon)
         return out
 
+    def new_individual(self, epsilon: Array) -> Array:
+        """Return delta_i(eps) of an individual unlike all in the sample, shape (draw, epsilon).
+
+        Zero where a model knows of none, such as the smoothed bootstrap.
+        """
+        out = np.zeros((self.n_draws, epsilon.size))
+        for rows, coupling in self.blocks:
+            if not isinstance(coupling, ShiftCoupling):
+                out[rows] = coupling.new_individual(epsilon)  # type: ignore[attr-defined]
+        return out
+
     def pair(self, individual: int) -> tuple[Mixture, Mixture]:
         """Return the densities with and without one individual, shape (chain, draw, component)."""
         lead = self.mixture.weights.shape[:-1]

@@ -247,3 +247,22 @@ def test_upper_is_a_quantile_that_never_rises():
         audit.upper("delta", prob=1.0)
     with pytest.raises(edp.InvalidInputError, match="quantity must be one of"):
         audit.upper("risk")
+
+
+def test_a_new_individual_is_one_of_the_sample_or_from_the_pool():
+    rng = np.random.default_rng(11)
+    c = rng.gamma(2.0, 0.1, (40, 20)) * (rng.random((40, 20)) < 0.5)
+    responses = edp.Responses.from_arrays(rng.standard_normal(40) + c.sum(axis=1), contribution=c)
+    audit = audited(responses, keep=20)
+    new = audit.new_individual()
+    assert new["delta"].dims == ("chain", "draw", "epsilon")
+    assert (new["exceeds"] <= 1 / 21 + 1e-12).all()
+    assert (new["exceeds"] > 0).all()
+    everybody = audit.individual_delta.mean(("chain", "draw", "individual"))
+    np.testing.assert_allclose(new["delta"].mean(("chain", "draw")), everybody, rtol=0.35)
+    same = (new["delta"] == audit.individual_delta).all("epsilon").any("individual")
+    assert 0.9 < float(same.mean()) < 1.0
+    bootstrap = audited(responses, model=edp.SmoothedBootstrap(), draws=50).new_individual()
+    assert (bootstrap["exceeds"] == 0).all()
+    stacked = edp.Stacked([GibbsDirichletProcessMixture(), edp.SmoothedBootstrap("gaussian")])
+    assert (audited(responses, model=stacked, draws=50).new_individual()["delta"] >= 0).all()

@@ -15,6 +15,7 @@ from edp_bayes.auditing import evaluate, riskiest
 from edp_bayes.divergence import gaussian
 from edp_bayes.fixed_test import fixed_test
 from edp_bayes.models import (
+    BaseMeasure,
     GibbsDirichletProcessMixture,
     GibbsFiniteMixture,
     SamplerSettings,
@@ -121,8 +122,10 @@ def plug_in(responses: Responses, seed: int) -> dict[str, Bands]:
     return out
 
 
+ONE_RATE = partial(GibbsDirichletProcessMixture, base_measure=BaseMeasure(scale_shape=None))
 METHODS: dict[str, Callable[[Responses, int], dict[str, Bands]]] = {
     "dirichlet process": posterior(partial(gibbs, GibbsDirichletProcessMixture)),
+    "one rate": posterior(partial(gibbs, ONE_RATE)),
     "normal": posterior(partial(gibbs, partial(GibbsFiniteMixture, components=1))),
     "smoothed bootstrap": posterior(lambda responses: SmoothedBootstrap(kernel="laplace")),
     "plug-in bootstrap": plug_in,

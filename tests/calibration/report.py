@@ -1,4 +1,4 @@
-"""The tables of docs/calibration.md, from the results."""
+"""The tables of docs/calibration_tables.md, from the results."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
+PAGE = Path(__file__).parents[2] / "docs" / "calibration_tables.md"
 DEFAULT, RIVAL = "dirichlet process", "plug-in bootstrap"
 START, END = "<!-- results -->", "<!-- end of results -->"
 
 
 def write(table: pd.DataFrame) -> None:
-    """Put the tables between the page's markers."""
-    text = PAGE.read_text()
-    before, rest = text.split(START)
-    _, after = rest.split(END)
-    PAGE.write_text(f"{before}{START}\n\n{tables(table)}\n{END}{after}")
+    """Put the tables on the page."""
+    put(tables(table), START, END)
+
+
+def put(text: str, start: str, end: str) -> None:
+    """Put text between two markers of the page."""
+    before, rest = PAGE.read_text().split(start)
+    _, after = rest.split(end)
+    PAGE.write_text(f"{before}{start}\n\n{text}\n{end}{after}")
 
 
 def tables(table: pd.DataFrame) -> str:
