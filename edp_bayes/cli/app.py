@@ -39,7 +39,7 @@ Zarr = Annotated[bool, typer.Option("--zarr", help="Save audit.zarr instead of a
 # Contributions are small beside a week's revenue: beyond 0.15 there is no risk left to see.
 DEMO_EPSILON = "0.01:0.15:15"
 # Sweeps of the sampler cost far less than the integrals of a draw: few draws, far apart.
-DEMO_DRAWS = 140
+DEMO_DRAWS = 160
 DEMO_DATA = (
     "The CDNOW data: 69,659 purchases of 23,570 customers, who joined up to 25 March 1997. "
     "Audited are the 65 whole weeks after that, in which 10,010 of them bought something."

@@ -21,7 +21,7 @@ Index = NDArray[np.int64]
 
 NAME = "individuals"
 MOST_RATIO = 2.0  # of what is observed to the upper limit of what is modelled
-MATERIAL = 1e-4  # exposures below this are not compared
+MATERIAL = 1e-3  # differences below this are no conflict: distributions have tails of many kinds
 MOST_NAMED = 3
 MOST_LEVELS = 5  # values of epsilon at which they are compared
 
@@ -31,8 +31,8 @@ def check_individuals(responses: Responses, epsilon: Array, upper: Array) -> Che
 
     The exposure is what the contributions of one individual say without anybody else's and
     without the density model (`edp_bayes.exposure.raw_exposure`). If it is more than twice the
-    upper limit of the largest risk, the model does not allow for what was observed: the check
-    fails and names the individual, at most three of them.
+    upper limit of the largest risk and a thousandth, the model does not allow for what was
+    observed: the check fails and names the individual, at most three of them.
 
     Parameters
     ----------
@@ -44,7 +44,8 @@ def check_individuals(responses: Responses, epsilon: Array, upper: Array) -> Che
     Returns
     -------
     Checks
-        The check `individuals`; its statistic is the largest ratio of exposure to upper limit.
+        The check `individuals`; its statistic is the largest ratio of an exposure to the upper
+        limit and half a thousandth.
 
     Examples
     --------
@@ -80,7 +81,7 @@ def check_individuals(responses: Responses, epsilon: Array, upper: Array) -> Che
         largest,
         passed,
         text,
-        "No verdict: see what SmoothedBootstrap() says, which pools nobody.",
+        "See what SmoothedBootstrap() says, which pools nobody.",
     )
     return Checks((check,), 0.0)
 
@@ -108,6 +109,4 @@ def conflict_sentence(
 
 
 def _ratios(exposure: Array, upper: Array) -> Array:
-    material = exposure >= MATERIAL
-    tiny = np.finfo(np.float64).tiny
-    return np.where(material, exposure / np.maximum(upper, tiny), 0.0)
+    return np.asarray(exposure / (upper + MATERIAL / MOST_RATIO))

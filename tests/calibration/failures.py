@@ -27,7 +27,6 @@ from scipy import stats
 
 from edp_bayes import bands
 from edp_bayes.auditing import evaluate
-from edp_bayes.diagnostics import check_individuals
 from edp_bayes.divergence import gaussian
 from edp_bayes.models import (
     BaseMeasure,
@@ -211,7 +210,7 @@ METHODS = {
 
 
 def once(cell: Cell, method: str, repetition: int) -> np.ndarray:
-    """Lower, median and upper end, upper limit, and whether the check of individuals passes."""
+    """Lower end, median and upper end of the band, and the upper limit."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         responses = cell.sample(repetition)
@@ -222,9 +221,7 @@ def once(cell: Cell, method: str, repetition: int) -> np.ndarray:
         draws = evaluate(coupling, EPSILON, progressbar=False).largest
         lower, upper = bands.pointwise(draws, 0.95)
         limit = bands.upper_limit(draws, 0.95)
-        passed = check_individuals(responses, EPSILON, limit).passed
-    ends = [lower, np.median(draws, axis=0), upper, limit, np.full(EPSILON.size, float(passed))]
-    return np.stack(ends)
+    return np.stack([lower, np.median(draws, axis=0), upper, limit])
 
 
 def _job(task: tuple[Cell, str, int, int]) -> np.ndarray:
@@ -234,7 +231,7 @@ def _job(task: tuple[Cell, str, int, int]) -> np.ndarray:
 
 def rows_of(cell: Cell, method: str, values: np.ndarray) -> Iterator[dict[str, object]]:
     truth = cell.truth
-    lower, _, upper, limit, passed = np.moveaxis(values, 1, 0)
+    lower, _, upper, limit = np.moveaxis(values, 1, 0)
     for e, epsilon in enumerate(EPSILON):
         if not SMALLEST <= truth[e] <= LARGEST:
             continue
@@ -255,7 +252,6 @@ def rows_of(cell: Cell, method: str, values: np.ndarray) -> Iterator[dict[str, o
             "covers": ((lower[:, e] <= truth[e]) & (truth[e] <= upper[:, e])).mean(),
             "width": np.median(upper[:, e] - lower[:, e]),
             "limit": np.median(limit[:, e]),
-            "check_passes": passed[:, e].mean(),
         }
 
 
@@ -280,7 +276,6 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
                 "limit holds": part["limit_holds"].mean(),
                 "least": part["limit_holds"].min(),
                 "cells below 90%": int((ends(part["limit_holds"], "high") < 0.9).sum()),
-                "check passes": part["check_passes"].mean(),
             }
         )
     return pd.DataFrame(rows)
