@@ -25,7 +25,8 @@ __all__ = ["audit"]
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-# Risks held at once while individuals are evaluated block by block.
+# Numbers held at once of risks, or of presence by component, while individuals are evaluated block
+# by block.
 BLOCK_NUMBERS = 2**22
 
 
@@ -210,7 +211,8 @@ def evaluate(
     largest, log_survival, total = np.zeros((3, size, epsilon.size))
     mean, deviation = np.zeros((2, coupling.n_individuals, epsilon.size))
     copied = None if copies is None else np.zeros((size, epsilon.size))
-    block = max(1, BLOCK_NUMBERS // (size * epsilon.size))
+    widest = max(epsilon.size, coupling.mixture.weights.shape[-1])
+    block = max(1, BLOCK_NUMBERS // (size * widest))
     blocks = [relevant[start : start + block] for start in range(0, relevant.size, block)]
     # One buffer for all blocks: fresh memory for each costs as much as the integrals.
     buffer = np.empty((size, min(block, relevant.size), epsilon.size))

@@ -37,6 +37,7 @@ Array = NDArray[np.float64]
 # Prior weight, in databases, of a contribution that does not depend on the rest.
 INDEPENDENCE_WEIGHT = 2.0
 FLAT = 1e-3
+CONSTANT = 1e-9  # share of the variance below which the rest is constant
 STEEPEST = 0.9
 NEW = [0, 0, 0, 3]  # stream of random numbers of an individual not in the sample
 
@@ -246,7 +247,7 @@ class _Statistics:
             rest_square=total(rest**2),
             product=total(rest * c.data),
             centre=centre,
-            rest_variance=responses.variance_without,
+            rest_variance=np.maximum(responses.variance_without, CONSTANT * y.var()),
         )
 
     @property

@@ -19,10 +19,12 @@ LEAST_SPREAD = 1e-9
 
 
 def raw_exposure(responses: Responses, epsilon: Array) -> Array:
-    """Return the mean over the databases of the risk that each contribution alone would be.
+    """Return the risk that contributions as observed would be beside a normal distribution.
 
-    (1 / n) sum_j H_eps(N(c_ij, s_i^2) || N(0, s_i^2)), with s_i the standard deviation of the
-    responses without the individual: how often and how far they move the response, as observed.
+    That of p = (1 - rho) q + rho g against q = N(0, s_i^2), with rho the share of databases in
+    which the individual contributes, s_i the standard deviation of the responses without them, and
+    g the mixture of N(c_ij, s_i^2) over these databases. By joint convexity over the c_ij, exact
+    where they are all equal, an upper bound where they vary.
 
     Parameters
     ----------
@@ -53,8 +55,18 @@ def raw_exposure(responses: Responses, epsilon: Array) -> Array:
     c, people = responses.contribution, responses.n_individuals
     owner = np.repeat(np.arange(people), np.diff(c.indptr))
     least = LEAST_SPREAD * float(responses.response.std())
-    spread = np.maximum(np.sqrt(responses.variance_without), least)
+    known = 0.0 if responses.noise is None else responses.noise.variance
+    spread = np.maximum(np.sqrt(responses.variance_without + known), least)
     shift = np.abs(c.data) / spread[owner]
     rows = responses.response.size
-    parts = [np.bincount(owner, gaussian_shift(shift, e), people) / rows for e in epsilon]
-    return np.stack(parts, axis=1)
+    rho = np.bincount(owner, minlength=people)[owner] / rows
+    out = np.empty((people, epsilon.size))
+    for level, e in enumerate(epsilon):
+        growth = np.expm1(e)
+        kept = rho - growth * (1.0 - rho)
+        risk = gaussian_shift(shift, np.log1p(growth / rho))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            other = kept / rho * gaussian_shift(shift, np.log1p(growth / kept))
+        risk = np.maximum(risk, np.where(kept > 0.0, other, 0.0))
+        out[:, level] = np.bincount(owner, risk, people) / rows
+    return out

@@ -2,9 +2,9 @@
 
 The risk is a maximum over thousands of individuals, so their estimates are drawn together: those
 seen once or twice follow the others. Pooling yields to an individual's own data where the two
-conflict. No size or spread moves towards the others by more than one own standard error (limited
-translation: Efron and Morris 1972), and presence has, beside the pooled beta distribution, one of
-its own in a share of individuals that is learned.
+conflict: no estimate moves towards the others by more than one own standard error, on the scale of
+logarithms (limited translation: Efron and Morris 1972), and how often others are present says
+nothing of those whose contributions are far larger.
 """
 
 from __future__ import annotations

@@ -72,8 +72,8 @@ class StackedCoupling:
         """
         out = np.zeros((self.n_draws, epsilon.size))
         for rows, coupling in self.blocks:
-            if not isinstance(coupling, ShiftCoupling):
-                out[rows] = coupling.new_individual(epsilon)  # type: ignore[attr-defined]
+            if new := getattr(coupling, "new_individual", None):
+                out[rows] = new(epsilon)
         return out
 
     def pair(self, individual: int) -> tuple[Mixture, Mixture]:

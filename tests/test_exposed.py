@@ -12,10 +12,11 @@ import edp_bayes as edp
 from edp_bayes import noise, pooling
 from edp_bayes.contributions import ContributionPosterior
 from edp_bayes.diagnostics import check_individuals
-from edp_bayes.divergence.screening import gaussian_shift
 from edp_bayes.dominance import dominant_individuals
 from edp_bayes.exposure import raw_exposure
 from edp_bayes.models import GibbsDirichletProcessMixture, SamplerSettings
+from edp_bayes.noise.calibration import _refuse_exposed
+from edp_bayes.noise.posterior import posterior_of
 
 N, OTHERS = 40, 300
 
@@ -88,34 +89,44 @@ def test_a_model_that_contradicts_an_individual_gets_no_verdict_and_no_clean_bil
         assert not row["passed"]
         assert row["sentence"].startswith("Individual 0 contradicts the model")
         assert any("Individual 0 contradicts" in sentence for sentence in audit.warnings)
+        posterior = posterior_of(responses, model=Pooled(), draws=50, progressbar=False)
         with pytest.raises(edp.InvalidInputError, match=r"no noise.*Individual 0 contradicts"):
-            noise.calibrate(
-                responses, 0.5, 0.05, method="laplace", model=Pooled(), draws=25,
-                progressbar=False,
-            )  # fmt: skip
+            _refuse_exposed(posterior, 0.5, 0.01, 0.95)
 
 
-def test_raw_exposure_is_the_mean_of_closed_forms():
+@pytest.mark.parametrize("variation", [0.0, 0.5])
+def test_raw_exposure_is_that_of_mixtures_or_above_it(variation):
     rng = np.random.default_rng(3)
-    c = rng.gamma(1.0, 1.0, (30, 4)) * (rng.random((30, 4)) < 0.5)
+    c = 1.0 + variation * rng.standard_normal((30, 4))
+    c *= rng.random((30, 4)) < np.array([0.1, 0.4, 0.7, 1.1])
     responses = edp.Responses.from_arrays(rng.normal(0, 2, 30) + c.sum(axis=1), contribution=c)
-    epsilon = np.array([0.05, 0.7])
+    epsilon = np.array([0.05, 0.3, 0.7])
+    found = raw_exposure(responses, epsilon)
     for person in range(4):
-        spread = responses.response_without(person).std()
-        exact = [gaussian_shift(c[:, person] / spread, e).mean() for e in epsilon]
-        np.testing.assert_allclose(raw_exposure(responses, epsilon)[person], exact, rtol=1e-12)
+        spread = np.full((1, 30), responses.response_without(person).std())
+        p, q = (
+            edp.Mixture(np.full((1, 30), 1 / 30), place, spread)
+            for place in (c[None, :, person], np.zeros((1, 30)))
+        )
+        exact = np.maximum(edp.hockey_stick(p, q, epsilon), edp.hockey_stick(q, p, epsilon))[0]
+        if variation:
+            assert (found[person] >= exact - 1e-12).all()
+            assert (found[person] <= 3.0 * exact + 1e-3).all()
+        else:
+            np.testing.assert_allclose(found[person], exact, rtol=1e-9, atol=1e-13)
 
 
 def test_the_check_names_the_worst_first_and_counts_the_others():
     c = np.zeros((40, 6))
-    c[:5] = 10.0 * np.arange(1, 7)
+    for person in range(6):
+        c[5 * person : 5 * person + 5, person] = 30.0 + person
     response = np.random.default_rng(4).normal(size=40)
     responses = edp.Responses.from_arrays(
         response + c.sum(axis=1), contribution=c, individual=list("abcdef")
     )
     check = check_individuals(responses, np.array([0.5]), np.array([1e-3]))["individuals"]
     assert check.statistic > 2.0
-    assert "; and 1 more do" in check.sentence
+    assert "; and 3 more do" in check.sentence
 
 
 @pytest.mark.parametrize("seed", range(3))

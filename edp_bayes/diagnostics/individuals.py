@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 NAME = "individuals"
-MOST_RATIO = 2.0  # of what is observed to the upper limit of what is modelled
+MOST_RATIO = 3.0  # of what is observed to the upper limit of what is modelled
 MATERIAL = 1e-3  # differences below this are no conflict: distributions have tails of many kinds
 MOST_NAMED = 3
 MOST_LEVELS = 5  # values of epsilon at which they are compared
@@ -30,8 +30,8 @@ def check_individuals(responses: Responses, epsilon: Array, upper: Array) -> Che
     """Compare every individual's own exposure with the upper limit of the largest risk.
 
     The exposure is what the contributions of one individual say without anybody else's and
-    without the density model (`edp_bayes.exposure.raw_exposure`). If it is more than twice the
-    upper limit of the largest risk and a thousandth, the model does not allow for what was
+    without the density model (`edp_bayes.exposure.raw_exposure`). If it is more than three times
+    the upper limit of the largest risk and a thousandth, the model does not allow for what was
     observed: the check fails and names the individual, at most three of them.
 
     Parameters
@@ -45,7 +45,7 @@ def check_individuals(responses: Responses, epsilon: Array, upper: Array) -> Che
     -------
     Checks
         The check `individuals`; its statistic is the largest ratio of an exposure to the upper
-        limit and half a thousandth.
+        limit and a third of a thousandth.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def check_individuals(responses: Responses, epsilon: Array, upper: Array) -> Che
 
 
 def conflicts(exposure: Array, upper: Array) -> Index:
-    """Return whose exposure is more than twice the upper limit anywhere, the worst first."""
+    """Return whose exposure is more than three times the limit anywhere, the worst first."""
     worst = _ratios(exposure, upper).max(axis=1)
     order = np.argsort(-worst, kind="stable")
     return np.asarray(order[worst[order] > MOST_RATIO], dtype=np.int64)

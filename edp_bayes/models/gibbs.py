@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes import validate
-from edp_bayes.divergence.compiled import compiled, decay
+from edp_bayes.divergence.compiled import borrowing, compiled, decay
 from edp_bayes.dominance import fit_without
 from edp_bayes.exceptions import InvalidInputError, SamplingError
 from edp_bayes.mixtures import Mixture
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["GibbsDirichletProcessMixture", "GibbsFiniteMixture"]
 
 Array = NDArray[np.float64]
+
+TRIES = 10
 
 
 @dataclass(frozen=True, repr=False)
@@ -237,6 +239,7 @@ def draw_parameters(
         response = responses.response
     if units is None:
         units = Standardisation.of(response)
+    finest = finest_spread(response, responses.samples)
     y = (response - units.centre) / units.spread
     y = np.ascontiguousarray(y.reshape(responses.n_databases, responses.samples))
     hyper = np.array(
@@ -248,6 +251,7 @@ def draw_parameters(
             base.precision_rate,
             base.location_scale**2,
             base.scale_shape or 0.0,
+            (finest / units.spread) ** 2,
             *concentration,
             weight_concentration,
         ]
@@ -266,7 +270,6 @@ def draw_parameters(
     if not (np.isfinite(w).all() and np.isfinite(mu).all() and np.isfinite(sd).all()):
         raise SamplingError("the Gibbs sampler returned draws that are not finite")
     alpha, centre, rate, precision, log_rest = np.moveaxis(hyperparameters, -1, 0)
-    finest = finest_spread(response, responses.samples)
     return GibbsDraws(w, mu, sd, alpha, centre, rate, precision, log_rest, units, finest)
 
 
@@ -277,6 +280,24 @@ def _require_gaussian(kernel: str) -> None:
             "take DirichletProcessMixture or FiniteMixture, which are sampled by NUTS, or "
             "SmoothedBootstrap (--model dpm, finite:K or bootstrap)"
         )
+
+
+@borrowing
+def _variance(rng: np.random.Generator, shape: float, rate: float, least: float) -> float:
+    """Draw from an inverse gamma distribution above a least variance, by two kinds of rejection.
+
+    Where neither takes one the mass is all at the least.
+    """
+    for _ in range(TRIES):
+        variance: float = rate / rng.standard_gamma(shape)
+        if variance >= least:
+            return variance
+    for _ in range(TRIES):
+        # The precision has the density x^(shape - 1) exp(-rate x) below 1 / least.
+        precision: float = rng.random() ** (1.0 / shape) / least
+        if rng.random() < math.exp(-rate * precision):
+            return 1.0 / precision
+    return least
 
 
 @compiled
@@ -295,7 +316,7 @@ def sweep_chain(
     """
     n, samples = y.shape
     shape, rate_a, rate_b, precision_a, precision_b, centre_v, own = hyper[:7]
-    alpha_a, alpha_b, dirichlet = hyper[7:]
+    least, alpha_a, alpha_b, dirichlet = hyper[7:]
     mean = np.zeros(n)
     square = np.zeros(n)
     for j in range(n):
@@ -345,7 +366,7 @@ def sweep_chain(
             strength = precision + count[k]
             middle = (precision * centre + total[k]) / strength
             rest = squares[k] + precision * centre**2 - strength * middle**2
-            v[k] = (rates[k] + 0.5 * max(rest, 0.0)) / rng.standard_gamma(shape + 0.5 * count[k])
+            v[k] = _variance(rng, shape + 0.5 * count[k], rates[k] + 0.5 * max(rest, 0.0), least)
             mu[k] = middle + math.sqrt(v[k] / strength) * rng.standard_normal()
             inverse += 1.0 / v[k]
             pull += mu[k] / v[k]

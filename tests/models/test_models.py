@@ -1,5 +1,7 @@
 """The density models: their posteriors against independent computations."""
 
+import warnings
+
 import numpy as np
 import pymc as pm
 import pytest
@@ -22,6 +24,7 @@ from edp_bayes.models.base import (
     sample_nuts,
 )
 from edp_bayes.models.dirichlet_process import truncation, truncation_bound
+from edp_bayes.models.gibbs import _variance
 
 
 def make_responses(n=41, seed=1, samples=1):
@@ -116,6 +119,27 @@ def test_gibbs_of_one_component_with_a_rate_of_its_own_matches_quadrature(scale_
     for share in (0.05, 0.5, 0.95):
         exact = v[np.searchsorted(probability, share * probability[-1])]
         assert np.quantile(found, share) == pytest.approx(exact, rel=0.02)
+
+
+@pytest.mark.parametrize(("shape", "rate"), [(0.6, 0.01), (3.0, 1.0), (8.0, 3.0), (30.0, 0.1)])
+def test_variances_above_the_least_are_of_a_truncated_inverse_gamma(shape, rate):
+    rng = np.random.default_rng(1)
+    found = np.array([_variance(rng, shape, rate, 0.2) for _ in range(20_000)])
+    assert found.min() >= 0.2
+    law = stats.gamma(shape, scale=1.0 / rate)
+    share = law.cdf(1.0 / found) / law.cdf(5.0)
+    assert stats.kstest(share, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("rounding", [0.1, 0.3, 1.0])
+def test_rounded_responses_do_not_collapse_a_component(rounding):
+    rng = np.random.default_rng(3)
+    y = np.round(rng.standard_normal(41) / rounding) * rounding
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", edp.EdpBayesWarning)
+        responses = edp.Responses.from_arrays(y, contribution=np.full((41, 1), 0.05))
+    fitted = GibbsDirichletProcessMixture(thin=5).fit(responses, settings(draws=200))
+    assert fitted.mixture.scales.min() >= 0.5 * rounding
 
 
 @pytest.mark.slow
