@@ -36,7 +36,7 @@ def test_the_curve_and_the_files(pair, tmp_path, capsys):
     low, high = np.quantile(found.delta.sel(epsilon=0.5), [0.005, 0.995])
     assert low < truth < high
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert "with 95% probability between" in page
+    assert "with 95% probability; its median is" in page
     assert "89%" not in page
 
 

@@ -21,7 +21,7 @@ Index = NDArray[np.int64]
 
 NAME = "individuals"
 MOST_RATIO = 3.0  # of what is observed to the upper limit of what is modelled
-MATERIAL = 1e-3  # differences below this are no conflict: distributions have tails of many kinds
+MATERIAL = 1e-2  # differences below this are no conflict: distributions have tails of many kinds
 MOST_NAMED = 3
 MOST_LEVELS = 5  # values of epsilon at which they are compared
 
@@ -31,7 +31,7 @@ def check_individuals(responses: Responses, epsilon: Array, upper: Array) -> Che
 
     The exposure is what the contributions of one individual say without anybody else's and
     without the density model (`edp_bayes.exposure.raw_exposure`). If it is more than three times
-    the upper limit of the largest risk and a thousandth, the model does not allow for what was
+    the upper limit of the largest risk and a hundredth, the model does not allow for what was
     observed: the check fails and names the individual, at most three of them.
 
     Parameters
@@ -45,7 +45,7 @@ def check_individuals(responses: Responses, epsilon: Array, upper: Array) -> Che
     -------
     Checks
         The check `individuals`; its statistic is the largest ratio of an exposure to the upper
-        limit and a third of a thousandth.
+        limit and a third of a hundredth.
 
     Examples
     --------

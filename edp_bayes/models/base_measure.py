@@ -129,14 +129,14 @@ def finest_spread(response: NDArray[np.float64], samples: int) -> float:
     response : ndarray
         Shape (n * samples,).
     samples : int
-        Responses of each database.
+        Responses of each database, of which the mean counts.
 
     Examples
     --------
     >>> finest_spread(np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0]), 1)
     1.0
     """
-    order, held = np.unique(response), (WINDOW - 1) * samples
+    order, held = np.unique(response.reshape(-1, samples).mean(axis=1)), WINDOW - 1
     if order.size <= held:
         return 0.0
     return float((order[held:] - order[:-held]).min()) / WINDOW

@@ -11,6 +11,7 @@ import edp_bayes as edp
 from edp_bayes.diagnostics import check_draws
 from edp_bayes.leave_one_out import leave_one_out, stacking_weights
 from edp_bayes.models import (
+    BaseMeasure,
     GibbsDirichletProcessMixture,
     GibbsFiniteMixture,
     SamplerSettings,
@@ -23,7 +24,12 @@ EPSILON = np.array([0.0, 0.05, 0.3])
 QUICK = {"draws": 40, "tune": 100, "chains": 2, "random_seed": 3, "progressbar": False}
 SETTINGS = SamplerSettings(**QUICK)
 BOOTSTRAP = edp.SmoothedBootstrap(kernel="gaussian")
-MEMBERS = (BOOTSTRAP, GibbsDirichletProcessMixture(), GibbsFiniteMixture())
+ONE_RATE = BaseMeasure(scale_shape=None)  # so that every member has some weight
+MEMBERS = (
+    BOOTSTRAP,
+    GibbsDirichletProcessMixture(base_measure=ONE_RATE),
+    GibbsFiniteMixture(base_measure=ONE_RATE),
+)
 NOISES = {"quiet": None, "gaussian": edp.GaussianNoise(0.3), "laplace": edp.LaplaceNoise(0.3)}
 
 
