@@ -266,7 +266,7 @@ def test_divergences_are_those_of_the_draws_taken(responses):
             stats = xr.Dataset({"diverging": (("chain", "draw"), flags)})
             return dataclasses.replace(super().fit(data, sampler), sample_stats=stats)
 
-    stacked = Stacked([Diverging(), BOOTSTRAP]).fit(responses, SETTINGS)
+    stacked = Stacked([Diverging(base_measure=ONE_RATE), BOOTSTRAP]).fit(responses, SETTINGS)
     taken = (stacked.sample_stats["member"] == 0).sum("draw")
     assert stacked.divergences == int(taken[0]) > 0
 
