@@ -30,8 +30,8 @@ __all__ = [
     "workspace",
 ]
 
-CLOSE_SHIFT = 1.0  # largest move of a component, in its own standard deviations
-CLOSE_STRETCH = 1.6  # largest ratio of standard deviations
+CLOSE_SHIFT = 3.0  # largest move of a component, in its own standard deviations
+CLOSE_STRETCH = 2.5  # largest ratio of standard deviations
 
 SERIES = 0.06  # expm1 by its series up to here
 NEAR = 0.03  # tails by their series up to here
@@ -290,6 +290,12 @@ def _tails(near, _, x, weight):  # type: ignore[no-untyped-def]
         w = pair[8, k]
         v = (x - pair[0, k]) * pair[1, k]
         h = (v - pair[6, k]) * pair[9, k] - v
+        if min(v, v + h) > FARTHEST:
+            lower += w
+            continue
+        if max(v, v + h) < -FARTHEST:
+            upper += w
+            continue
         tail = 0.5 * math.erfc(abs(v) / ROOT_TWO)
         lower += w * (tail if v < 0.0 else 1.0 - tail)
         upper += w * (1.0 - tail if v < 0.0 else tail)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import re
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +29,7 @@ from scipy import stats
 from edp_bayes import bands
 from edp_bayes.auditing import evaluate
 from edp_bayes.divergence import gaussian
+from edp_bayes.files import replaced
 from edp_bayes.models import (
     BaseMeasure,
     GibbsDirichletProcessMixture,
@@ -295,6 +297,49 @@ def markdown(table: pd.DataFrame) -> str:
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
 
 
+KEY = ["group", "law", "n", "kind", "size", "present", "others", "method", "epsilon"]
+
+
+def store(rows: Iterable[dict[str, object]]) -> None:
+    """Put rows in place of those of the same cell and method."""
+    known = [pd.read_csv(RESULTS)] if RESULTS.exists() else []
+    table = pd.concat([*known, pd.DataFrame(rows)], ignore_index=True)
+    table = table.drop_duplicates(KEY, keep="last", ignore_index=True)
+    with replaced(RESULTS) as target:
+        table.to_csv(target, index=False, float_format="%.6g")
+
+
+def has(known: pd.DataFrame, cell: Cell, method: str, repetitions: int) -> bool:
+    """Whether a cell was run that often; one without a visible truth has no rows."""
+    if not known.size:
+        return False
+    who = vars(cell) | {"method": method}
+    there = known[(known[list(who)] == pd.Series(who)).all(axis=1)]
+    return bool(len(there)) and bool((there["repetitions"] >= repetitions).all())
+
+
+def run(method: str, cells: str, repetitions: int, workers: int) -> None:
+    """Run what is missing; what is finished is kept cell by cell."""
+    known = pd.read_csv(RESULTS) if RESULTS.exists() else pd.DataFrame()
+    missing = [
+        cell
+        for cell in all_cells()
+        if re.search(cells, cell.name) and not has(known, cell, method, repetitions)
+    ]
+    tasks = [
+        (cell, method, first, min(BATCH, repetitions - first))
+        for cell in missing
+        for first in range(0, repetitions, BATCH)
+    ]
+    each = math.ceil(repetitions / BATCH)
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        batches = pool.map(_job, tasks)
+        for done, cell in enumerate(missing, start=1):
+            values = np.concatenate(list(itertools.islice(batches, each)))
+            store(rows_of(cell, method, values))
+            print(f"{done} of {len(missing)}: {cell.name}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=100)
@@ -303,30 +348,10 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--collect", action="store_true", help="only print the summary")
     options = parser.parse_args()
-    known = pd.read_csv(RESULTS) if RESULTS.exists() else pd.DataFrame()
     if not options.collect:
-        chosen = [cell for cell in all_cells() if re.search(options.cells, cell.name)]
-        tasks = [
-            (cell, method, first, min(BATCH, options.repetitions - first))
-            for method in options.methods
-            for cell in chosen
-            for first in range(0, options.repetitions, BATCH)
-        ]
-        found: dict[tuple[Cell, str], list[np.ndarray]] = {}
-        with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-            for done, (task, values) in enumerate(zip(tasks, pool.map(_job, tasks), strict=True)):
-                found.setdefault(task[:2], []).append(values)
-                if done % 50 == 0:
-                    print(f"{done} of {len(tasks)} batches", flush=True)
-        rows = [
-            row
-            for (cell, method), parts in found.items()
-            for row in rows_of(cell, method, np.concatenate(parts))
-        ]
-        key = ["group", "law", "n", "kind", "size", "present", "others", "method", "epsilon"]
-        known = pd.concat([known, pd.DataFrame(rows)], ignore_index=True)
-        known = known.drop_duplicates(key, keep="last", ignore_index=True)
-        known.to_csv(RESULTS, index=False, float_format="%.6g")
+        for method in options.methods:
+            run(method, options.cells, options.repetitions, options.workers)
+    known = pd.read_csv(RESULTS)
     table = summary(known)
     print(table.round(3).to_string(index=False))
     report.put(
