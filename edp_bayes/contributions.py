@@ -123,7 +123,8 @@ class ContributionPosterior:
         k, n = stats.count, responses.n_databases
         if prior is None:
             flat, steep = np.full_like(k, FLAT), INDEPENDENCE_WEIGHT * stats.rest_variance
-            presence_a, presence_b = pool_presence(k, n, stand_out(k, stats.size))
+            presence = learn_presence(k, n)
+            presence_a, presence_b = pool_presence(k, n, presence, stand_out(k, stats.size))
             # A flat intercept takes a degree of freedom.
             free = np.maximum(k - 1.0, 0.0)
         else:
@@ -153,7 +154,7 @@ class ContributionPosterior:
             seen = np.maximum((k > 0).sum(), 1)
             pool = Pool(
                 always=float((k == n).sum() / seen),
-                presence=learn_presence(k, n),
+                presence=presence,
                 spread=spread,
                 middle=magnitude.middle,
                 between=magnitude.between,
@@ -229,8 +230,7 @@ class _Statistics:
 
     @classmethod
     def of(cls, responses: Responses, *, centred: bool = True) -> _Statistics:
-        y, c = responses.response, responses.contribution
-        owner = np.repeat(np.arange(responses.n_individuals), np.diff(c.indptr))
+        y, c, owner = responses.response, responses.contribution, responses.owner
         centre = np.zeros(responses.n_individuals)
         if centred:
             centre = y.mean() - np.bincount(owner, c.data, responses.n_individuals) / y.size

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes import labels
+from edp_bayes.exposure import LEAST_SPREAD
 from edp_bayes.mixtures import Mixture
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ Index = NDArray[np.int64]
 
 LEAST_SHARE = 0.5
 MOST = 3
-# Responses without an individual that vary by less than this share of those with them are constant.
-CONSTANT = 1e-9
 
 
 def dominant_individuals(responses: Responses) -> Index:
@@ -54,8 +53,7 @@ def dominant_individuals(responses: Responses) -> Index:
     >>> dominant_individuals(edp.Responses.from_arrays(response, contribution=contribution))
     array([0])
     """
-    c, rows = responses.contribution, responses.response.size
-    owner = np.repeat(np.arange(responses.n_individuals), np.diff(c.indptr))
+    c, rows, owner = responses.contribution, responses.response.size, responses.owner
     mean = np.bincount(owner, c.data, responses.n_individuals) / rows
     square = np.bincount(owner, c.data**2, responses.n_individuals) / rows
     share = (square - mean**2) / responses.response.var()
@@ -75,7 +73,7 @@ def fit_without(
     shape : tuple of int
         Chains and draws.
     draw : callable
-        Takes responses, shape (n * samples,), and the name of a stream of random numbers, and
+        Takes responses, shape (n, samples), and the name of a stream of random numbers, and
         returns draws of their distribution, shape (chain, draw, component).
     """
     deviation = float(responses.response.std())
@@ -83,9 +81,11 @@ def fit_without(
     for person in map(int, dominant_individuals(responses)):
         label = responses.individual[person]
         rest = responses.response_without(label)
-        if np.ptp(rest) > CONSTANT * deviation:
-            found[person] = draw(rest, f"without {labels.as_text(label)}")
+        if np.ptp(rest) > LEAST_SPREAD * deviation:
+            found[person] = draw(
+                rest.reshape(-1, responses.samples), f"without {labels.as_text(label)}"
+            )
         else:
             place = np.full((*shape, 1), rest.mean())
-            found[person] = Mixture(1.0, place, CONSTANT * deviation)
+            found[person] = Mixture(1.0, place, LEAST_SPREAD * deviation)
     return found

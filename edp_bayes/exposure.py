@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from edp_bayes.responses import Responses
 
-__all__ = ["raw_exposure"]
+__all__ = ["LEAST_SPREAD", "raw_exposure"]
 
 Array = NDArray[np.float64]
 
-# Shifts are counted in at least this share of the spread of the response.
+# Responses without an individual that vary by less than this share of those with them are constant.
 LEAST_SPREAD = 1e-9
 
 
@@ -53,7 +53,7 @@ def raw_exposure(responses: Responses, epsilon: Array) -> Array:
     from edp_bayes.divergence.screening import gaussian_shift
 
     c, people = responses.contribution, responses.n_individuals
-    owner = np.repeat(np.arange(people), np.diff(c.indptr))
+    owner = responses.owner
     least = LEAST_SPREAD * float(responses.response.std())
     known = 0.0 if responses.noise is None else responses.noise.variance
     spread = np.maximum(np.sqrt(responses.variance_without + known), least)

@@ -49,8 +49,10 @@ NOTHING = 1e-300
 ROUNDING = 1e-12  # of squares relative to the square of the size
 
 
-def pool_presence(count: Array, n: int, alone: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Return the beta prior of everybody's presence, learned from those sometimes absent.
+def pool_presence(
+    count: Array, n: int, learned: tuple[float, float], alone: NDArray[np.bool_]
+) -> tuple[Array, Array]:
+    """Return the beta prior of everybody's presence, from that learned of all.
 
     It counts for fewer databases where the log of an individual's share of databases would
     otherwise move by more than one own standard error.
@@ -61,20 +63,21 @@ def pool_presence(count: Array, n: int, alone: NDArray[np.bool_]) -> tuple[Array
         Shape (m,): in how many of the n databases each individual contributes.
     n : int
         Databases.
+    learned : tuple of float
+        As `learn_presence` returns it.
     alone : ndarray of bool
         Shape (m,): who is not pooled.
 
     Returns
     -------
     a, b : ndarray
-        Shape (m,); 1/2 for those alone, and for all where fewer than eight are sometimes absent.
+        Shape (m,); 1/2 for those alone.
     """
     a, b = np.full(count.shape, ALONE[0]), np.full(count.shape, ALONE[1])
-    first, second = learn_presence(count, n)
-    if (first, second) == ALONE:
+    if learned == ALONE:
         return a, b
-    weight = first + second
-    mean = first / weight
+    weight = sum(learned)
+    mean = learned[0] / weight
     inside = (count > 0) & (count < n)
     share = count[inside] / n
     reach = np.exp(MOST_MOVED * np.sqrt((1.0 - share) / count[inside]))

@@ -211,6 +211,16 @@ class Responses:
         """Database of every row, shape (n * samples,)."""
         return np.repeat(np.arange(self.n_databases), self.samples)
 
+    @property
+    def response_by_database(self) -> NDArray[np.float64]:
+        """The responses, shape (n, samples)."""
+        return self.response.reshape(self.n_databases, self.samples)
+
+    @property
+    def owner(self) -> NDArray[np.int64]:
+        """Individual of every stored contribution, shape (contribution.nnz,)."""
+        return np.repeat(np.arange(self.n_individuals), np.diff(self.contribution.indptr))
+
     @cached_property
     def largest_contribution(self) -> NDArray[np.float64]:
         """Largest abs(c_ij) of every individual over the rows, shape (m,)."""
@@ -226,8 +236,7 @@ class Responses:
     @cached_property
     def variance_without(self) -> NDArray[np.float64]:
         """Variance over the rows of the responses without every individual, shape (m,)."""
-        y, c, people = self.response, self.contribution, self.n_individuals
-        owner = np.repeat(np.arange(people), np.diff(c.indptr))
+        y, c, people, owner = self.response, self.contribution, self.n_individuals, self.owner
         u = y[c.indices] - y.mean()
         # The responses without somebody are the responses themselves where they are absent.
         moved = np.bincount(owner, (u - c.data) ** 2 - u**2, people) / y.size

@@ -21,6 +21,10 @@ from edp_bayes.noise.posterior import posterior_of
 N, OTHERS = 40, 300
 
 
+def pool(count, n, alone):
+    return pooling.pool_presence(count, n, pooling.learn_presence(count, n), alone)
+
+
 def one_exposed(size, present, seed=1):
     """300 people who contribute 1 in one database, and one who contributes more."""
     rng = np.random.default_rng([seed, present])
@@ -148,7 +152,7 @@ def test_no_estimate_moves_by_more_than_one_own_standard_error(seed, factor, pre
     spread = pooling.Spread(0.4, 20.0)
     magnitude = pooling.pool_magnitude(count, size, np.full(60, 0.4), spread, 1.0)
     assert (np.abs(np.log(magnitude.shrinkage)) <= 0.4 / np.sqrt(count) * (1 + 1e-9)).all()
-    a, b = pooling.pool_presence(count, 40, np.zeros(60, dtype=bool))
+    a, b = pool(count, 40, np.zeros(60, dtype=bool))
     inside = count < 40
     mean = (a + count) / (a + b + 40)
     error = np.sqrt((1.0 - count / 40) / count)
@@ -169,7 +173,7 @@ def test_no_estimate_moves_by_more_than_one_own_standard_error(seed, factor, pre
 def test_ordinary_people_are_pooled_as_far_as_ever():
     """Nobody of a population of one kind is anywhere near a standard error from the pool."""
     count = np.random.default_rng(5).binomial(40, 0.3, 5000).astype(float)
-    a, b = pooling.pool_presence(count, 40, np.zeros(5000, dtype=bool))
+    a, b = pool(count, 40, np.zeros(5000, dtype=bool))
     middle = np.abs(count - 12) <= 3
     assert (a[middle] + b[middle] > 100.0).all()
     assert a[middle] / (a + b)[middle] == pytest.approx(0.3, rel=0.05)
@@ -183,7 +187,7 @@ def test_whoever_stands_out_is_not_pooled(factor):
     alone = pooling.stand_out(np.ones(500), size)
     assert alone[7]
     assert alone.sum() <= 20
-    a, b = pooling.pool_presence(np.full(500, 3.0), 40, alone)
+    a, b = pool(np.full(500, 3.0), 40, alone)
     assert (a[7], b[7]) == (0.5, 0.5)
 
 

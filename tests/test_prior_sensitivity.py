@@ -113,8 +113,8 @@ def test_closed_forms_are_those_of_pymc(model):
 def test_gibbs_keeps_the_parameters_of_the_draws_it_keeps():
     responses = make_responses()
     drawn = draw_parameters(
-        responses,
-        SamplerSettings(**OPTIONS),
+        responses.response_by_database,
+        settings=SamplerSettings(**OPTIONS),
         components=4,
         base=BaseMeasure(scale_shape=None),
         concentration=(2.0, 2.0),

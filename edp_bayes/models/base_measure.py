@@ -117,7 +117,7 @@ class Standardisation:
         return cls(float(response.mean()), float(response.std(ddof=1)))
 
 
-def finest_spread(response: NDArray[np.float64], samples: int) -> float:
+def finest_spread(sample: NDArray[np.float64]) -> float:
     """Return the standard deviation of the narrowest component that responses could show.
 
     A quarter of the smallest window that holds the responses of four databases, ties counted once:
@@ -126,17 +126,15 @@ def finest_spread(response: NDArray[np.float64], samples: int) -> float:
 
     Parameters
     ----------
-    response : ndarray
-        Shape (n * samples,).
-    samples : int
-        Responses of each database, of which the mean counts.
+    sample : ndarray
+        Shape (n, samples): the responses of each database, of which the mean counts.
 
     Examples
     --------
-    >>> finest_spread(np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0]), 1)
+    >>> finest_spread(np.array([[0.0], [1.0], [2.0], [4.0], [8.0], [16.0]]))
     1.0
     """
-    order, held = np.unique(response.reshape(-1, samples).mean(axis=1)), WINDOW - 1
+    order, held = np.unique(sample.mean(axis=1)), WINDOW - 1
     if order.size <= held:
         return 0.0
     return float((order[held:] - order[:-held]).min()) / WINDOW

@@ -78,7 +78,7 @@ class FiniteMixture(ShortRepr):
                 self.components,
                 Standardisation.of(responses.response),
                 self.kernel,
-                finest_spread(responses.response, responses.samples),
+                finest_spread(responses.response_by_database),
             )
             observe(responses, weights, locations, scales, self.kernel)
         return model

@@ -84,15 +84,14 @@ class GibbsDirichletProcessMixture(DirichletProcessMixture):
         """Draw from the posterior by blocked Gibbs sampling."""
         draw = partial(
             draw_parameters,
-            responses,
-            settings,
+            settings=settings,
             components=self.truncate(responses.n_databases),
             base=self.base_measure,
             concentration=self.concentration,
             weight_concentration=0.0,
             thin=self.thin,
         )
-        drawn = draw()
+        drawn = draw(responses.response_by_database)
         sticks = drawn.weights.shape[-1] - 1
         densities = stick_priors(self.concentration, drawn.concentration, drawn.log_rest, sticks)
         return fitted_mixture(
@@ -136,15 +135,14 @@ class GibbsFiniteMixture(FiniteMixture):
         """Draw from the posterior by blocked Gibbs sampling."""
         draw = partial(
             draw_parameters,
-            responses,
-            settings,
+            settings=settings,
             components=self.components,
             base=self.base_measure,
             concentration=(1.0, 1.0),
             weight_concentration=self.weight_concentration,
             thin=self.thin,
         )
-        drawn = draw()
+        drawn = draw(responses.response_by_database)
         densities = share_prior(self.weight_concentration, drawn.weights)
         return fitted_mixture(
             drawn.mixture,
@@ -209,39 +207,36 @@ def _without(
 ) -> dict[int, Mixture]:
     """Draw the law of the response without each individual who makes up most of its variance."""
     shape = (settings.chains, settings.draws)
-    return fit_without(responses, shape, lambda y, stream: draw(response=y, stream=stream).mixture)
+    return fit_without(responses, shape, lambda y, stream: draw(y, stream=stream).mixture)
 
 
 def draw_mixture(responses: Responses, settings: SamplerSettings, **options: Any) -> Mixture:
     """Return the mixture alone; options as for `draw_parameters`."""
-    return draw_parameters(responses, settings, **options).mixture
+    sample = responses.response_by_database
+    return draw_parameters(sample, settings=settings, **options).mixture
 
 
 def draw_parameters(
-    responses: Responses,
-    settings: SamplerSettings,
+    sample: Array,
     *,
+    settings: SamplerSettings,
     components: int,
     base: BaseMeasure,
     concentration: tuple[float, float],
     weight_concentration: float,
     thin: int,
     units: Standardisation | None = None,
-    response: Array | None = None,
     stream: str = "",
 ) -> GibbsDraws:
     """Run every chain, each with a generator of its own; stick-breaking without Dirichlet.
 
-    The units are those of the base measure; by default the responses' own mean and spread. Other
-    responses of the same databases may be given, and a name of the random numbers used for them.
+    The responses have shape (n, samples). The units are those of the base measure; by default the
+    responses' own mean and spread. A stream names the random numbers.
     """
-    if response is None:
-        response = responses.response
     if units is None:
-        units = Standardisation.of(response)
-    finest = finest_spread(response, responses.samples)
-    y = (response - units.centre) / units.spread
-    y = np.ascontiguousarray(y.reshape(responses.n_databases, responses.samples))
+        units = Standardisation.of(sample)
+    finest = finest_spread(sample)
+    y = np.ascontiguousarray((sample - units.centre) / units.spread)
     hyper = np.array(
         [
             base.shape,
