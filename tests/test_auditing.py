@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import xarray as xr
 
 import edp_bayes as edp
-from edp_bayes import auditing
+from edp_bayes.auditing import evaluation
 from edp_bayes.models import GibbsDirichletProcessMixture
 
 QUICK = {"draws": 40, "tune": 100, "chains": 2, "random_seed": 1, "progressbar": False}
@@ -38,7 +38,7 @@ def same(first, second):
 def test_the_seed_alone_decides_the_numbers(model, responses, monkeypatch):
     epsilon = [0.05, 0.3]
     first = edp.audit(responses, epsilon=epsilon, model=model, cores=1, **QUICK)
-    monkeypatch.setattr(auditing, "BLOCK_NUMBERS", 1)
+    monkeypatch.setattr(evaluation, "BLOCK_NUMBERS", 1)
     second = edp.audit(responses, epsilon=epsilon, model=model, cores=2, **QUICK)
     same(first, second)
     third = edp.audit(responses, epsilon=epsilon, model=model, **{**QUICK, "random_seed": 2})

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edp_bayes import bands
+from edp_bayes.results import bands
 
 
 def wiggly(rng, count, points=40):

@@ -14,8 +14,8 @@ import edp_bayes as edp
 from edp_bayes.cli import main
 from edp_bayes.cli.options import columns, parse_epsilon, parse_model
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.report.curves import interval
-from edp_bayes.wording import crossing, risk
+from edp_bayes.results.summaries import interval
+from edp_bayes.utils.formatting import crossing, risk
 from tests.command_line import refused
 
 FILES = {

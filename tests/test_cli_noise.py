@@ -16,8 +16,8 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.cli import main
+from edp_bayes.cli.noise_work import responses_of
 from edp_bayes.noise import NoiseDistribution
-from edp_bayes.noise.command import responses_of
 from tests.command_line import printed, refused
 from tests.noise.conftest import make_responses
 

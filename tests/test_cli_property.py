@@ -10,9 +10,9 @@ import pytest
 
 from edp_bayes import interval
 from edp_bayes.cli.numbers import parse_counts, parse_mechanism, parse_noise, parse_numbers
+from edp_bayes.distributions.noise import LaplaceNoise
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.noise.laws import LaplaceNoise
-from edp_bayes.property_audit import load_property_audit
+from edp_bayes.results.property import load_property_audit
 from edp_bayes.statistical_privacy import GaussianNoise, Subsampling, delta
 from tests.command_line import printed, refused
 
@@ -165,7 +165,7 @@ def test_a_released_count_gives_a_posterior(capsys):
         *("--width", "0.1,0.2", "--level", "0.9", "--seed", "1"),
     )
     answer = interval.answer_from_release(103.4, LaplaceNoise(2.0), random_seed=1)
-    found = interval.audit(answer, width=[0.1, 0.2], level=[0.9])["interval_epsilon"]
+    found = interval.posterior(answer, width=[0.1, 0.2], level=[0.9])["interval_epsilon"]
     low, middle, high = np.quantile(
         found.sel(width=0.2, level=0.9), [0.025, 0.5, 0.975], method="inverted_cdf"
     )

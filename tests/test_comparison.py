@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 import edp_bayes as edp
-from edp_bayes.comparison import COLUMNS, compare
-from edp_bayes.leave_one_out import doubtful, leave_one_out, stacking_weights
 from edp_bayes.models import (
     BaseMeasure,
     GibbsDirichletProcessMixture,
@@ -22,7 +20,9 @@ from edp_bayes.models import (
 )
 from edp_bayes.models.base import database_log_likelihood
 from edp_bayes.models.base_measure import Standardisation
+from edp_bayes.models.comparing import COLUMNS, compare
 from edp_bayes.models.gibbs import draw_mixture
+from edp_bayes.models.leave_one_out import doubtful, leave_one_out, stacking_weights
 
 QUICK = {"draws": 300, "tune": 200, "chains": 2, "random_seed": 5, "progressbar": False}
 MODELS = {

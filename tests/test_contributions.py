@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from scipy import stats
 
 import edp_bayes as edp
-from edp_bayes import contributions, pooling
-from edp_bayes.contributions import ContributionPosterior
+from edp_bayes.coupling import contributions, pooling
+from edp_bayes.coupling.contributions import ContributionPosterior
 
 
 def make_responses(contribution, rest):

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import edp_bayes as edp
-from edp_bayes import coupled_curves as module
-from edp_bayes.contributions import ContributionDraws
-from edp_bayes.coupled_curves import component_laws
-from edp_bayes.divergence.close import convexity_bound, pair_integral
-from edp_bayes.mixtures import Mixture
+from edp_bayes.coupling import curves as module
+from edp_bayes.coupling.contributions import ContributionDraws
+from edp_bayes.coupling.curves import component_laws
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.divergence.near_pair.close import convexity_bound, pair_integral
 
 EPSILON = np.array([0.0, 0.01, 0.1, 0.3, 1.0])
 

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edp_bayes as edp
-from edp_bayes.coupling import RegressionCoupling, ShiftCoupling
-from edp_bayes.mixtures import Mixture
+from edp_bayes.coupling.regression import RegressionCoupling
+from edp_bayes.coupling.shift import ShiftCoupling
+from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models import GibbsDirichletProcessMixture, SamplerSettings, SmoothedBootstrap
 
 EPSILON = np.array([0.0, 0.02, 0.1, 0.5])
@@ -89,7 +90,7 @@ def test_bootstrap_moves_every_database_by_its_contribution(responses):
     tau=st.floats(0.001, 4.0),
 )
 def test_adding_the_contribution_back_gives_the_components_of_p(rho, a, b, tau):
-    from edp_bayes.contributions import ContributionDraws
+    from edp_bayes.coupling.contributions import ContributionDraws
 
     mixture = Mixture([[[0.3, 0.7]]], [[[-1.0, 2.0]]], [[[2.0, 3.0]]])
     coupling = RegressionCoupling(mixture, posterior=None)

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 import xarray as xr
 
-from edp_bayes import labels, queries
-from edp_bayes.databases import Databases
+from edp_bayes import queries
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.noise import LaplaceNoise
+from edp_bayes.records.databases import Databases
 from edp_bayes.report.pseudonyms import Pseudonyms, redacted
+from edp_bayes.utils import labels
 
 pytestmark = [
     pytest.mark.filterwarnings("error"),

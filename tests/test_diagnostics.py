@@ -16,10 +16,10 @@ from edp_bayes.diagnostics import (
 from edp_bayes.diagnostics.checks import holm
 from edp_bayes.diagnostics.independence import database_means, lag_one, ljung_box
 from edp_bayes.diagnostics.predictive import skewness
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.distributions.noise import LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.mixtures import Mixture
-from edp_bayes.noise.laws import LaplaceNoise
-from edp_bayes.responses import Responses
+from edp_bayes.records.responses import Responses
 
 N = 41
 

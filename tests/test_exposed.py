@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edp_bayes as edp
-from edp_bayes import noise, pooling
-from edp_bayes.contributions import ContributionPosterior
+from edp_bayes import noise
+from edp_bayes.coupling import pooling
+from edp_bayes.coupling.contributions import ContributionPosterior
+from edp_bayes.coupling.dominance import dominant_individuals
+from edp_bayes.coupling.exposure import raw_exposure
 from edp_bayes.diagnostics import check_individuals
-from edp_bayes.dominance import dominant_individuals
-from edp_bayes.exposure import raw_exposure
 from edp_bayes.models import GibbsDirichletProcessMixture, SamplerSettings
 from edp_bayes.noise.calibration import _refuse_exposed
 from edp_bayes.noise.posterior import posterior_of

@@ -138,7 +138,7 @@ def test_figures_draw_their_curves(plot):
 
 def test_plot_of_a_posterior_level():
     draws = np.random.default_rng(1).normal(100.0, 20.0, (2, 400))
-    found = interval.audit(draws, epsilon=0.1, width=[0.1, 0.2, 0.4])
+    found = interval.posterior(draws, epsilon=0.1, width=[0.1, 0.2, 0.4])
     pc = plot_interval_level(found, ci_prob=0.9, backend="none")
     band = pc.get_viz("band", "interval_level")
     ends = np.quantile(draws, [0.05, 0.95])
@@ -150,7 +150,7 @@ def test_plot_of_a_posterior_level():
     )
     assert plot_interval_level(found, backend="matplotlib") is not None
     with pytest.raises(InvalidInputError, match="interval_level"):
-        plot_interval_level(interval.audit(draws, width=0.1, level=0.8), backend="none")
+        plot_interval_level(interval.posterior(draws, width=0.1, level=0.8), backend="none")
 
 
 # Audit of an interval
@@ -158,7 +158,7 @@ def test_plot_of_a_posterior_level():
 
 def test_audit_of_draws():
     draws = np.random.default_rng(1).normal(100.0, 5.0, (4, 500))
-    found = interval.audit(draws, width=[0.1, 0.2], level=[0.8, 0.9], epsilon=0.1)
+    found = interval.posterior(draws, width=[0.1, 0.2], level=[0.8, 0.9], epsilon=0.1)
     assert found["interval_epsilon"].dims == ("chain", "draw", "width", "level")
     assert found["interval_level"].dims == ("chain", "draw", "width")
     assert found["interval_width"].dims == ("chain", "draw", "level")
@@ -177,10 +177,10 @@ def test_audit_of_draws():
 
 def test_audit_takes_an_array_a_vector_a_number_and_the_absolute_value():
     array = xr.DataArray(np.full((3, 2), -50.0), dims=("draw", "chain"))
-    assert interval.audit(array, width=0.2, level=0.8)["interval_epsilon"].shape == (2, 3)
-    assert interval.audit([50.0, 60.0], width=0.2, level=0.8)["answer"].shape == (1, 2)
+    assert interval.posterior(array, width=0.2, level=0.8)["interval_epsilon"].shape == (2, 3)
+    assert interval.posterior([50.0, 60.0], width=0.2, level=0.8)["answer"].shape == (1, 2)
     for answer in (100, -100.0):
-        found = interval.audit(answer, width=0.2, level=0.8, sensitivity=2.0)
+        found = interval.posterior(answer, width=0.2, level=0.8, sensitivity=2.0)
         assert float(found["interval_epsilon"].squeeze()) == pytest.approx(2 * 0.0804719, abs=1e-7)
 
 
@@ -188,7 +188,7 @@ def test_audit_is_understood_by_arviz(tmp_path):
     from arviz_stats import summary
 
     draws = np.random.default_rng(1).normal(100.0, 5.0, (4, 500))
-    found = interval.audit(draws, width=0.2, level=[0.8, 0.9])
+    found = interval.posterior(draws, width=0.2, level=[0.8, 0.9])
     table = summary(xr.DataTree.from_dict({"posterior": found}), ci_prob=0.9, round_to="none")
     assert {"answer", "interval_epsilon[0.8]"} <= set(table.index)
     found.to_netcdf(tmp_path / "interval.nc", engine="h5netcdf")
@@ -218,7 +218,7 @@ def test_audit_is_understood_by_arviz(tmp_path):
 )  # fmt: skip
 def test_bad_audits_are_refused(answer, options, error):
     with pytest.raises(error):
-        interval.audit(answer, **options)
+        interval.posterior(answer, **options)
 
 
 # Posterior of the true answer
@@ -330,7 +330,7 @@ def test_coverage_of_epsilon_from_a_noisy_count():
             count + rng.laplace(scale=4.0), LAPLACE, prior=prior, draws=500, chains=1,
             random_seed=seed,
         )  # fmt: skip
-        found = interval.audit(answer, width=0.2, level=0.8)["interval_epsilon"]
+        found = interval.posterior(answer, width=0.2, level=0.8)["interval_epsilon"]
         low, high = np.quantile(found, [0.1, 0.9])
         held += low <= interval.epsilon(count, 0.2, 0.8) <= high
     assert 0.75 < held / 250 < 0.92  # counts are discrete, so the interval may hold more
@@ -373,7 +373,7 @@ def test_median_from_an_audit_halves_its_response_density(kernel):
         responses, epsilon=[0.5], model=edp.SmoothedBootstrap(kernel=kernel), draws=50, chains=2,
         random_seed=1, progressbar=False,
     )  # fmt: skip
-    answer = interval.answer_from_audit(result)
+    answer = interval.answer_from_mixture(result.mixture)
     assert answer.shape == (2, 50)
     for chain, draw in ((0, 0), (1, 7), (1, 49)):
         law = result.mixture[chain, draw]

@@ -13,10 +13,10 @@ from scipy import stats
 
 import edp_bayes as edp
 from edp_bayes import interval
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
-from edp_bayes.response_intervals import WIDTHS
-from edp_bayes.result import Audit
+from edp_bayes.interval.response_intervals import WIDTHS
+from edp_bayes.results.query import Audit
 
 
 def audit_of(weights, locations, scales, kernel="gaussian", noise=None):
@@ -138,14 +138,14 @@ def test_epsilon_stays_finite_and_smooth_where_tails_underflow(kernel, noise):
 
 
 def test_a_stated_level_leaves_only_the_median_uncertain(audit):
-    centre = interval.answer_from_audit(audit)
+    centre = interval.answer_from_mixture(audit.mixture)
     found = audit.interval_epsilon(0.1, level=0.8, sensitivity=2.0)
     truth = interval.epsilon(centre.to_numpy(), 0.1, 0.8, sensitivity=2.0)
     np.testing.assert_allclose(found, truth, rtol=1e-12)
 
 
 def test_the_level_is_the_share_of_responses_that_the_density_draws(audit):
-    centre = interval.answer_from_audit(audit).to_numpy()[..., None]
+    centre = interval.answer_from_mixture(audit.mixture).to_numpy()[..., None]
     values = audit.mixture.sample(4000, 1)
     share = (np.abs(values - centre) < 0.05 * np.abs(centre)).mean(axis=-1)
     # Largest of 300 binomial shares: five standard errors.
@@ -222,6 +222,6 @@ def test_bad_input_is_named(audit, arguments, message):
 
 def test_a_level_around_a_median_of_zero_is_refused():
     centred = audit_of(1.0, [[[0.0]]], 2.0)
-    assert interval.answer_from_audit(centred).item() == 0.0
+    assert interval.answer_from_mixture(centred.mixture).item() == 0.0
     with pytest.raises(InvalidInputError, match="the median response must not be 0, found 1 of 1"):
         centred.interval_epsilon(0.1, level=0.8)

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edp_bayes import local_privacy
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
-from edp_bayes.local_privacy import mpl
 from edp_bayes.mechanisms import (
     Geometric,
     Laplace,
@@ -18,6 +16,8 @@ from edp_bayes.mechanisms import (
     RestrictedLaplace,
     SparseVector,
 )
+from edp_bayes.plugin import local_privacy
+from edp_bayes.plugin.local_privacy import mpl
 
 
 @pytest.mark.parametrize("rate", [1.0, 2.0])

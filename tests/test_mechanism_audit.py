@@ -13,15 +13,15 @@ from scipy import stats
 
 import edp_bayes as edp
 from edp_bayes import mechanisms
-from edp_bayes.black_box import field as fields
+from edp_bayes.black_box.auditing import audit_mechanism, audit_mechanisms
 from edp_bayes.black_box.cells import DENSITY, MERGED, POINT, Cells, count
-from edp_bayes.black_box.models import ClippedField, IndependentCells
 from edp_bayes.black_box.outcomes import read_outcomes
-from edp_bayes.black_box.pooling import pool, pool_shares
-from edp_bayes.black_box.privacy import Laws, delta_curves, laws, local_epsilon
-from edp_bayes.black_box.result import load_mechanism_audit
+from edp_bayes.black_box.posterior import field as fields
+from edp_bayes.black_box.posterior.models import ClippedField, IndependentCells
+from edp_bayes.black_box.posterior.pooling import pool, pool_shares
+from edp_bayes.black_box.posterior.privacy import Laws, delta_curves, laws, local_epsilon
 from edp_bayes.divergence import discrete
-from edp_bayes.mechanism_audit import audit_mechanism, audit_mechanisms
+from edp_bayes.results.mechanism import load_mechanism_audit
 
 QUIET = {"random_seed": 1, "progressbar": False}
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
+from edp_bayes.black_box.membership import epsilon_from_membership
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.membership import epsilon_from_membership
 
 PUBLISHED = {
     "true_positives": 487,

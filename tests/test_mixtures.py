@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.mixtures import Mixture
-from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
 
 WEIGHTS, LOCATIONS, SCALES = np.array([0.2, 0.5, 0.3]), np.array([-2.0, 0.3, 4.0]), 0.7
 NOISES = [None, GaussianNoise(0.4), LaplaceNoise(0.6), LaplaceNoise(0.7)]

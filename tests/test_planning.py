@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 
 import edp_bayes as edp
-from edp_bayes import planning
-from edp_bayes.coupling import RegressionCoupling
-from edp_bayes.future_databases import FutureDatabases
+from edp_bayes.auditing import planning
+from edp_bayes.auditing.future_databases import FutureDatabases
+from edp_bayes.auditing.planning import Plan, plan
+from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.models import GibbsDirichletProcessMixture, GibbsFiniteMixture, SamplerSettings
-from edp_bayes.planning import Plan, plan
 
 QUICK = {"repetitions": 4, "draws": 40, "random_seed": 1, "progressbar": False}
 

@@ -10,8 +10,9 @@ from scipy import stats
 from scipy.optimize import minimize_scalar
 from scipy.spatial.distance import directed_hausdorff
 
+from edp_bayes.distributions.neighbours import neighbour_distances
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
-from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
 from edp_bayes.plugin import (
     bootstrap,
     bottleneck_epsilon,
@@ -27,11 +28,10 @@ from edp_bayes.plugin.selection import (
     candidates,
     held_out_ratios,
     held_out_scores,
-    neighbour_distances,
     sample_of,
     variable_ratios,
 )
-from edp_bayes.responses import Responses
+from edp_bayes.records.responses import Responses
 
 LAWS = {"gaussian": stats.norm, "laplace": stats.laplace}
 EPSILON = np.array([0.0, 0.1, 0.5, 1.5])

@@ -9,13 +9,14 @@ from scipy import stats
 from scipy.special import expit, logsumexp
 
 import edp_bayes as edp
-from edp_bayes import presence as module
-from edp_bayes.contributions import ContributionDraws, ContributionPosterior
-from edp_bayes.coupled_curves import LARGEST_SHARE
-from edp_bayes.coupling import RegressionCoupling
-from edp_bayes.mixtures import Mixture
-from edp_bayes.noise.laws import GaussianNoise
-from edp_bayes.presence import PRESENCES, PresencePosterior
+from edp_bayes.coupling import presence as module
+from edp_bayes.coupling.contributions import ContributionDraws, ContributionPosterior
+from edp_bayes.coupling.curves import LARGEST_SHARE
+from edp_bayes.coupling.presence import PresencePosterior
+from edp_bayes.coupling.presence_sampler import PRESENCES
+from edp_bayes.coupling.regression import RegressionCoupling
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.distributions.noise import GaussianNoise
 
 DRAWS = 4000
 RHO = 0.4

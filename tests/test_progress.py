@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from edp_bayes import progress
+from edp_bayes.utils import progress
 
 
 @pytest.fixture(autouse=True)

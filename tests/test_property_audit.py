@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from edp_bayes import bands
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
-from edp_bayes.models.base import SamplerSettings
+from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.property_audit import (
     BetaBinomialModel,
     BinomialModel,
@@ -20,12 +19,13 @@ from edp_bayes.property_audit import (
     audit_property,
     auditing,
     exact_draws,
-    load_property_audit,
 )
 from edp_bayes.property_audit.curves import Query
 from edp_bayes.property_audit.likelihoods import beta_binomial_log_mass, binomial_log_mass
 from edp_bayes.property_audit.models import _variable
 from edp_bayes.property_audit.overdispersion import compare
+from edp_bayes.results import bands
+from edp_bayes.results.property import load_property_audit
 from edp_bayes.statistical_privacy import (
     GaussianNoise,
     LaplaceNoise,
@@ -409,7 +409,7 @@ def test_a_saved_audit_loads_identical(several, tmp_path, name):
 def test_another_file_is_refused(tmp_path):
     import xarray as xr
 
-    from edp_bayes import files
+    from edp_bayes.utils import files
 
     path = tmp_path / "other.nc"
     files.save_tree(xr.DataTree.from_dict({"posterior": xr.Dataset({"x": 1})}), path)

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 import xarray as xr
 
 import edp_bayes as edp
-from edp_bayes import files
-from edp_bayes.privacy_curves import PrivacyCurves
-from edp_bayes.result import Audit
+from edp_bayes.results.base import PrivacyCurves
+from edp_bayes.results.query import Audit
+from edp_bayes.utils import files
 
 EPSILON = np.array([0.02, 0.1, 0.3, 0.6, 1.0])
 

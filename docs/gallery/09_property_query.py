@@ -8,8 +8,8 @@ How far the randomness of 1,000 entries alone hides each of them (Breutigam and 
 
 import matplotlib.pyplot as plt
 
-from edp_bayes.statistical_privacy import figures
+from edp_bayes.plots import statistical_privacy
 
 pair, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-figures.curves_by_probability(ax=axes[0])
-_ = figures.gaussian_noise(ax=axes[1])
+statistical_privacy.curves_by_probability(ax=axes[0])
+_ = statistical_privacy.gaussian_noise(ax=axes[1])

@@ -8,8 +8,8 @@ beside the epsilon that is known (Askin, Kutta and Dette 2022).
 
 import matplotlib.pyplot as plt
 
-from edp_bayes.local_privacy import mpl
 from edp_bayes.mechanisms import RandomizedResponse
+from edp_bayes.plugin.local_privacy import mpl
 
 truth = [0.25, 0.5, 1.0, 1.5, 2.0]
 found = []

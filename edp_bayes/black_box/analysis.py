@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.black_box.cells import MERGED, Cells, count
-from edp_bayes.black_box.models import LogRatioModel
 from edp_bayes.black_box.outcomes import Outcomes
-from edp_bayes.black_box.privacy import delta_curves, laws, local_epsilon
+from edp_bayes.black_box.posterior.models import LogRatioModel
+from edp_bayes.black_box.posterior.privacy import delta_curves, laws, local_epsilon
 from edp_bayes.black_box.statistic import learn
-from edp_bayes.models.base import SamplerSettings
+from edp_bayes.models.sampling import SamplerSettings
 
 __all__ = ["Findings", "analyse"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import labels, validate
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.utils import labels, validate
 
 __all__ = ["KINDS", "Outcomes", "continuous_columns", "read_outcomes", "repeated"]
 

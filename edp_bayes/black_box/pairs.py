@@ -11,19 +11,14 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes.black_box.analysis import Findings, analyse
-from edp_bayes.black_box.models import LogRatioModel
+from edp_bayes.black_box.assembly import chain_coords, fingerprint, record_of, tree_of
 from edp_bayes.black_box.outcomes import Outcomes, read_outcomes
-from edp_bayes.black_box.pooling import pool, pool_shares
-from edp_bayes.black_box.result import (
-    MechanismAudit,
-    chain_coords,
-    fingerprint,
-    record_of,
-    tree_of,
-)
+from edp_bayes.black_box.posterior.models import LogRatioModel
+from edp_bayes.black_box.posterior.pooling import pool, pool_shares
 from edp_bayes.exceptions import EdpBayesError, InvalidInputError
-from edp_bayes.models.base import SamplerSettings
-from edp_bayes.progress import track
+from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.results.mechanism import MechanismAudit
+from edp_bayes.utils.progress import track
 
 __all__ = ["Sampler", "audit_pairs"]
 
@@ -64,7 +59,7 @@ def audit_pairs(
     statistic: Callable[[Array], Array] | None,
     record: Mapping[str, Any],
 ) -> MechanismAudit:
-    """Return the audit of all pairs; see `edp_bayes.mechanism_audit.audit_mechanisms`."""
+    """Return the audit of all pairs; see `edp_bayes.black_box.auditing.audit_mechanisms`."""
     plan = _Plan(mechanism, model, settings, epsilon, float(record["tau"]), kind, statistic)
     first_size = max(LEAST_SIZE, round(first_share * size))
     samples = [_sample(plan, pairs, k, first_size, "first") for k in range(len(pairs))]
@@ -109,7 +104,7 @@ def audit_pairs(
         "fingerprint": fingerprint(*samples),
         **record_of(model, settings),
     }
-    doubts = list(dict.fromkeys(w for f in findings for w in f.warnings))
+    warnings = list(dict.fromkeys(w for f in findings for w in f.warnings))
     # Joint draws are independent whatever the chains did: these are what has to have converged.
     sampled = xr.Dataset(
         {
@@ -117,7 +112,7 @@ def audit_pairs(
             "local_epsilon": ((*lead, "pair"), _split(_local_epsilons(findings), shape)),
         }
     )
-    return MechanismAudit(tree_of(posterior, full, doubts, sampled=sampled))
+    return MechanismAudit(tree_of(posterior, full, warnings, sampled=sampled))
 
 
 def _sample(plan: _Plan, pairs: Sequence[Pair], k: int, size: int, stage: str) -> Outcomes:

@@ -10,14 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edp_bayes import files
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.progress import track
+from edp_bayes.utils import files
+from edp_bayes.utils.progress import track
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
-    from edp_bayes.result import Audit
+    from edp_bayes.results.query import Audit
 
 __all__ = ["RESULTS", "refuse_overwriting", "require_writable", "write"]
 

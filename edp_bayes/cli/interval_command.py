@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from rich.console import Console
 
-    from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
+    from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 
 __all__ = ["interval"]
 
@@ -59,8 +59,8 @@ def interval(
     from rich.console import Console
 
     from edp_bayes import interval as intervals
-    from edp_bayes import validate
     from edp_bayes.cli.numbers import parse_numbers
+    from edp_bayes.utils import validate
 
     given = {"width": width, "level": level, "epsilon": epsilon}
     missing = [name for name, text in given.items() if text is None]
@@ -83,16 +83,16 @@ def interval(
         scale = validate.positive_number(sensitivity, "--sensitivity")
         law = _noise(noise, axes.get("epsilon"), scale)
         answer = intervals.answer_from_release(released, law, random_seed=seed)
-    result = intervals.audit(answer, **axes, sensitivity=sensitivity)
+    result = intervals.posterior(answer, **axes, sensitivity=sensitivity)
     _print(result, missing[0], Console(highlight=False, markup=False), known=released is None)
 
 
 def _noise(
     text: str | None, epsilon: list[float] | None, sensitivity: float
 ) -> LaplaceNoise | GaussianNoise:
-    from edp_bayes import validate
     from edp_bayes.cli.numbers import parse_noise
-    from edp_bayes.noise.laws import LaplaceNoise
+    from edp_bayes.distributions.noise import LaplaceNoise
+    from edp_bayes.utils import validate
 
     if text is not None:
         return parse_noise(text, "--noise")
@@ -107,8 +107,8 @@ def _print(found: xr.Dataset, sought: str, console: Console, *, known: bool) -> 
     """Print a row for each pair of what was given."""
     from rich.table import Table
 
-    from edp_bayes.report.curves import interval as quantiles
-    from edp_bayes.wording import percent
+    from edp_bayes.results.summaries import interval as quantiles
+    from edp_bayes.utils.formatting import percent
 
     name, words = SOUGHT[sought]
     others = [axis for axis in SOUGHT if axis != sought]

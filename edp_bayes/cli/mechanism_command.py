@@ -10,7 +10,7 @@ import typer
 from edp_bayes.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from edp_bayes.black_box.result import MechanismAudit
+    from edp_bayes.results.mechanism import MechanismAudit
 
 __all__ = ["mechanism"]
 
@@ -53,10 +53,10 @@ def mechanism(
 
     from rich.console import Console
 
+    from edp_bayes.black_box.auditing import audit_mechanism
     from edp_bayes.cli.folder import refuse_overwriting, require_writable
     from edp_bayes.cli.options import parse_epsilon
     from edp_bayes.exceptions import EdpBayesWarning
-    from edp_bayes.mechanism_audit import audit_mechanism
 
     console = Console(highlight=False, markup=False)
     if out is not None:
@@ -107,7 +107,7 @@ def _print(found: MechanismAudit, console: Any) -> None:
     from rich.table import Table
 
     from edp_bayes.cli.report import positions
-    from edp_bayes.wording import risk
+    from edp_bayes.utils.formatting import risk
 
     band = found.band("delta", kind="simultaneous", prob=PROB)
     table = Table("epsilon", "delta", "band", title="delta: median and 95% simultaneous band")

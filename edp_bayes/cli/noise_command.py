@@ -14,7 +14,7 @@ from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from edp_bayes.noise.command import NoiseRun
+    from edp_bayes.cli.noise_work import NoiseRun
 
 __all__ = ["noise", "release"]
 
@@ -55,12 +55,12 @@ def noise(
     """Print the noise that brings an audited query to a target, and write it to a file."""
     from rich.console import Console
 
-    from edp_bayes import validate
     from edp_bayes.cli.folder import refuse_overwriting, require_writable
+    from edp_bayes.cli.noise_work import noise_for_audit, responses_of, source_of
     from edp_bayes.cli.options import columns
     from edp_bayes.noise.calibration import check
-    from edp_bayes.noise.command import noise_for_audit, responses_of, source_of
-    from edp_bayes.result import load_audit
+    from edp_bayes.results.query import load_audit
+    from edp_bayes.utils import validate
 
     validate.positive_number(epsilon, "--epsilon")
     check(epsilon, delta, method=method, assurance=assurance)
@@ -99,7 +99,7 @@ def noise(
 
 def _files(table: str | None) -> list[Path]:
     """Return the file that a table is read from, if it is one."""
-    from edp_bayes.noise.command import DEMO
+    from edp_bayes.cli.noise_work import DEMO
 
     return [] if table is None or table == DEMO else [Path(table)]
 
@@ -125,11 +125,11 @@ def _print(run: NoiseRun, console: Console, epsilon: float, delta: float, out: P
         f"Verified: P({target} holds | data) = {held:.3g}, from the {record['draws']} draws it was "
         f"made for and all {record['individuals']:,} individuals."
     )
-    doubts = record.get("audit_warnings", ())
-    if doubts:
+    warnings = record.get("audit_warnings", ())
+    if warnings:
         console.print("The guarantee is worth no more than the audit, which says:")
-    for doubt in doubts:
-        console.print(f"WARNING  {doubt}")
+    for sentence in warnings:
+        console.print(f"WARNING  {sentence}")
     console.print(f"\nWritten to {out}.")
 
 
@@ -148,15 +148,15 @@ def release(
     ] = "auto",
 ) -> None:
     """Print one noisy answer, with randomness from the operating system."""
-    from edp_bayes.noise.command import release_from_file
+    from edp_bayes.cli.noise_work import release_from_file
 
     if value is None:
         value = _asked()
-    with warnings.catch_warnings(record=True) as doubts:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", EdpBayesWarning)
         answer = release_from_file(noise, value, sampler=sampler)
-    for doubt in doubts:
-        typer.echo(f"WARNING  {doubt.message}", err=True)
+    for warning in caught:
+        typer.echo(f"WARNING  {warning.message}", err=True)
     typer.echo(repr(answer))
 
 

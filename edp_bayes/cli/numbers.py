@@ -75,7 +75,7 @@ def parse_noise(text: str, option: str) -> LaplaceNoise | GaussianNoise:
     >>> parse_noise("laplace:2", "--noise")
     LaplaceNoise(scale=2.0)
     """
-    from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
+    from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 
     name, _, scale = text.partition(":")
     laws: dict[str, type[LaplaceNoise | GaussianNoise]]

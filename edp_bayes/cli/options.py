@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from edp_bayes.models.base import DensityModel
-    from edp_bayes.queries.base import Query
+    from edp_bayes.records.query import Query
 
 __all__ = ["Run", "columns", "parse_epsilon", "parse_model"]
 
@@ -96,10 +96,10 @@ class Run:
 
         The table is what will be read, if it is a file: no result may take its place.
         """
-        from edp_bayes import validate
         from edp_bayes.cli.folder import RESULTS, refuse_overwriting, require_writable
-        from edp_bayes.files import require_zarr
         from edp_bayes.queries import parse
+        from edp_bayes.utils import validate
+        from edp_bayes.utils.files import require_zarr
 
         if report_names and report is None:
             raise InvalidInputError("--report-names is for a report: give --report with its file")
@@ -183,7 +183,7 @@ def parse_epsilon(text: str) -> NDArray[np.float64]:
     """
     import numpy as np
 
-    from edp_bayes import validate
+    from edp_bayes.utils import validate
 
     try:
         if ":" not in text:

@@ -12,8 +12,8 @@ from edp_bayes.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from edp_bayes.property_audit import PropertyAudit
     from edp_bayes.property_audit.models import ProbabilityModel
+    from edp_bayes.results.property import PropertyAudit
     from edp_bayes.statistical_privacy import PropertyQuery
 
 __all__ = ["property_"]
@@ -127,11 +127,11 @@ def _known_probability(query: PropertyQuery, grid: Any, out: Path | None, consol
     import numpy as np
     from rich.table import Table
 
-    from edp_bayes import files
     from edp_bayes.cli.folder import RESOLUTION
     from edp_bayes.cli.report import positions
-    from edp_bayes.privacy_curves import TARGETS
-    from edp_bayes.wording import risk
+    from edp_bayes.results.base import TARGETS
+    from edp_bayes.utils import files
+    from edp_bayes.utils.formatting import risk
 
     curves = [np.asarray(side(grid)) for side in (query.delta_plus, query.delta_minus, query.delta)]
     console.print(f"n = {query.n:,}, probability {query.prob:g}; exact")
@@ -170,11 +170,11 @@ def _posterior(arguments: dict[str, Any], out: Path | None, console: Console) ->
     """Audit the counts, print what there is to know and write it."""
     import warnings
 
-    from edp_bayes import files
     from edp_bayes.cli import folder
     from edp_bayes.cli.failing import refuse_interrupted
     from edp_bayes.exceptions import EdpBayesWarning
     from edp_bayes.property_audit import audit_property
+    from edp_bayes.utils import files
 
     show = console.is_terminal and not console.quiet
     with warnings.catch_warnings():
@@ -202,8 +202,8 @@ def _print(found: PropertyAudit, console: Console) -> None:
         positions,
         print_parts,
     )
-    from edp_bayes.report.curves import interval
-    from edp_bayes.wording import percent, risk
+    from edp_bayes.results.summaries import interval
+    from edp_bayes.utils.formatting import percent, risk
 
     settings = found.settings
     console.print(

@@ -11,15 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from edp_bayes.diagnostics.individuals import NAME
-from edp_bayes.plots.forest import riskiest
-from edp_bayes.privacy_curves import TARGETS
-from edp_bayes.report.curves import interval, position
-from edp_bayes.response_intervals import WIDTHS, interval_quantities
-from edp_bayes.wording import clean, crossing, percent, risk, short
+from edp_bayes.interval.response_intervals import WIDTHS, interval_quantities
+from edp_bayes.report.sections.curves import position
+from edp_bayes.results.base import TARGETS
+from edp_bayes.results.summaries import interval, riskiest
+from edp_bayes.utils.formatting import clean, crossing, percent, risk, short
 
 if TYPE_CHECKING:
-    from edp_bayes.privacy_curves import PrivacyCurves
-    from edp_bayes.result import Audit
+    from edp_bayes.results.base import PrivacyCurves
+    from edp_bayes.results.query import Audit
 
 __all__ = ["crossings", "diagnostics", "positions", "print_parts", "print_report"]
 
@@ -195,7 +195,7 @@ def _intervals(audit: Audit, prob: float) -> Table:
     table = Table()
     for head in ("width", "level", "interval", "epsilon", "interval"):
         table.add_column(head, justify="right")
-    around = interval_quantities(audit, WIDTHS)
+    around = interval_quantities(audit.mixture, WIDTHS)
     for k, width in enumerate(WIDTHS):
         row = [f"{width:g}"]
         for name in ("interval_level", "interval_epsilon"):

@@ -15,7 +15,7 @@ from edp_bayes.cli.options import Run
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 
 if TYPE_CHECKING:
-    from edp_bayes.responses import Responses
+    from edp_bayes.records.responses import Responses
 
 __all__ = ["PROB", "audit_databases"]
 
@@ -45,8 +45,8 @@ def audit_databases(
     """
     from edp_bayes import audit
     from edp_bayes.cli import folder, report
-    from edp_bayes.databases import Databases
-    from edp_bayes.noise.command import DEMO
+    from edp_bayes.cli.noise_work import DEMO
+    from edp_bayes.records.databases import Databases
 
     console = Console(quiet=run.quiet, highlight=False, markup=False)
     show = console.is_terminal and not run.quiet
@@ -112,7 +112,7 @@ def label_of(text: str, responses: Responses) -> Any:
         parts = label if isinstance(label, tuple) else (label,)
         if _squeeze(",".join(map(str, parts))) == wanted:
             return label
-    from edp_bayes.labels import show_some
+    from edp_bayes.utils.labels import show_some
 
     raise InvalidInputError(
         f"--name: there is no individual {text!r}; there are {show_some(responses.individual)}"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edp_bayes import validate
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import labels, validate
 from edp_bayes.diagnostics.checks import Check, Checks, PendingTest, decide, threshold
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils import labels, validate
 
 if TYPE_CHECKING:
-    from edp_bayes.responses import Responses
+    from edp_bayes.records.responses import Responses
 
 __all__ = ["DatabaseChecks", "check_databases"]
 
@@ -41,7 +41,7 @@ class DatabaseChecks(Checks):
     Examples
     --------
     >>> import numpy as np
-    >>> from edp_bayes.responses import Responses
+    >>> from edp_bayes.records.responses import Responses
     >>> y = np.random.default_rng(1).normal(10.0, 1.0, 60)
     >>> checks = check_databases(Responses.from_arrays(y, response_without=y - 0.01))
     >>> isinstance(checks, DatabaseChecks), checks.passed
@@ -94,7 +94,7 @@ def check_databases(responses: Responses, *, level: float = LEVEL) -> DatabaseCh
     --------
     >>> import numpy as np
     >>> from edp_bayes.diagnostics import check_databases
-    >>> from edp_bayes.responses import Responses
+    >>> from edp_bayes.records.responses import Responses
     >>> y = np.cumsum(np.random.default_rng(1).normal(size=40))
     >>> checks = check_databases(Responses.from_arrays(y, response_without=y - 0.01))
     >>> checks["Ljung-Box"].passed

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import labels
+from edp_bayes.coupling.exposure import raw_exposure
 from edp_bayes.diagnostics.checks import Checks, threshold
-from edp_bayes.exposure import raw_exposure
+from edp_bayes.utils import labels
 
 if TYPE_CHECKING:
-    from edp_bayes.responses import Responses
+    from edp_bayes.records.responses import Responses
 
 __all__ = ["NAME", "check_individuals", "conflicts"]
 
@@ -30,8 +30,8 @@ def check_individuals(responses: Responses, epsilon: Array, upper: Array) -> Che
     """Compare every individual's own exposure with the upper limit of the largest risk.
 
     The exposure is what the contributions of one individual say without anybody else's and
-    without the density model (`edp_bayes.exposure.raw_exposure`). If it is more than three times
-    the upper limit of the largest risk and a hundredth, the model does not allow for what was
+    without the density model (`edp_bayes.coupling.exposure.raw_exposure`). If it is more than three
+    times the upper limit of the largest risk and a hundredth, the model does not allow for what was
     observed: the check fails and names the individual, at most three of them.
 
     Parameters

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import validate
 from edp_bayes.diagnostics.checks import Checks, PendingTest, decide
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
-    from edp_bayes.mixtures import Mixture
-    from edp_bayes.responses import Responses
+    from edp_bayes.distributions.mixtures import Mixture
+    from edp_bayes.records.responses import Responses
 
 __all__ = ["PredictiveChecks", "posterior_predictive_check"]
 

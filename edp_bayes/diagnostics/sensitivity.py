@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edp_bayes import validate
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from edp_bayes.result import Audit
+    from edp_bayes.results.query import Audit
 
 __all__ = ["prior_sensitivity"]
 
@@ -117,7 +117,7 @@ def _data(
     """Return the tree that ArviZ scales: chosen quantities, log prior and log likelihood."""
     import xarray as xr
 
-    from edp_bayes.result import Audit
+    from edp_bayes.results.query import Audit
 
     if not isinstance(audit, Audit):
         raise InputTypeError(f"an audit is needed, found {type(audit).__name__}")

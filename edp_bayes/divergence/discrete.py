@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edp_bayes import validate
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils import validate
 
 __all__ = ["hockey_stick"]
 

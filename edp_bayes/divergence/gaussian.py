@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.divergence import smooth
-from edp_bayes.divergence.components import GAUSSIAN, rows
+from edp_bayes.divergence.any_pair import curves as any_pair
+from edp_bayes.divergence.any_pair.components import GAUSSIAN, rows
 
 __all__ = ["curves"]
 
@@ -44,6 +44,6 @@ def curves(
     >>> curves(one, 0 * one, one, one[None], one[None], one[None], np.array([0.0, 1.0])).round(6)
     array([[[0.382925, 0.126937]]])
     """
-    return smooth.curves(
+    return any_pair.curves(
         rows(GAUSSIAN, pw, pm, ps), rows(GAUSSIAN, qw, qm, qs), epsilon, floor=floor
     )

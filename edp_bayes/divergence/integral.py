@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edp_bayes.divergence import laplace, smooth
-from edp_bayes.divergence.components import (
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
+from edp_bayes.divergence.any_pair import curves as any_pair
+from edp_bayes.divergence.any_pair.components import (
     GAUSSIAN,
     LAPLACE,
     LAPLACE_LAPLACE,
     NORMAL_LAPLACE,
     rows,
 )
+from edp_bayes.divergence.one_scale import curves as one_scale
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.mixtures import Mixture
-from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
 
 __all__ = ["hockey_stick"]
 
@@ -129,8 +130,8 @@ def _rows(mixture: Mixture, lead: tuple[int, ...]) -> Array:
 def _curves(p: Array, q: Array, levels: Array) -> Array:
     q = q[:, None]
     if (p[..., 4] == LAPLACE).all() and (q[..., 4] == LAPLACE).all():
-        return laplace.curves(
+        return one_scale.curves(
             p[..., 0], p[..., 1], p[..., 2], q[..., 0], q[..., 1], q[..., 2], levels,
-            direction=smooth.FORWARD,
+            direction=any_pair.FORWARD,
         )[:, 0]  # fmt: skip
-    return smooth.curves(p, q, levels, direction=smooth.FORWARD)[:, 0]
+    return any_pair.curves(p, q, levels, direction=any_pair.FORWARD)[:, 0]

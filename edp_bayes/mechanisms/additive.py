@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import validate
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.mechanisms.base import Mechanism, levels, two_inputs
+from edp_bayes.utils import validate
 
 __all__ = ["Gaussian", "Laplace", "RestrictedLaplace"]
 
@@ -124,7 +124,7 @@ class Gaussian(_Additive):
 
     def delta(self, epsilon: float) -> float:
         """Return Phi(s / 2 - epsilon / s) - exp(epsilon) Phi(-s / 2 - epsilon / s)."""
-        from edp_bayes.divergence.screening import gaussian_shift
+        from edp_bayes.divergence.shifts import gaussian_shift
 
         return float(gaussian_shift(self._shift, levels(epsilon)))
 

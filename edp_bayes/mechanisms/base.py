@@ -11,9 +11,9 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edp_bayes import validate
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.mechanisms import truths
+from edp_bayes.utils import validate
 
 __all__ = ["DiscreteMechanism", "Mechanism", "answers", "checked_pair", "levels", "two_inputs"]
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import validate
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.mechanisms.base import DiscreteMechanism, Mechanism, levels, two_inputs
+from edp_bayes.utils import validate
 
 __all__ = ["Geometric", "TruncatedGeometric"]
 

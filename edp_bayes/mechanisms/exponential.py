@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import validate
 from edp_bayes.mechanisms.base import DiscreteMechanism, answers, checked_pair
+from edp_bayes.utils import validate
 
 __all__ = ["ExponentialMechanism"]
 

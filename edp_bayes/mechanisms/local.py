@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import validate
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.mechanisms import truths
 from edp_bayes.mechanisms.base import DiscreteMechanism, Mechanism, levels, two_inputs
+from edp_bayes.utils import validate
 
 __all__ = ["OneTimeRappor", "RandomizedResponse", "Rappor"]
 

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import validate
 from edp_bayes.mechanisms import truths
 from edp_bayes.mechanisms.base import DiscreteMechanism, Mechanism, answers, checked_pair, levels
 from edp_bayes.mechanisms.noise import EXPONENTIAL, LAPLACE, REACH, log_cdf, log_pdf, noise, panels
+from edp_bayes.utils import validate
 
 __all__ = ["NoisyMaxIndex", "NoisyMaxValue"]
 

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import validate
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.mechanisms import truths
 from edp_bayes.mechanisms.base import DiscreteMechanism, answers, checked_pair
 from edp_bayes.mechanisms.noise import LAPLACE, REACH, log_cdf, log_pdf, log_sf, panels
+from edp_bayes.utils import validate
 
 __all__ = ["ABOVE", "BELOW", "UNANSWERED", "SparseVector"]
 

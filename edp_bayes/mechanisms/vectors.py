@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import validate
 from edp_bayes.mechanisms.base import Mechanism, answers, checked_pair, levels
+from edp_bayes.utils import validate
 
 __all__ = ["NoisyHistogram", "PrefixSum"]
 

@@ -1,11 +1,12 @@
 """Density models: the law of the response, coupled to the law without each individual."""
 
-from edp_bayes.models.base import DensityModel, FittedModel, SamplerSettings
+from edp_bayes.models.base import DensityModel, FittedModel
 from edp_bayes.models.base_measure import BaseMeasure
 from edp_bayes.models.custom import PyMCMixture
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.gibbs import GibbsDirichletProcessMixture, GibbsFiniteMixture
+from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
 from edp_bayes.models.stacking import Stacked
 

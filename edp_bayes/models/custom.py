@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from edp_bayes import validate
 from edp_bayes.exceptions import InputTypeError
-from edp_bayes.models.base import FittedModel, SamplerSettings, mixture_from, sample_nuts
-from edp_bayes.models.fitting import fitted_mixture
+from edp_bayes.models.base import FittedModel, fitted_mixture, mixture_from
 from edp_bayes.models.log_prior import from_pymc
+from edp_bayes.models.sampling import SamplerSettings, sample_nuts
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
-    from edp_bayes.responses import Responses
+    from edp_bayes.records.responses import Responses
 
 __all__ = ["PyMCMixture"]
 

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import validate
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.models.base import FittedModel, SamplerSettings, mixture_from, sample_nuts
-from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_spread
-from edp_bayes.models.fitting import fitted_mixture
-from edp_bayes.models.likelihood import observe
+from edp_bayes.models.base import FittedModel, ShortRepr, fitted_mixture, mixture_from
+from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_spread, observe
 from edp_bayes.models.log_prior import from_pymc
-from edp_bayes.models.short_repr import ShortRepr
+from edp_bayes.models.sampling import SamplerSettings, sample_nuts
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
-    from edp_bayes.responses import Responses
+    from edp_bayes.records.responses import Responses
 
 __all__ = ["DirichletProcessMixture", "truncation", "truncation_bound"]
 

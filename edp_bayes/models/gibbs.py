@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import validate
-from edp_bayes.divergence.compiled import borrowing, compiled, decay
-from edp_bayes.dominance import fit_without
+from edp_bayes.coupling.dominance import fit_without
+from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InvalidInputError, SamplingError
-from edp_bayes.mixtures import Mixture
-from edp_bayes.models.base import FittedModel, SamplerSettings
+from edp_bayes.models.base import FittedModel, fitted_mixture
 from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_spread
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
-from edp_bayes.models.fitting import fitted_mixture
 from edp_bayes.models.log_prior import component_priors, gather, share_prior, stick_priors
-from edp_bayes.progress import working
+from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.utils import validate
+from edp_bayes.utils.compiled import borrowing, compiled, decay
+from edp_bayes.utils.progress import working
 
 if TYPE_CHECKING:
-    from edp_bayes.responses import Responses
+    from edp_bayes.records.responses import Responses
 
 __all__ = ["GibbsDirichletProcessMixture", "GibbsFiniteMixture"]
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import validate
-from edp_bayes.coupling import ShiftCoupling
-from edp_bayes.mixtures import Mixture
-from edp_bayes.models.base import FittedModel, SamplerSettings, log_kernel
+from edp_bayes.coupling.shift import ShiftCoupling
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.distributions.neighbours import neighbour_distances
+from edp_bayes.models.base import FittedModel, ShortRepr, log_kernel
 from edp_bayes.models.base_measure import Standardisation, scale_of_unit_spread
 from edp_bayes.models.log_prior import gather
-from edp_bayes.models.short_repr import ShortRepr
-from edp_bayes.plugin.selection import neighbour_distances
+from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
-    from edp_bayes.responses import Responses
+    from edp_bayes.records.responses import Responses
 
 __all__ = ["SmoothedBootstrap"]
 

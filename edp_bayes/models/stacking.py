@@ -10,19 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.leave_one_out import doubtful, leave_one_out, stacking_weights
-from edp_bayes.models.base import (
-    DensityModel,
-    FittedModel,
-    SamplerSettings,
-    checked_model,
-    fit_as_asked,
-)
+from edp_bayes.models.base import DensityModel, FittedModel, checked_model, fit_as_asked
+from edp_bayes.models.leave_one_out import doubtful, leave_one_out, stacking_weights
+from edp_bayes.models.sampling import SamplerSettings
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from edp_bayes.responses import Responses
+    from edp_bayes.records.responses import Responses
 
 __all__ = ["Stacked"]
 
@@ -100,7 +95,7 @@ class Stacked:
         InvalidInputError
             If a model does not return the chains and draws asked for.
         """
-        from edp_bayes.stacked_coupling import stack_couplings
+        from edp_bayes.coupling.stacked import stack_couplings
 
         fits = [fit_as_asked(model, responses, settings) for model in self.models]
         found = [leave_one_out(fit.log_likelihood, fit.predictive) for fit in fits]

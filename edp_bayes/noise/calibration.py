@@ -10,34 +10,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import labels, validate
-from edp_bayes.bands import upper_limit
+from edp_bayes.coupling.exposure import raw_exposure
 from edp_bayes.diagnostics.individuals import (
     MATERIAL,
     MOST_RATIO,
     conflict_sentence,
     conflicts,
 )
+from edp_bayes.distributions.noise import LaplaceNoise, NoNoise
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
-from edp_bayes.exposure import raw_exposure
 from edp_bayes.noise import closed_forms
+from edp_bayes.noise.certificates.ratios import certified_log_ratios, several_scales
 from edp_bayes.noise.distribution import NoiseDistribution
-from edp_bayes.noise.family import (
-    exposed,
-    largest_risk,
-    protected_share,
-    smallest_scale,
-)
-from edp_bayes.noise.laws import LaplaceNoise, NoNoise
-from edp_bayes.noise.optimal import optimal_noise
+from edp_bayes.noise.least.optimal import optimal_noise
+from edp_bayes.noise.least.program import SolverError
 from edp_bayes.noise.posterior import Posterior, posterior_of
-from edp_bayes.noise.program import SolverError
-from edp_bayes.noise.ratios import log_ratios, several_scales
+from edp_bayes.noise.scales import exposed, largest_risk, protected_share, smallest_scale
+from edp_bayes.results.bands import upper_limit
+from edp_bayes.utils import labels, validate
 
 if TYPE_CHECKING:
     from edp_bayes.models.base import FittedModel
-    from edp_bayes.responses import Responses
-    from edp_bayes.result import Audit
+    from edp_bayes.records.responses import Responses
+    from edp_bayes.results.query import Audit
 
 __all__ = ["METHODS", "calibrate"]
 
@@ -279,7 +274,7 @@ def _find(
         half = NoiseDistribution((LaplaceNoise(0.5 * near),))
         hardness = largest_risk(posterior, half, epsilon, people=people)
     else:
-        hardness = log_ratios(posterior, laplace, epsilon).largest
+        hardness = certified_log_ratios(posterior, laplace, epsilon).largest
     for width in widths:
         try:
             best = optimal_noise(

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edp_bayes import validate
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.noise.calibration import METHODS, calibrate
+from edp_bayes.noise.certificates.ratios import certified_log_ratios
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.posterior import Posterior, posterior_of
-from edp_bayes.noise.ratios import log_ratios
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
     from edp_bayes.models.base import FittedModel
-    from edp_bayes.responses import Responses
-    from edp_bayes.result import Audit
+    from edp_bayes.records.responses import Responses
+    from edp_bayes.results.query import Audit
 
 __all__ = ["Tradeoff", "tradeoff"]
 
@@ -195,7 +195,7 @@ def tradeoff(
     reached = np.empty((posterior.n_draws, 0))
     if delta == 0.0:
         columns = [
-            log_ratios(posterior, noise, float(e)).largest
+            certified_log_ratios(posterior, noise, float(e)).largest
             for noise, e in zip(noises, grid, strict=True)
         ]
         reached = np.stack(columns, axis=1)

@@ -8,11 +8,11 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.distributions.noise import LaplaceNoise, NoNoise
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
+from edp_bayes.noise.certificates.log_lipschitz import movement_bound
 from edp_bayes.noise.distribution import NoiseDistribution
-from edp_bayes.noise.laws import LaplaceNoise, NoNoise
 from edp_bayes.noise.posterior import Posterior
-from edp_bayes.noise.steepness import movement_bound
 
 __all__ = ["bottleneck", "hausdorff", "laplace_scales", "partial"]
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edp_bayes import validate
+from edp_bayes.distributions.lattice import LatticeNoise
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, NoiseLaw, NoNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.noise.lattice import LatticeNoise
-from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise, NoiseLaw, NoNoise
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
@@ -187,7 +187,7 @@ class NoiseDistribution:
         InvalidInputError
             If the file cannot be written.
         """
-        from edp_bayes import files
+        from edp_bayes.utils import files
 
         with files.replaced(Path(path)) as temporary:
             temporary.write_text(self.to_json(), encoding="utf-8")

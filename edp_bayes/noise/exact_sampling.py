@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from edp_bayes.noise.lattice import LatticeNoise
-from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise, NoiseLaw, NoNoise
+from edp_bayes.distributions.lattice import LatticeNoise
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, NoiseLaw, NoNoise
 
 __all__ = ["bernoulli_exp", "choose", "draw_noise", "exponential", "normal", "uniform"]
 

@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import validate
-from edp_bayes.coupling import Coupling, RegressionCoupling, ShiftCoupling, draw_count
+from edp_bayes.coupling.base import Coupling, draw_count
+from edp_bayes.coupling.regression import RegressionCoupling
+from edp_bayes.coupling.shift import ShiftCoupling
+from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.mixtures import Mixture
-from edp_bayes.models.base import DensityModel, FittedModel, SamplerSettings
-from edp_bayes.noise.screening import Screen
-from edp_bayes.responses import Responses
+from edp_bayes.models.base import DensityModel, FittedModel
+from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.noise.certificates.screening import Screen
+from edp_bayes.records.responses import Responses
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
-    from edp_bayes.result import Audit
+    from edp_bayes.results.query import Audit
 
 __all__ = ["FixedBandwidth", "Posterior", "posterior_of"]
 
@@ -223,7 +226,7 @@ def posterior_of(
         If an audit comes without responses or with other ones, or the responses carry noise.
     """
     from edp_bayes.models.default import model_or_default
-    from edp_bayes.result import Audit
+    from edp_bayes.results.query import Audit
 
     if isinstance(source, Posterior):
         return source

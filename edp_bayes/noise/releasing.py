@@ -9,10 +9,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from importlib import import_module
 
-from edp_bayes import validate
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, NoiseLaw
 from edp_bayes.exceptions import EdpBayesError, EdpBayesWarning, InvalidInputError
 from edp_bayes.noise.distribution import NoiseDistribution, as_distribution
-from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise, NoiseLaw
+from edp_bayes.utils import validate
 
 __all__ = ["MissingSamplerError", "grid_of", "release"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edp_bayes import validate
-from edp_bayes.divergence.compiled import compiled, in_threads
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils import validate
+from edp_bayes.utils.compiled import compiled, in_threads
 
 __all__ = ["bottleneck_distance", "paired_distances"]
 

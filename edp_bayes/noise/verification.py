@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edp_bayes import labels, validate
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.noise.certificates.noisy import NoisyCoupling
+from edp_bayes.noise.certificates.ratios import certified_log_ratios
 from edp_bayes.noise.distribution import NoiseDistribution, as_distribution
-from edp_bayes.noise.noisy import NoisyCoupling
 from edp_bayes.noise.posterior import Posterior, posterior_of
-from edp_bayes.noise.ratios import log_ratios
+from edp_bayes.utils import labels, validate
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
+    from edp_bayes.distributions.noise import NoiseLaw
     from edp_bayes.models.base import FittedModel
-    from edp_bayes.noise.laws import NoiseLaw
-    from edp_bayes.responses import Responses
-    from edp_bayes.result import Audit
+    from edp_bayes.records.responses import Responses
+    from edp_bayes.results.query import Audit
 
 __all__ = ["Verification", "verify"]
 
@@ -215,7 +215,7 @@ def verify(
     >>> edp.noise.verify(data, edp.LaplaceNoise(5.0), [0.5], model=model).probability(0.5)
     1.0
     """
-    from edp_bayes.auditing import evaluate
+    from edp_bayes.auditing.evaluation import evaluate
 
     law = as_distribution(noise)
     grid = validate.epsilon_grid(epsilon)
@@ -223,13 +223,13 @@ def verify(
     posterior = posterior_of(source, responses=responses, **fit_options)
     coupling = NoisyCoupling(posterior, law)
     risks = evaluate(coupling, grid, progressbar=show and posterior.n_draws > 1)
-    bounds = [log_ratios(posterior, law, max(float(e), SMALLEST)).largest for e in grid]
+    bounds = [certified_log_ratios(posterior, law, max(float(e), SMALLEST)).largest for e in grid]
     return Verification(
         noise=law,
         epsilon=grid,
-        delta=risks.largest,
-        total_risk=risks.total,
-        total_risk_bound=risks.upper,
+        delta=risks.delta,
+        total_risk=risks.total_risk,
+        total_risk_bound=risks.total_risk_bound,
         mean=risks.mean,
         sd=risks.deviation,
         individual=posterior.individual,

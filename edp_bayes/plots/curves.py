@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from edp_bayes import validate
 from edp_bayes.plots.drawing import Canvas, Visuals
-from edp_bayes.result import BAND_KINDS
-from edp_bayes.wording import percent
+from edp_bayes.results.base import BAND_KINDS
+from edp_bayes.utils import validate
+from edp_bayes.utils.formatting import percent
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
-    from edp_bayes.result import Audit
+    from edp_bayes.results.base import PrivacyCurves
+    from edp_bayes.results.query import Audit
 
 __all__ = ["plot_delta", "plot_total_risk"]
 
@@ -33,7 +34,7 @@ POINT = 0.02
 
 
 def plot_delta(
-    audit: Audit,
+    audit: PrivacyCurves,
     *,
     kind: str | None = None,
     ci_prob: float | None = None,
@@ -43,11 +44,11 @@ def plot_delta(
     visuals: Visuals = None,
     **pc_kwargs: Any,
 ) -> PlotCollection:
-    """Plot delta(epsilon), the largest risk of any individual, with its bands.
+    """Plot delta(epsilon) with its bands: of a query, the largest risk of any individual.
 
     Parameters
     ----------
-    audit : Audit
+    audit : Audit, PropertyAudit or MechanismAudit
         What to plot.
     kind : {"simultaneous", "pointwise"}, optional
         Which band; both if not given. The simultaneous one holds the whole curve with the
@@ -185,7 +186,7 @@ def plot_total_risk(
 
 
 def _curve(
-    audit: Audit,
+    audit: PrivacyCurves,
     quantity: str,
     label: str,
     title: str,
@@ -239,11 +240,9 @@ def _visible(band: xr.Dataset) -> xr.Dataset:
     return wide.assign_attrs(band.attrs)
 
 
-def _dress(canvas: Canvas, audit: Audit, quantity: str, label: str, title: str) -> None:
-    settings = audit.settings
-    several = "s" if settings["databases"] > 1 else ""
-    size = f"{settings['databases']:,} database{several}, {settings['individuals']:,} individuals"
-    canvas.title(quantity, f"{title} of {settings['query']}\n{size}")
+def _dress(canvas: Canvas, audit: PrivacyCurves, quantity: str, label: str, title: str) -> None:
+    what, size = audit.subject
+    canvas.title(quantity, f"{title} of {what}\n{size}")
     canvas.words(quantity, x="epsilon", y=label)
 
 

@@ -8,21 +8,21 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from edp_bayes import bands, labels
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.plots.drawing import (
     Canvas,
     Visuals,
     nearest_epsilon,
 )
-from edp_bayes.plots.forest import by_risk
-from edp_bayes.privacy_curves import default_probability
-from edp_bayes.wording import percent
+from edp_bayes.results import bands
+from edp_bayes.results.summaries import by_risk, default_probability
+from edp_bayes.utils import labels
+from edp_bayes.utils.formatting import percent
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
-    from edp_bayes.result import Audit
+    from edp_bayes.results.query import Audit
 
 __all__ = ["plot_density"]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from edp_bayes import validate
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection

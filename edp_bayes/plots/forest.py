@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
-from edp_bayes import validate
 from edp_bayes.plots.drawing import (
     LABEL_SIZE,
     SIZE,
@@ -19,13 +16,14 @@ from edp_bayes.plots.drawing import (
     nearest_epsilon,
     plain,
 )
-from edp_bayes.privacy_curves import CI_KINDS, default_probability
-from edp_bayes.wording import percent
+from edp_bayes.results.summaries import CI_KINDS, default_probability, riskiest
+from edp_bayes.utils import validate
+from edp_bayes.utils.formatting import percent
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
-    from edp_bayes.result import Audit
+    from edp_bayes.results.query import Audit
 
 __all__ = ["plot_individuals"]
 
@@ -127,21 +125,6 @@ def plot_individuals(
     top = float(risk.quantile(0.5 + 0.5 * prob, ("chain", "draw")).max())
     _dress(pc, own, f"Riskiest individuals at epsilon = {at:.4g}", intervals, top)
     return pc
-
-
-def riskiest(audit: Audit, epsilon: float) -> xr.DataArray:
-    """Return delta_i of the kept individuals at one epsilon, by falling posterior median.
-
-    Dims (chain, draw, individual).
-    """
-    risk = audit.individual_delta.sel(epsilon=epsilon, method="nearest", drop=True)
-    return risk.isel(individual=by_risk(audit, epsilon))
-
-
-def by_risk(audit: Audit, epsilon: float) -> NDArray[np.int64]:
-    """Return the positions of the kept individuals at one epsilon, by falling posterior median."""
-    risk = audit.individual_delta.sel(epsilon=epsilon, method="nearest")
-    return np.argsort(-risk.median(("chain", "draw")).to_numpy(), kind="stable")
 
 
 def _dress(

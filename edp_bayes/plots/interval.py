@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from edp_bayes import bands
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.plots.drawing import Canvas, Visuals
-from edp_bayes.privacy_curves import default_probability
-from edp_bayes.wording import percent
+from edp_bayes.results import bands
+from edp_bayes.results.summaries import default_probability
+from edp_bayes.utils.formatting import percent
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
@@ -133,7 +133,7 @@ def plot_interval_level(
     Parameters
     ----------
     found : Dataset
-        From `edp_bayes.interval.audit` with one epsilon and a vector of widths.
+        From `edp_bayes.interval.posterior` with one epsilon and a vector of widths.
     ci_prob : float, optional
         Probability of the pointwise band; ArviZ's ``stats.ci_prob`` if not given. Every draw
         gives a curve of the same family, so the band is simultaneous too.
@@ -156,7 +156,7 @@ def plot_interval_level(
     >>> import numpy as np
     >>> from edp_bayes import interval
     >>> draws = np.random.default_rng(1).normal(100.0, 5.0, (4, 500))
-    >>> found = interval.audit(draws, width=[0.1, 0.2, 0.3], epsilon=0.1)
+    >>> found = interval.posterior(draws, width=[0.1, 0.2, 0.3], epsilon=0.1)
     >>> type(plot_interval_level(found, backend="none")).__name__
     'PlotCollection'
     """

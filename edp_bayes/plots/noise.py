@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from edp_bayes.bands import pointwise, simultaneous
 from edp_bayes.plots.drawing import Canvas, Visuals
-from edp_bayes.privacy_curves import default_probability
-from edp_bayes.wording import percent
+from edp_bayes.results.bands import pointwise, simultaneous
+from edp_bayes.results.summaries import default_probability
+from edp_bayes.utils.formatting import percent
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection

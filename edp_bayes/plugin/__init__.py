@@ -6,6 +6,7 @@ responses without individual i, and compare the two. There is no posterior here 
 statement of how far a number can be trusted; `bootstrap` is what a careful user would add today.
 """
 
+from edp_bayes.plugin import local_privacy
 from edp_bayes.plugin.distances import bottleneck_epsilon, hausdorff_epsilon
 from edp_bayes.plugin.estimate import EmpiricalPrivacy, empirical_privacy
 from edp_bayes.plugin.resampling import BootstrapBand, bootstrap
@@ -17,4 +18,5 @@ __all__ = [
     "bottleneck_epsilon",
     "empirical_privacy",
     "hausdorff_epsilon",
+    "local_privacy",
 ]

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edp_bayes import validate
 from edp_bayes.exceptions import EdpBayesWarning
 from edp_bayes.plugin.integrals import individual_blocks, kernel_risks
 from edp_bayes.plugin.quotient import hockey_stick, step_density
 from edp_bayes.plugin.selection import QUOTIENT, Candidate, Sample, candidates, sample_of
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from edp_bayes.responses import Responses
+    from edp_bayes.records.responses import Responses
 
 __all__ = ["EmpiricalPrivacy", "empirical_privacy"]
 
@@ -146,7 +146,7 @@ def empirical_privacy(
     --------
     >>> import numpy as np
     >>> from edp_bayes.plugin import empirical_privacy
-    >>> from edp_bayes.responses import Responses
+    >>> from edp_bayes.records.responses import Responses
     >>> y = np.random.default_rng(1).normal(size=41)
     >>> responses = Responses.from_arrays(y, response_without=y - 0.05)
     >>> empirical_privacy(responses, [0.0, 0.05], density="fixed", kernel="laplace").delta.round(4)

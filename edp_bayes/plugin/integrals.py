@@ -96,10 +96,11 @@ def _integrate(
     kernel: str,
     epsilon: Floats,
 ) -> Floats:
-    from edp_bayes.divergence import gaussian, laplace
+    from edp_bayes.divergence import gaussian
+    from edp_bayes.divergence.one_scale import curves as one_scale
 
     if kernel == "laplace" and (scales == scales[:, :1]).all():
-        return laplace.shift_curves(
+        return one_scale.shift_curves(
             weights,
             response,
             scales[:, 0],
@@ -119,4 +120,4 @@ def _integrate(
         np.broadcast_to(scales[:, None, :], individual),
         epsilon,
     )
-    return laplace.curves(*arguments) if kernel == "laplace" else gaussian.curves(*arguments)
+    return one_scale.curves(*arguments) if kernel == "laplace" else gaussian.curves(*arguments)

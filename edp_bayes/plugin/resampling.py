@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edp_bayes import validate
 from edp_bayes.plugin.estimate import log_safe, quotient_risks, total_risk, warn_at_edge
 from edp_bayes.plugin.integrals import individual_blocks, kernel_risks
 from edp_bayes.plugin.selection import (
@@ -23,11 +22,12 @@ from edp_bayes.plugin.selection import (
     neighbour_count,
     sample_of,
 )
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from edp_bayes.responses import Responses
+    from edp_bayes.records.responses import Responses
 
 __all__ = ["BootstrapBand", "bootstrap"]
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import validate
+from edp_bayes.distributions.neighbours import neighbour_distances
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
 from edp_bayes.plugin.quotient import cell_points, step_density
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
-    from edp_bayes.responses import Responses
+    from edp_bayes.records.responses import Responses
 
 Floats = NDArray[np.float64]
 
@@ -163,24 +164,6 @@ def variable_ratios(response: Floats, neighbours: int) -> Floats:
         return np.ones_like(response)
     distance = np.maximum(distance, positive.min())
     return np.asarray(distance / np.exp(np.log(distance).mean()))
-
-
-def neighbour_distances(response: Floats, neighbours: int) -> Floats:
-    """Return each row's distance to its neighbours-th nearest other row."""
-    order = np.argsort(response, kind="stable")
-    ordered = response[order]
-    size = response.size
-    nearest = np.full(size, np.inf)
-    # The nearest k rows and the row itself are k + 1 neighbours in order: try every such run.
-    for place in range(neighbours + 1):
-        at = np.arange(place, size - neighbours + place)
-        reach = np.maximum(
-            ordered[at] - ordered[at - place], ordered[at - place + neighbours] - ordered[at]
-        )
-        nearest[at] = np.minimum(nearest[at], reach)
-    distance = np.empty(size)
-    distance[order] = nearest
-    return distance
 
 
 def held_out_ratios(sample: Sample, density: str, neighbours: int) -> Floats:

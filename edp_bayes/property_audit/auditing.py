@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edp_bayes import validate
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
-from edp_bayes.models.base import SamplerSettings
+from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.property_audit.counts import PropertyCounts
 from edp_bayes.property_audit.curves import TOLERANCE, Query
 from edp_bayes.property_audit.models import (
@@ -21,11 +20,12 @@ from edp_bayes.property_audit.models import (
     ProbabilityModel,
 )
 from edp_bayes.property_audit.overdispersion import LEAST_DATABASES, compare
-from edp_bayes.statistical_privacy import noise_curves
+from edp_bayes.statistical_privacy.counts import noise_curves
 from edp_bayes.statistical_privacy.mechanisms import Mechanism, parts
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
-    from edp_bayes.property_audit.result import PropertyAudit
+    from edp_bayes.results.property import PropertyAudit
 
 __all__ = ["audit_property"]
 
@@ -126,7 +126,7 @@ def audit_property(
     >>> round(float(found.prob.median()), 2)
     0.1
     """
-    from edp_bayes.property_audit.result import assemble
+    from edp_bayes.property_audit.assembly import assemble
 
     counts = PropertyCounts(count, n)
     grid = validate.epsilon_grid(epsilon)
@@ -160,7 +160,7 @@ def audit_property(
         sample_kwargs=sample_kwargs,
     )
     wanted = None if curve_draws is None else _curve_draws(curve_draws, settings)
-    fits, checks, doubts = _fit(counts, model, settings, compared)
+    fits, checks, found = _fit(counts, model, settings, compared)
     chosen = list(fits.values())[-1]
     kept, curves, error = _curves(query, chosen, grid, settings, wanted)
     result = assemble(
@@ -171,7 +171,7 @@ def audit_property(
         curves=curves,
         epsilon=grid,
         checks=checks,
-        doubts=doubts,
+        warnings=found,
         record={
             "query": "the share with " + " or ".join(map(repr, counts.properties)),
             "databases": counts.n_databases,

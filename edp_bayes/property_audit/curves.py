@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.progress import track
 from edp_bayes.statistical_privacy.beta_binomial import beta_binomial_delta
 from edp_bayes.statistical_privacy.curves import delta, delta_minus, delta_plus
 from edp_bayes.statistical_privacy.mechanisms import Mechanism, parts
 from edp_bayes.statistical_privacy.property_query import PropertyQuery
+from edp_bayes.utils.progress import track
 
 __all__ = ["Query"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.statistical_privacy.binomial import log_choose
+from edp_bayes.statistical_privacy.counts.binomial import log_choose
 
 __all__ = ["beta_binomial_log_mass", "binomial_log_mass"]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import validate
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.models.base import SamplerSettings, sample_nuts
+from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.property_audit import exact_draws
 from edp_bayes.property_audit.counts import PropertyCounts
 from edp_bayes.property_audit.likelihoods import beta_binomial_log_mass, binomial_log_mass
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     import xarray as xr

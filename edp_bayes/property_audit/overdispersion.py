@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.leave_one_out import leave_one_out
+from edp_bayes.models.leave_one_out import leave_one_out
 from edp_bayes.property_audit.models import ProbabilityDraws
 
 __all__ = ["LEAST_DATABASES", "Overdispersion", "compare"]

@@ -1,40 +1,14 @@
-"""What every built-in query provides: its columns and exact leave-one-out responses."""
+"""A query of one value column."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from edp_bayes.exceptions import InputTypeError
-from edp_bayes.queries.records import Floats, Records, only_column
-
-
-class Query(ABC):
-    """A statistic of one database whose leave-one-out responses follow without rerunning it.
-
-    Subclasses are frozen dataclasses; `str(query)` is the form that `edp_bayes.queries.parse`
-    reads, where it has one: not for a variance with another ddof than 1.
-
-    Examples
-    --------
-    >>> from edp_bayes import queries
-    >>> isinstance(queries.Count(), Query), queries.Sum("amount").columns()
-    (True, ('amount',))
-    """
-
-    @abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """Return the columns the query reads."""
-
-    @abstractmethod
-    def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
-        """Return responses, shape (n,), and contributions y_j - y_ij of pairs, shape (pair,)."""
-
-    def resolve(self, choices: Sequence[str]) -> Self:
-        """Return the query with its column filled in, where it named none."""
-        return self
+from edp_bayes.records.ownership import only_column
+from edp_bayes.records.query import Query
 
 
 @dataclass(frozen=True)

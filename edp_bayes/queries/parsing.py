@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.queries.base import Query
 from edp_bayes.queries.proportion import Proportion, literal
 from edp_bayes.queries.quantile import Quantile
 from edp_bayes.queries.slope import Slope
 from edp_bayes.queries.totals import Count, Mean, Sum
 from edp_bayes.queries.variance import Variance
+from edp_bayes.records.query import Query
 
 FORMS = (
     "count",

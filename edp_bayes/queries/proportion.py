@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes import arrow_columns, labels, validate
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.queries.base import ColumnQuery
-from edp_bayes.queries.records import Floats, Records
+from edp_bayes.records import arrow_columns
+from edp_bayes.records.ownership import Floats, Records
+from edp_bayes.utils import labels, validate
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edp_bayes import validate
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.queries.base import ColumnQuery
-from edp_bayes.queries.records import Floats, Integers, Records
+from edp_bayes.records.ownership import Floats, Integers, Records
+from edp_bayes.utils import validate
 
 
 @dataclass(frozen=True)

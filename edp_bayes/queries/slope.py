@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edp_bayes import labels
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.queries.base import Query, require_name
-from edp_bayes.queries.records import Floats, Records
+from edp_bayes.queries.base import require_name
+from edp_bayes.records.ownership import Floats, Records
+from edp_bayes.records.query import Query
+from edp_bayes.utils import labels
 
 # Below this share of the predictor's spread, subtracting what an individual owns loses digits.
 LITTLE_SPREAD = 1e-3

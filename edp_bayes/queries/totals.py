@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edp_bayes.queries.base import ColumnQuery, Query
-from edp_bayes.queries.records import Floats, Records
+from edp_bayes.queries.base import ColumnQuery
+from edp_bayes.records.ownership import Floats, Records
+from edp_bayes.records.query import Query
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.queries.base import ColumnQuery
-from edp_bayes.queries.records import Floats, Records
+from edp_bayes.records.ownership import Floats, Records
 
 
 @dataclass(frozen=True)

@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edp_bayes import labels
 from edp_bayes.exceptions import InputTypeError
-from edp_bayes.report import (
+from edp_bayes.report.content import Content
+from edp_bayes.report.pseudonyms import namer, redacted
+from edp_bayes.report.sections import (
     curves,
     individuals,
-    intervals,
     mechanisms,
     noise_needed,
     properties,
     records,
 )
-from edp_bayes.report.content import Content
-from edp_bayes.report.pseudonyms import namer, redacted
+from edp_bayes.utils import labels
 
 if TYPE_CHECKING:
-    from edp_bayes.privacy_curves import PrivacyCurves
+    from edp_bayes.results.base import PrivacyCurves
     from edp_bayes.statistical_privacy.property_query import PropertyQuery
 
 __all__ = ["describe"]
@@ -62,7 +61,8 @@ def describe(
     >>> content.kind, content.exact
     ('property', True)
     """
-    from edp_bayes.privacy_curves import PrivacyCurves, default_probability
+    from edp_bayes.results.base import PrivacyCurves
+    from edp_bayes.results.summaries import default_probability
 
     if not isinstance(result, PrivacyCurves):
         # Looked at second: its module takes a second to import.
@@ -117,7 +117,7 @@ def _of_individuals(
     noise: Any,
 ) -> dict[str, Any]:
     """Return the parts that only a query on individuals has."""
-    from edp_bayes.result import Audit
+    from edp_bayes.results.query import Audit
 
     audit = result if isinstance(result, Audit) else Audit(result.tree)
     named = namer(audit, names=names, key=key)
@@ -132,7 +132,7 @@ def _of_individuals(
         "total": individuals.total_risk(audit, shown, prob),
         "people": individuals.people(audit, at, prob, named),
         "laws": individuals.laws(audit, at, prob, named),
-        "intervals": intervals.interval_rows(audit, prob),
+        "intervals": noise_needed.interval_rows(audit, prob),
         "noise": noise_needed.found(noise, worded, prob),
         "enough": noise_needed.enough(audit, shown, rounded=not names),
         "checks": records.checks(audit, worded),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from edp_bayes.report.content import Band, Content, Curve, Histogram, Laws
-from edp_bayes.wording import number, percent
+from edp_bayes.utils.formatting import number, percent
 
 __all__ = ["Figure", "histogram", "law_figures", "privacy_figures", "total_figure"]
 

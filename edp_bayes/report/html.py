@@ -9,16 +9,16 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edp_bayes import files, wording
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.report import figures
 from edp_bayes.report.content import Content, Curve
 from edp_bayes.report.describing import describe
+from edp_bayes.utils import files, formatting
 
 if TYPE_CHECKING:
     import jinja2
 
-    from edp_bayes.privacy_curves import PrivacyCurves
+    from edp_bayes.results.base import PrivacyCurves
     from edp_bayes.statistical_privacy.property_query import PropertyQuery
 
 __all__ = ["render", "write_report"]
@@ -102,7 +102,7 @@ def write_report(
 def render(content: Content) -> str:
     """Return the page as text.
 
-    Every text passes `wording.clean` and Jinja's escaping; the page's own script and style are
+    Every text passes `formatting.clean` and Jinja's escaping; the page's own script and style are
     the only ones that its content security policy lets run.
     """
     environment = _environment()
@@ -137,10 +137,11 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: wording.clean(value) if type(value) is str else value,
+        finalize=lambda value: formatting.clean(value) if type(value) is str else value,
     )
     environment.filters |= {
-        name: getattr(wording, name) for name in ("crossing", "number", "percent", "risk", "short")
+        name: getattr(formatting, name)
+        for name in ("crossing", "number", "percent", "risk", "short")
     }
     return environment
 
@@ -160,19 +161,21 @@ def _values(content: Content) -> dict[str, list[str]]:
     """Return what changes with epsilon, in words: the script only looks it up."""
     values = {
         "epsilon": [f"{e:.4g}" for e in content.epsilon],
-        "growth": [wording.number(math.exp(e) if e < LARGE else math.inf) for e in content.epsilon],
+        "growth": [
+            formatting.number(math.exp(e) if e < LARGE else math.inf) for e in content.epsilon
+        ],
         **_worded("delta", content.curve),
     }
     if content.limit is not None:
-        values["delta_limit"] = [wording.risk(value) for value in content.limit]
+        values["delta_limit"] = [formatting.risk(value) for value in content.limit]
     if content.total is not None:
         values |= _worded("total", content.total.curve)
-        values["bound"] = [wording.risk(value) for value in content.total.bound]
+        values["bound"] = [formatting.risk(value) for value in content.total.bound]
     if content.enough is not None:
         spread = content.enough.spread
-        values["scale"] = [wording.number(scale, 3) for scale in content.enough.scale]
+        values["scale"] = [formatting.number(scale, 3) for scale in content.enough.scale]
         values["relative"] = [
-            wording.number(math.sqrt(2.0) * scale / spread, 3) for scale in content.enough.scale
+            formatting.number(math.sqrt(2.0) * scale / spread, 3) for scale in content.enough.scale
         ]
     return values
 
@@ -182,7 +185,9 @@ def _worded(name: str, curve: Curve) -> dict[str, list[str]]:
     for kind, band in (("simultaneous", curve.simultaneous), ("pointwise", curve.pointwise)):
         if band is not None:
             columns |= {f"{name}_{kind}_lower": band.lower, f"{name}_{kind}_upper": band.upper}
-    return {column: [wording.risk(value) for value in values] for column, values in columns.items()}
+    return {
+        column: [formatting.risk(value) for value in values] for column, values in columns.items()
+    }
 
 
 def _largest(content: Content) -> float:

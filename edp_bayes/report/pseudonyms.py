@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from edp_bayes import labels
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.utils import labels
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from edp_bayes.result import Audit
+    from edp_bayes.results.query import Audit
 
 __all__ = ["Namer", "Names", "Pseudonyms", "namer", "pseudonym_table", "redacted"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edp_bayes import validate
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.utils import validate
 
 __all__ = [
     "broadcast",

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy import arguments
+from edp_bayes.statistical_privacy.counts.law_pairs import LawPair
 from edp_bayes.statistical_privacy.groups import worst_curve
-from edp_bayes.statistical_privacy.law_pairs import LawPair
 from edp_bayes.statistical_privacy.mechanisms import Mechanism, parts
 
 __all__ = ["beta_binomial_delta"]

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.statistical_privacy import arguments, exact_curves, noise_curves, pure
-from edp_bayes.statistical_privacy.binomial_pairs import binomial_pair
-from edp_bayes.statistical_privacy.known_entries import known_pairs
-from edp_bayes.statistical_privacy.law_pairs import LawPair
+from edp_bayes.statistical_privacy import arguments
+from edp_bayes.statistical_privacy.counts import exact_curves, noise_curves, pure
+from edp_bayes.statistical_privacy.counts.known_entries import known_pairs
+from edp_bayes.statistical_privacy.counts.law_pairs import LawPair, binomial_pair
+from edp_bayes.statistical_privacy.counts.noise_tails import GAUSSIAN, LAPLACE
 from edp_bayes.statistical_privacy.mechanisms import (
     LaplaceNoise,
     Mechanism,
@@ -21,7 +22,6 @@ from edp_bayes.statistical_privacy.mechanisms import (
     Subsampling,
     parts,
 )
-from edp_bayes.statistical_privacy.noise_tails import GAUSSIAN, LAPLACE
 
 __all__ = ["delta", "delta_minus", "delta_plus", "pure_epsilon"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edp_bayes.divergence.screening import gaussian_shift, laplace_shift
+from edp_bayes.divergence.shifts import gaussian_shift, laplace_shift
 from edp_bayes.statistical_privacy import arguments
 from edp_bayes.statistical_privacy.mechanisms import LaplaceNoise, Mechanism, parts
 

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.statistical_privacy import arguments, noise_curves
-from edp_bayes.statistical_privacy.binomial_pairs import binomial_window
-from edp_bayes.statistical_privacy.law_pairs import LawPair, Window
+from edp_bayes.statistical_privacy import arguments
+from edp_bayes.statistical_privacy.counts import noise_curves
+from edp_bayes.statistical_privacy.counts.law_pairs import LawPair, Window, binomial_window
+from edp_bayes.statistical_privacy.counts.noise_tails import GAUSSIAN, LAPLACE
 from edp_bayes.statistical_privacy.mechanisms import LaplaceNoise, Noise, parts
-from edp_bayes.statistical_privacy.noise_tails import GAUSSIAN, LAPLACE
 
 __all__ = ["group_delta", "worst_curve"]
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy import arguments, curves
 from edp_bayes.statistical_privacy.mechanisms import Mechanism, parts
-from edp_bayes.validate import LARGEST_EPSILON
+from edp_bayes.utils.validate import LARGEST_EPSILON
 
 __all__ = ["epsilon_at", "smallest"]
 

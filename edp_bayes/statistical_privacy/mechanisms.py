@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edp_bayes import validate
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
+from edp_bayes.utils import validate
 
 __all__ = ["GaussianNoise", "LaplaceNoise", "Mechanism", "Noise", "Subsampling", "parts"]
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edp_bayes import validate
 from edp_bayes.exceptions import InputTypeError
-from edp_bayes.statistical_privacy import arguments, curves, inversion, utility
+from edp_bayes.statistical_privacy import arguments, curves, inversion
+from edp_bayes.statistical_privacy.costs import utility
 from edp_bayes.statistical_privacy.mechanisms import Mechanism
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,7 +106,7 @@ class PropertyQuery:
         InvalidInputError
             If epsilon is negative, infinite or not increasing.
         """
-        from edp_bayes.statistical_privacy.figures import draw
+        from edp_bayes.plots.statistical_privacy import draw
 
         if epsilon is None:
             end = float(self.epsilon_at(float(self.delta(0.0)) / 1000.0))

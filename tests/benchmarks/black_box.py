@@ -14,8 +14,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from edp_bayes import mechanisms
-from edp_bayes.local_privacy import mpl
-from edp_bayes.mechanism_audit import audit_mechanism
+from edp_bayes.black_box.auditing import audit_mechanism
+from edp_bayes.plugin.local_privacy import mpl
 from tests.benchmarks.__main__ import machine
 
 SIZE, RUNS = 100_000, 1000

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from scipy import integrate
 
 import edp_bayes as edp
-from edp_bayes.auditing import evaluate
+from edp_bayes.auditing.evaluation import evaluate
 from edp_bayes.models import GibbsDirichletProcessMixture, SamplerSettings
 
 DATA = Path(os.environ.get("EDP_BAYES_DATA", Path(__file__).parents[2].parent / "shared" / "data"))

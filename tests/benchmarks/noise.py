@@ -19,9 +19,9 @@ import numpy as np
 
 import edp_bayes as edp
 from edp_bayes.models.base import DensityModel
+from edp_bayes.noise.certificates.ratios import log_ratios
 from edp_bayes.noise.distribution import as_distribution
 from edp_bayes.noise.posterior import Posterior, posterior_of
-from edp_bayes.noise.ratios import log_ratios
 from tests.benchmarks.__main__ import machine
 from tests.benchmarks.cases import DATA
 

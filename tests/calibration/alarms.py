@@ -15,10 +15,10 @@ from multiprocessing import get_context
 import numpy as np
 import pandas as pd
 
-from edp_bayes import bands
-from edp_bayes.auditing import evaluate
+from edp_bayes.auditing.evaluation import evaluate
 from edp_bayes.diagnostics import check_individuals
 from edp_bayes.models import SamplerSettings
+from edp_bayes.results import bands
 from tests.calibration import failures, scenarios, study
 
 N = 41
@@ -42,7 +42,7 @@ def once(cell: failures.Cell | scenarios.Scenario, repetition: int) -> tuple[boo
             cores=1,
         )
         coupling = failures.METHODS["default"](N).fit(responses, settings).coupling
-        limit = bands.upper_limit(evaluate(coupling, epsilon, progressbar=False).largest, 0.95)
+        limit = bands.upper_limit(evaluate(coupling, epsilon, progressbar=False).delta, 0.95)
         failed = not check_individuals(responses, epsilon, limit).passed
     seen = (truth >= failures.SMALLEST) & (truth <= failures.LARGEST)
     return failed, bool((limit < truth)[seen].any())

@@ -26,17 +26,17 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy import stats
 
-from edp_bayes import bands
-from edp_bayes.auditing import evaluate
+from edp_bayes.auditing.evaluation import evaluate
 from edp_bayes.divergence import gaussian
-from edp_bayes.files import replaced
 from edp_bayes.models import (
     BaseMeasure,
     GibbsDirichletProcessMixture,
     SamplerSettings,
     SmoothedBootstrap,
 )
-from edp_bayes.responses import Responses
+from edp_bayes.records.responses import Responses
+from edp_bayes.results import bands
+from edp_bayes.utils.files import replaced
 from tests.calibration import report
 
 RESULTS = Path(__file__).parent / "failures.csv"
@@ -220,7 +220,7 @@ def once(cell: Cell, method: str, repetition: int) -> np.ndarray:
             draws=DRAWS, tune=TUNE, chains=1, random_seed=repetition, progressbar=False, cores=1
         )
         coupling = METHODS[method](cell.n).fit(responses, settings).coupling
-        draws = evaluate(coupling, EPSILON, progressbar=False).largest
+        draws = evaluate(coupling, EPSILON, progressbar=False).delta
         lower, upper = bands.pointwise(draws, 0.95)
         limit = bands.upper_limit(draws, 0.95)
     return np.stack([lower, np.median(draws, axis=0), upper, limit])

@@ -17,10 +17,10 @@ import pandas as pd
 from scipy import stats
 
 from edp_bayes.black_box.analysis import analyse
-from edp_bayes.black_box.models import ClippedField
 from edp_bayes.black_box.outcomes import read_outcomes
+from edp_bayes.black_box.posterior.models import ClippedField
 from edp_bayes.mechanisms import Mechanism, suite
-from edp_bayes.models.base import SamplerSettings
+from edp_bayes.models.sampling import SamplerSettings
 
 CACHE = Path(__file__).parent / ".cache"
 PAGE = Path(__file__).parents[2] / "docs" / "black_box.md"

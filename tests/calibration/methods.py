@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from edp_bayes import bands, plugin
-from edp_bayes.auditing import evaluate, riskiest
+from edp_bayes import plugin
+from edp_bayes.auditing.evaluation import evaluate, riskiest
+from edp_bayes.auditing.lower_bounds import lower_bounds
+from edp_bayes.auditing.reductions import accumulate
 from edp_bayes.divergence import gaussian
-from edp_bayes.fixed_test import fixed_test
 from edp_bayes.models import (
     BaseMeasure,
     GibbsDirichletProcessMixture,
@@ -21,8 +22,8 @@ from edp_bayes.models import (
     SamplerSettings,
     SmoothedBootstrap,
 )
-from edp_bayes.reductions import accumulate
-from edp_bayes.responses import Responses
+from edp_bayes.records.responses import Responses
+from edp_bayes.results import bands
 from tests.calibration.scenarios import EPSILON
 
 PROB = 0.95
@@ -68,10 +69,10 @@ def posterior(make: Callable[..., Any]) -> Callable[[Responses, int], dict[str, 
         risks = evaluate(coupling, EPSILON, progressbar=False)
         people = riskiest(risks.mean, KEEP)
         curves = risks.curves_of(people, coupling, EPSILON)
-        tested = fixed_test(coupling, people, curves, risks.largest, risks.total, EPSILON)
+        tested = lower_bounds(coupling, people, curves, risks.delta, risks.total_risk, EPSILON)
         return {
-            "delta": from_draws(risks.largest, tested.largest.reshape(-1, EPSILON.size)),
-            "total_risk": from_draws(risks.total, tested.total.reshape(-1, EPSILON.size)),
+            "delta": from_draws(risks.delta, tested.delta.reshape(-1, EPSILON.size)),
+            "total_risk": from_draws(risks.total_risk, tested.total_risk.reshape(-1, EPSILON.size)),
         }
 
     return run

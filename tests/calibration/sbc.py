@@ -16,15 +16,20 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from edp_bayes.auditing import evaluate
-from edp_bayes.contributions import ContributionDraws, ContributionPosterior, ContributionPrior
-from edp_bayes.coupling import RegressionCoupling
-from edp_bayes.mixtures import Mixture
+from edp_bayes.auditing.evaluation import evaluate
+from edp_bayes.coupling.contributions import (
+    ContributionDraws,
+    ContributionPosterior,
+    ContributionPrior,
+)
+from edp_bayes.coupling.presence import FEWEST, PresencePosterior
+from edp_bayes.coupling.presence_sampler import PRESENCES
+from edp_bayes.coupling.regression import RegressionCoupling
+from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models import SamplerSettings
 from edp_bayes.models.base_measure import BaseMeasure, Standardisation
 from edp_bayes.models.gibbs import draw_mixture
-from edp_bayes.presence import FEWEST, PRESENCES, PresencePosterior
-from edp_bayes.responses import Responses
+from edp_bayes.records.responses import Responses
 
 EPSILON = np.array([0.02, 0.1, 0.3, 1.0])
 RESULTS = Path(__file__).parent / "sbc.csv"
@@ -167,7 +172,7 @@ def fitted(case: Case, responses: Responses, seed: int) -> np.ndarray:
     )
     presence = PresencePosterior(mixture, responses, seed)
     coupling = RegressionCoupling(mixture, posterior, presence)
-    return evaluate(coupling, EPSILON, progressbar=False).largest
+    return evaluate(coupling, EPSILON, progressbar=False).delta
 
 
 def ranks(case: Case, repetition: int) -> np.ndarray | None:

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.divergence import hockey_stick
-from edp_bayes.mixtures import Mixture
-from edp_bayes.responses import Responses
+from edp_bayes.records.responses import Responses
 from tests.calibration import higher, study
 from tests.calibration.methods import run_once
 from tests.calibration.scenarios import EPSILON, INDIVIDUALS, LAWS, Scenario

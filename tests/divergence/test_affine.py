@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edp_bayes as edp
-from edp_bayes.divergence.affine import image_integrals, image_workspace, tabulate
-from edp_bayes.divergence.nodes import MOST_NODES, place_nodes
+from edp_bayes.divergence.near_pair.affine import image_integrals, image_workspace, tabulate
+from edp_bayes.divergence.near_pair.nodes import MOST_NODES, place_nodes
 
 EPSILON = np.array([0.0, 0.003, 0.01, 0.1, 0.3])
 

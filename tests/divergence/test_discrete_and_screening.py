@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.divergence import discrete, hockey_stick
-from edp_bayes.divergence.screening import convexity_bound, gaussian_shift, laplace_shift
+from edp_bayes.divergence.shifts import convexity_bound, gaussian_shift, laplace_shift
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.mixtures import Mixture
 
 
 def test_discrete_sums_by_hand():

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from edp_bayes.divergence import laplace
-from edp_bayes.mixtures import Mixture
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.divergence.one_scale import curves as one_scale
 
 EPSILON = np.concatenate([[0.0], np.geomspace(1e-3, 2.0, 14)])
 
@@ -27,7 +27,7 @@ def case(seed, n=11, people=5, draws=37):
 
 
 def curves(weights, y, scales, c, epsilon):
-    return laplace.shift_curves(weights, y, scales, c.indptr, c.indices, c.data, epsilon)
+    return one_scale.shift_curves(weights, y, scales, c.indptr, c.indices, c.data, epsilon)
 
 
 @settings(derandomize=True, deadline=None, max_examples=25)
@@ -40,7 +40,7 @@ def test_an_epsilon_gives_the_same_wherever_it_stands_in_the_grid(seed, dropped)
     assert ((whole >= 0.0) & (whole <= 1.0)).all()
 
 
-@pytest.mark.parametrize("levels", [1, laplace.EARLY, laplace.EARLY + 1])
+@pytest.mark.parametrize("levels", [1, one_scale.EARLY, one_scale.EARLY + 1])
 def test_grids_about_as_long_as_the_early_part(levels):
     arguments = case(3)
     whole = curves(*arguments, EPSILON)
@@ -59,7 +59,7 @@ def test_both_ways_agree_with_exact_arithmetic(seed):
         s, i = rng.integers(scales.size), rng.integers(c.shape[1])
         p = Mixture(weights[s], y, scales[s], kernel="laplace")
         q = Mixture(weights[s], y - c[:, [i]].toarray()[:, 0], scales[s], kernel="laplace")
-        for e in (1, laplace.EARLY - 1, laplace.EARLY, 9):
+        for e in (1, one_scale.EARLY - 1, one_scale.EARLY, 9):
             (one, mass), (two, other) = exact(p, q, EPSILON[e]), exact(q, p, EPSILON[e])
             tolerance = 1e-9 * max(one, two) + 1e-16 * max(mass, other)
             assert abs(found[s, i, e] - max(one, two)) <= tolerance

@@ -9,10 +9,10 @@ from exact_reference import hockey_stick as exact
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.divergence import hockey_stick
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.mixtures import Mixture
-from edp_bayes.noise.laws import GaussianNoise, LaplaceNoise
 
 KERNELS = ["gaussian", "laplace"]
 NOISES = [None, GaussianNoise(0.5), LaplaceNoise(0.3)]

@@ -17,14 +17,10 @@ from edp_bayes.models import (
     GibbsFiniteMixture,
     SamplerSettings,
 )
-from edp_bayes.models.base import (
-    database_log_likelihood,
-    mixture_from,
-    refuse_incomplete,
-    sample_nuts,
-)
+from edp_bayes.models.base import database_log_likelihood, mixture_from
 from edp_bayes.models.dirichlet_process import truncation, truncation_bound
 from edp_bayes.models.gibbs import _variance
+from edp_bayes.models.sampling import refuse_incomplete, sample_nuts
 
 
 def make_responses(n=41, seed=1, samples=1):

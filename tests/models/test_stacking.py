@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 import edp_bayes as edp
+from edp_bayes.coupling.stacked import pick, stack_couplings
 from edp_bayes.diagnostics import check_draws
-from edp_bayes.leave_one_out import leave_one_out, stacking_weights
 from edp_bayes.models import (
     BaseMeasure,
     GibbsDirichletProcessMixture,
@@ -17,8 +17,8 @@ from edp_bayes.models import (
     SamplerSettings,
     Stacked,
 )
+from edp_bayes.models.leave_one_out import leave_one_out, stacking_weights
 from edp_bayes.models.stacking import apportion
-from edp_bayes.stacked_coupling import pick, stack_couplings
 
 EPSILON = np.array([0.0, 0.05, 0.3])
 QUICK = {"draws": 40, "tune": 100, "chains": 2, "random_seed": 3, "progressbar": False}

@@ -17,12 +17,12 @@ from edp_bayes.noise import (
     NoNoise,
     closed_forms,
 )
-from edp_bayes.noise import optimal as optimal_module
+from edp_bayes.noise.certificates.noisy import NoisyCoupling
+from edp_bayes.noise.certificates.ratios import certified_log_ratios
 from edp_bayes.noise.distribution import as_distribution
-from edp_bayes.noise.noisy import NoisyCoupling
+from edp_bayes.noise.least import optimal as optimal_module
+from edp_bayes.noise.least.program import SolverError
 from edp_bayes.noise.posterior import Posterior, posterior_of
-from edp_bayes.noise.program import SolverError
-from edp_bayes.noise.ratios import log_ratios
 from edp_bayes.plots.noise import plot_noise
 from tests.noise.conftest import make_responses
 
@@ -42,14 +42,14 @@ def found(plug_in):
 def test_every_method_meets_the_target_and_the_order_is_as_expected(plug_in, found):
     for noise in found.values():
         assert noise.record["reached"] == 1.0
-        assert log_ratios(plug_in, noise, EPSILON, screen=False).share(EPSILON) == 1.0
+        assert certified_log_ratios(plug_in, noise, EPSILON, screen=False).share(EPSILON) == 1.0
     size = {name: noise.mean_absolute for name, noise in found.items()}
     assert size["optimal"] < size["laplace"] < size["bottleneck"]
     assert size["optimal"] < size["partial"] < size["bottleneck"]
 
 
 def test_brute_force_finds_no_violation_of_the_optimal_noise(plug_in, found):
-    from edp_bayes.noise.densities import NoisyDensities
+    from edp_bayes.noise.certificates.densities import NoisyDensities
 
     law = found["optimal"].laws[0]
     step = law.spacing / 16
@@ -72,7 +72,7 @@ def test_less_than_the_bound_cannot_hold(plug_in, found):
     smaller = LatticeNoise(
         factor * law.spacing, law.weights, left=law.left, right=law.right, decay=law.decay
     )
-    found_ratio = log_ratios(plug_in, as_distribution(smaller), EPSILON, screen=False)
+    found_ratio = certified_log_ratios(plug_in, as_distribution(smaller), EPSILON, screen=False)
     assert found_ratio.share(EPSILON) == 0.0
 
 
@@ -109,7 +109,7 @@ def test_objectives_differ_by_more_where_noise_may_be_lopsided(plug_in, lopsided
 
 def test_assurance_is_reached_under_the_posterior(bootstrap):
     noise = edp.noise.calibrate(bootstrap, 0.3, assurance=0.8, spacing=0.2)
-    certified = log_ratios(bootstrap, noise, 0.3)
+    certified = certified_log_ratios(bootstrap, noise, 0.3)
     assert 0.8 <= certified.share(0.3) < 1.0
     assert noise.record["reached"] == certified.share(0.3)
     everywhere = edp.noise.calibrate(bootstrap, 0.3, assurance=0.99, spacing=0.2)
@@ -118,11 +118,11 @@ def test_assurance_is_reached_under_the_posterior(bootstrap):
 
 def test_gaussian_mixtures_with_residual_spread_are_protected(mixture):
     noise = edp.noise.calibrate(mixture, 0.8, assurance=0.7, spacing=0.2)
-    assert log_ratios(mixture, noise, 0.8).share(0.8) >= 0.7
+    assert certified_log_ratios(mixture, noise, 0.8).share(0.8) >= 0.7
     laplace = edp.noise.calibrate(mixture, 0.8, method="laplace", assurance=0.7)
     assert laplace.record["reached"] >= 0.7
     less = NoiseDistribution((LaplaceNoise(0.99 * laplace.mean_absolute),))
-    assert log_ratios(mixture, less, 0.8).share(0.8) < 0.7
+    assert certified_log_ratios(mixture, less, 0.8).share(0.8) < 0.7
     assert noise.mean_absolute < laplace.mean_absolute
 
 
@@ -233,7 +233,7 @@ def test_optimal_noise_for_a_constant_contribution(epsilon):
     data = edp.Responses.from_arrays(y, contribution=np.ones((15, 1)))
     source = posterior_of(data, model=FixedBandwidth(0.5, "gaussian"))
     noise = edp.noise.calibrate(source, epsilon)
-    assert log_ratios(source, noise, epsilon).largest[0] <= epsilon
+    assert certified_log_ratios(source, noise, epsilon).largest[0] <= epsilon
     assert noise.mean_absolute <= 1.0 / epsilon * (1.0 + 1e-9)
     assert noise.record["lower_bound"] <= noise.mean_absolute
 

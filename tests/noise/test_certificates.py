@@ -10,16 +10,16 @@ from scipy.signal import fftconvolve
 from scipy.special import logsumexp
 
 import edp_bayes as edp
+from edp_bayes.distributions.lattice import LatticeNoise
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.noise import FixedBandwidth, GaussianNoise, LaplaceNoise, NoNoise, verify
+from edp_bayes.noise.certificates.kernel_tables import kernel_tables
+from edp_bayes.noise.certificates.log_lipschitz import log_lipschitz
+from edp_bayes.noise.certificates.ratios import beyond, certified_log_ratios
 from edp_bayes.noise.distribution import NoiseDistribution
-from edp_bayes.noise.duality import _dual
-from edp_bayes.noise.kernel_tables import kernel_tables
-from edp_bayes.noise.lattice import LatticeNoise
+from edp_bayes.noise.least.duality import _dual
+from edp_bayes.noise.least.program import Constraint
 from edp_bayes.noise.posterior import posterior_of
-from edp_bayes.noise.program import Cut
-from edp_bayes.noise.ratios import beyond, log_ratios
-from edp_bayes.noise.steepness import steepness
 
 
 def lattice(half: int, tails: float, *, spacing: float, fall: float, tail_scale: float):
@@ -54,17 +54,17 @@ def test_wide_normal_kernels_are_steepest_where_the_tails_of_the_noise_begin(hal
     x = np.linspace(0.0, 14.0, 1401)
     one = np.array([[1.0, 0.0, 1.0]])
     exact = np.abs(np.diff(log_density(one, x, noise, "gaussian", 30.0))).max() / 0.01
-    found = steepness(NoiseDistribution((noise,)), "gaussian", np.array([1.0]))[0]
+    found = log_lipschitz(NoiseDistribution((noise,)), "gaussian", np.array([1.0]))[0]
     assert exact <= found <= 1.2 * exact
 
 
 def test_narrow_kernels_are_as_steep_as_the_noise():
     noise = lattice(20, 1e-3, spacing=0.5, fall=2.0, tail_scale=3.0)
-    found = steepness(NoiseDistribution((noise,)), "gaussian", np.array([0.01, 0.001]))
-    assert found == pytest.approx([noise.steepness] * 2)
+    found = log_lipschitz(NoiseDistribution((noise,)), "gaussian", np.array([0.01, 0.001]))
+    assert found == pytest.approx([noise.log_lipschitz] * 2)
     x = np.linspace(-15.0, 15.0, 60_001)
     slope = np.abs(np.diff(np.log(noise.pdf(x)))).max() / (x[1] - x[0])
-    assert noise.steepness == pytest.approx(slope, rel=0.01)
+    assert noise.log_lipschitz == pytest.approx(slope, rel=0.01)
 
 
 def test_log_ratios_of_wide_kernels_hold_far_out():
@@ -78,7 +78,9 @@ def test_log_ratios_of_wide_kernels_hold_far_out():
     exact = float(np.abs(laws[0] - laws[1]).max())
     for screen in (True, False):
         for epsilon in (0.2, 0.5):
-            found = log_ratios(posterior, NoiseDistribution((noise,)), epsilon, screen=screen)
+            found = certified_log_ratios(
+                posterior, NoiseDistribution((noise,)), epsilon, screen=screen
+            )
             assert exact <= found.bound[0, 0] <= 1.1 * exact
 
 
@@ -143,10 +145,13 @@ def test_the_dual_bound_is_below_the_dual_function_where_its_cost_has_a_kink(see
     rng = np.random.default_rng(seed)
     components = [np.array([[1.0, 0.0, 1.0]]), np.array([[1.0, rng.normal(0, 0.05), 1.0]])]
     x = rng.normal(0.0, 2.0, 4)
-    cuts = [Cut(0, 0, 1, np.array([v]), np.ones(1), np.empty(0), np.empty(0)) for v in x]
+    constraints = [
+        Constraint(0, 0, 1, np.array([v]), np.ones(1), np.empty(0), np.empty(0)) for v in x
+    ]
     multipliers = rng.gamma(1.0, 0.5, 4)
     found = _dual(
-        cuts, [(components[0], components[1])] * 4, multipliers, kernel="gaussian", epsilon=0.05,
+        constraints, [(components[0], components[1])] * 4, multipliers, kernel="gaussian",
+        epsilon=0.05,
         delta=0.0, objective="absolute", symmetric=symmetric, guess=0.01,
     )  # fmt: skip
 
@@ -164,8 +169,8 @@ def test_the_dual_bound_is_below_the_dual_function_where_its_cost_has_a_kink(see
 
 def _true_log_ratio(source, noise, x):
     """Largest log ratio on a grid of points, from rows of closed form."""
-    from edp_bayes.noise.densities import noise_rows
-    from edp_bayes.noise.smoothing import point_values
+    from edp_bayes.noise.certificates.densities import noise_rows
+    from edp_bayes.noise.certificates.smoothing import point_values
 
     p, q = (noise_rows(part[:1], source.kernel, noise) for part in source.pair(0))
     return float(np.abs(np.log(point_values(p, x[None]) / point_values(q, x[None]))).max())

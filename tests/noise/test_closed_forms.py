@@ -11,8 +11,8 @@ import edp_bayes as edp
 from edp_bayes import LaplaceNoise, Mixture
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.noise import NoiseDistribution, NoNoise
+from edp_bayes.noise.certificates.ratios import certified_log_ratios
 from edp_bayes.noise.closed_forms import laplace_scales, partial
-from edp_bayes.noise.ratios import log_ratios
 from edp_bayes.noise.transport import bottleneck_distance, paired_distances
 
 
@@ -83,7 +83,9 @@ def test_laplace_scales_are_enough_in_every_draw(source, epsilon, request):
     assert np.isfinite(scales).all()
     for draw in range(0, posterior.n_draws, 11):
         noise = NoiseDistribution((LaplaceNoise(float(scales[draw])),))
-        found = log_ratios(posterior, noise, epsilon, draws=np.array([draw]), screen=False)
+        found = certified_log_ratios(
+            posterior, noise, epsilon, draws=np.array([draw]), screen=False
+        )
         assert found.largest[0] <= epsilon * (1 + 2e-3)
 
 
@@ -101,7 +103,7 @@ def test_partial_noise_holds_and_is_less_than_bottleneck(bootstrap):
     noise, proved = partial(bootstrap, scales, 0.9)
     assert proved >= 0.9
     assert noise.mean_absolute < np.quantile(scales, 0.9)
-    assert log_ratios(bootstrap, noise, 0.2).share(0.2) >= 0.9
+    assert certified_log_ratios(bootstrap, noise, 0.2).share(0.2) >= 0.9
 
 
 def test_partial_noise_needs_laplace_kernels(mixture):

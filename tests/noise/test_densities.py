@@ -1,4 +1,4 @@
-"""Noisy densities, steepness and certified log ratios against quadrature and brute force."""
+"""Noisy densities, log_lipschitz and certified log ratios against quadrature and brute force."""
 
 import dataclasses
 
@@ -8,21 +8,15 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes import Mixture
-from edp_bayes.noise import (
-    GaussianNoise,
-    LaplaceNoise,
-    LatticeNoise,
-    NoiseDistribution,
-    NoNoise,
-    screening,
-)
-from edp_bayes.noise.curvature import bend, values_and_bends
-from edp_bayes.noise.densities import NoisyDensities
+from edp_bayes.noise import GaussianNoise, LaplaceNoise, LatticeNoise, NoiseDistribution, NoNoise
+from edp_bayes.noise.certificates import screening
+from edp_bayes.noise.certificates.curvature import bend, values_and_bends
+from edp_bayes.noise.certificates.densities import NoisyDensities
+from edp_bayes.noise.certificates.log_lipschitz import log_lipschitz, movement_bound
+from edp_bayes.noise.certificates.ratios import certified_log_ratios, limits
+from edp_bayes.noise.certificates.smoothing import kernel_sums
 from edp_bayes.noise.distribution import as_distribution
 from edp_bayes.noise.posterior import Posterior, posterior_of
-from edp_bayes.noise.ratios import limits, log_ratios
-from edp_bayes.noise.smoothing import kernel_sums
-from edp_bayes.noise.steepness import movement_bound, steepness
 
 LATTICE = LatticeNoise(0.5, [0.1, 0.2, 0.3, 0.2, 0.1], left=0.04, right=0.06, decay=0.7)
 KERNELS = ("gaussian", "laplace")
@@ -90,7 +84,7 @@ NOISES = {
 def test_steepness_is_a_bound(kernel, name):
     noise = NOISES[name]
     scales = np.array([0.2, 0.7])
-    bound = steepness(noise, kernel, scales)
+    bound = log_lipschitz(noise, kernel, scales)
     for s, slope in zip(scales, bound, strict=True):
         lattice = NoisyDensities(noise, kernel, -8.0, 0.005, 3201, 60.0)
         log = np.log(lattice(np.array([[[1.0, 0.0, s]]]))[0])
@@ -102,7 +96,7 @@ def test_steepness_is_a_bound(kernel, name):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_movement_bound_holds(kernel):
     rng = np.random.default_rng(2)
-    slope = steepness(NOISES["laplace"], kernel, np.array([0.3]))
+    slope = log_lipschitz(NOISES["laplace"], kernel, np.array([0.3]))
     for _ in range(20):
         w = rng.dirichlet(np.ones(3))
         p = np.stack([w, rng.normal(size=3), rng.uniform(0.3, 0.8, 3)], axis=-1)[None]
@@ -164,7 +158,7 @@ def test_certified_ratios_are_sharp_upper_bounds(source, noise, request):
         # the supremum may be at infinity, which has a test of its own below
         brute = max(brute, float(limits(p, q, posterior.kernel, noise)[0]))
         for level in (0.3 * brute, 1.005 * brute):
-            found = log_ratios(
+            found = certified_log_ratios(
                 posterior,
                 noise,
                 level,
@@ -186,7 +180,7 @@ def test_limits_are_those_far_out(plug_in):
 
 
 def test_gaussian_noise_has_no_finite_log_ratio(mixture):
-    found = log_ratios(mixture, as_distribution(GaussianNoise(3.0)), 0.5)
+    found = certified_log_ratios(mixture, as_distribution(GaussianNoise(3.0)), 0.5)
     assert np.isinf(found.largest).all()
 
 

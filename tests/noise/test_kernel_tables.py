@@ -7,13 +7,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from edp_bayes.distributions.lattice import LatticeNoise
+from edp_bayes.distributions.noise import LaplaceNoise
+from edp_bayes.noise.certificates.kernel_tables import LEVELS_A_LINE, _value, kernel_tables
+from edp_bayes.noise.certificates.noisy import NoisyDensities
+from edp_bayes.noise.certificates.ratios import doubtful_pairs, lattice_for
 from edp_bayes.noise.distribution import NoiseDistribution
-from edp_bayes.noise.kernel_tables import LEVELS_A_LINE, _value, kernel_tables
-from edp_bayes.noise.lattice import LatticeNoise
-from edp_bayes.noise.laws import LaplaceNoise
-from edp_bayes.noise.noisy import NoisyDensities
 from edp_bayes.noise.posterior import posterior_of
-from edp_bayes.noise.ratios import doubtful_pairs, lattice_for
 
 EPSILON = 0.1
 PEOPLE = 12
@@ -102,8 +102,8 @@ def test_lines_and_curvature_bound_every_kernel(seed, spot):
     assert (np.abs(second) <= 1.001 * tables.curvature[level] * np.exp(log[1:-1]) + 1e-9).all()
     scales = np.sqrt(tables.variance[[0, level]])
     slopes = np.abs(np.diff(log)).max() / 0.01
-    assert tables.steepness(scales)[1] >= slopes
-    assert np.isinf(tables.steepness(0.5 * scales)[0])
+    assert tables.log_lipschitz(scales)[1] >= slopes
+    assert np.isinf(tables.log_lipschitz(0.5 * scales)[0])
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edp_bayes.databases import Databases
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.queries import Count, Mean, Proportion, Quantile, Slope, Sum, Variance
+from edp_bayes.records.databases import Databases
 
 pytestmark = pytest.mark.filterwarnings("ignore::edp_bayes.exceptions.EdpBayesWarning")
 

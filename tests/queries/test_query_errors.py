@@ -9,9 +9,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from edp_bayes.databases import Databases
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.queries import Count, Mean, Proportion, Quantile, Slope, Sum, Variance
+from edp_bayes.records.databases import Databases
 
 pytestmark = pytest.mark.filterwarnings("ignore::edp_bayes.exceptions.EdpBayesWarning")
 

@@ -8,9 +8,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from edp_bayes.databases import Databases
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.queries import Mean, Sum
+from edp_bayes.records.databases import Databases
 
 RNG = np.random.default_rng(6)
 TABLE = pd.DataFrame(

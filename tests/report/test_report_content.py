@@ -9,13 +9,13 @@ import xarray as xr
 from report_cases import EPSILON, HOSTILE, small_audit, small_responses
 
 import edp_bayes as edp
-from edp_bayes.mechanism_audit import audit_mechanism
+from edp_bayes.black_box.auditing import audit_mechanism
 from edp_bayes.property_audit import audit_property
 from edp_bayes.report import describe
 from edp_bayes.report.figures import histogram, privacy_figures
-from edp_bayes.report.records import NAMES
+from edp_bayes.report.sections.records import NAMES
 from edp_bayes.statistical_privacy import PropertyQuery, Subsampling
-from edp_bayes.wording import risk
+from edp_bayes.utils.formatting import risk
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,10 @@ from report_cases import (
 )
 
 import edp_bayes as edp
-from edp_bayes.mechanism_audit import audit_mechanism
+from edp_bayes.black_box.auditing import audit_mechanism
 from edp_bayes.report import describe, write_report
 from edp_bayes.statistical_privacy import PropertyQuery
-from edp_bayes.wording import clean, risk, short
+from edp_bayes.utils.formatting import clean, risk, short
 
 
 class Elements(HTMLParser):

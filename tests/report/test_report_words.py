@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from report_cases import HOSTILE, small_audit, small_responses
 
 import edp_bayes as edp
-from edp_bayes import labels
 from edp_bayes.report import pseudonym_table
 from edp_bayes.report.figures import Axis
-from edp_bayes.report.individuals import rounded_up
 from edp_bayes.report.pseudonyms import WITHHELD, Names, Pseudonyms, namer, redacted
-from edp_bayes.wording import clean, number, risk
+from edp_bayes.report.sections.individuals import rounded_up
+from edp_bayes.utils import labels
+from edp_bayes.utils.formatting import clean, number, risk
 
 KEY = b"sixteen bytes or more"
 

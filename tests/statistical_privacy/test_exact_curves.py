@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edp_bayes import statistical_privacy as sp
-from edp_bayes.statistical_privacy import arithmetic
-from edp_bayes.statistical_privacy.binomial import log_mass
-from edp_bayes.statistical_privacy.exact_curves import probabilities
+from edp_bayes.statistical_privacy.counts import arithmetic
+from edp_bayes.statistical_privacy.counts.binomial import log_mass
+from edp_bayes.statistical_privacy.counts.exact_curves import probabilities
 from tests.statistical_privacy import exact_reference as exact
 
 TOLERANCE = 1e-10

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from edp_bayes import statistical_privacy as sp
+from edp_bayes.plots import statistical_privacy as figures
 
 FIGURES = (
     "curves_by_probability",
@@ -34,8 +35,8 @@ def test_every_figure_draws_finite_curves_on_the_axes_given(name):
     from matplotlib import pyplot as plt
 
     _, ax = plt.subplots()
-    assert getattr(sp.figures, name)(n=60, ax=ax) is ax if name != "delta_by_size" else True
-    ax = getattr(sp.figures, name)()
+    assert getattr(figures, name)(n=60, ax=ax) is ax if name != "delta_by_size" else True
+    ax = getattr(figures, name)()
     assert len(ax.get_lines()) >= 3
     assert ax.get_xlabel()
     assert ax.get_title()
@@ -47,7 +48,7 @@ def test_every_figure_draws_finite_curves_on_the_axes_given(name):
 
 
 def test_gaussian_noise_shows_the_published_points():
-    lines = {line.get_label(): line for line in sp.figures.gaussian_noise().get_lines()}
+    lines = {line.get_label(): line for line in figures.gaussian_noise().get_lines()}
     for scale, published in ((1, 0.38), (3, 0.128)):
         line = lines[f"scale {scale} / n, differential privacy"]
         assert np.interp(0.01, *line.get_data()) == pytest.approx(published, abs=5e-4)

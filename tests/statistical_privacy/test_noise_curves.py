@@ -11,7 +11,7 @@ from scipy import stats
 
 from edp_bayes import Mixture, hockey_stick
 from edp_bayes import statistical_privacy as sp
-from edp_bayes.statistical_privacy import noise_tails
+from edp_bayes.statistical_privacy.counts import noise_tails
 from tests.statistical_privacy import exact_reference as exact
 
 TOLERANCE = 1e-10

@@ -12,7 +12,7 @@ from scipy import stats
 
 from edp_bayes import statistical_privacy as sp
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.statistical_privacy import curves, subsampling_theorem
+from edp_bayes.statistical_privacy import approximations, curves
 
 
 def literal_error(n, drawn, prob):
@@ -110,7 +110,9 @@ def test_the_best_mechanism_at_its_ends():
 
 
 def directional(epsilon, n, prob, drawn, plus):
-    bound = subsampling_theorem.bound(epsilon, n, prob, sp.Subsampling(size=drawn), (plus,))
+    bound = approximations.subsampling_bound_by_direction(
+        epsilon, n, prob, sp.Subsampling(size=drawn), (plus,)
+    )
     curve = curves.delta_plus if plus else curves.delta_minus
     return bound, curve(epsilon, n, prob, sp.Subsampling(size=drawn))
 

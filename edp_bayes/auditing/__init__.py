@@ -1,0 +1,1 @@
+"""Audits of a query: plan, fit, evaluate every individual, put the result together."""

@@ -1,0 +1,353 @@
+"""Put the draws, the summaries and every diagnostic of an audit into one tree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from edp_bayes import diagnostics
+from edp_bayes.auditing.lower_bounds import lower_bounds
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.models.leave_one_out import LEAST_DRAWS, doubtful, leave_one_out
+from edp_bayes.results.bands import upper_limit
+from edp_bayes.results.base import ASSURANCE
+from edp_bayes.results.query import Audit
+from edp_bayes.utils import labels
+
+if TYPE_CHECKING:
+    from edp_bayes.auditing.evaluation import Risks
+    from edp_bayes.models.base import FittedModel
+    from edp_bayes.models.sampling import SamplerSettings
+    from edp_bayes.records.responses import Responses
+
+__all__ = ["assemble"]
+
+Array = NDArray[np.float64]
+
+DENSITY_POINTS = 201
+DENSITY_DRAWS = 500
+DENSITY_REACH = 1.0
+LIBRARIES = ("numpy", "scipy", "numba", "pymc", "nutpie", "arviz-stats", "xarray")
+
+
+def assemble(
+    *,
+    responses: Responses,
+    fitted: FittedModel,
+    epsilon: Array,
+    risks: Risks,
+    kept: NDArray[np.int64],
+    settings: SamplerSettings,
+) -> Audit:
+    """Return the audit; nothing is sampled here but replicates for the predictive check."""
+    shape = (settings.chains, settings.draws)
+    names = label_coordinate(responses.individual)
+    curves = risks.curves_of(kept, fitted.coupling, epsilon)
+    tested = lower_bounds(fitted.coupling, kept, curves, risks.delta, risks.total_risk, epsilon)
+    lead = ("chain", "draw")
+    chains = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
+    posterior = xr.Dataset(
+        {
+            # First: ArviZ's tables stack values in the order of the data set's dimensions, but
+            # label each variable in its own.
+            "individual_delta": (
+                (*lead, "individual", "epsilon"),
+                curves.reshape(*shape, kept.size, epsilon.size),
+            ),
+            "delta": ((*lead, "epsilon"), risks.delta.reshape(*shape, -1)),
+            "total_risk": ((*lead, "epsilon"), risks.total_risk.reshape(*shape, -1)),
+            "total_risk_bound": ((*lead, "epsilon"), risks.total_risk_bound.reshape(*shape, -1)),
+        },
+        coords={**chains, "epsilon": epsilon, "individual": names[kept]},
+        attrs=_provenance(),
+    )
+    checks, warnings = _checks(responses, fitted, posterior, settings)
+    groups: dict[str, xr.Dataset] = {
+        "posterior": posterior,
+        "lower_bounds": xr.Dataset(
+            {
+                "individual_delta": ((*lead, "individual", "epsilon"), tested.individual_delta),
+                "delta": ((*lead, "epsilon"), tested.delta),
+                "total_risk": ((*lead, "epsilon"), tested.total_risk),
+            },
+            coords=posterior.coords.to_dataset().isel(draw=slice(None, None, tested.step)).coords,
+        ),
+        "individuals": _individuals(responses, risks, names, epsilon),
+        "densities": _densities(responses, fitted, kept, names, chains),
+        "mixture": _mixture(fitted.mixture, chains),
+        "observed_data": _observed(responses),
+        "log_likelihood": xr.Dataset(
+            {"response": ((*lead, "database"), fitted.log_likelihood)},
+            coords={**chains, "database": label_coordinate(responses.database)},
+        ),
+    }
+    groups["new_individual"] = _new_individual(fitted, risks, epsilon, settings, chains)
+    if without := getattr(fitted.coupling, "without", None):
+        groups["without"] = _without(without, chains)
+    if fitted.predictive is not None:
+        groups["log_predictive"] = xr.Dataset(
+            {"response": ("database", fitted.predictive)},
+            coords={"database": label_coordinate(responses.database)},
+        )
+    if fitted.log_prior is not None:
+        groups["log_prior"] = fitted.log_prior.assign_coords(chains)
+    if fitted.sample_stats is not None:
+        groups["sample_stats"] = fitted.sample_stats
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs = {
+        "edp_bayes_version": version("edp_bayes"),
+        "settings": json.dumps(_settings(responses, fitted, risks, epsilon, settings)),
+        "checks": json.dumps(checks),
+        "warnings": json.dumps(warnings),
+        "noise": json.dumps(_noise(responses)),
+    }
+    return Audit(tree)
+
+
+def label_coordinate(values: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as numbers or text, the parts of a compound key joined by a comma."""
+    if values.dtype.kind in "iufM":
+        return values
+    text = [labels.as_text(v) for v in values]
+    if len(set(text)) < len(text):
+        text = [repr(v) for v in values]
+    return np.array(text)
+
+
+def _provenance() -> dict[str, str]:
+    return {
+        "created_at": datetime.now(UTC).isoformat(),
+        "inference_library": "edp_bayes",
+        "inference_library_version": version("edp_bayes"),
+    }
+
+
+def _settings(
+    responses: Responses,
+    fitted: FittedModel,
+    risks: Risks,
+    epsilon: Array,
+    settings: SamplerSettings,
+) -> dict[str, Any]:
+    return {
+        "query": responses.query,
+        "databases": responses.n_databases,
+        "individuals": responses.n_individuals,
+        "samples": responses.samples,
+        "fingerprint": responses.fingerprint,
+        "draws": settings.draws,
+        "tune": settings.tune,
+        "chains": settings.chains,
+        "random_seed": settings.random_seed,
+        "screened_out": dict(zip(map(str, epsilon), map(float, risks.screened_bound), strict=True)),
+        **fitted.attributes,
+        "versions": {name: version(name) for name in LIBRARIES},
+    }
+
+
+def _noise(responses: Responses) -> dict[str, Any] | None:
+    noise = responses.noise
+    return {"law": type(noise).__name__, "scale": noise.scale} if noise else None
+
+
+def _individuals(
+    responses: Responses, risks: Risks, names: NDArray[Any], epsilon: Array
+) -> xr.Dataset:
+    return xr.Dataset(
+        {
+            "mean": (("individual", "epsilon"), risks.mean),
+            "sd": (("individual", "epsilon"), risks.deviation),
+            "presence": ("individual", responses.presence),
+            "largest_contribution": ("individual", responses.largest_contribution),
+        },
+        coords={"individual": names, "epsilon": epsilon},
+    )
+
+
+def _densities(
+    responses: Responses,
+    fitted: FittedModel,
+    kept: NDArray[np.int64],
+    names: NDArray[Any],
+    chains: Mapping[str, Any],
+) -> xr.Dataset:
+    """Densities with and without the kept individuals on a grid, of at most 500 draws."""
+    y = responses.response
+    margin = DENSITY_REACH * float(y.std())
+    x = np.linspace(y.min() - margin, y.max() + margin, DENSITY_POINTS)
+    step = -(-chains["chain"].size * chains["draw"].size // DENSITY_DRAWS)
+    values = [[_pdf(law, x, step) for law in fitted.coupling.pair(int(i))] for i in kept]
+    dims = ("chain", "draw", "individual", "x")
+    stacked = np.moveaxis(np.array(values, dtype=np.float32), (0, 1), (3, 0))
+    return xr.Dataset(
+        {"density_with": (dims, stacked[0]), "density_without": (dims, stacked[1])},
+        coords={
+            "chain": chains["chain"],
+            "draw": chains["draw"][::step],
+            "individual": names[kept],
+            "x": x,
+        },
+    )
+
+
+def _pdf(mixture: Mixture, x: Array, step: int) -> Array:
+    thinned = Mixture(
+        mixture.weights[:, ::step],
+        mixture.locations[:, ::step],
+        mixture.scales[:, ::step],
+        kernel=mixture.kernel,
+        noise=mixture.noise,
+    )
+    return np.asarray(thinned.pdf(x))
+
+
+def _mixture(mixture: Mixture, chains: Mapping[str, Any]) -> xr.Dataset:
+    dims = ("chain", "draw", "component")
+    return xr.Dataset(
+        {name: (dims, getattr(mixture, name)) for name in ("weights", "locations", "scales")},
+        coords=chains,
+        attrs={"kernel": mixture.kernel},
+    )
+
+
+def _new_individual(
+    fitted: FittedModel,
+    risks: Risks,
+    epsilon: Array,
+    settings: SamplerSettings,
+    chains: Mapping[str, Any],
+) -> xr.Dataset:
+    """Return predictive draws of the risk of an individual not in the sample.
+
+    By the urn of Blackwell and MacQueen of a Dirichlet process over individuals, of concentration
+    one: one of the m in the sample, or with probability 1 / (m + 1) somebody new.
+    """
+    assert risks.copied is not None
+    delta, exceeds = risks.copied.copy(), np.zeros(epsilon.size)
+    new = getattr(fitted.coupling, "new_individual", None)
+    if new is not None:
+        chance = 1.0 / (risks.mean.shape[0] + 1.0)
+        unlike = new(epsilon)
+        exceeds = chance * (unlike > risks.delta).mean(axis=0)
+        rows = settings.generator("unlike").random(len(delta)) < chance
+        delta[rows] = unlike[rows]
+    shape = (chains["chain"].size, chains["draw"].size, epsilon.size)
+    return xr.Dataset(
+        {
+            "delta": (("chain", "draw", "epsilon"), delta.reshape(shape)),
+            "exceeds": ("epsilon", exceeds),
+        },
+        coords={**chains, "epsilon": epsilon},
+    )
+
+
+def _without(without: Mapping[int, Mixture], chains: Mapping[str, Any]) -> xr.Dataset:
+    """Return the distributions of the response without some individuals, by position."""
+    people = np.array(list(without))
+    widest = max(law.weights.shape[-1] for law in without.values())
+
+    def stacked(name: str) -> Array:
+        parts = [getattr(law, name) for law in without.values()]
+        missing = [widest - part.shape[-1] for part in parts]
+        # components of weight zero, where others have more
+        how: Any = "constant" if name == "weights" else "edge"
+        pads = [((0, 0), (0, 0), (0, count)) for count in missing]
+        return np.stack([np.pad(p, pad, mode=how) for p, pad in zip(parts, pads, strict=True)])
+
+    dims = ("position", "chain", "draw", "component")
+    return xr.Dataset(
+        {name: (dims, stacked(name)) for name in ("weights", "locations", "scales")},
+        coords={**chains, "position": people},
+    )
+
+
+def _observed(responses: Responses) -> xr.Dataset:
+    values = responses.response.reshape(responses.n_databases, responses.samples)
+    database = label_coordinate(responses.database)
+    if responses.samples == 1:
+        return xr.Dataset({"response": ("database", values[:, 0])}, {"database": database})
+    return xr.Dataset({"response": (("database", "sample"), values)}, {"database": database})
+
+
+def _checks(
+    responses: Responses,
+    fitted: FittedModel,
+    posterior: xr.Dataset,
+    settings: SamplerSettings,
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return every check as a row, and the sentences of those that failed."""
+    delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
+    grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, ASSURANCE)
+    tests: list[diagnostics.Checks] = [
+        diagnostics.check_individuals(responses, grid, limit),
+        diagnostics.check_databases(responses),
+    ]
+    if settings.chains * settings.draws >= diagnostics.MIN_REPLICATES:
+        tests.append(
+            diagnostics.posterior_predictive_check(
+                fitted.mixture, responses, settings.generator("replicates")
+            )
+        )
+    draws = [
+        diagnostics.check_draws(
+            posterior[name], divergences=fitted.divergences if name == "delta" else 0
+        )
+        for name in ("delta", "total_risk")
+    ]
+    score = _score(responses, fitted)
+    tables = [test.table().reset_index() for test in tests]
+    rows = [row for table in tables for row in json.loads(table.to_json(orient="records"))]
+    for check in draws:
+        rows.append(
+            {
+                "check": f"convergence of {check.name}",
+                "statistic": float(check.rhat.max()),
+                "passed": check.passed,
+                "sentence": " ".join(check.warnings)
+                or f"R-hat at most {float(check.rhat.max()):.3f}, effective sample size at least "
+                f"{min(float(check.ess_bulk.min()), float(check.ess_tail.min())):.0f}.",
+            }
+        )
+    rows.append(score)
+    warnings = [
+        *responses.warnings,
+        *fitted.warnings,
+        *(sentence for test in tests for sentence in test.warnings),
+        *(sentence for check in draws for sentence in check.warnings),
+        *([] if score["passed"] else [str(score["sentence"])]),
+    ]
+    return rows, list(dict.fromkeys(warnings))
+
+
+def _score(responses: Responses, fitted: FittedModel) -> dict[str, Any]:
+    """Out-of-sample log density: the model's own where it has one, by PSIS-LOO otherwise."""
+    name = "out-of-sample log density"
+    if fitted.predictive is not None:
+        total = float(fitted.predictive.sum())
+        text = f"Leave-one-out log predictive density {total:.2f}."
+        return {"check": name, "statistic": total, "passed": True, "sentence": text}
+    draws = int(np.prod(fitted.log_likelihood.shape[:2]))
+    if draws < LEAST_DRAWS:
+        text = f"{draws} draws are too few for PSIS-LOO, which needs at least {LEAST_DRAWS}."
+        return {"check": name, "statistic": None, "passed": False, "sentence": text}
+    found = leave_one_out(fitted.log_likelihood)
+    bad = doubtful(found)
+    text = f"PSIS-LOO log predictive density {float(found.elpd):.2f} (se {float(found.se):.2f})"
+    if bad:
+        text += (
+            f"; {bad} of {responses.n_databases} databases have a Pareto k above "
+            f"{float(found.good_k):.2f}, so a few databases dominate the fit."
+        )
+    return {
+        "check": name,
+        "statistic": float(found.elpd),
+        "passed": bad == 0,
+        "sentence": text if bad else f"{text}.",
+    }

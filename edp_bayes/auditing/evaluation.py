@@ -1,0 +1,102 @@
+"""Every individual's risk in every draw, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.coupling.base import Coupling
+from edp_bayes.utils.progress import track
+
+__all__ = ["Risks", "evaluate", "riskiest"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+# Numbers held at once of risks, or of presence by component, while individuals are evaluated block
+# by block.
+BLOCK_NUMBERS = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Risks:
+    """Privacy quantities of every draw, and summaries of every individual.
+
+    Attributes
+    ----------
+    delta, total_risk, total_risk_bound : ndarray
+        Shape (chain * draw, epsilon): delta, delta* and min(1, sum_i delta_i).
+    mean, deviation : ndarray
+        Shape (individual, epsilon): posterior mean and standard deviation of delta_i.
+    screened_bound : ndarray
+        Shape (epsilon,): bound on the sum of all delta_i that screening left out.
+    curves : ndarray or None
+        Shape (chain * draw, individual, epsilon): delta_i of everybody, of few individuals only.
+    copied : ndarray or None
+        Shape (chain * draw, epsilon): delta_i of the individual asked for in each draw.
+    """
+
+    delta: Array
+    total_risk: Array
+    total_risk_bound: Array
+    mean: Array
+    deviation: Array
+    screened_bound: Array
+    curves: Array | None
+    copied: Array | None = None
+
+    def curves_of(self, individuals: Index, coupling: Coupling, epsilon: Array) -> Array:
+        """Return delta_i of some individuals, evaluated anew where they were too many to keep."""
+        if self.curves is None:
+            return coupling.curves(individuals, epsilon)
+        return self.curves[:, individuals]
+
+
+def evaluate(
+    coupling: Coupling, epsilon: Array, *, progressbar: bool, copies: Index | None = None
+) -> Risks:
+    """Evaluate every individual in blocks; the result does not depend on the blocks.
+
+    Copies name an individual for each draw, whose risk in that draw is kept.
+    """
+    from edp_bayes.auditing.reductions import accumulate, moments
+
+    relevant, screened_bound = coupling.relevant(epsilon)
+    size = coupling.n_draws
+    largest, log_survival, total = np.zeros((3, size, epsilon.size))
+    mean, deviation = np.zeros((2, coupling.n_individuals, epsilon.size))
+    copied = None if copies is None else np.zeros((size, epsilon.size))
+    widest = max(epsilon.size, coupling.mixture.weights.shape[-1])
+    block = max(1, BLOCK_NUMBERS // (size * widest))
+    blocks = [relevant[start : start + block] for start in range(0, relevant.size, block)]
+    # One buffer for all blocks: fresh memory for each costs as much as the integrals.
+    buffer = np.empty((size, min(block, relevant.size), epsilon.size))
+    for members in track(blocks, "Individuals", total=len(blocks), show=progressbar):
+        whole = members.size == buffer.shape[1]
+        curves = coupling.curves(members, epsilon, out=buffer if whole else None)
+        accumulate(curves, largest, log_survival, total)
+        mean[members], deviation[members] = moments(curves)
+        if copied is not None and copies is not None:
+            rows = np.flatnonzero(np.isin(copies, members))
+            copied[rows] = curves[rows, np.searchsorted(members, copies[rows])]
+    everybody = buffer.shape[1] == coupling.n_individuals
+    return Risks(
+        delta=largest,
+        total_risk=np.abs(np.expm1(log_survival)),
+        total_risk_bound=np.minimum(total, 1.0),
+        mean=mean,
+        deviation=deviation,
+        screened_bound=screened_bound,
+        curves=buffer if everybody else None,
+        copied=copied,
+    )
+
+
+def riskiest(mean: Array, keep: int, named: Sequence[int] = ()) -> Index:
+    """Return the riskiest by mean risk over the grid, in order, then those named."""
+    score = mean.sum(axis=1)
+    first = np.argsort(-score, kind="stable")[:keep]
+    return np.array([*first, *(i for i in named if i not in first)], dtype=np.int64)

@@ -1,0 +1,185 @@
+"""Risks under a test chosen once, for the lower ends of bands.
+
+delta_i is the best that any test between the two laws can do. Every wiggle of a drawn density is
+something for the best test to use, and never something lost: where the true densities are nearly
+flat, the risk of nearly every draw is above the true one. A test that is chosen once, for the
+posterior means of both densities, cannot follow the wiggles of single draws, and no test does
+better than the best. So the draws of what it reaches are draws of a lower bound of delta_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from edp_bayes.coupling.base import Coupling
+    from edp_bayes.distributions.mixtures import Mixture
+
+__all__ = ["Cells", "LowerBounds", "lower_bounds", "tested_risks"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+MOST_DRAWS = 500
+CELLS = 80
+# Where cells may end: so many scales from the locations of all components of at least this weight.
+REACH, PLACES = 5.0, 41
+VISIBLE = 0.01
+MOST_COMPONENTS = 500  # of all draws, that decide where cells end
+
+
+@dataclass(frozen=True, eq=False)
+class LowerBounds:
+    """What tests that are chosen once reach in some of the draws.
+
+    Attributes
+    ----------
+    step : int
+        Every so many draws of a chain are taken.
+    individual_delta : ndarray
+        Shape (chain, draw, individual, epsilon): at most delta_i.
+    delta, total_risk : ndarray
+        Shape (chain, draw, epsilon): at most delta and delta*, with these individuals' part in
+        them replaced.
+    """
+
+    step: int
+    individual_delta: Array
+    delta: Array
+    total_risk: Array
+
+
+def lower_bounds(
+    coupling: Coupling,
+    individuals: Index,
+    curves: Array,
+    largest: Array,
+    total: Array,
+    epsilon: Array,
+) -> LowerBounds:
+    """Return lower bounds of delta_i, delta and delta* in at most 500 draws.
+
+    Parameters
+    ----------
+    coupling : Coupling
+        The laws with and without each individual, in C chains of D draws.
+    individuals : ndarray of int
+        Shape (individual,): whose risks are replaced, the riskiest; the others keep theirs.
+    curves : ndarray
+        Shape (chain * draw, individual, epsilon): their delta_i.
+    largest, total : ndarray
+        Shape (chain * draw, epsilon): delta and delta* of everybody.
+    epsilon : ndarray
+        Shape (epsilon,).
+    """
+    chains, draws = coupling.mixture.weights.shape[:2]
+    step = _step(coupling)
+    tested = tested_risks(coupling, individuals, epsilon)
+
+    def taken(values: Array) -> Array:
+        return np.asarray(values.reshape(chains, draws, *values.shape[1:])[:, ::step])
+
+    best, everybody = taken(curves), taken(total)
+    # the product is the same with these individuals' factors exchanged
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exchanged = (np.log1p(-tested) - np.log1p(-best)).sum(axis=2)
+        survival = (1.0 - everybody) * np.exp(exchanged)
+    top = taken(largest)
+    return LowerBounds(
+        step,
+        tested,
+        np.where(top > best.max(axis=2), top, tested.max(axis=2)),
+        np.where(everybody < 1.0, np.maximum(1.0 - survival, 0.0), tested.max(axis=2)),
+    )
+
+
+def tested_risks(coupling: Coupling, individuals: Index, epsilon: Array) -> Array:
+    """Return what the test for the mean densities reaches, in at most 500 draws.
+
+    The shape is (chain, draw, individual, epsilon), of every so many draws of each chain.
+    """
+    step = _step(coupling)
+    found = []
+    cells: Cells | None = None
+    for person in individuals:
+        p, q = (law[:, ::step] for law in coupling.pair(int(person)))
+        # the law with somebody who is always present is that with anybody else who is
+        if cells is None or not _equal(p, cells.law):
+            cells = Cells.of(p)
+        found.append(cells.risk(q, epsilon))
+    return np.stack(found, axis=2)
+
+
+def _equal(p: Mixture, q: Mixture) -> bool:
+    names = ("weights", "locations", "scales")
+    return all(np.array_equal(getattr(p, name), getattr(q, name)) for name in names)
+
+
+def _step(coupling: Coupling) -> int:
+    return -(-coupling.n_draws // MOST_DRAWS)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells of which events are unions, with the masses of the law with an individual.
+
+    Events are unions of 81 cells, which changes the risk to second order in their width only: at
+    the edges of the best event p = exp(epsilon) q.
+    """
+
+    law: Mixture
+    edges: Array
+    masses: Array
+
+    @classmethod
+    def of(cls, law: Mixture) -> Cells:
+        """Return the cells for draws of the law with an individual."""
+        edges = _edges(law)
+        return cls(law, edges, _masses(law, edges))
+
+    def risk(self, q: Mixture, epsilon: Array) -> Array:
+        """Return what the best test for the mean densities reaches in every draw.
+
+        Parameters
+        ----------
+        q : Mixture
+            Draws of the law without the individual.
+        epsilon : ndarray
+            Shape (epsilon,).
+
+        Returns
+        -------
+        ndarray, shape (leading axes) + (epsilon,)
+            max(0, P(A) - exp(epsilon) Q(A)), or the same with P and Q exchanged, for the event A
+            that is best against the means of both laws over all draws: never above
+            max(H_eps(p || q), H_eps(q || p)), for these are the maxima over all events.
+        """
+        masses = [self.masses, _masses(q, self.edges)]
+        growth = np.exp(epsilon)[:, None]
+        lead = tuple(range(self.masses.ndim - 1))
+        means = [mass.mean(axis=lead) for mass in masses]
+        both = []
+        for first, second in ((0, 1), (1, 0)):
+            event = (means[first] > growth * means[second]).astype(np.float64)
+            reached = masses[first] @ event.T - growth[:, 0] * (masses[second] @ event.T)
+            both.append(reached)
+        forwards = both[0].mean(axis=lead) >= both[1].mean(axis=lead)
+        return np.maximum(np.where(forwards, *both), 0.0)
+
+
+def _masses(law: Mixture, edges: Array) -> Array:
+    """Return the probability of every cell, shape (leading axes) + (cell,)."""
+    return np.diff(law.cdf(edges), axis=-1, prepend=0.0, append=1.0)
+
+
+def _edges(law: Mixture) -> Array:
+    """Return where cells end: closer together where draws have narrower or more components."""
+    visible = law.weights >= min(VISIBLE, 0.5 / law.weights.shape[-1])
+    every = -(-int(visible.sum()) // MOST_COMPONENTS)
+    places = np.linspace(-REACH, REACH, PLACES)[:, None]
+    candidates = law.locations[visible][::every] + places * law.scales[visible][::every]
+    return np.unique(np.quantile(candidates, np.linspace(0.0, 1.0, CELLS)))

@@ -1,0 +1,372 @@
+"""How many databases a band of a given width needs: `edp.plan`."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes.auditing.future_databases import FutureDatabases
+from edp_bayes.auditing.lower_bounds import tested_risks
+from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.models.base import DensityModel
+from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.records.responses import Responses
+from edp_bayes.results import bands
+from edp_bayes.results.base import BAND_KINDS
+from edp_bayes.results.summaries import default_probability
+from edp_bayes.utils import validate
+from edp_bayes.utils.progress import working
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from scipy.sparse import csc_array
+
+    from edp_bayes.coupling.base import Coupling
+
+__all__ = ["Plan", "plan"]
+
+Array = NDArray[np.float64]
+
+CHAINS = 2
+TUNE = 300
+# The search stops when the answer is known to this share of itself.
+TOLERANCE = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How many databases are needed, and the simulations that say so.
+
+    Made by `edp_bayes.plan`.
+
+    Parameters
+    ----------
+    databases : int or None
+        Fewest databases, those at hand included, whose bands are on average no wider than asked;
+        known to 10%. None where even the most that were tried do not suffice.
+    width : float
+        The width asked for, in units of delta.
+    epsilon : ndarray
+        Shape (epsilon,): the grid of the band.
+    kind : {"simultaneous", "pointwise"}
+        Which band.
+    prob : float
+        Its probability.
+    sizes : ndarray of int
+        Shape (size,): numbers of databases that were tried, in order.
+    widths : ndarray
+        Shape (size, repetition): the band's largest width over epsilon.
+    held : ndarray of bool
+        Shape (size, repetition): whether the band held the curve it was simulated from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from edp_bayes.auditing.planning import Plan
+    >>> widths = np.array([[0.2, 0.4], [0.1, 0.2]])
+    >>> found = Plan(80, 0.15, np.array([0.1]), "pointwise", 0.9, np.array([40, 80]), widths,
+    ...              np.ones((2, 2), dtype=bool))
+    >>> print(found)
+    80 databases: their pointwise 90% bands of delta are 0.15 wide on average, 0.15 was asked for.
+    """
+
+    databases: int | None
+    width: float
+    epsilon: Array
+    kind: str
+    prob: float
+    sizes: NDArray[np.int64]
+    widths: Array
+    held: NDArray[np.bool_]
+
+    def table(self) -> pd.DataFrame:
+        """Return one row for each number of databases tried.
+
+        Returns
+        -------
+        DataFrame
+            Index databases; columns width (mean over repetitions), least and most (over
+            repetitions), narrow_enough (share of repetitions no wider than asked) and held (share
+            whose band held the curve it was simulated from).
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "width": self.widths.mean(axis=1),
+                "least": self.widths.min(axis=1),
+                "most": self.widths.max(axis=1),
+                "narrow_enough": (self.widths <= self.width).mean(axis=1),
+                "held": self.held.mean(axis=1),
+            },
+            index=pd.Index(self.sizes, name="databases"),
+        )
+
+    def __str__(self) -> str:
+        """Return the answer as a sentence."""
+        size = int(self.sizes[-1]) if self.databases is None else self.databases
+        found = float(self.widths.mean(axis=1)[self.sizes == size][0])
+        answer = f"{size} databases" if self.databases else f"{size} databases are too few"
+        return (
+            f"{answer}: their {self.kind} {self.prob:.0%} bands of delta are {found:.2g} wide on "
+            f"average, {self.width:.2g} was asked for."
+        )
+
+
+def plan(
+    responses: Responses,
+    *,
+    width: float,
+    epsilon: ArrayLike,
+    kind: str = "simultaneous",
+    prob: float | None = None,
+    model: DensityModel | None = None,
+    keep: int = 10,
+    repetitions: int = 16,
+    most: int = 2000,
+    draws: int = 200,
+    random_seed: int | None = None,
+    progressbar: bool = True,
+) -> Plan:
+    """Return how many databases a band of delta of a given width needs.
+
+    The model is fitted to the databases at hand. In each repetition one of its draws is taken for
+    the truth, new databases are simulated from it and added to those at hand, the model is fitted
+    to all of them, and the band is measured. The answer is the smallest number at which the
+    average width is no larger than asked: the average length criterion of Joseph, Wolfson and du
+    Berger (1995), given the data at hand.
+
+    Parameters
+    ----------
+    responses : Responses
+        The databases at hand, one sample each.
+    width : float
+        Largest width wanted, in units of delta, between 0 and 1; over a grid of epsilon it is
+        the largest vertical width of the band.
+    epsilon : array_like
+        Shape (epsilon,), or one number: increasing, not negative.
+    kind : {"simultaneous", "pointwise"}
+        Band over epsilon; the same for a single epsilon.
+    prob : float, optional
+        Probability of the band; ArviZ's ``stats.ci_prob`` if not given.
+    model : DensityModel, optional
+        A mixture model with Gaussian kernels; ``models.GibbsDirichletProcessMixture()`` if not
+        given.
+    keep : int
+        How many of the riskiest individuals are simulated; delta is the maximum over them.
+    repetitions : int
+        Simulated futures for each number of databases. The standard error of an average width is
+        its spread over the repetitions divided by the root of their number.
+    most : int
+        Largest number of databases tried.
+    draws : int
+        Draws in each of the 2 chains of a fit; at least as many as the band needs, 20 for 0.95.
+    random_seed : int, optional
+        The same seed gives the same numbers.
+    progressbar : bool
+        Show that something goes on once it has taken two seconds.
+
+    Returns
+    -------
+    Plan
+        The number of databases and every simulated width.
+
+    Raises
+    ------
+    InvalidInputError
+        If a value cannot be used, `most` is below the databases at hand, the query is randomised
+        (several samples for each database) or the model has no Gaussian mixture.
+    InputTypeError
+        If an argument has a type that cannot be used.
+
+    Notes
+    -----
+    New databases are independent and follow the law of those at hand; contributions of different
+    individuals are independent given the response. Who is riskiest is decided once, by the
+    databases at hand.
+
+    References
+    ----------
+    Joseph, Wolfson and du Berger (1995), Sample size calculations for binomial proportions via
+    highest posterior density intervals, The Statistician 44, 143-154.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> from edp_bayes.auditing.planning import plan
+    >>> rng = np.random.default_rng(3)
+    >>> contribution = rng.normal(0.6, 0.2, 40)
+    >>> responses = edp.Responses.from_arrays(
+    ...     rng.normal(10.0, 1.0, 40) + contribution, contribution=contribution
+    ... )
+    >>> found = plan(
+    ...     responses, width=0.2, epsilon=0.1, prob=0.9, repetitions=4, draws=50, random_seed=1,
+    ...     progressbar=False,
+    ... )
+    >>> found.sizes[0] == 40, bool(found.widths[-1].mean() <= 0.2)
+    (np.True_, True)
+    """
+    from edp_bayes.models.default import model_or_default
+
+    study = _Study(
+        responses=_usable(responses),
+        epsilon=validate.epsilon_grid(epsilon),
+        kind=validate.choice(kind, BAND_KINDS, "kind"),
+        prob=default_probability(prob),
+        model=model_or_default(model),
+        keep=validate.positive_integer(keep, "keep"),
+        repetitions=validate.positive_integer(repetitions, "repetitions"),
+        most=validate.positive_integer(most, "most"),
+        settings=SamplerSettings(
+            draws=draws, tune=TUNE, chains=CHAINS, random_seed=random_seed, progressbar=False
+        ),
+    )
+    if study.most < responses.n_databases:
+        raise InvalidInputError(
+            f"most must be at least {responses.n_databases}, the databases at hand, found {most}"
+        )
+    wanted = validate.probability(width, "width")
+    least = math.ceil(bands.fewest_draws(study.prob) / CHAINS)
+    if draws < least:
+        raise InvalidInputError(
+            f"draws must be at least {least}, found {draws}: the range of fewer is "
+            f"narrower than a {study.prob:.4g} band"
+        )
+    with working("Planning", show=progressbar), warnings.catch_warnings():
+        # The data at hand gave their warnings when they were made.
+        warnings.simplefilter("ignore", EdpBayesWarning)
+        study.simulate()
+        needed = _search(study, wanted)
+    sizes = np.array(sorted(study.found))
+    return Plan(
+        databases=needed,
+        width=wanted,
+        epsilon=study.epsilon,
+        kind=study.kind,
+        prob=study.prob,
+        sizes=sizes,
+        widths=np.array([study.found[size][0] for size in sizes]),
+        held=np.array([study.found[size][1] for size in sizes]),
+    )
+
+
+def _usable(responses: Responses) -> Responses:
+    if not isinstance(responses, Responses):
+        raise InputTypeError(f"responses must be Responses, found {type(responses).__name__}")
+    if responses.samples > 1:
+        raise InvalidInputError(
+            f"plan needs one sample for each database, found {responses.samples}: new databases "
+            "of a randomised query are not simulated"
+        )
+    return responses
+
+
+@dataclass(eq=False)
+class _Study:
+    """Simulated futures, and the bands of as many of their databases as are asked for.
+
+    The futures of a repetition are nested: more databases are the same ones and new ones.
+    """
+
+    responses: Responses
+    epsilon: Array
+    kind: str
+    prob: float
+    model: DensityModel
+    keep: int
+    repetitions: int
+    most: int
+    settings: SamplerSettings
+    found: dict[int, tuple[Array, NDArray[np.bool_]]] = field(default_factory=dict)
+
+    def simulate(self) -> None:
+        """Fit the databases at hand and draw every future."""
+        from edp_bayes.auditing.evaluation import evaluate, riskiest
+
+        fitted = self.model.fit(self.responses, self.settings)
+        # Refused before the individuals are evaluated, which may take long.
+        FutureDatabases(fitted.coupling, np.arange(1))
+        mean = evaluate(fitted.coupling, self.epsilon, progressbar=False).mean
+        self.kept = riskiest(mean, self.keep)
+        truths = fitted.coupling.curves(self.kept, self.epsilon).max(axis=1)
+        rng = self.settings.generator("futures")
+        chosen = rng.integers(len(truths), size=self.repetitions)
+        self.truths = truths[chosen]
+        law = FutureDatabases(fitted.coupling, self.kept)
+        extra = self.most - self.responses.n_databases
+        self.futures = [
+            law.sample(int(draw), extra, self.settings.generator("future", repetition))
+            for repetition, draw in enumerate(chosen)
+        ]
+
+    def width(self, size: int) -> float:
+        """Return the average width of the bands of so many databases."""
+        if size not in self.found:
+            outcomes = [self._band(size, repetition) for repetition in range(self.repetitions)]
+            widths, held = zip(*outcomes, strict=True)
+            self.found[size] = (np.array(widths), np.array(held))
+        return float(self.found[size][0].mean())
+
+    def _band(self, size: int, repetition: int) -> tuple[float, bool]:
+        """Return the width of one band, and whether it holds the curve simulated from."""
+        seed = self.settings.generator("refit", size, repetition).integers(2**32)
+        settings = SamplerSettings(
+            draws=self.settings.draws,
+            tune=TUNE,
+            chains=CHAINS,
+            random_seed=int(seed),
+            progressbar=False,
+        )
+        fitted = self.model.fit(self._databases(size, repetition), settings)
+        lower, upper = self._ends(fitted.coupling)
+        truth = self.truths[repetition]
+        return float((upper - lower).max()), bool(((lower <= truth) & (truth <= upper)).all())
+
+    def _ends(self, coupling: Coupling) -> tuple[Array, Array]:
+        """Return the band of delta, as `Audit.band` does for an audit that keeps everybody."""
+        everybody = np.arange(coupling.n_individuals)
+        delta = coupling.curves(everybody, self.epsilon).max(axis=1)
+        tested = tested_risks(coupling, everybody, self.epsilon).max(axis=2)
+        below = tested.reshape(-1, self.epsilon.size)
+        return bands.band(delta, self.prob, kind=self.kind, below=below)
+
+    def _databases(self, size: int, repetition: int) -> Responses:
+        """Return the databases at hand and so many of a future that there are `size`."""
+        from scipy.sparse import csc_array, vstack
+
+        y, c = self.futures[repetition]
+        new = size - self.responses.n_databases
+        here: csc_array[np.float64] = self.responses.contribution[:, self.kept]
+        return Responses.from_arrays(
+            np.concatenate([self.responses.response, y[:new]]),
+            contribution=csc_array(vstack([here, csc_array(c[:new])])),
+            noise=self.responses.noise,
+        )
+
+
+def _search(study: _Study, wanted: float) -> int | None:
+    """Return the smallest size whose average width is at most wanted, to 10%; None if beyond.
+
+    Doubling brackets the answer; within the bracket log width is taken as linear in log size.
+    """
+    enough = below = study.responses.n_databases
+    while study.width(enough) > wanted:
+        if enough == study.most:
+            return None
+        below, enough = enough, min(2 * enough, study.most)
+    while enough - below > max(1.0, TOLERANCE * enough):
+        high, low = math.log(study.width(below)), math.log(max(study.width(enough), 1e-300))
+        share = (high - math.log(wanted)) / (high - low)
+        guess = below * (enough / below) ** min(max(share, 0.2), 0.8)
+        middle = min(max(round(guess), below + 1), enough - 1)
+        if study.width(middle) > wanted:
+            below = middle
+        else:
+            enough = middle
+    return enough

@@ -1,0 +1,159 @@
+"""From responses to privacy quantities with bands: `edp.audit`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes.auditing.evaluation import evaluate, riskiest
+from edp_bayes.exceptions import EdpBayesWarning, InputTypeError
+from edp_bayes.models.base import DensityModel, fit_as_asked
+from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.records.responses import Responses
+from edp_bayes.utils import validate
+from edp_bayes.utils.progress import working
+
+if TYPE_CHECKING:
+    from edp_bayes.results.query import Audit
+
+__all__ = ["audit"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+def audit(
+    responses: Responses,
+    *,
+    epsilon: ArrayLike,
+    model: DensityModel | None = None,
+    individuals: Iterable[Any] = (),
+    keep: int = 10,
+    draws: int = 500,
+    tune: int = 1000,
+    chains: int = 4,
+    random_seed: int | None = None,
+    progressbar: bool = True,
+    sampler: str = "nutpie",
+    cores: int | None = None,
+    **sample_kwargs: Any,
+) -> Audit:
+    """Put posterior draws on delta_i, delta and delta* of a query.
+
+    Parameters
+    ----------
+    responses : Responses
+        The query's responses with and without each individual.
+    epsilon : array_like
+        Shape (epsilon,): increasing, not negative.
+    model : DensityModel, optional
+        Law of the response; ``models.GibbsDirichletProcessMixture()`` if not given.
+    individuals : iterable
+        Labels of individuals whose draws are kept whatever their risk.
+    keep : int
+        How many of the riskiest individuals keep their draws; all others keep the posterior mean
+        and standard deviation of delta_i.
+    draws, tune, chains : int
+        Kept draws and warm-up draws of each chain, and the number of chains.
+    random_seed : int, optional
+        The same seed gives the same numbers, whatever the number of cores.
+    progressbar : bool
+        Show progress of sampling and of the individuals.
+    sampler : {"nutpie", "pymc"}
+        Implementation of NUTS for the models that need one.
+    cores : int, optional
+        Chains sampled at the same time.
+    **sample_kwargs
+        Further arguments of ``pymc.sample``, ``target_accept`` for one, for a model that samples
+        by NUTS; they do nothing for others.
+
+    Returns
+    -------
+    Audit
+        Draws of delta(epsilon) = max_i delta_i and delta*(epsilon) = 1 - prod_i (1 - delta_i),
+        of delta_i for the riskiest, and every diagnostic.
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If an argument cannot be used; the message says what would be right.
+    SamplingError
+        If a chain was interrupted or is not finite.
+
+    Warns
+    -----
+    EdpBayesWarning
+        For each failed check of the databases or of the draws; they also stand in the result.
+
+    Notes
+    -----
+    delta_i = max(H_eps(p || p_i), H_eps(p_i || p)): Burchard, Daoud and Dotterrer (2020),
+    Definitions 3 and 4, with p and every p_i functionals of one posterior draw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> contribution = rng.gamma(2.0, 0.1, (40, 5))
+    >>> response = rng.normal(10.0, 1.0, 40) + contribution.sum(axis=1)
+    >>> responses = edp.Responses.from_arrays(response, response[:, None] - contribution)
+    >>> result = edp.audit(
+    ...     responses,
+    ...     epsilon=[0.1, 0.5],
+    ...     model=edp.SmoothedBootstrap(),
+    ...     random_seed=1,
+    ...     progressbar=False,
+    ... )
+    >>> result.delta.dims
+    ('chain', 'draw', 'epsilon')
+    """
+    from edp_bayes.auditing.assembly import assemble
+    from edp_bayes.diagnostics.convergence import require_enough_draws
+    from edp_bayes.models.default import model_or_default
+
+    if not isinstance(responses, Responses):
+        raise InputTypeError(
+            f"responses must be Responses, found {type(responses).__name__}; make them by "
+            "Databases.respond or Responses.from_arrays"
+        )
+    grid = validate.epsilon_grid(epsilon)
+    keep = validate.positive_integer(keep, "keep")
+    if isinstance(individuals, str) or not isinstance(individuals, Iterable):
+        raise InputTypeError(f"individuals must be a list of labels, found {individuals!r}")
+    named = list(dict.fromkeys(responses.index_of(label) for label in individuals))
+    settings = SamplerSettings(
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        random_seed=random_seed,
+        progressbar=progressbar,
+        sampler=sampler,
+        cores=cores,
+        sample_kwargs=sample_kwargs,
+    )
+    chosen = model_or_default(model, sample_kwargs)
+    require_enough_draws(settings.chains, settings.draws)
+    fitted = fit_as_asked(chosen, responses, settings)
+    copies = settings.generator("copies").integers(
+        0, responses.n_individuals, fitted.coupling.n_draws
+    )
+    risks = evaluate(fitted.coupling, grid, progressbar=progressbar, copies=copies)
+    kept = riskiest(risks.mean, keep, named)
+    with working("Diagnostics", show=progressbar):
+        result = assemble(
+            responses=responses,
+            fitted=fitted,
+            epsilon=grid,
+            risks=risks,
+            kept=kept,
+            settings=settings,
+        )
+    for warning in result.warnings:
+        if warning not in responses.warnings:
+            warnings.warn(warning, EdpBayesWarning, stacklevel=2)
+    return result

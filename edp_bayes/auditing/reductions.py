@@ -1,0 +1,58 @@
+"""Reductions of individual risks over individuals, in their order, whatever the blocks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.utils.compiled import compiled, in_threads
+
+__all__ = ["accumulate", "moments"]
+
+Array = NDArray[np.float64]
+
+
+def accumulate(curves: Array, largest: Array, log_survival: Array, total: Array) -> None:
+    """Add a block (draw, individual, epsilon) to the running results (draw, epsilon), in place.
+
+    largest is max_i delta_i, log_survival the sum of log(1 - delta_i), total the sum of delta_i.
+    """
+    in_threads(_accumulate, len(curves), curves, largest, log_survival, total)
+
+
+@compiled
+def _accumulate(first, last, curves, largest, log_survival, total):  # type: ignore[no-untyped-def]
+    people, levels = curves.shape[1:]
+    for s in range(first, last):
+        for i in range(people):
+            for e in range(levels):
+                value = curves[s, i, e]
+                if value > 0.0:
+                    largest[s, e] = max(largest[s, e], value)
+                    total[s, e] += value
+                    log_survival[s, e] += math.log1p(-value) if value < 1.0 else -np.inf
+
+
+def moments(curves: Array) -> tuple[Array, Array]:
+    """Return mean and standard deviation over the draws of a block (draw, individual, epsilon)."""
+    out = np.empty((2, *curves.shape[1:]))
+    in_threads(_moments, curves.shape[1], curves, out)
+    return out[0], out[1]
+
+
+@compiled
+def _moments(first, last, curves, out):  # type: ignore[no-untyped-def]
+    draws, _, levels = curves.shape
+    for i in range(first, last):
+        for e in range(levels):
+            out[0, i, e] = out[1, i, e] = 0.0
+        for s in range(draws):
+            for e in range(levels):
+                out[0, i, e] += curves[s, i, e] / draws
+        for s in range(draws):
+            for e in range(levels):
+                out[1, i, e] += (curves[s, i, e] - out[0, i, e]) ** 2 / draws
+        for e in range(levels):
+            out[1, i, e] = math.sqrt(out[1, i, e])

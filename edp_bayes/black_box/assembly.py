@@ -1,0 +1,141 @@
+"""From draws to the audit of a mechanism: one tree with settings, checks and warnings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from edp_bayes import diagnostics
+from edp_bayes.black_box.analysis import Findings
+from edp_bayes.black_box.outcomes import Outcomes
+from edp_bayes.black_box.posterior.models import LogRatioModel
+from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.results.mechanism import MechanismAudit
+from edp_bayes.results.summaries import finite_draws
+from edp_bayes.utils import labels
+
+__all__ = ["assemble", "record_of", "tree_of"]
+
+Array = NDArray[np.float64]
+
+LIBRARIES = ("numpy", "scipy", "numba", "arviz-stats", "xarray")
+LEAST_DRAWS = 4
+
+
+def assemble(
+    found: Findings,
+    *,
+    outcomes: Outcomes,
+    model: LogRatioModel,
+    settings: SamplerSettings,
+    epsilon: Array,
+    record: Mapping[str, Any],
+) -> MechanismAudit:
+    """Return the audit of one pair."""
+    shape = (settings.chains, settings.draws)
+    lead = ("chain", "draw")
+    posterior = xr.Dataset(
+        {
+            "delta": ((*lead, "epsilon"), found.delta.reshape(*shape, -1)),
+            "local_epsilon": (lead, found.local_epsilon.reshape(shape)),
+        },
+        coords={"epsilon": epsilon, **chain_coords(settings)},
+    )
+    cells = found.cells
+    own = {
+        "kind": outcomes.kind,
+        "samples": list(outcomes.sizes),
+        "cells": int(cells.a.size),
+        "statistic": found.statistic,
+        "lower_bound": found.lower_bound,
+        "fingerprint": fingerprint(outcomes),
+    }
+    counts = xr.Dataset(
+        {name: ("cell", getattr(cells, name)) for name in ("a", "b", "position", "width")},
+        attrs={"sizes": list(cells.sizes)},
+    )
+    record = {**record, **own, **record_of(model, settings)}
+    return MechanismAudit(tree_of(posterior, record, found.warnings, {"observed_data": counts}))
+
+
+def tree_of(
+    posterior: xr.Dataset,
+    record: Mapping[str, Any],
+    warnings: list[str],
+    groups: Mapping[str, xr.Dataset] | None = None,
+    sampled: xr.Dataset | None = None,
+) -> xr.DataTree:
+    """Return the tree of an audit, its draws checked for convergence, or those it was made from."""
+    posterior.attrs = {
+        "created_at": datetime.now(UTC).isoformat(),
+        "inference_library": "edp_bayes",
+        "inference_library_version": version("edp_bayes"),
+    }
+    checks, failed = _checks(posterior if sampled is None else sampled)
+    tree = xr.DataTree.from_dict({"posterior": posterior, **(groups or {})})
+    tree.attrs = {
+        "edp_bayes_version": version("edp_bayes"),
+        "settings": json.dumps(dict(record)),
+        "checks": json.dumps(checks),
+        "warnings": json.dumps([*warnings, *failed]),
+    }
+    return tree
+
+
+def record_of(model: LogRatioModel, settings: SamplerSettings) -> dict[str, Any]:
+    """Return what is recorded of the model and of the sampling."""
+    parameters: dict[str, Any] = vars(model)
+    return {
+        "model": type(model).__name__,
+        "model_parameters": {name: repr(value) for name, value in parameters.items()},
+        "draws": settings.draws,
+        "tune": settings.tune,
+        "chains": settings.chains,
+        "random_seed": settings.random_seed,
+        "versions": {name: version(name) for name in LIBRARIES},
+    }
+
+
+def chain_coords(settings: SamplerSettings) -> dict[str, Any]:
+    """Return the coordinates of chains and draws."""
+    return {"chain": np.arange(settings.chains), "draw": np.arange(settings.draws)}
+
+
+def fingerprint(*samples: Outcomes) -> str:
+    """Return a hash of the samples."""
+    found = hashlib.sha256()
+    for outcomes in samples:
+        for side in (outcomes.first, outcomes.second):
+            found.update(repr(side.shape).encode())
+            found.update(labels.encode(side) if side.ndim == 1 else side.tobytes())
+    return found.hexdigest()
+
+
+def _checks(posterior: xr.Dataset) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return a row for each quantity whose draws are checked, and the failures in words."""
+    rows: list[dict[str, Any]] = []
+    failed: list[str] = []
+    if posterior.sizes["draw"] < 2 * LEAST_DRAWS:
+        return rows, failed
+    finite, _ = finite_draws(posterior[["delta", "local_epsilon"]])
+    for name, draws in finite.items():
+        check = diagnostics.check_draws(draws)
+        sentence = " ".join(check.warnings) or f"R-hat at most {float(check.rhat.max()):.3f}."
+        rows.append(
+            {
+                "check": f"convergence of {name}",
+                "statistic": float(check.rhat.max()),
+                "passed": check.passed,
+                "sentence": sentence,
+            }
+        )
+        failed.extend(check.warnings)
+    return rows, failed

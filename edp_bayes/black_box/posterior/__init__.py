@@ -1,0 +1,1 @@
+"""Posterior of two black-box distributions: the field of log ratios and what follows from it."""

@@ -1,0 +1,172 @@
+"""All the work of `edp-bayes noise` and `edp-bayes release`: no printing, no parsing here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.noise.calibration import calibrate
+from edp_bayes.noise.distribution import NoiseDistribution
+from edp_bayes.noise.posterior import posterior_of
+from edp_bayes.noise.releasing import release
+from edp_bayes.noise.verification import Verification, verify
+from edp_bayes.utils import validate
+
+if TYPE_CHECKING:
+    from edp_bayes.records.responses import Responses
+    from edp_bayes.results.query import Audit
+
+__all__ = ["DEMO", "NoiseRun", "noise_for_audit", "release_from_file", "responses_of", "source_of"]
+
+# The name that stands for the data which come with the package, in the place of a file.
+DEMO = "demo"
+DEMO_KEYS = ("week",), ("customer",)
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseRun:
+    """What `edp-bayes noise` reports and writes.
+
+    Attributes
+    ----------
+    noise : NoiseDistribution
+        What was found; its record holds a message in words.
+    verification : Verification
+        Privacy of the noisy query at the target and at twice it.
+    file : Path or None
+        Where the noise was saved, for `release_from_file`.
+    """
+
+    noise: NoiseDistribution
+    verification: Verification
+    file: Path | None
+
+
+def noise_for_audit(
+    audit: str | Path | Audit,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    responses: Responses,
+    most_draws: int | None = None,
+    output: str | Path | None = None,
+    progressbar: bool = True,
+    **options: Any,
+) -> NoiseRun:
+    """Calibrate noise for a saved audit, verify it and save it.
+
+    Parameters
+    ----------
+    audit : str, Path or Audit
+        An audit or a file that `Audit.save` wrote.
+    epsilon, delta : float
+        Target.
+    responses : Responses
+        The data of the audit, made from the same table and query.
+    most_draws : int, optional
+        How many draws of the audit to take, evenly spaced; all by default.
+    output : str or Path, optional
+        Where to write the noise, as JSON.
+    progressbar : bool
+        Show progress.
+    **options
+        method, assurance, objective, symmetric, spacing of `calibrate`.
+
+    Raises
+    ------
+    InvalidInputError
+        As `load_audit`, `calibrate` and `verify`.
+    """
+    from edp_bayes.results.query import Audit, load_audit
+
+    target = validate.positive_number(epsilon, "epsilon")
+    found = audit if isinstance(audit, Audit) else load_audit(audit)
+    posterior = posterior_of(found, responses=responses, most_draws=most_draws)
+    noise = calibrate(posterior, target, delta, **options)
+    if found.warnings:
+        record = {**noise.record, "audit_warnings": list(found.warnings)}
+        noise = NoiseDistribution(noise.laws, noise.weights, record)
+    grid = [level for level in (target, 2.0 * target) if level <= validate.LARGEST_EPSILON]
+    verification = verify(posterior, noise, grid, progressbar=progressbar)
+    return NoiseRun(noise, verification, None if output is None else noise.save(output))
+
+
+def responses_of(
+    audit: Audit,
+    table: str | None = None,
+    database: tuple[str, ...] = (),
+    individual: tuple[str, ...] = (),
+    *,
+    progressbar: bool = True,
+) -> Responses:
+    """Return the responses of an audit again, from the table it was made from.
+
+    Parameters
+    ----------
+    audit : Audit
+        Its query is asked again.
+    table : str, optional
+        The file, "demo" for the data of `edp-bayes demo`; by default the one that the command line
+        noted in the audit.
+    database, individual : tuple of str
+        Key columns; by default those noted in the audit.
+    progressbar : bool
+        Show progress.
+
+    Raises
+    ------
+    InvalidInputError
+        If the table is not known or not there, its keys are not known, or the audit's query
+        cannot be asked again from its name.
+    """
+    from edp_bayes.data import load_cdnow_weeks
+    from edp_bayes.queries import parse
+    from edp_bayes.records.databases import Databases
+
+    noted = source_of(audit)
+    name = noted.get("table") if table is None else table
+    if name is None:
+        raise InvalidInputError(
+            "the audit holds no contributions and does not say what it was made from: give --table "
+            "with --database and --individual as for edp-bayes audit, or --table demo"
+        )
+    usual = DEMO_KEYS if name == DEMO else ((), ())
+    keys = []
+    for given, option, default in (
+        (database, "database", usual[0]),
+        (individual, "individual", usual[1]),
+    ):
+        columns = given or tuple(noted.get(option, ())) or default
+        if not columns:
+            raise InvalidInputError(f"--{option} must name the key columns of {name}")
+        keys.append(columns)
+    if name != DEMO and not Path(name).is_file():
+        raise InvalidInputError(
+            f"the table {name} of the audit is not there: give --table with where it is now"
+        )
+    source = load_cdnow_weeks() if name == DEMO else Path(name)
+    databases = Databases.from_table(source, database=keys[0], individual=keys[1])
+    return databases.respond(parse(str(audit.settings["query"])), progressbar=progressbar)
+
+
+def source_of(audit: Audit) -> dict[str, Any]:
+    """Return the table and the key columns that the command line noted in an audit, if any."""
+    return dict(json.loads(audit.tree.attrs.get("source", "{}")))
+
+
+def release_from_file(noise_file: str | Path, value: float, **options: Any) -> float:
+    """Return one noisy answer, with noise that `noise_for_audit` saved.
+
+    Parameters
+    ----------
+    noise_file : str or Path
+        A file that `NoiseDistribution.save` wrote.
+    value : float
+        The true answer.
+    **options
+        grid and sampler of `release`.
+    """
+    return release(value, NoiseDistribution.load(noise_file), **options)

@@ -1,0 +1,1 @@
+"""The distributions without each individual, from the posterior draw of the response."""

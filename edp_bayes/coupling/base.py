@@ -1,0 +1,82 @@
+"""What every coupling gives: p and each p_i from one posterior draw, and the curves of a pair."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
+
+__all__ = ["FLOOR", "Coupling", "draw_count", "flat", "pair_curves"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+# Individual risks below this are not looked for; what is left out is bounded and reported.
+FLOOR = 1e-12
+
+
+class Coupling(Protocol):
+    """The laws without each individual, tied draw by draw to the law of the response."""
+
+    @property
+    def mixture(self) -> Mixture:
+        """Law of the response, shape (chain, draw, component), without known noise."""
+        ...
+
+    @property
+    def n_individuals(self) -> int:
+        """Number of individuals."""
+        ...
+
+    @property
+    def n_draws(self) -> int:
+        """Number of posterior draws, all chains together."""
+        ...
+
+    def relevant(self, epsilon: Array) -> tuple[Index, Array]:
+        """Return the individuals whose risk may matter, and a bound on the sum of all others.
+
+        The bound has the shape of epsilon.
+        """
+        ...
+
+    def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
+        """Return delta_i(eps), shape (chain * draw, individual, epsilon), in `out` if given."""
+        ...
+
+    def pair(self, individual: int) -> tuple[Mixture, Mixture]:
+        """Return the densities with and without one individual, shape (chain, draw, component)."""
+        ...
+
+
+def draw_count(mixture: Mixture) -> int:
+    """Return the number of draws in the leading axes of a mixture."""
+    return int(np.prod(mixture.weights.shape[:-1]))
+
+
+def flat(array: Array) -> Array:
+    """Join chains and draws."""
+    return np.ascontiguousarray(array.reshape(-1, array.shape[-1]))
+
+
+def pair_curves(
+    p: Array,
+    q: Array,
+    epsilon: Array,
+    *,
+    kernel: str,
+    noise: GaussianNoise | LaplaceNoise | None,
+    floor: float = 0.0,
+) -> Array:
+    """Return max of both integrals; p (draw, K, 3), q (draw, individual, L, 3)."""
+    from edp_bayes.divergence.any_pair import curves as any_pair
+    from edp_bayes.divergence.integral import component_rows
+
+    left, right = (
+        component_rows(part[..., 0], part[..., 1], part[..., 2], kernel, noise) for part in (p, q)
+    )
+    return any_pair.curves(left, right, epsilon, floor=floor)

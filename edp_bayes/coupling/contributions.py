@@ -1,0 +1,257 @@
+"""Posterior of how an individual contributes: how often, how much, and depending on what.
+
+In each database individual i is present with probability rho_i and then contributes
+c = a_i + b_i r + tau_i e, with r the response without i (centred) and e standard normal. The
+individuals are pooled, because the risk is a maximum over thousands of them: a common distribution
+of presence, of the spread of an individual's contributions relative to their size, and of that
+size, which yields to an individual's own data (see `edp_bayes.coupling.pooling`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.coupling.pooling import (
+    ALONE,
+    UNSEEN_SIZE,
+    Pool,
+    learn_presence,
+    pool_magnitude,
+    pool_presence,
+    pool_spread,
+    stand_out,
+)
+from edp_bayes.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from edp_bayes.records.responses import Responses
+
+__all__ = ["ContributionDraws", "ContributionPosterior", "ContributionPrior"]
+
+Array = NDArray[np.float64]
+
+# Prior weight, in databases, of a contribution that does not depend on the rest.
+INDEPENDENCE_WEIGHT = 2.0
+FLAT = 1e-3
+CONSTANT = 1e-9  # share of the variance below which the rest is constant
+STEEPEST = 0.9
+NEW = [0, 0, 0, 3]  # stream of random numbers of an individual not in the sample
+
+
+@dataclass(frozen=True)
+class ContributionPrior:
+    """Proper prior of every individual's contribution law, in place of the learned one.
+
+    Parameters
+    ----------
+    degrees, spread : float
+        tau squared is degrees spread^2 over a chi-squared with these degrees of freedom.
+    intercept_weight, slope_weight : float
+        Intercept and slope are Normal(0, tau^2 / weight); the intercept is at rest zero.
+    presence : tuple of float, optional
+        Beta prior of presence; None where everybody is known to be always present.
+    """
+
+    degrees: float
+    spread: float
+    intercept_weight: float
+    slope_weight: float
+    presence: tuple[float, float] | None = (0.5, 0.5)
+
+
+@dataclass(frozen=True)
+class ContributionDraws:
+    """Draws of the contribution law, each of shape (draw, individual).
+
+    Attributes
+    ----------
+    presence : ndarray
+        Probability rho of being present; exactly 1 for those never seen absent. Its shape is
+        (draw, individual, component) where it stands beside a mixture, see
+        `edp_bayes.coupling.presence`.
+    intercept, slope, spread : ndarray
+        a (at rest zero), b and tau of the contribution a + b rest + tau e.
+    """
+
+    presence: Array
+    intercept: Array
+    slope: Array
+    spread: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ContributionPosterior:
+    """Empirical-Bayes conjugate posterior of every individual's contribution law.
+
+    Attributes
+    ----------
+    presence_a, presence_b : ndarray
+        Shape (m,): Beta posterior of presence; b = 0 where always present.
+    mean : ndarray
+        Shape (m, 2): posterior mean of intercept (at the centre of the rest) and slope.
+    factor : ndarray
+        Shape (m, 2, 2): Cholesky factor of the posterior covariance over tau squared.
+    degrees, squares : ndarray
+        Shape (m,): tau squared is squares over a chi-squared with these degrees of freedom.
+    centre : ndarray
+        Shape (m,): centre of the response without each individual.
+    pool : Pool or None
+        What all together say of an individual not among them; None under a given prior.
+    seed : int
+        Every individual has a stream of its own, so draws do not depend on who else is drawn.
+    """
+
+    presence_a: Array
+    presence_b: Array
+    mean: Array
+    factor: Array
+    degrees: Array
+    squares: Array
+    centre: Array
+    seed: int
+    pool: Pool | None = None
+
+    @classmethod
+    def fit(
+        cls, responses: Responses, seed: int, *, prior: ContributionPrior | None = None
+    ) -> ContributionPosterior:
+        """Condition on the contributions; the cost follows the records."""
+        stats = _Statistics.of(responses, centred=prior is None)
+        k, n = stats.count, responses.n_databases
+        if prior is None:
+            flat, steep = np.full_like(k, FLAT), INDEPENDENCE_WEIGHT * stats.rest_variance
+            presence = learn_presence(k, n)
+            presence_a, presence_b = pool_presence(k, n, presence, stand_out(k, stats.size))
+            # A flat intercept takes a degree of freedom.
+            free = np.maximum(k - 1.0, 0.0)
+        else:
+            flat, steep = (
+                np.full_like(k, prior.intercept_weight),
+                np.full_like(k, prior.slope_weight),
+            )
+            presence_a, presence_b = (np.full_like(k, v) for v in prior.presence or ALONE)
+            free = k
+        absent = k < n if prior is None else np.full(k.shape, prior.presence is not None)
+        p00, p01, p11 = k + flat, stats.rest, stats.rest_square + steep
+        determinant = p00 * p11 - p01**2
+        intercept = (p11 * stats.contribution - p01 * stats.product) / determinant
+        slope = (p00 * stats.product - p01 * stats.contribution) / determinant
+        fitted = intercept * stats.contribution + slope * stats.product
+        residual = np.maximum(stats.contribution_square - fitted, 0.0)
+        if prior is None:
+            spread = pool_spread(k, stats.contribution, stats.contribution_square)
+            relative, size = spread.relative, stats.size
+            own = residual / np.where(size > 0.0, size, 1.0) ** 2
+            weight = spread.weight(k, own)
+            own_spread = np.sqrt((weight * relative**2 + own) / (weight + free))
+            unseen = UNSEEN_SIZE * float(responses.response.std())
+            magnitude = pool_magnitude(k, size, own_spread, spread, unseen)
+            shrinkage, degrees = magnitude.shrinkage, weight
+            squares = weight * (relative * magnitude.size) ** 2
+            seen = np.maximum((k > 0).sum(), 1)
+            pool = Pool(
+                always=float((k == n).sum() / seen),
+                presence=presence,
+                spread=spread,
+                middle=magnitude.middle,
+                between=magnitude.between,
+                negative=float((stats.contribution < 0).sum() / seen),
+            )
+        else:
+            shrinkage, degrees = np.ones_like(k), np.full_like(k, prior.degrees)
+            squares = degrees * prior.spread**2
+            pool = None
+        factor = np.zeros((k.size, 2, 2))
+        factor[:, 0, 0] = np.sqrt(p11 / determinant)
+        factor[:, 1, 0] = -p01 / np.sqrt(p11 * determinant)
+        factor[:, 1, 1] = np.sqrt(1.0 / p11)
+        if prior is None:
+            factor[k == 0, 0, 0] = 1.0 / relative
+        return cls(
+            presence_a=k + presence_a,
+            presence_b=np.where(absent, n - k + presence_b, 0.0),
+            mean=np.stack([intercept, slope], axis=1) * shrinkage[:, None],
+            factor=factor,
+            degrees=degrees + free,
+            squares=squares + residual * shrinkage**2,
+            centre=stats.centre,
+            seed=seed,
+            pool=pool,
+        )
+
+    def draw_new(self, draws: int) -> ContributionDraws:
+        """Draw the contribution law of an individual unlike all in the sample, shape (draws, 1)."""
+        if self.pool is None:
+            raise InvalidInputError("an individual not in the sample is not known under this prior")
+        rng = np.random.Generator(np.random.Philox(key=[self.seed, 0], counter=NEW))
+        presence, mean, spread = (part[:, None] for part in self.pool.draw(rng, draws))
+        return ContributionDraws(presence, mean, np.zeros_like(mean), spread)
+
+    def draw(self, individuals: NDArray[np.int64], draws: int) -> ContributionDraws:
+        """Draw the contribution law of some individuals, shape (draws, len(individuals))."""
+        shape = (len(individuals), draws)
+        presence, chi, normal = np.ones(shape), np.empty(shape), np.empty((*shape, 2))
+        # One generator is set to each individual's stream: making one takes longer than drawing.
+        source = np.random.Philox(key=[self.seed, 0])
+        rng, start = np.random.Generator(source), source.state
+        for row, i in enumerate(individuals):
+            start["state"]["key"][1] = i
+            source.state = start
+            chi[row] = rng.chisquare(self.degrees[i], draws)
+            rng.standard_normal(out=normal[row])
+            if self.presence_b[i] > 0:
+                presence[row] = rng.beta(self.presence_a[i], self.presence_b[i], draws)
+        mean, factor = self.mean[individuals, :, None], self.factor[individuals, :, :, None]
+        first, second = normal[..., 0], normal[..., 1]
+        spread = np.sqrt(self.squares[individuals, None] / chi)
+        slope = factor[:, 1, 0] * first + factor[:, 1, 1] * second
+        slope = np.maximum(mean[:, 1] + spread * slope, -STEEPEST)
+        middle = mean[:, 0] + spread * (factor[:, 0, 0] * first)
+        intercept = middle - slope * self.centre[individuals, None]
+        laws = (presence, intercept, slope, spread)
+        return ContributionDraws(*(np.ascontiguousarray(part.T) for part in laws))
+
+
+@dataclass(frozen=True)
+class _Statistics:
+    """Sums over the databases in which each individual contributes; samples share one weight."""
+
+    count: Array
+    contribution: Array
+    contribution_square: Array
+    rest: Array
+    rest_square: Array
+    product: Array
+    centre: Array
+    rest_variance: Array
+
+    @classmethod
+    def of(cls, responses: Responses, *, centred: bool = True) -> _Statistics:
+        y, c, owner = responses.response, responses.contribution, responses.owner
+        centre = np.zeros(responses.n_individuals)
+        if centred:
+            centre = y.mean() - np.bincount(owner, c.data, responses.n_individuals) / y.size
+        rest = y[c.indices] - c.data - centre[owner]
+
+        def total(values: Array) -> Array:
+            return np.bincount(owner, values, responses.n_individuals) / responses.samples
+
+        return cls(
+            count=total(np.ones_like(c.data)),
+            contribution=total(c.data),
+            contribution_square=total(c.data**2),
+            rest=total(rest),
+            rest_square=total(rest**2),
+            product=total(rest * c.data),
+            centre=centre,
+            rest_variance=np.maximum(responses.variance_without, CONSTANT * y.var()),
+        )
+
+    @property
+    def size(self) -> Array:
+        """Root mean square of an individual's contributions."""
+        return np.sqrt(self.contribution_square / np.maximum(self.count, 1e-300))

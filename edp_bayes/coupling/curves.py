@@ -1,0 +1,370 @@
+"""Curves of delta_i under the regression coupling, for every draw and individual at once.
+
+Component k of p is (1 - rho_k) q_k + rho_k g_k for somebody who is present there with probability
+rho_k, with q_k the law without him and g_k the law given his presence. With rho the largest of all
+rho_k, and g the mixture of (1 - share_k) q_k + share_k g_k for share_k = rho_k / rho, also
+p = (1 - rho) q + rho g, and exactly
+
+    H_eps(p || q) = rho H_e(g || q),   expm1(e) = expm1(eps) / rho,
+    H_eps(q || p) = kept H_e(q || g),  expm1(e) = expm1(eps) / kept,
+    kept = rho - expm1(eps) (1 - rho),
+
+and 0 where kept <= 0. So only the pair (g, q), whose differences are those of the components of p,
+is ever integrated, and most individuals are safe by joint convexity, component by component.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.coupling.contributions import ContributionDraws
+from edp_bayes.divergence.near_pair.affine import (
+    image_integrals,
+    image_workspace,
+    is_negligible,
+    tabulate,
+)
+from edp_bayes.divergence.near_pair.close import (
+    are_close,
+    both_integrals,
+    convexity_bound,
+    densities,
+    is_close,
+    pair_integral,
+    workspace,
+)
+from edp_bayes.divergence.near_pair.nodes import MOST_NODES, place_nodes
+from edp_bayes.utils.compiled import borrowing, compiled, in_threads
+
+__all__ = [
+    "component_laws",
+    "coupled_curves",
+    "moments_without",
+    "movement_lengths",
+    "pair_laws",
+    "relative_presence",
+]
+
+Array = NDArray[np.float64]
+
+# The share of a component's variance that one individual may explain.
+LARGEST_SHARE = 0.9
+# Beyond, differences of tails divided by so little are no longer exact.
+MOST_GROWTH = 1e5
+# Pairs whose component laws take about as long as a thread takes to start.
+CHEAP_PAIRS = 2000
+# What components that move by more than their own width may add to a curve of at most MINOR,
+# bounded by joint convexity instead of integrated.
+NARROW, MINOR = 1e-5, 1e-3
+
+
+def coupled_curves(
+    base: Array,
+    law: ContributionDraws,
+    epsilon: Array,
+    *,
+    noise_scale: float,
+    floor: float,
+    out: Array,
+    close: NDArray[np.bool_],
+) -> None:
+    """Fill in the privacy curves of everybody whose laws are close to the base.
+
+    Parameters
+    ----------
+    base : ndarray, shape (S, 3, K)
+        Weights, locations and standard deviations of p in every draw.
+    law : ContributionDraws
+        Contribution laws, each of shape (S, B), presence (S, B, K).
+    epsilon : ndarray, shape (E,)
+        Finite, non-negative, increasing.
+    noise_scale : float
+        Standard deviation of known Gaussian noise, 0 for none.
+    floor : float
+        Curves that joint convexity bounds by this are not looked for and stay zero.
+    out : ndarray, shape (S, B, E)
+        Zeros; gets max(H_eps(p || q), H_eps(q || p)) where close.
+    close : ndarray of bool, shape (S, B)
+        False; gets whether the laws were close enough.
+    """
+    in_threads(
+        _draws,
+        len(base),
+        base,
+        _widened(base, noise_scale),
+        law.presence,
+        law.intercept,
+        law.slope,
+        law.spread**2,
+        float(noise_scale),
+        np.expm1(epsilon),
+        float(floor),
+        out,
+        close,
+    )
+
+
+def component_laws(
+    base: Array, rho: Array, a: Array, b: Array, spread: Array, *, unit: float
+) -> Array:
+    """Return locations and scales of g and of q for some pairs of draw and individual.
+
+    Parameters
+    ----------
+    base : ndarray, shape (pair, 3, K)
+        Weights, locations and scales of p.
+    rho : ndarray, shape (pair, K)
+        Presence in every component.
+    a, b, spread : ndarray, shape (pair,)
+        Intercept, slope and standard deviation of the contribution.
+    unit : float
+        Variance of a kernel of scale one.
+
+    Returns
+    -------
+    ndarray, shape (pair, 2, 2, K)
+        [g, q], [locations, scales].
+    """
+    out = np.empty((len(base), 2, 2, base.shape[2]))
+    in_threads(
+        _all_laws, len(base), base, rho, a, b, spread**2, float(unit), out, least=CHEAP_PAIRS
+    )
+    return out
+
+
+def movement_lengths(
+    base: Array, law: ContributionDraws, epsilon: float, *, kernel: str
+) -> tuple[Array, Array]:
+    """Return how gentle a slope of the log density makes every pair safe at epsilon.
+
+    With a slope of at most L the log ratio of two components is at most L times their distance
+    and a term for their widths; the length is the least for which this, at L = 1 / length, is
+    epsilon or less for all components, see `edp_bayes.noise.certificates.screening`.
+
+    Parameters
+    ----------
+    base : ndarray, shape (S, 3, K)
+        Weights, locations and scales of p in every draw.
+    law : ContributionDraws
+        Contribution laws, each of shape (S, B), presence (S, B, K).
+    epsilon : float
+        The target.
+    kernel : {"gaussian", "laplace"}
+        Family of the components.
+
+    Returns
+    -------
+    length, smallest : ndarray, shape (S, B)
+        The lengths, and the smallest scale of any component with or without the individual.
+    """
+    length, smallest = np.empty((2, *law.intercept.shape))
+    in_threads(
+        _lengths,
+        len(base),
+        base,
+        law.presence,
+        law.intercept,
+        law.slope,
+        law.spread**2,
+        math.expm1(epsilon),
+        kernel == "gaussian",
+        length,
+        smallest,
+    )
+    return length, smallest
+
+
+@compiled
+def _lengths(first, last, base, rho, a, b, tau2, growth, gaussian, length, smallest):  # type: ignore[no-untyped-def]
+    size = base.shape[2]
+    law, without = np.empty((2, size)), np.empty((2, size))
+    unit = 1.0 if gaussian else 2.0
+    for s in range(first, last):
+        for i in range(rho.shape[1]):
+            pair_laws(base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], unit, 0.0, law, without)
+            longest, least = 0.0, np.inf
+            for k in range(size):
+                small, large = min(law[1, k], without[1, k]), max(law[1, k], without[1, k])
+                least = min(least, small)
+                if base[s, 0, k] == 0.0 or rho[s, i, k] == 0.0:
+                    continue
+                allowed = math.log1p(growth / rho[s, i, k])
+                moved = abs(law[0, k] - without[0, k])
+                if gaussian:
+                    v = (large - small) * (large + small)
+                    linear = moved + math.sqrt(2.0 / math.pi * v)
+                    found = linear + math.sqrt(linear * linear + 2.0 * v * allowed)
+                    found /= 2.0 * allowed
+                else:
+                    share = 1.0 - (small / large) ** 2
+                    found = (moved + 2.0 * share * large) / allowed
+                    if share > 0.0:
+                        found = max(found, 2.0 * large)
+                longest = max(longest, found)
+            length[s, i], smallest[s, i] = longest, least
+
+
+def _widened(base: Array, noise_scale: float) -> Array:
+    wide = base.copy()
+    wide[:, 2] = np.hypot(base[:, 2], noise_scale)
+    return wide
+
+
+@compiled
+def _all_laws(first, last, base, rho, a, b, tau2, unit, out):  # type: ignore[no-untyped-def]
+    for j in range(first, last):
+        pair_laws(base[j], rho[j], a[j], b[j], tau2[j], unit, 0.0, out[j, 0], out[j, 1])
+
+
+@compiled
+def pair_laws(base, rho, a, b, tau2, unit, noise, law, without):  # type: ignore[no-untyped-def]
+    """Take the contribution a + b rest + tau e out of every component."""
+    for k in range(base.shape[1]):
+        mu, variance, here = base[1, k], unit * base[2, k] ** 2, rho[k]
+        m, rest = moments_without(mu, variance, here, a, b, tau2)
+        without[0, k], without[1, k] = m, math.sqrt(rest / unit + noise)
+        if here == 1.0:
+            # Exactly p, so that rounding does not make a difference between individuals.
+            law[0, k], law[1, k] = mu, math.sqrt(base[2, k] ** 2 + noise)
+        else:
+            own = min(tau2, LARGEST_SHARE * variance / here)
+            law[0, k] = m + (a + b * m)
+            law[1, k] = math.sqrt(((1.0 + b) ** 2 * rest + own) / unit + noise)
+
+
+@borrowing
+def moments_without(mu, variance, here, a, b, tau2):  # type: ignore[no-untyped-def]
+    """Return mean and variance of a component without somebody present there with probability here.
+
+    They are those which, with his contribution added back, give the mean and variance of the
+    component of p, unless that would take more than LARGEST_SHARE of its variance.
+    """
+    m = (mu - here * a) / (1.0 + here * b)
+    jump = a + b * m
+    explained = min(here * tau2 + here * (1.0 - here) * jump * jump, LARGEST_SHARE * variance)
+    return m, (variance - explained) / (1.0 - here + here * (1.0 + b) ** 2)
+
+
+@compiled
+def _narrowest(base):  # type: ignore[no-untyped-def]
+    """Return the smallest variance of a component that weighs anything."""
+    least = np.inf
+    for k in range(base.shape[1]):
+        if base[0, k] > 0.0:
+            least = min(least, base[2, k] ** 2)
+    return least
+
+
+@compiled
+def relative_presence(rho, share):  # type: ignore[no-untyped-def]
+    """Fill in presence relative to the largest, and return that."""
+    largest = rho.max()
+    for k in range(rho.size):
+        share[k] = rho[k] / largest if largest > 0.0 else 0.0
+    return largest
+
+
+@compiled
+def _thresholds(rho, growth):  # type: ignore[no-untyped-def]
+    """Return q / g - 1 below which p > exp(eps) q, and above which q > exp(eps) p."""
+    kept = rho - growth * (1.0 - rho)
+    return -growth / (rho + growth), growth / kept if kept > 0.0 else np.inf
+
+
+@compiled
+def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, close):  # type: ignore[no-untyped-def]
+    size, levels = base.shape[2], growth.size
+    work, image_work = workspace(size, levels), image_workspace(levels)
+    nodes, total = np.empty((2, MOST_NODES)), np.empty((2, levels))
+    law, without = np.empty((2, size)), np.empty((2, size))
+    low, high, share = np.empty(levels), np.empty(levels), np.empty(size)
+    reduced, narrow = np.empty((3, size)), np.empty(levels)
+    always_low = -growth / (1.0 + growth)
+    accurate = growth[-1] <= MOST_GROWTH
+    for s in range(first, last):
+        count = place_nodes(wide[s], nodes)
+        narrowest = _narrowest(base[s])
+        tabulated = known = False
+        for i in range(rho.shape[1]):
+            always = rho[s, i].min() == 1.0
+            if always and count > 0 and tau2[s, i] <= LARGEST_SHARE * narrowest:
+                if not tabulated:
+                    tabulate(wide[s], nodes, count, image_work, floor)
+                    tabulated = True
+                # The noise is not part of the response that the individual leaves.
+                lost = tau2[s, i] - noise * noise * b[s, i] * (2.0 + b[s, i])
+                if is_negligible(
+                    nodes, count, a[s, i], b[s, i], lost, always_low[0], growth[0], image_work
+                ):
+                    close[s, i] = True
+                    continue
+                if accurate and image_integrals(
+                    nodes, count, a[s, i], b[s, i], lost, always_low, growth, image_work, total
+                ):
+                    close[s, i] = True
+                    for e in range(levels):
+                        out[s, i, e] = max(total[0, e], total[1, e], 0.0)
+                    continue
+            pair_laws(
+                base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], 1.0, noise * noise, law, without
+            )
+            bound = convexity_bound(wide[s], law, without, rho[s, i], growth[0], floor)
+            if bound <= floor:
+                close[s, i] = True
+                continue
+            if count == 0 or not accurate:
+                continue
+            narrow[:] = 0.0
+            part = wide[s]
+            if not are_close(wide[s], law, without):
+                bound = convexity_bound(wide[s], law, without, rho[s, i], growth[0], MINOR)
+                if bound > MINOR:
+                    continue
+                if not _leave_narrow(wide[s], law, without, rho[s, i], growth, reduced, narrow):
+                    continue
+                part = reduced
+            close[s, i] = True
+            if not known:
+                densities(wide[s], nodes, count, work)
+                known = True
+            present = relative_presence(rho[s, i], share)
+            for e in range(levels):
+                low[e], high[e] = _thresholds(present, growth[e])
+            both_integrals(part, law, without, share, nodes, count, low, high, work, total)
+            for e in range(levels):
+                value = present * total[0, e]
+                kept = present - growth[e] * (1.0 - present)
+                if kept > 0.0:
+                    value = max(value, kept * total[1, e])
+                out[s, i, e] = max(value, 0.0) + narrow[e]
+
+
+@compiled
+def _leave_narrow(base, law, without, rho, growth, reduced, narrow):  # type: ignore[no-untyped-def]
+    """Give no weight to the components that are not near their own, and bound what they add.
+
+    Return whether that is little enough. By joint convexity the risk is at most that of the other
+    components and, of those left out, the sum of the risks of each.
+    """
+    reduced[:] = base
+    most = 0.0
+    for k in range(base.shape[1]):
+        if not is_close(base, law, without, k):
+            reduced[0, k] = 0.0
+            most += base[0, k] * rho[k]
+    if most > NARROW:
+        return False
+    for k in range(base.shape[1]):
+        if reduced[0, k] == 0.0 and base[0, k] > 0.0 and rho[k] > 0.0:
+            m, s, n, t = law[0, k], law[1, k], without[0, k], without[1, k]
+            for e in range(growth.size):
+                value = rho[k] * pair_integral(m, s, n, t, math.log1p(growth[e] / rho[k]))
+                kept = rho[k] - growth[e] * (1.0 - rho[k])
+                if kept > 0.0:
+                    up = math.log1p(growth[e] / kept)
+                    value = max(value, kept * pair_integral(n, t, m, s, up))
+                narrow[e] += base[0, k] * value
+    return True

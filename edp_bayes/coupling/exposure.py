@@ -1,0 +1,72 @@
+"""What each individual's own contributions say of their risk, without a model of anybody else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from edp_bayes.records.responses import Responses
+
+__all__ = ["LEAST_SPREAD", "raw_exposure"]
+
+Array = NDArray[np.float64]
+
+# Responses without an individual that vary by less than this share of those with them are constant.
+LEAST_SPREAD = 1e-9
+
+
+def raw_exposure(responses: Responses, epsilon: Array) -> Array:
+    """Return the risk that contributions as observed would be beside a normal distribution.
+
+    That of p = (1 - rho) q + rho g against q = N(0, s_i^2), with rho the share of databases in
+    which the individual contributes, s_i the standard deviation of the responses without them, and
+    g the mixture of N(c_ij, s_i^2) over these databases. By joint convexity over the c_ij, exact
+    where they are all equal, an upper bound where they vary.
+
+    Parameters
+    ----------
+    responses : Responses
+        Leave-one-out responses.
+    epsilon : ndarray
+        Shape (epsilon,).
+
+    Returns
+    -------
+    ndarray
+        Shape (individual, epsilon).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> contribution = np.zeros((40, 2))
+    >>> contribution[:5, 0], contribution[:, 1] = 100.0, 0.01
+    >>> response = np.random.default_rng(1).normal(size=40) + contribution.sum(axis=1)
+    >>> data = edp.Responses.from_arrays(response, contribution=contribution)
+    >>> raw_exposure(data, np.array([0.5])).round(3)
+    array([[0.125],
+           [0.   ]])
+    """
+    from edp_bayes.divergence.shifts import gaussian_shift
+
+    c, people = responses.contribution, responses.n_individuals
+    owner = responses.owner
+    least = LEAST_SPREAD * float(responses.response.std())
+    known = 0.0 if responses.noise is None else responses.noise.variance
+    spread = np.maximum(np.sqrt(responses.variance_without + known), least)
+    shift = np.abs(c.data) / spread[owner]
+    rows = responses.response.size
+    rho = np.bincount(owner, minlength=people)[owner] / rows
+    out = np.empty((people, epsilon.size))
+    for level, e in enumerate(epsilon):
+        growth = np.expm1(e)
+        kept = rho - growth * (1.0 - rho)
+        risk = gaussian_shift(shift, np.log1p(growth / rho))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            other = kept / rho * gaussian_shift(shift, np.log1p(growth / kept))
+        risk = np.maximum(risk, np.where(kept > 0.0, other, 0.0))
+        out[:, level] = np.bincount(owner, risk, people) / rows
+    return out

@@ -1,0 +1,321 @@
+"""Gibbs sampling of presence by component, compiled.
+
+In each draw an individual's presence rho is either the same whatever the rest, with prior
+probability one half, or component k has a share of its own, rho_k ~ Beta(C, C (1 - rho) / rho), of
+mean rho. Gibbs sampling takes turns between the shares, given the components of the databases, and
+the components, given the responses without them, whether they were present and the distributions
+without them that go with the shares; a Metropolis step corrects the conjugate draw of the shares
+for these distributions. A contribution of several standard deviations makes a component of its own,
+in all of whose databases they are. There shares and components hold each other fast, and from one
+presence everywhere they are not found: sweeps begin with the components of the responses, and each
+ends with random walks of the shares for which the components are summed out. At the end the shares
+are scaled so that presence on the whole is still rho. Where a contribution is small beside every
+component the distributions without them are taken to be those of the response, and shares and
+components do not hold each other fast.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from edp_bayes.coupling.curves import moments_without, pair_laws
+from edp_bayes.utils.compiled import borrowing, compiled, decay
+
+__all__ = ["PRESENCES", "draw_labels", "draw_shares"]
+
+PRESENCES = 2.0  # prior weight of rho, in presences, for the share of a component
+FEW_SWEEPS = 2  # for small contributions
+WALK = (2.0, 0.5)  # steps of the logit of a share
+MOST = 1.0 - 1e-9  # no share is larger while he is sometimes absent
+SMALL = 0.2  # contribution over a component's standard deviation
+FARTHEST = 600.0  # a density falls no farther than exp of minus this
+
+
+@compiled
+def draw_shares(  # type: ignore[no-untyped-def]
+    rng,
+    sweeps,
+    base,
+    gaussian,
+    rest,
+    present,
+    active,
+    labels,
+    known,
+    noise,
+    weight,
+    presence,
+    a,
+    b,
+    tau2,
+    out,
+):
+    """Draw the shares; known are absences by component beside the databases listed."""
+    size, n = base.shape[2], rest.size
+    law, without, proposed = np.empty((2, size)), np.empty((2, size)), np.empty((2, size))
+    component, mass = np.empty(n, dtype=np.int64), np.empty((size, n))
+    share, probability = np.empty(size), np.empty(size)
+    n_present, n_absent, terms = np.empty(size), np.empty(size), np.empty((3, size))
+    places, order = np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    unit = 1.0 if gaussian else 2.0
+    for s in range(presence.size):
+        rho = presence[s]
+        out[s] = rho
+        count = _list_places(active, s, places)
+        if not 0.0 < rho < 1.0 or count < 2:
+            continue
+        for k in range(count):
+            order[places[k]] = k
+        for j in range(n):
+            component[j] = order[labels[s, j]]
+        first, second = PRESENCES, PRESENCES * (1.0 - rho) / rho
+        contribution = (a[s], b[s], tau2[s], unit, noise)
+        terms[:] = -1.0
+        small = _is_small(base[s], places, count, a[s], b[s], tau2[s], unit)
+        if small:
+            for k in range(size):
+                without[0, k] = base[s, 1, k]
+                without[1, k] = math.sqrt(base[s, 2, k] ** 2 + noise)
+        own = False
+        for sweep in range(FEW_SWEEPS if small else sweeps):
+            if sweep > 0:
+                for j in range(n):
+                    component[j] = _choose(mass, j, count, rng.random())
+            for k in range(count):
+                n_present[k], n_absent[k] = 0.0, known[s, places[k]]
+            for j in range(n):
+                if present[j]:
+                    n_present[component[j]] += weight
+                else:
+                    n_absent[component[j]] += weight
+            evidence = _log_bayes_factor(n_present, n_absent, count, first, second, rho, terms)
+            its_own = rng.random() * (1.0 + math.exp(-evidence)) < 1.0
+            if sweep == 0 or own or its_own:
+                share[:] = rho
+                for k in range(count):
+                    if its_own:
+                        share[places[k]] = _beta(rng, first + n_present[k], second + n_absent[k])
+                taken = sweep == 0 or small
+                if small:
+                    proposed[:] = without
+                else:
+                    pair_laws(base[s], share, *contribution, law, proposed)
+                if not taken:
+                    # The proposal knows nothing of what the shares make of the law without him.
+                    gain = _log_density(rest, component, places, proposed, gaussian)
+                    gain -= _log_density(rest, component, places, without, gaussian)
+                    taken = math.log(rng.random()) < weight * gain
+                if taken:
+                    own, without[:] = its_own, proposed
+                    for k in range(count):
+                        probability[k] = share[places[k]]
+                        _fill_masses(
+                            rest,
+                            present,
+                            probability[k],
+                            base[s, 0, places[k]],
+                            without[0, places[k]],
+                            without[1, places[k]],
+                            gaussian,
+                            mass[k],
+                        )
+            if own and not small:
+                _walk(
+                    rng,
+                    base[s],
+                    places[:count],
+                    gaussian,
+                    rest,
+                    present,
+                    known[s],
+                    weight,
+                    (first, second),
+                    contribution,
+                    probability,
+                    without,
+                    mass,
+                )
+        if own:
+            for k in range(count):
+                if n_present[k] + n_absent[k] == 0.0:
+                    probability[k] = rho
+            _keep_mean(base, s, places, count, rho, probability)
+            for k in range(count):
+                out[s, places[k]] = probability[k]
+
+
+@compiled
+def _walk(  # type: ignore[no-untyped-def]
+    rng,
+    base,
+    places,
+    gaussian,
+    rest,
+    present,
+    known,
+    weight,
+    prior,
+    contribution,
+    probability,
+    without,
+    mass,
+):
+    """Move one share after the other by random steps of its logit, components summed out."""
+    a, b, tau2, unit, noise = contribution
+    moved, below = np.empty(rest.size), np.empty(rest.size)
+    above = np.empty((places.size, rest.size))
+    for step in WALK:
+        below[:], above[places.size - 1] = 0.0, 0.0
+        for i in range(places.size - 1, 0, -1):
+            for j in range(rest.size):
+                above[i - 1, j] = above[i, j] + mass[i, j]
+        for i in range(places.size):
+            k, old = places[i], probability[i]
+            odds = old / (1.0 - old) * math.exp(step * rng.standard_normal())
+            new = min(odds / (1.0 + odds), MOST)
+            m, variance = moments_without(base[1, k], unit * base[2, k] ** 2, new, a, b, tau2)
+            scale = math.sqrt(variance / unit + noise)
+            _fill_masses(rest, present, new, base[0, k], m, scale, gaussian, moved)
+            gain = weight * _log_ratio(below, above[i], mass[i], moved)
+            gain += prior[0] * math.log(new / old)
+            gain += (prior[1] + known[k]) * math.log((1.0 - new) / (1.0 - old))
+            if math.log(rng.random()) < gain:
+                probability[i], without[0, k], without[1, k], mass[i] = new, m, scale, moved
+            for j in range(rest.size):
+                below[j] += mass[i, j]
+
+
+@compiled
+def draw_labels(rng, base, gaussian, y, active, out):  # type: ignore[no-untyped-def]
+    """Draw the component of every response, without regard to presence."""
+    size = base.shape[2]
+    mass = np.empty((size, y.size))
+    places, present = np.empty(size, dtype=np.int64), np.ones(y.size, dtype=np.bool_)
+    for s in range(len(base)):
+        count = _list_places(active, s, places)
+        for k in range(count):
+            part = base[s, :, places[k]]
+            _fill_masses(y, present, 1.0, part[0], part[1], part[2], gaussian, mass[k])
+        for j in range(y.size):
+            out[s, j] = places[_choose(mass, j, count, rng.random())]
+
+
+@borrowing
+def _list_places(active, s, places):  # type: ignore[no-untyped-def]
+    """List which components get a share of their own."""
+    count = 0
+    for k in range(active.shape[1]):
+        if active[s, k]:
+            places[count] = k
+            count += 1
+    return count
+
+
+@borrowing
+def _fill_masses(rest, present, share, weight, location, scale, gaussian, out):  # type: ignore[no-untyped-def]
+    """Fill in, up to a factor, how likely every database is to be of component k.
+
+    That is its density there, times the weight and the chance of his presence or absence.
+    """
+    inverse = 1.0 / scale
+    height = weight * inverse
+    there, away = height * share, height * (1.0 - share)
+    for j in range(rest.size):
+        u = abs(rest[j] - location) * inverse
+        # never zero, so that every database is of some component
+        density = decay(min(0.5 * u * u if gaussian else u, FARTHEST))[0]
+        out[j] = density * (there if present[j] else away)
+
+
+@borrowing
+def _is_small(base, places, count, a, b, tau2, unit):  # type: ignore[no-untyped-def]
+    """Return whether the contribution is small beside every component that has a share."""
+    for i in range(count):
+        k = places[i]
+        jump = a + b * base[1, k]
+        if jump * jump + tau2 > SMALL * SMALL * unit * base[2, k] ** 2 or abs(b) > SMALL:
+            return False
+    return True
+
+
+@borrowing
+def _log_ratio(below, above, old, new):  # type: ignore[no-untyped-def]
+    """Return that of the likelihoods with new and with old masses of one component."""
+    ratio, logs = 1.0, 0.0
+    for j in range(old.size):
+        others = below[j] + above[j]
+        ratio *= (others + new[j]) / (others + old[j])
+        if not 1e-100 < ratio < 1e100:
+            logs += math.log(ratio)
+            ratio = 1.0
+    return logs + math.log(ratio)
+
+
+@borrowing
+def _beta(rng, a, b):  # type: ignore[no-untyped-def]
+    part = rng.standard_gamma(a)
+    return min(part / (part + rng.standard_gamma(b)), MOST)
+
+
+@borrowing
+def _log_density(rest, component, places, law, gaussian):  # type: ignore[no-untyped-def]
+    """Return that of the rest given the components, up to a constant."""
+    total = 0.0
+    for j in range(rest.size):
+        k = places[component[j]]
+        u = (rest[j] - law[0, k]) / law[1, k]
+        total -= math.log(law[1, k]) + (0.5 * u * u if gaussian else abs(u))
+    return total
+
+
+@borrowing
+def _choose(mass, j, count, uniform):  # type: ignore[no-untyped-def]
+    """Return a component drawn for database j."""
+    total = 0.0
+    for k in range(count):
+        total += mass[k, j]
+    left = uniform * total
+    for k in range(count - 1):
+        left -= mass[k, j]
+        if left < 0.0:
+            return k
+    return count - 1
+
+
+@borrowing
+def _log_bayes_factor(n_present, n_absent, count, a, b, rho, terms):  # type: ignore[no-untyped-def]
+    """Return that of shares of their own, given how often he came and stayed away.
+
+    Terms of components whose counts are those of the last time are taken from there.
+    """
+    total, common = 0.0, _log_beta(a, b)
+    for k in range(count):
+        if n_present[k] != terms[0, k] or n_absent[k] != terms[1, k]:
+            terms[0, k], terms[1, k], terms[2, k] = n_present[k], n_absent[k], 0.0
+            if n_present[k] + n_absent[k] > 0.0:
+                terms[2, k] = (
+                    _log_beta(a + n_present[k], b + n_absent[k])
+                    - common
+                    - n_present[k] * math.log(rho)
+                    - n_absent[k] * math.log1p(-rho)
+                )
+        total += terms[2, k]
+    return total
+
+
+@borrowing
+def _log_beta(a, b):  # type: ignore[no-untyped-def]
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+@borrowing
+def _keep_mean(base, s, places, count, rho, share):  # type: ignore[no-untyped-def]
+    """Scale the shares so that presence on the whole is still rho."""
+    mean, mass = 0.0, 0.0
+    for k in range(count):
+        mass += base[s, 0, places[k]]
+        mean += base[s, 0, places[k]] * share[k]
+    for k in range(count):
+        share[k] = min(share[k] * rho * mass / mean, 1.0)

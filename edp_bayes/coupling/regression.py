@@ -1,0 +1,222 @@
+"""p_i from the mixture p: each component loses the contribution, given that component."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.coupling.base import FLOOR, draw_count, pair_curves
+from edp_bayes.coupling.contributions import ContributionDraws, ContributionPosterior
+from edp_bayes.distributions.mixtures import Mixture, flat_draws
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
+
+if TYPE_CHECKING:
+    from edp_bayes.coupling.presence import PresencePosterior
+    from edp_bayes.records.responses import Responses
+
+__all__ = ["RegressionCoupling"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionCoupling:
+    """Each component loses the individual's contribution, given that component.
+
+    The contribution is a + b rest + tau e with probability rho and 0 otherwise (see
+    `edp_bayes.coupling.contributions`), where rho may be another one in each component (see
+    `edp_bayes.coupling.presence`). The law without i has one component for each of p, with location
+    m_k and variance s_k^2 such that adding the contribution back gives the mean and the variance
+    of component k; so p is, to second order in the contribution, the same for every individual.
+    For an individual who is always present it is exactly the same.
+
+    Where the law without an individual is known itself, because they make up most of the variance
+    (see `edp_bayes.coupling.dominance`), p is that law with the contribution added to every
+    component.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Shape (chain, draw, component), without the known noise.
+    posterior : ContributionPosterior
+        Law of every individual's contributions.
+    presence : PresencePosterior, optional
+        Presence by component; the same in all of them if not given.
+    noise : GaussianNoise or LaplaceNoise, optional
+        Known noise of the release, convolved exactly.
+    without : mapping of int to Mixture
+        The law without some individuals, by position; draws as those of the mixture.
+    """
+
+    mixture: Mixture
+    posterior: ContributionPosterior
+    presence: PresencePosterior | None = None
+    noise: GaussianNoise | LaplaceNoise | None = None
+    without: Mapping[int, Mixture] = field(default_factory=dict)
+
+    @classmethod
+    def fit(
+        cls,
+        mixture: Mixture,
+        responses: Responses,
+        seed: int,
+        without: Mapping[int, Mixture] | None = None,
+    ) -> RegressionCoupling:
+        """Condition the contribution laws on the data; pair them with the draws of p."""
+        from edp_bayes.coupling.presence import PresencePosterior
+
+        return cls(
+            mixture,
+            ContributionPosterior.fit(responses, seed),
+            PresencePosterior(mixture, responses, seed),
+            responses.noise,
+            without or {},
+        )
+
+    @property
+    def n_individuals(self) -> int:
+        """Number of individuals."""
+        return int(self.posterior.centre.size)
+
+    @property
+    def n_draws(self) -> int:
+        """Number of posterior draws, all chains together."""
+        return draw_count(self.mixture)
+
+    def relevant(self, epsilon: Array) -> tuple[Index, Array]:
+        """Return every individual: each draw is screened on its own in `curves`.
+
+        What is left out there is below 1e-12 for each individual and epsilon.
+        """
+        everybody = np.arange(self.n_individuals)
+        return everybody, np.full_like(epsilon, FLOOR * self.n_individuals)
+
+    def laws(self, individuals: Index, *, by_component: bool = True) -> ContributionDraws:
+        """Return the contribution laws of some individuals, their presence by component."""
+        law = self.posterior.draw(individuals, self.n_draws)
+        if not by_component:
+            return law
+        if self.presence is None:
+            components = self.mixture.weights.shape[-1]
+            return replace(law, presence=np.repeat(law.presence[..., None], components, axis=2))
+        return replace(law, presence=self.presence.draw(individuals, law))
+
+    def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
+        """Return delta_i(eps), shape (chain * draw, individual, epsilon), in `out` if given."""
+        if out is None:
+            out = np.empty((self.n_draws, len(individuals), epsilon.size))
+        known = np.isin(individuals, list(self.without))
+        if not known.any():
+            self._from_mixture(self.laws(individuals), epsilon, out)
+        else:
+            others = np.empty((self.n_draws, int((~known).sum()), epsilon.size))
+            self._from_mixture(self.laws(individuals[~known]), epsilon, others)
+            out[:, ~known] = others
+            for column in np.flatnonzero(known):
+                p, q = self._known_pair(int(individuals[column]))
+                out[:, column] = self._integrals(p, q, epsilon)
+        out[out <= FLOOR] = 0.0
+        return out
+
+    def new_individual(self, epsilon: Array) -> Array:
+        """Return delta_i(eps) of an individual unlike all in the sample, shape (draw, epsilon)."""
+        law = self.posterior.draw_new(self.n_draws)
+        components = self.mixture.weights.shape[-1]
+        law = replace(law, presence=np.repeat(law.presence[..., None], components, axis=2))
+        out = np.empty((self.n_draws, 1, epsilon.size))
+        self._from_mixture(law, epsilon, out)
+        return out[:, 0]
+
+    def _from_mixture(self, law: ContributionDraws, epsilon: Array, out: Array) -> None:
+        """Fill in the curves of those whose law without them is that of the mixture, less them."""
+        out[...] = 0.0
+        done = np.zeros(law.intercept.shape, dtype=bool)
+        if self.mixture.kernel == "gaussian" and not isinstance(self.noise, LaplaceNoise):
+            from edp_bayes.coupling.curves import coupled_curves
+
+            noise_scale = 0.0 if self.noise is None else self.noise.scale
+            coupled_curves(
+                self._base, law, epsilon, noise_scale=noise_scale, floor=FLOOR, out=out, close=done
+            )
+        rows, columns = np.nonzero(~done)
+        if rows.size:
+            out[rows, columns] = self._integrals(*self._components(law, rows, columns), epsilon)
+
+    def _integrals(self, p: Array, q: Array, epsilon: Array) -> Array:
+        """Return the curves of pairs of components (pair, component, 3)."""
+        kernel = self.mixture.kernel
+        curves = pair_curves(p, q[:, None], epsilon, kernel=kernel, noise=self.noise, floor=FLOOR)
+        return np.asarray(curves[:, 0])
+
+    def pair(self, individual: int) -> tuple[Mixture, Mixture]:
+        """Return the densities with and without one individual, shape (chain, draw, component)."""
+        lead = self.mixture.weights.shape[:-1]
+        if individual in self.without:
+            parts = self._known_pair(individual)
+        else:
+            law = self.laws(np.array([individual]))
+            rows = np.arange(self.n_draws)
+            parts = self._components(law, rows, np.zeros_like(rows))
+        p, q = (self._mixture(part.reshape(*lead, *part.shape[1:])) for part in parts)
+        return p, q
+
+    def _known_pair(self, individual: int) -> tuple[Array, Array]:
+        """Return components (draw, component, [w, mu, s]) of p and of p_i, which is known."""
+        base = flat_draws(self.without[individual])
+        law = self.laws(np.array([individual]), by_component=False)
+        rho, a, b, spread = law.presence, law.intercept, law.slope, law.spread
+        unit = 1.0 if self.mixture.kernel == "gaussian" else 2.0
+        weights, mu, s = np.moveaxis(base, 1, 0)
+        without = np.stack([mu, s], axis=-1)
+        present = np.stack(
+            [mu + a + b * mu, np.sqrt(((1.0 + b) * s) ** 2 + spread**2 / unit)], axis=-1
+        )
+        return _joined(weights, rho, present, without)
+
+    def _mixture(self, components: Array) -> Mixture:
+        parts = np.moveaxis(components, -1, 0)
+        return Mixture(*parts, kernel=self.mixture.kernel, noise=self.noise)
+
+    @cached_property
+    def _base(self) -> Array:
+        return flat_draws(self.mixture)
+
+    def _components(
+        self, law: ContributionDraws, rows: Index, columns: Index
+    ) -> tuple[Array, Array]:
+        """Return components (pair, component, [w, mu, s]) of p and of p_i.
+
+        Every component of p is (1 - rho) of that of p_i and rho of that given presence: twice the
+        components, unless everybody selected is always present.
+        """
+        from edp_bayes.coupling.curves import component_laws
+
+        base = self._base[rows]
+        rho, a, b, spread = (
+            part[rows, columns] for part in (law.presence, law.intercept, law.slope, law.spread)
+        )
+        unit = 1.0 if self.mixture.kernel == "gaussian" else 2.0
+        laws = np.moveaxis(component_laws(base, rho, a, b, spread, unit=unit), 2, -1)
+        present, without = laws[:, 0], laws[:, 1]
+        return _joined(base[:, 0], rho, present, without)
+
+
+def _joined(weights: Array, rho: Array, present: Array, without: Array) -> tuple[Array, Array]:
+    """Return components (pair, component, [w, mu, s]) of p and of p_i, in the same order."""
+    if (rho == 1.0).all():
+        return _join(weights, present), _join(weights, without)
+    both = np.concatenate([(1.0 - rho) * weights, rho * weights], axis=1)
+    return (
+        _join(both, np.concatenate([without, present], axis=1)),
+        _join(both, np.concatenate([without, without], axis=1)),
+    )
+
+
+def _join(weights: Array, laws: Array) -> Array:
+    return np.concatenate([weights[..., None], laws], axis=-1)

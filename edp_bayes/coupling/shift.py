@@ -1,0 +1,112 @@
+"""Every database keeps its weight and moves by what the individual contributed to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.coupling.base import FLOOR, draw_count, flat, pair_curves
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.records.responses import Responses
+
+__all__ = ["ShiftCoupling"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftCoupling:
+    """Every database keeps its weight and moves by the individual's contribution to it.
+
+    The coupling of the Bayesian bootstrap: p = sum_j w_j k(x - y_j), p_i = sum_j w_j k(x - y_ij).
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Shape (chain, draw, n * samples), one component for each response, without the known noise.
+    responses : Responses
+        Contributions, sparse.
+    """
+
+    mixture: Mixture
+    responses: Responses
+
+    @property
+    def n_individuals(self) -> int:
+        """Number of individuals."""
+        return self.responses.n_individuals
+
+    @property
+    def n_draws(self) -> int:
+        """Number of posterior draws, all chains together."""
+        return draw_count(self.mixture)
+
+    @property
+    def _shared_scale(self) -> bool:
+        scales = self.mixture.scales
+        return bool((scales == scales[..., :1]).all())
+
+    def relevant(self, epsilon: Array) -> tuple[Index, Array]:
+        """Return the individuals who move a component by more than eps of its scale.
+
+        With Laplace kernels all others have risk zero exactly; with Gaussian kernels the bound by
+        joint convexity is evaluated at the largest move and the smallest scale.
+        """
+        from edp_bayes.divergence.shifts import gaussian_shift
+
+        largest = self.responses.largest_contribution / self.mixture.scales.min()
+        if self.mixture.kernel == "laplace":
+            return np.flatnonzero(largest > epsilon[0]), np.zeros_like(epsilon)
+        bound = np.asarray(gaussian_shift(largest[:, None], epsilon))
+        kept = bound[:, 0] > FLOOR
+        return np.flatnonzero(kept), bound[~kept].sum(axis=0)
+
+    def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
+        """Return delta_i(eps), shape (chain * draw, individual, epsilon), in `out` if given."""
+        part = self.responses.contribution[:, individuals]
+        weights = flat(self.mixture.weights)
+        scales = flat(self.mixture.scales)
+        exact = self.mixture.kernel == "laplace" and self.responses.noise is None
+        if exact and self._shared_scale:
+            from edp_bayes.divergence.one_scale.curves import shift_curves
+
+            return shift_curves(
+                weights,
+                self.responses.response,
+                np.ascontiguousarray(scales[:, 0]),
+                part.indptr.astype(np.int64),
+                part.indices.astype(np.int64),
+                part.data,
+                epsilon,
+                out=out,
+            )
+        y = self.responses.response
+        curves = pair_curves(
+            _stack(weights, y, scales),
+            _stack(weights[:, None], y - part.toarray().T, scales[:, None]),
+            epsilon,
+            kernel=self.mixture.kernel,
+            noise=self.responses.noise,
+        )
+        return curves if out is None else _copied(curves, out)
+
+    def pair(self, individual: int) -> tuple[Mixture, Mixture]:
+        """Return the densities with and without one individual, shape (chain, draw, component)."""
+        moved = self.responses.contribution[:, [individual]].toarray()[:, 0]
+        p, noise = self.mixture, self.responses.noise
+        return (
+            Mixture(p.weights, p.locations, p.scales, kernel=p.kernel, noise=noise),
+            Mixture(p.weights, p.locations - moved, p.scales, kernel=p.kernel, noise=noise),
+        )
+
+
+def _copied(values: Array, out: Array) -> Array:
+    out[...] = values
+    return out
+
+
+def _stack(*parts: Array) -> Array:
+    return np.stack(np.broadcast_arrays(*parts), axis=-1)

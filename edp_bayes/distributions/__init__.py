@@ -1,0 +1,1 @@
+"""What a response or a noise may follow: mixtures, kernels, noise, lattices."""

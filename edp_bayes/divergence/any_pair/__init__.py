@@ -1,0 +1,1 @@
+"""Hockey-stick integrals of any two mixtures."""

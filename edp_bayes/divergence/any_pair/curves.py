@@ -1,0 +1,341 @@
+"""Hockey-stick integrals of any two mixtures, by cells on which both densities are smooth.
+
+The line is cut into cells, at the knots of Laplace kernels and no wider than the narrowest
+component that matters there. On the Gauss-Lobatto nodes of a cell the signed excess
+
+    s = p / q - 1 where p > q,  s = 1 - q / p where p < q
+
+and its slope are known, so every sign change of p - exp(eps) q and of q - exp(eps) p, for the
+whole grid of epsilon, is where s passes expm1(eps) or -expm1(eps). Where s may turn between two
+nodes and reach a threshold, the interval is halved until it cannot. The sign changes are polished
+by Newton's method; an error dx in one costs only O(dx^2) in the integral. Between neighbouring
+sign changes the set of epsilon that count is constant, and quadrature of d = p - q and q there,
+added up by level, gives all of them: integral of d - expm1(eps) q. No two distribution functions
+are ever subtracted.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.divergence.any_pair.components import GAUSSIAN, TABLE_ROWS, tabulate, zones
+from edp_bayes.divergence.any_pair.evaluators import P_SLOPE, VALUES, D, P, Q, evaluator
+from edp_bayes.divergence.any_pair.sign_changes import (
+    STACK,
+    Evaluate,
+    crossings,
+    excess,
+    may_turn,
+    polish,
+    resolve,
+    signed_level,
+)
+from edp_bayes.utils.compiled import ZERO, compiled, in_threads
+
+__all__ = ["BOTH", "FORWARD", "curves"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+FORWARD, BOTH = 0, 1  # H(p || q), or the larger of the two directions
+
+LARGEST_GROWTH = 1e270  # densities leave the range of doubles soon after
+BATCH = 16  # nodes of a cell
+CELL = 1.25  # half the width of a cell, in scales of a Gaussian component
+CELL_GROWTH = 12.0  # largest change of a log density over half a cell
+SMALLEST = 1e-100  # mass that is neglected when every result counts
+
+
+def _lobatto(n: int) -> tuple[Array, Array]:
+    """Nodes and weights of Gauss-Lobatto quadrature on [-1, 1]."""
+    last = np.polynomial.legendre.Legendre.basis(n - 1)
+    inner = np.sort(last.deriv().roots().real)
+    for _ in range(3):
+        inner = inner - last.deriv()(inner) / last.deriv(2)(inner)
+    x = np.concatenate([[-1.0], inner, [1.0]])
+    x = 0.5 * (x - x[::-1])
+    return x, 2.0 / (n * (n - 1) * last(x) ** 2)
+
+
+LOBATTO_X, LOBATTO_W = _lobatto(BATCH)
+LEGENDRE_X, LEGENDRE_W = np.polynomial.legendre.leggauss(BATCH)
+FEW = 8  # nodes of a short piece
+FEW_X, FEW_W = np.polynomial.legendre.leggauss(FEW)
+FEW_LENGTH, FEW_GROWTH = 0.35, 2.0  # part of a cell, and change of a log density, up to which
+
+
+def curves(
+    p: Array, q: Array, epsilon: Array, *, direction: int = BOTH, floor: float = 0.0
+) -> Array:
+    """Return the hockey-stick integrals of every pair of mixtures over a grid of epsilon.
+
+    Parameters
+    ----------
+    p : ndarray, shape (S, K, 5)
+        Components of p in each draw, see `components.rows`.
+    q : ndarray, shape (S, B, L, 5)
+        Components of B mixtures compared with p under the same draw.
+    epsilon : ndarray, shape (E,)
+        Finite, non-negative, increasing; from 621 on it counts as that, which bounds the result.
+    direction : int
+        FORWARD for H(p || q), BOTH for the larger of H(p || q) and H(q || p).
+    floor : float
+        Results below it are returned as exactly zero, which saves looking for them.
+
+    Returns
+    -------
+    ndarray, shape (S, B, E)
+    """
+    reach_laplace = -math.log(max(floor * 1e-9, SMALLEST))
+    with np.errstate(over="ignore"):
+        growth = np.minimum(np.expm1(np.asarray(epsilon, dtype=np.float64)), LARGEST_GROWTH)
+    out = np.zeros((*q.shape[:2], len(epsilon)))
+    in_threads(
+        _curves,
+        q.shape[0] * q.shape[1],
+        evaluator(bool((p[..., 4] == GAUSSIAN).all() and (q[..., 4] == GAUSSIAN).all())),
+        p,
+        q,
+        growth,
+        direction,
+        float(floor),
+        math.sqrt(2.0 * reach_laplace),
+        reach_laplace,
+        out,
+    )
+    return out
+
+
+@compiled
+def _curves(
+    first: int,
+    last: int,
+    evaluate: Evaluate,
+    p: Array,
+    q: Array,
+    growth: Array,
+    direction: int,
+    floor: float,
+    reach_gaussian: float,
+    reach_laplace: float,
+    out: Array,
+) -> None:
+    people, levels = q.shape[1], growth.size
+    most = p.shape[1] + q.shape[2]
+    table = np.zeros((TABLE_ROWS, most + 16))
+    ends = np.zeros(3, dtype=np.int64)
+    spans = np.empty((2 * most, 5))
+    bends = np.empty(most)
+    x = np.empty(BATCH)
+    values = np.empty((VALUES, BATCH))
+    nodes = np.empty((4, BATCH))
+    stack = np.empty((STACK, 7))
+    breaks = np.empty((256 + 2 * levels, 6))
+    work = np.empty((4, levels + 1))
+    curve = np.empty((2, levels))
+    for task in range(first, last):
+        s, i = task // people, task % people
+        work[:, :] = 0.0
+        tabulate(p[s], q[s, i], reach_gaussian, reach_laplace, table, ends)
+        count, bent = zones(p[s], q[s, i], reach_gaussian, reach_laplace, spans, bends)
+        left, end = math.inf, -math.inf
+        for k in range(count):
+            left, end = min(left, spans[k, 0]), max(end, spans[k, 1])
+        while left < end:
+            right = min(_next_edge(left, spans, count, bends, bent), end)
+            if right == -math.inf:
+                left = _next_start(left, spans, count)
+                continue
+            _cell(evaluate, table, ends, left, right, growth, x, values, nodes, stack, breaks,
+                  work)  # fmt: skip
+            left = right
+        _collect(growth, work, curve)
+        for e in range(levels):
+            value = max(curve[0, e], curve[1, e]) if direction == BOTH else curve[0, e]
+            out[s, i, e] = value if value >= floor else 0.0
+
+
+@compiled
+def _width(zone: Array, x: float) -> float:
+    """Largest width of a cell that starts at x, for the sake of one zone."""
+    if zone[4] > 0.0:
+        z = abs(x - zone[2]) / zone[3]
+        return float(2.0 * zone[3] * min(CELL, CELL_GROWTH / (z + CELL)))
+    return float(CELL_GROWTH * zone[3])
+
+
+@compiled
+def _next_edge(left: float, zones: Array, count: int, bends: Array, bent: int) -> float:
+    """Return the end of the cell that starts at left, or -inf in a gap between all zones."""
+    width = math.inf
+    for k in range(count):
+        if zones[k, 0] <= left < zones[k, 1]:
+            width = min(width, _width(zones[k], left))
+    if width == math.inf:
+        return -math.inf
+    right = left + width
+    for k in range(count):
+        start = zones[k, 0]
+        if left < start < right:
+            other = _width(zones[k], start)
+            if other < 0.5 * width:
+                right = min(right, max(start, left + other))
+    for k in range(bent):
+        if left < bends[k] < right:
+            right = bends[k]
+    return right if right > left else math.nextafter(left, math.inf)
+
+
+@compiled
+def _next_start(left: float, zones: Array, count: int) -> float:
+    start = math.inf
+    for k in range(count):
+        if zones[k, 0] > left:
+            start = min(start, zones[k, 0])
+    return start
+
+
+@compiled
+def _cell(
+    evaluate: Evaluate,
+    table: Array,
+    ends: Index,
+    left: float,
+    right: float,
+    growth: Array,
+    x: Array,
+    values: Array,
+    nodes: Array,
+    stack: Array,
+    breaks: Array,
+    work: Array,
+) -> None:
+    """Add the share of one cell to work."""
+    middle, half = 0.5 * (left + right), 0.5 * (right - left)
+    for i in range(BATCH):
+        x[i] = middle + half * LOBATTO_X[i]
+    evaluate(table, ends, x, middle, values)
+    edge, s, slope, mass = nodes[0], nodes[1], nodes[2], nodes[3]
+    for i in range(BATCH):
+        edge[i] = x[i]
+        s[i], slope[i] = excess(values, i)
+    found = ZERO
+    level = signed_level(s[0], growth)
+    first = level
+    whole_p, whole_q, whole_d = 0.0, 0.0, 0.0
+    steepest = FEW_GROWTH / (FEW_LENGTH * half)
+    for i in range(BATCH):
+        weight = half * LOBATTO_W[i]
+        mass[i] = weight * values[P, i]
+        whole_p += mass[i]
+        whole_q += weight * values[Q, i]
+        whole_d += weight * values[D, i]
+        for row in (P, Q):
+            steepest = max(steepest, abs(values[row + P_SLOPE, i]) / max(values[row, i], 1e-290))
+    for i in range(BATCH - 1):
+        after = signed_level(s[i + 1], growth)
+        lowest, highest = min(level, after), max(level, after)
+        width = edge[i + 1] - edge[i]
+        if may_turn(width, s[i], slope[i], s[i + 1], slope[i + 1], growth, lowest, highest):
+            found = resolve(evaluate, table, ends, middle, growth, edge[i], s[i],
+                             slope[i], edge[i + 1], s[i + 1], slope[i + 1], x, values, stack,
+                             breaks, found)  # fmt: skip
+        elif after != level:
+            found = crossings(edge[i], s[i], slope[i], level, edge[i + 1], s[i + 1],
+                               slope[i + 1], after, growth, breaks, found)  # fmt: skip
+        level = after
+    if found == 0:
+        _add(first, whole_p, whole_q, whole_d, work)
+        return
+    polish(evaluate, table, ends, middle, x, values, breaks, found)
+    # the piece with most mass is what the others leave of the cell
+    largest = _largest(left, edge, mass, breaks, found)
+    level, spared = first, first
+    start = left
+    for k in range(found + 1):
+        stop = right if k == found else min(max(breaks[k, 0], start), right)
+        if k == largest:
+            spared = level
+        elif stop > start:
+            few = 0.5 * (stop - start) * steepest <= FEW_GROWTH
+            part_p, part_q, part_d = _piece(evaluate, table, ends, middle, start, stop, few, x,
+                                            values)  # fmt: skip
+            _add(level, part_p, part_q, part_d, work)
+            whole_p -= part_p
+            whole_q -= part_q
+            whole_d -= part_d
+        start = stop
+        if k < found:
+            level = int(breaks[k, 5])
+    _add(spared, max(whole_p, 0.0), max(whole_q, 0.0), whole_d, work)
+
+
+@compiled
+def _largest(left: float, edge: Array, mass: Array, breaks: Array, found: int) -> int:
+    """Return the number of the piece with most mass of p, by the nodes that lie in it."""
+    best, largest = -1.0, 0
+    node, start = 0, left
+    for k in range(found + 1):
+        share = 0.0
+        stop = math.inf if k == found else max(breaks[k, 0], start)
+        while node < BATCH and edge[node] <= stop:
+            share += mass[node]
+            node += 1
+        if share > best:
+            best, largest = share, k
+        start = stop
+    return largest
+
+
+@compiled
+def _piece(
+    evaluate: Evaluate,
+    table: Array,
+    ends: Index,
+    middle: float,
+    start: float,
+    stop: float,
+    few: bool,
+    x: Array,
+    values: Array,
+) -> tuple[float, float, float]:
+    """Return the integrals of p, q and d over [start, stop]."""
+    centre, half = 0.5 * (start + stop), 0.5 * (stop - start)
+    nodes, weights = (FEW_X, FEW_W) if few else (LEGENDRE_X, LEGENDRE_W)
+    size = nodes.size
+    for i in range(size):
+        x[i] = centre + half * nodes[i]
+    evaluate(table, ends, x[:size], middle, values)
+    part_p, part_q, part_d = 0.0, 0.0, 0.0
+    for i in range(size):
+        part_p += weights[i] * values[P, i]
+        part_q += weights[i] * values[Q, i]
+        part_d += weights[i] * values[D, i]
+    return half * part_p, half * part_q, half * part_d
+
+
+@compiled
+def _add(level: int, whole_p: float, whole_q: float, whole_d: float, work: Array) -> None:
+    if level > 0:
+        work[0, level] += whole_d
+        work[1, level] += whole_q
+    elif level < 0:
+        work[2, -level] -= whole_d
+        work[3, -level] += whole_p
+
+
+@compiled
+def _collect(growth: Array, work: Array, out: Array) -> None:
+    """Sum the integrals over all levels above each epsilon, in both directions."""
+    levels = growth.size
+    for side in range(2):
+        gain, base = 0.0, 0.0
+        for back in range(levels):
+            e = levels - 1 - back
+            gain += work[2 * side, e + 1]
+            base += work[2 * side + 1, e + 1]
+            value = gain - growth[e] * base if base > 0.0 else gain
+            out[side, e] = min(max(value, 0.0), 1.0)

@@ -1,0 +1,238 @@
+"""Where p - exp(eps) q or q - exp(eps) p change sign, for a whole grid of epsilon at once.
+
+The signed excess s is p / q - 1 where p > q and 1 - q / p where p < q. It passes expm1(eps) where
+p - exp(eps) q changes sign, and -expm1(eps) where q - exp(eps) p does. The signed level of a point
+is the number of thresholds that s has passed there, counted from zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.divergence.any_pair.evaluators import D_SLOPE, P_SLOPE, Q_SLOPE, D, P, Q
+from edp_bayes.utils.compiled import ZERO, compiled
+
+__all__ = [
+    "STACK",
+    "Evaluate",
+    "crossings",
+    "excess",
+    "may_turn",
+    "polish",
+    "resolve",
+    "signed_level",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+Evaluate = Callable[[Array, Index, Array, float, Array], None]
+
+HALVINGS = 16
+STACK = 64  # intervals that may wait to be halved
+
+
+@compiled
+def excess(values: Array, i: int) -> tuple[float, float]:
+    """Return the signed excess s at point i and its slope."""
+    d = values[D, i]
+    base, base_slope = values[Q, i], values[Q_SLOPE, i]
+    if d < 0.0:
+        base, base_slope = values[P, i], values[P_SLOPE, i]
+    if base < 1e-290:
+        return (0.0 if d == 0.0 else d / 1e-300), 0.0
+    s = d / base
+    return s, (values[D_SLOPE, i] - s * base_slope) / base
+
+
+@compiled
+def _count_below(growth: Array, s: float) -> int:
+    low, high = 0, growth.size
+    while low < high:
+        middle = (low + high) // 2
+        if growth[middle] < s:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def signed_level(s: float, growth: Array) -> int:
+    """Return how many thresholds lie below abs(s), with the sign of s."""
+    if s > 0.0:
+        return _count_below(growth, s)
+    return -_count_below(growth, -s)
+
+
+@compiled
+def _threshold(level: int, growth: Array) -> float:
+    """Return the value of s at which the signed level passes from level to level + 1."""
+    if level >= 0:
+        return growth[level] if level < growth.size else math.inf
+    return -growth[-level - 1] if -level - 1 < growth.size else -math.inf
+
+
+@compiled
+def may_turn(
+    width: float, s0: float, m0: float, s1: float, m1: float, growth: Array, low: int, high: int
+) -> bool:
+    """Whether s may leave [s0, s1] between two nodes far enough to pass another threshold.
+
+    low and high are the levels at the lower and the higher end.
+    """
+    rise = (s1 - s0) / width
+    steep = 3.0 * abs(rise)
+    if m0 * rise >= 0.0 and m1 * rise >= 0.0 and abs(m0) <= steep and abs(m1) <= steep:
+        return False
+    top, bottom = max(s0, s1), min(s0, s1)
+    if m0 > 0.0 and m1 < 0.0:
+        up, down = min(m0, -m1), 0.0
+    elif m0 < 0.0 and m1 > 0.0:
+        up, down = 0.0, min(-m0, m1)
+    else:
+        up = down = max(abs(m0), abs(m1))
+    return top + up * width > _threshold(high, growth) or (
+        bottom - down * width < _threshold(low - 1, growth)
+    )
+
+
+@compiled
+def resolve(
+    evaluate: Evaluate,
+    table: Array,
+    ends: Index,
+    middle: float,
+    growth: Array,
+    x0: float,
+    s0: float,
+    m0: float,
+    x1: float,
+    s1: float,
+    m1: float,
+    x: Array,
+    values: Array,
+    stack: Array,
+    breaks: Array,
+    found: int,
+) -> int:
+    """Halve an interval until s is monotone, or no threshold in reach, on every part."""
+    size = 1
+    stack[0, 0], stack[0, 1], stack[0, 2] = x0, s0, m0
+    stack[0, 3], stack[0, 4], stack[0, 5], stack[0, 6] = x1, s1, m1, 0.0
+    while size > 0:
+        size -= 1
+        x0, s0, m0 = stack[size, 0], stack[size, 1], stack[size, 2]
+        x1, s1, m1, depth = stack[size, 3], stack[size, 4], stack[size, 5], stack[size, 6]
+        before, after = signed_level(s0, growth), signed_level(s1, growth)
+        turn = may_turn(x1 - x0, s0, m0, s1, m1, growth, min(before, after), max(before, after))
+        if turn and depth < HALVINGS:
+            centre = 0.5 * (x0 + x1)
+            x[0] = centre
+            evaluate(table, ends, x[:1], middle, values)
+            sc, mc = excess(values, ZERO)
+            stack[size, 0], stack[size, 1], stack[size, 2] = centre, sc, mc
+            stack[size, 3], stack[size, 4], stack[size, 5] = x1, s1, m1
+            stack[size, 6] = depth + 1.0
+            size += 1
+            stack[size, 0], stack[size, 1], stack[size, 2] = x0, s0, m0
+            stack[size, 3], stack[size, 4], stack[size, 5] = centre, sc, mc
+            stack[size, 6] = depth + 1.0
+            size += 1
+        elif before != after:
+            found = crossings(x0, s0, m0, before, x1, s1, m1, after, growth, breaks, found)
+    return found
+
+
+@compiled
+def crossings(
+    x0: float,
+    s0: float,
+    m0: float,
+    before: int,
+    x1: float,
+    s1: float,
+    m1: float,
+    after: int,
+    growth: Array,
+    breaks: Array,
+    found: int,
+) -> int:
+    """Append a row (guess, low, high, threshold, rises, level after) for each sign change."""
+    step = 1 if after > before else -1
+    level = before
+    while level != after and found < breaks.shape[0]:
+        target = _threshold(level if step > 0 else level - 1, growth)
+        level += step
+        breaks[found, 0] = _inverse_hermite(x0, s0, m0, x1, s1, m1, target)
+        breaks[found, 1] = x0
+        breaks[found, 2] = x1
+        breaks[found, 3] = target
+        breaks[found, 4] = step
+        breaks[found, 5] = level
+        found += 1
+    return found
+
+
+@compiled
+def _inverse_hermite(
+    x0: float, s0: float, m0: float, x1: float, s1: float, m1: float, target: float
+) -> float:
+    """Solve the cubic with these end values and slopes for target."""
+    width = x1 - x0
+    rise = s1 - s0
+    t = min(max((target - s0) / rise, 0.0), 1.0)
+    a, b = m0 * width, m1 * width
+    for _ in range(3):
+        value = s0 + t * (a + t * ((3.0 * rise - 2.0 * a - b) + t * (a + b - 2.0 * rise)))
+        slope = a + t * (2.0 * (3.0 * rise - 2.0 * a - b) + 3.0 * t * (a + b - 2.0 * rise))
+        if slope * rise <= 0.0:
+            break
+        t = min(max(t - (value - target) / slope, 0.0), 1.0)
+    return x0 + t * width
+
+
+@compiled
+def polish(
+    evaluate: Evaluate,
+    table: Array,
+    ends: Index,
+    middle: float,
+    x: Array,
+    values: Array,
+    breaks: Array,
+    found: int,
+) -> None:
+    """Move every row of breaks to its sign change, a batch of them at a time."""
+    for start in range(0, found, x.size):
+        size = min(x.size, found - start)
+        for _ in range(60):
+            for i in range(size):
+                x[i] = breaks[start + i, 0]
+            evaluate(table, ends, x[:size], middle, values)
+            moving = False
+            for i in range(size):
+                row = breaks[start + i]
+                target = row[3]
+                base = Q if target >= 0.0 else P
+                g = values[D, i] - target * values[base, i]
+                dg = values[D_SLOPE, i] - target * values[base + 3, i]
+                if g == 0.0 or row[2] <= row[1]:
+                    continue
+                if (g > 0.0) == (row[4] > 0.0):
+                    row[2] = row[0]
+                else:
+                    row[1] = row[0]
+                guess = row[0] - g / dg if dg != 0.0 else math.inf
+                if not row[1] < guess < row[2]:
+                    guess = 0.5 * (row[1] + row[2])
+                if abs(guess - row[0]) > 1e-5 * (row[2] - row[1]) and (
+                    row[2] - row[1] > 1e-13 * (abs(row[1]) + abs(row[2]))
+                ):
+                    moving = True
+                row[0] = guess
+            if not moving:
+                break

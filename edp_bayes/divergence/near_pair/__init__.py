@@ -1,0 +1,1 @@
+"""Hockey-stick integrals of p and a p_i near it, a few microseconds each."""

@@ -1,0 +1,1 @@
+"""Hockey-stick integrals of Laplace mixtures of one scale, in closed form."""

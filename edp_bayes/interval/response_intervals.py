@@ -1,0 +1,187 @@
+"""What the law of a query's response says about an interval around its median."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes.distributions.noise import LaplaceNoise
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.interval.true_answers import answer_from_mixture
+from edp_bayes.utils import validate
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from edp_bayes.distributions.mixtures import Mixture
+
+__all__ = ["WIDTHS", "interval_epsilon", "interval_level", "interval_quantities"]
+
+Array = NDArray[np.float64]
+
+# Widths in the summary of an audit.
+WIDTHS = (0.05, 0.1, 0.2)
+# Below this share of the response's spread an interval is taken as infinitely narrow.
+NARROW = 1e-7
+# Above this tails are kept as they are; below, where doubles underflow, by their asymptotes.
+LEAST_TAIL = 1e-290
+
+
+def interval_level(mixture: Mixture, width: ArrayLike) -> xr.DataArray:
+    """Return draws of p_w, the probability of a response within the relative width.
+
+    p_w = P(abs(f(X) - c) < w abs(c)), c the median of f(X) in the same draw.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Draws of the response, shape (chain, draw, component), with the noise that its query adds.
+    width : array_like
+        Half-widths of the interval relative to the median, above 0: a number, or a vector that
+        becomes a dimension.
+
+    Returns
+    -------
+    DataArray
+        Dims (chain, draw), and width for a vector.
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If a width is not above 0 or widths repeat.
+    """
+    return interval_quantities(mixture, width)["interval_level"]
+
+
+def interval_epsilon(
+    mixture: Mixture,
+    width: ArrayLike,
+    level: float | None = None,
+    sensitivity: float = 1.0,
+) -> xr.DataArray:
+    """Return draws of the epsilon of the Laplace mechanism that leaves the same interval.
+
+    It is -s log(1 - p_w) / (w abs(c)): the randomness of the data keeps the response within
+    w abs(c) of the median with probability p_w, and so would Laplace noise of scale s / epsilon.
+    As w abs(c) vanishes it tends to 2 s p(c), p the density of the response.
+
+    Parameters
+    ----------
+    mixture, width
+        As for `interval_level`.
+    level : float, optional
+        Probability in place of p_w, strictly between 0 and 1; only c is then uncertain.
+    sensitivity : float
+        Largest effect s of one individual on the response: 1 for counts.
+
+    Returns
+    -------
+    DataArray
+        Dims (chain, draw), and width for a vector.
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If an argument is out of its range, or a level is given while the median is 0 in a draw.
+
+    References
+    ----------
+    Naldi and D'Acquisto (2015), equation 10.
+    """
+    if level is None:
+        return interval_quantities(mixture, width, sensitivity)["interval_epsilon"]
+    widths, scale = _widths(width), validate.positive_number(sensitivity, "sensitivity")
+    centre, chosen = answer_from_mixture(mixture), validate.probability(level, "level")
+    zero = int((centre == 0).sum())
+    if zero:
+        raise InvalidInputError(
+            f"the median response must not be 0, found {zero} of {centre.size} draws: an interval "
+            "relative to 0 is empty"
+        )
+    found: xr.DataArray = -scale * np.log1p(-chosen) / (abs(centre) * widths)
+    return found.rename("interval_epsilon")
+
+
+def interval_quantities(mixture: Mixture, width: ArrayLike, sensitivity: float = 1.0) -> xr.Dataset:
+    """Return interval_level and, at that level, interval_epsilon.
+
+    Parameters
+    ----------
+    mixture, width, sensitivity
+        As for `interval_epsilon`.
+
+    Returns
+    -------
+    Dataset
+        Dims (chain, draw), and width for a vector.
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If width or sensitivity are out of their range.
+    """
+    import xarray as xr
+
+    widths, scale = _widths(width), validate.positive_number(sensitivity, "sensitivity")
+    centre = answer_from_mixture(mixture)
+    middle = centre.to_numpy()[..., None]
+    away = np.abs(middle) * np.atleast_1d(widths.to_numpy())
+    log_outside, density = _around(mixture, middle, away)
+    narrow = away < NARROW * np.sqrt(mixture.variance())[..., None]
+    level = np.where(narrow, 2.0 * density * away, -np.expm1(log_outside))
+    rate = -log_outside / np.where(narrow, 1.0, away)
+    epsilon = scale * np.where(narrow, 2.0 * density, rate)
+    dims = ("chain", "draw", "width")
+    coords = {**centre.coords, "width": np.atleast_1d(widths)}
+    found = xr.Dataset(
+        {"interval_level": (dims, level), "interval_epsilon": (dims, epsilon)}, coords
+    )
+    return found if widths.ndim else found.isel(width=0)
+
+
+def _around(law: Mixture, centre: Array, away: Array) -> tuple[Array, Array]:
+    """Return log P(abs(X - centre) > away), (chain, draw, width), and the density at the centre.
+
+    Both tails are added up, which do not cancel however far out they are.
+    """
+    outside, density = np.full(away.shape, -np.inf), np.zeros(centre.shape)
+    for k in range(law.weights.shape[-1]):
+        w, mu, s = (part[..., k, None] for part in (law.weights, law.locations, law.scales))
+        density += w * np.exp(law._law(centre - mu, s)[0])
+        with np.errstate(divide="ignore"):
+            log_weight = np.log(w)
+        for gap in (centre - mu, mu - centre):
+            np.logaddexp(outside, log_weight + _log_lower_tail(law, gap - away, s), out=outside)
+    return np.minimum(outside, 0.0), density
+
+
+def _log_lower_tail(law: Mixture, u: Array, scale: Array) -> Array:
+    """Return log P(U <= u) of one component, centred; it stays finite where P underflows."""
+    if law.kernel == "gaussian" and law.noise is None:
+        from scipy.special import log_ndtr
+
+        return np.asarray(log_ndtr(u / scale))
+    log_density, tail = law._law(u, scale)
+    # Far out every other law here decays like its Laplace part of largest scale.
+    slowest = scale if law.kernel == "laplace" else np.zeros_like(scale)
+    if isinstance(law.noise, LaplaceNoise):
+        slowest = np.maximum(slowest, law.noise.scale)
+    with np.errstate(divide="ignore"):
+        near, far = np.log(tail), log_density + np.log(slowest)
+    return np.asarray(np.where(tail > LEAST_TAIL, near, far))
+
+
+def _widths(width: ArrayLike) -> xr.DataArray:
+    """Return a number as a scalar coordinate, a vector as the dimension width."""
+    import xarray as xr
+
+    values = validate.finite_array(width, "width")
+    if (values <= 0).any():
+        raise InvalidInputError(f"width must be greater than 0, found {values.min()}")
+    if values.ndim > 1 or values.size == 0 or np.unique(values).size < values.size:
+        raise InvalidInputError(
+            f"width must be a number or a vector of different numbers, found {values.tolist()}"
+        )
+    return xr.DataArray(values, {"width": values}, ("width",) if values.ndim else ())

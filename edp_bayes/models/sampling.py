@@ -1,0 +1,164 @@
+"""How to draw from a posterior, and the one place where PyMC samples."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edp_bayes.exceptions import InputTypeError, SamplingError
+from edp_bayes.utils import validate
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["SamplerSettings", "refuse_incomplete", "sample_nuts"]
+
+SAMPLERS = ("nutpie", "pymc")
+# What may be passed on to pymc.sample. Models that do without it would not notice a wrong name.
+SAMPLE_OPTIONS = frozenset(
+    {
+        "backend",
+        "blas_cores",
+        "callback",
+        "compile_kwargs",
+        "init",
+        "initvals",
+        "jitter_max_retries",
+        "keep_warning_stat",
+        "max_treedepth",
+        "mp_ctx",
+        "n_init",
+        "nuts",
+        "nuts_sampler_kwargs",
+        "progressbar_theme",
+        "step",
+        "step_scale",
+        "target_accept",
+    }
+)
+
+
+@dataclass(frozen=True)
+class SamplerSettings:
+    """How to draw from a posterior; the names are those of ``pymc.sample``.
+
+    Parameters
+    ----------
+    draws, tune, chains : int
+        Kept draws and warm-up draws of each chain, and the number of chains.
+    random_seed : int, optional
+        Seed of every stage; None takes one from the operating system and records it.
+    progressbar : bool
+        Show progress of what takes longer than a moment.
+    sampler : {"nutpie", "pymc"}
+        Implementation of NUTS for the models that need one.
+    cores : int, optional
+        Chains sampled at the same time.
+    sample_kwargs : mapping
+        Further arguments of ``pymc.sample``, ``target_accept`` for one.
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If a count is below 1, the seed is negative, or the sampler or an option unknown.
+
+    Examples
+    --------
+    >>> settings = SamplerSettings(draws=200, random_seed=1)
+    >>> settings.chains, settings.generator("weights", 0).integers(10) == settings.generator(
+    ...     "weights", 0
+    ... ).integers(10)
+    (4, np.True_)
+    """
+
+    draws: int = 1000
+    tune: int = 1000
+    chains: int = 4
+    random_seed: int | None = None
+    progressbar: bool = True
+    sampler: str = "nutpie"
+    cores: int | None = None
+    sample_kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        optional = () if self.cores is None else ("cores",)
+        for name in ("draws", "tune", "chains", *optional):
+            count = validate.positive_integer(getattr(self, name), name)
+            object.__setattr__(self, name, count)
+        validate.choice(self.sampler, SAMPLERS, "sampler")
+        unknown = [name for name in self.sample_kwargs if name not in SAMPLE_OPTIONS]
+        if unknown:
+            raise InputTypeError(
+                f"there is no option {unknown[0]!r}, neither here nor of pymc.sample, which knows "
+                f"{', '.join(sorted(SAMPLE_OPTIONS))}"
+            )
+        seed = validate.seed(self.random_seed)
+        if seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        object.__setattr__(self, "random_seed", seed)
+
+    def generator(self, stage: str, *key: int) -> np.random.Generator:
+        """Return a generator of its own for a named stage."""
+        assert self.random_seed is not None
+        name = int.from_bytes(stage.encode()[:8].ljust(8, b"\0"), "little")
+        return np.random.default_rng([self.random_seed, name, *key])
+
+
+def sample_nuts(model: Any, settings: SamplerSettings) -> xr.DataTree:
+    """Run NUTS on a PyMC model; raise where a chain was interrupted or is not finite."""
+    import pymc as pm
+    import pytensor
+
+    options: dict[str, Any] = dict(settings.sample_kwargs)
+    options.setdefault("target_accept", 0.95)
+    # Fast mathematics rounds otherwise in code fresh from the compiler than in code from its
+    # cache: the same seed would give other draws in the first run than in all later ones.
+    exact = pytensor.config.change_flags(numba__fastmath=False)
+    with exact, model, warnings.catch_warnings():
+        # Convergence is judged later, on privacy quantities and not on labels that switch.
+        warnings.filterwarnings("ignore", category=UserWarning, module=r"pymc|pytensor|nutpie")
+        try:
+            tree = pm.sample(
+                draws=settings.draws,
+                tune=settings.tune,
+                chains=settings.chains,
+                cores=settings.cores,
+                random_seed=settings.random_seed,
+                progressbar=settings.progressbar,
+                nuts_sampler=settings.sampler,
+                compute_convergence_checks=False,
+                quiet=not settings.progressbar,
+                **options,
+            )
+        except (ValueError, RuntimeError, pm.exceptions.SamplingError) as error:
+            raise SamplingError(
+                "PyMC could not sample the model, which must have free variables, none of them "
+                "discrete, and a finite log density where sampling starts: "
+                f"{str(error).strip().partition('\n')[0]}"
+            ) from error
+    return refuse_incomplete(tree, settings)
+
+
+def refuse_incomplete(tree: xr.DataTree, settings: SamplerSettings) -> xr.DataTree:
+    """Raise SamplingError where draws are missing or not finite, naming the chain."""
+    posterior = tree["posterior"].to_dataset()
+    found = (posterior.sizes["chain"], posterior.sizes["draw"])
+    if found != (settings.chains, settings.draws):
+        raise SamplingError(
+            f"sampling stopped early: found {found[0]} chains of {found[1]} draws, "
+            f"{settings.chains} of {settings.draws} were asked for"
+        )
+    for name, values in posterior.items():
+        draws = values.transpose("chain", "draw", ...).to_numpy().reshape(*found, -1)
+        share = (~np.isfinite(draws)).any(axis=-1).mean(axis=-1)
+        if (share > 0).any():
+            chain = int(share.argmax())
+            raise SamplingError(
+                f"chain {chain} was interrupted or failed: {name!r} is not finite in "
+                f"{share[chain]:.0%} of its draws"
+            )
+    return tree

@@ -1,0 +1,1 @@
+"""Sound bounds on the log ratio of noisy densities."""

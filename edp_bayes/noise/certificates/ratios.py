@@ -1,0 +1,560 @@
+"""The largest log ratio of the noisy densities with and without an individual, certified.
+
+On a lattice of points the ratio is evaluated; between them it is bounded by the curvature of the
+noisy kernels, and beyond them by its limits. What is returned is an upper bound, so that a result
+of at most epsilon proves (epsilon, 0) for that draw and individual.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.coupling.regression import RegressionCoupling
+from edp_bayes.distributions.lattice import LatticeNoise
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, NoNoise
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.noise.certificates.curvature import values_and_bends
+from edp_bayes.noise.certificates.densities import (
+    GAUSSIAN_REACH,
+    NoisyDensities,
+    noise_rows,
+    tail_scale,
+)
+from edp_bayes.noise.certificates.kernel_tables import KernelTables, kernel_tables
+from edp_bayes.noise.certificates.log_lipschitz import log_lipschitz, movement_bound
+from edp_bayes.noise.certificates.screening import Screen
+from edp_bayes.noise.distribution import NoiseDistribution
+from edp_bayes.noise.posterior import Posterior
+from edp_bayes.utils.progress import track
+
+__all__ = [
+    "LogRatios",
+    "Pairs",
+    "certified_log_ratios",
+    "doubtful_pairs",
+    "lattice_for",
+    "limits",
+    "protected_draws",
+    "several_scales",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+NUMBERS = 2**22  # values of a density held at once
+FINEST = 64
+POINTS_PER_SCALE = 4
+BLOCK = 512  # individuals whose bounds are sharpened at once
+TOLERANCE = 1e-3  # of a bound, relative to epsilon
+FAR_CELLS = 4096  # beyond all locations
+NEAR = 1.02  # how far above epsilon, relatively, a bound is still worth sharpening
+
+
+@dataclass(frozen=True, eq=False)
+class LogRatios:
+    """Upper bounds on sup_x abs(log(p_h / p_ih)).
+
+    Attributes
+    ----------
+    bound : ndarray
+        Shape (draw, individual).
+    margin : float
+        Largest part of any evaluated bound that stands for what lies between the points.
+    evaluated : int
+        Pairs of a draw and an individual that were evaluated; the others are safe by a bound.
+    """
+
+    bound: Array
+    margin: float
+    evaluated: int
+
+    @property
+    def largest(self) -> Array:
+        """Bound over all individuals, shape (draw,)."""
+        return np.asarray(self.bound.max(axis=1))
+
+    def share(self, epsilon: float) -> float:
+        """Return the share of draws in which every individual is protected at epsilon."""
+        return float((self.largest <= epsilon).mean())
+
+
+def certified_log_ratios(
+    posterior: Posterior,
+    noise: NoiseDistribution,
+    epsilon: float,
+    *,
+    draws: Index | None = None,
+    individuals: Index | None = None,
+    tolerance: float = TOLERANCE,
+    screen: bool = True,
+    progressbar: bool = False,
+) -> LogRatios:
+    """Return certified bounds on the log ratio of every draw and individual.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        The laws with and without each individual.
+    noise : NoiseDistribution
+        The noise.
+    epsilon : float
+        Target: a pair that a bound shows to be safe at it is not evaluated further, and one near
+        it is evaluated until the margin is at most tolerance * epsilon.
+    draws, individuals : ndarray of int, optional
+        Which to look at; all by default.
+    tolerance : float
+        Relative to epsilon.
+    screen : bool
+        Whether pairs that are safe by `movement_bound` keep that bound.
+    progressbar : bool
+        Show progress over the individuals.
+    """
+    chosen = np.arange(posterior.n_draws) if draws is None else draws
+    people = np.arange(posterior.n_individuals) if individuals is None else individuals
+    bound = np.zeros((chosen.size, people.size))
+    margin, evaluated = 0.0, 0
+    scan = _Scan(posterior, noise, epsilon, tolerance)
+    threshold = epsilon if screen else 0.0
+    for pair in doubtful_pairs(
+        posterior, noise, threshold, chosen, people, out=bound, progressbar=progressbar
+    ):
+        value, gap = scan(pair.p, pair.q)
+        known = bound[pair.rows, pair.column]
+        bound[pair.rows, pair.column] = np.minimum(known, value)
+        margin, evaluated = max(margin, gap), evaluated + pair.rows.size
+    return LogRatios(bound, margin, evaluated)
+
+
+def protected_draws(
+    posterior: Posterior,
+    noise: NoiseDistribution,
+    epsilon: float,
+    people: Index,
+    *,
+    needed: float = 0.0,
+) -> NDArray[np.bool_]:
+    """Return the draws in which nobody's certified log ratio exceeds epsilon, shape (draw,).
+
+    Draws in which somebody is not protected are not looked at again, and once fewer than `needed`
+    are left the others are no longer looked at either.
+    """
+    alive = np.ones(posterior.n_draws, dtype=bool)
+    scan = _Scan(posterior, noise, epsilon, TOLERANCE)
+    for pair in doubtful_pairs(posterior, noise, epsilon, np.arange(alive.size), people):
+        left = alive[pair.rows]
+        if left.any():
+            alive[pair.rows[left]] = scan(pair.p[left], pair.q[left])[0] <= epsilon
+        if alive.sum() < needed or not alive.any():
+            alive[:] = False
+            break
+    return alive
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """One individual in those draws where no bound shows that noise makes him safe.
+
+    Attributes
+    ----------
+    column : int
+        Place among the individuals asked for.
+    rows : ndarray of int
+        Places among the draws asked for.
+    p, q : ndarray, shape (row, component, 3)
+        Components with and without the individual.
+    """
+
+    column: int
+    rows: Index
+    p: Array
+    q: Array
+
+
+def doubtful_pairs(
+    posterior: Posterior,
+    noise: NoiseDistribution,
+    epsilon: float,
+    draws: Index,
+    people: Index,
+    *,
+    out: Array | None = None,
+    progressbar: bool = False,
+) -> Iterator[Pairs]:
+    """Yield the pairs that a bound on the movement of components does not show to be safe.
+
+    The bounds are written to out, shape (draw, individual), if given.
+    """
+    screen = posterior.screen(epsilon) if epsilon > 0.0 else None
+    if screen is None:
+        yield from _unscreened(posterior, noise, epsilon, draws, people, out, progressbar)
+        return
+    tables = _tables(posterior, screen, noise, epsilon)
+    slopes = _slopes(screen, tables, noise)
+    bounds = np.empty((draws.size, people.size)) if out is None else out
+    bounds[...] = screen.bounds(slopes, draws, people)
+    columns = np.flatnonzero((bounds > epsilon).any(axis=0))
+    for column in track(
+        _sharpened(posterior, tables, bounds, columns, epsilon, draws, people),
+        "Individuals",
+        total=columns.size,
+        show=progressbar,
+    ):
+        rows = np.flatnonzero(bounds[:, column] > epsilon)
+        if rows.size == 0:
+            continue
+        person = int(people[column])
+        p, q = (part[draws[rows]] for part in posterior.pair(person))
+        bound = movement_bound(p, q, posterior.kernel, slopes[screen.level[draws[rows], person]])
+        bounds[rows, column] = bound
+        left = np.flatnonzero(bound > epsilon)
+        if left.size:
+            yield Pairs(int(column), rows[left], p[left], q[left])
+
+
+def _tables(
+    posterior: Posterior, screen: Screen, noise: NoiseDistribution, epsilon: float
+) -> KernelTables | None:
+    """Return tables of the noisy kernels, where these are normal and the noise is of one law."""
+    law = noise.laws[0]
+    if not isinstance(posterior.coupling, RegressionCoupling) or posterior.kernel != "gaussian":
+        return None
+    if len(noise.laws) > 1 or not isinstance(law, LatticeNoise | LaplaceNoise):
+        return None
+    return kernel_tables(law, float(screen.scales[0]), float(posterior.base[..., 2].max()), epsilon)
+
+
+def _slopes(screen: Screen, tables: KernelTables | None, noise: NoiseDistribution) -> Array:
+    """Return the log_lipschitz of the noisy kernels at every level of the screen."""
+    if tables is None or isinstance(noise.laws[0], LaplaceNoise):
+        return screen.slopes(noise)
+    slopes = tables.log_lipschitz(screen.scales)
+    unknown = np.isinf(slopes)
+    if unknown.any():
+        slopes[unknown] = log_lipschitz(noise, screen.kernel, screen.scales[unknown])
+    return slopes
+
+
+def _sharpened(
+    posterior: Posterior,
+    tables: KernelTables | None,
+    bounds: Array,
+    columns: Index,
+    epsilon: float,
+    draws: Index,
+    people: Index,
+) -> Iterator[int]:
+    """Yield the columns, after lowering their bounds as far as the tables show, block by block."""
+    if tables is None:
+        yield from columns
+        return
+    coupling = posterior.coupling
+    assert isinstance(coupling, RegressionCoupling)
+    base = np.ascontiguousarray(np.moveaxis(posterior.base, -1, 1))
+    # The tables are of the law of the response: not for those whose pair has another.
+    alone = np.isin(people[columns], list(coupling.without))
+    yield from columns[alone]
+    columns = columns[~alone]
+    for start in range(0, columns.size, BLOCK):
+        block = columns[start : start + BLOCK]
+        rows, places = np.nonzero(bounds[:, block] > epsilon)
+        law = coupling.laws(people[block])
+        found = tables.bounds(base, law, draws[rows], places, epsilon)
+        bounds[rows, block[places]] = found
+        yield from block
+
+
+def _unscreened(
+    posterior: Posterior,
+    noise: NoiseDistribution,
+    epsilon: float,
+    draws: Index,
+    people: Index,
+    out: Array | None,
+    progressbar: bool,
+) -> Iterator[Pairs]:
+    """Go through everybody, leaving out those whose largest contribution is safe."""
+    kernel, base = posterior.kernel, posterior.base[draws]
+    smallest = base[..., 2].min(axis=1)
+    steep = log_lipschitz(noise, kernel, smallest)
+    coarse = steep.max() * posterior.largest_move
+    for column in track(range(people.size), "Individuals", total=people.size, show=progressbar):
+        person = int(people[column])
+        if coarse[person] <= epsilon:
+            if out is not None:
+                out[:, column] = steep * posterior.largest_move[person]
+            continue
+        p, q = (part[draws] for part in posterior.pair(person))
+        least = np.minimum(p[..., 2].min(axis=1), q[..., 2].min(axis=1))
+        here = steep if (least >= smallest).all() else log_lipschitz(noise, kernel, least)
+        bound = movement_bound(p, q, kernel, here)
+        if out is not None:
+            out[:, column] = bound
+        rows = np.flatnonzero(bound > epsilon)
+        if rows.size:
+            yield Pairs(column, rows, p[rows], q[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class _Scan:
+    """Evaluates pairs, on finer lattices as long as that can decide whether epsilon holds."""
+
+    posterior: Posterior
+    noise: NoiseDistribution
+    epsilon: float
+    tolerance: float
+
+    def __call__(self, p: Array, q: Array) -> tuple[Array, float]:
+        if not _can_be_scanned(self.noise):
+            return np.full(len(p), np.inf), 0.0
+        limit = limits(p, q, self.posterior.kernel, self.noise)
+        if self.posterior.kernel == "laplace":
+            limit = np.maximum(limit, beyond(p, q, self.noise))
+        result, margin = np.full(len(p), np.inf), 0.0
+        hopeful = np.flatnonzero(np.isfinite(limit))
+        fine = 1
+        while hopeful.size:
+            seen, proved = np.empty((2, hopeful.size))
+            for part, rows in self._blocks(hopeful, p, q, fine):
+                seen[part], proved[part] = self._once(p[rows], q[rows], fine)
+            result[hopeful] = np.maximum(proved, limit[hopeful])
+            gaps = np.full(seen.size, np.inf)
+            np.subtract(proved, seen, out=gaps, where=np.isfinite(proved))
+            undecided = (seen <= self.epsilon * NEAR) & (proved > self.epsilon)
+            undecided &= gaps > self.tolerance * self.epsilon
+            if fine >= FINEST:
+                undecided[:] = False
+            closed = gaps[~undecided]
+            margin = max(margin, float(closed[np.isfinite(closed)].max(initial=0.0)))
+            hopeful, fine = hopeful[undecided], fine * 4
+        return result, margin
+
+    def _blocks(self, rows: Index, p: Array, q: Array, fine: int) -> Iterator[tuple[slice, Index]]:
+        count = lattice_for(self.noise, self.posterior.kernel, p[rows], q[rows], fine).count
+        size = max(1, NUMBERS // count)
+        for start in range(0, rows.size, size):
+            yield slice(start, start + size), rows[start : start + size]
+
+    def _once(self, p: Array, q: Array, fine: int) -> tuple[Array, Array]:
+        """Return the largest ratio on the points, and its bound everywhere, each (draw,)."""
+        kernel = self.posterior.kernel
+        lattice = lattice_for(self.noise, kernel, p, q, fine)
+        values, bends = values_and_bends(p, q, lattice)
+        knots = np.zeros(len(p))
+        if kernel == "laplace" and self.noise.atom > 0.0:
+            knots = self._knots(p, q)
+        seen, proved = knots.copy(), knots.copy()
+        for a, b in ((0, 1), (1, 0)):
+            cells = _between(values[a], values[b], bends[a], bends[b], lattice.step, knots)
+            seen, proved = np.maximum(seen, cells[0]), np.maximum(proved, cells[1])
+        return seen, proved
+
+    def _knots(self, p: Array, q: Array) -> Array:
+        """Largest log ratio where the densities bend: an atom leaves the kernels' own peaks."""
+        from edp_bayes.noise.certificates.smoothing import point_values
+
+        x = np.concatenate([p[..., 1], q[..., 1]], axis=1)
+        rows = (noise_rows(part, self.posterior.kernel, self.noise) for part in (p, q))
+        first, second = (point_values(each, x) for each in rows)
+        return np.asarray(np.abs(np.log(first / second)).max(axis=1))
+
+
+def _can_be_scanned(noise: NoiseDistribution) -> bool:
+    """Return whether tails are known: one law, or a simple one beside no noise at all.
+
+    Beyond the points several laws leave sums of exponentials whose ratio need not be monotone.
+    """
+    laws = [law for weight, law in noise if weight > 0.0 and not isinstance(law, NoNoise)]
+    lattice = any(isinstance(law, LatticeNoise) for law in laws)
+    return len(laws) <= 1 and not (lattice and noise.atom > 0.0)
+
+
+def _between(
+    first: Array, second: Array, bend_first: Array, bend_second: Array, step: float, floor: Array
+) -> tuple[Array, Array]:
+    """Return the largest log ratio on the points and a bound on it everywhere, each (draw,).
+
+    With T the larger log ratio of the ends of a cell, and at least the floor, the function
+    first - exp(T + t) second is at most step^2 / 8 (bend_first + exp(T + t) bend_second) above
+    its chord, and that is zero at t = log((1 + a) / (1 - b)).
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.log(first / second)
+        ends = np.maximum(ratio[:, 1:], ratio[:, :-1])
+        top = np.maximum(ends, floor[:, None])
+        least = np.minimum(second[:, 1:], second[:, :-1])
+        a = step**2 / 8.0 * bend_first / (np.exp(top) * least)
+        b = step**2 / 8.0 * bend_second / least
+        proof = top + np.where(b < 1.0, np.log1p(a) - np.log1p(-np.minimum(b, 1.0)), np.inf)
+    ends, proof = (np.where(np.isnan(part), np.inf, part) for part in (ends, proof))
+    return ends.max(axis=1), proof.max(axis=1)
+
+
+def lattice_for(
+    noise: NoiseDistribution,
+    kernel: str,
+    p: Array,
+    q: Array,
+    fine: int = 1,
+    *,
+    tails: float = 0.0,
+) -> NoisyDensities:
+    """Return the lattice on which some pairs are compared, `fine` times finer than at first.
+
+    It ends where every kernel has reached the tail of its noise, or so many tail scales later.
+    """
+    locations = np.concatenate([p[..., 1].ravel(), q[..., 1].ravel()])
+    scales = np.concatenate([p[..., 2].ravel(), q[..., 2].ravel()])
+    low, high = float(locations.min()), float(locations.max())
+    small, large = float(scales.min()), float(scales.max())
+    lattices = [law for law in noise.laws if isinstance(law, LatticeNoise)]
+    widths = [small, *(law.scale for law in noise.laws if hasattr(law, "scale"))]
+    pad = _kernel_pad(noise, kernel, large)
+    widest = max(tail_scale(noise, 1), tail_scale(noise, -1), large)
+    pad += tails * widest
+    span = high - low + 2.0 * pad
+    if lattices:
+        spacing = min(law.spacing for law in lattices)
+        if any(round(law.spacing / spacing, 9) % 1.0 for law in lattices):
+            raise InvalidInputError(
+                "the spacings of lattices in one noise must be multiples of the smallest, found "
+                f"{sorted({law.spacing for law in lattices})}"
+            )
+        step = spacing / (fine * math.ceil(min(POINTS_PER_SCALE * spacing / small, 16.0)))
+        pad += max((law.half + 2) * law.spacing for law in lattices)
+        # few different widths, so that matrices made for one pair serve the next
+        block = 64.0 * spacing
+        reach = block * math.ceil((span + pad + 40.0 * small) / block)
+    else:
+        step, reach = max(widths) / (POINTS_PER_SCALE * 4 * fine), 0.0
+    count = math.ceil((high - low + 2.0 * pad) / step) + 1
+    return NoisyDensities(noise, kernel, low - pad, step, count, reach)
+
+
+def _kernel_pad(noise: NoiseDistribution, kernel: str, scale: float) -> float:
+    if kernel == "gaussian":
+        tail = max(tail_scale(noise, 1), tail_scale(noise, -1))
+        return GAUSSIAN_REACH * scale + (scale**2 / tail if tail > 0.0 else 0.0)
+    normal = max((law.scale for law in noise.laws if isinstance(law, GaussianNoise)), default=0.0)
+    return GAUSSIAN_REACH * normal + (normal**2 / scale if normal > 0.0 else 0.0)
+
+
+def limits(p: Array, q: Array, kernel: str, noise: NoiseDistribution) -> Array:
+    """Return the limits of abs(log(p_h / q_h)) at both ends of the line, the larger, (draw,).
+
+    The widest exponential tail wins, the noise's or a Laplace kernel's; normal tails that nothing
+    covers differ without bound.
+    """
+    result = np.zeros(len(p))
+    for side in (-1, 1):
+        tail = tail_scale(noise, side)
+        left, right = (_log_tail(part, kernel, tail, side) for part in (p, q))
+        with np.errstate(invalid="ignore"):
+            gap = np.abs(left[1] - right[1])
+        gap = np.where(left[0] == right[0], gap, np.inf)
+        result = np.maximum(result, np.where(np.isnan(gap), np.inf, gap))
+    return result
+
+
+def several_scales(p: Array, q: Array) -> NDArray[np.bool_]:
+    """Return in which draws the components of both laws have more than one scale, (draw,)."""
+    both = np.concatenate([p, q], axis=1)
+    counted = both[..., 0] > 0.0
+    widest = np.where(counted, both[..., 2], 0.0).max(axis=1)
+    return np.asarray(widest > np.where(counted, both[..., 2], np.inf).min(axis=1))
+
+
+def beyond(p: Array, q: Array, noise: NoiseDistribution) -> Array:
+    """Return a bound on abs(log(p_h / q_h)) outside of all locations of Laplace kernels, (draw,).
+
+    With one scale s and one tail of the noise both densities are sums of two exponentials, and
+    their ratio is monotone: what it is on the last points and in the limit bounds it. With several
+    scales they are sums T exp(-x / r) (1 + sum of c_k exp(-nu_k x)) with nu_k > 0, and the bracket
+    is bounded over cells in x. Infinite for several scales with noise on a lattice.
+    """
+    result = np.zeros(len(p))
+    rows = np.flatnonzero(several_scales(p, q))
+    if rows.size == 0:
+        return result
+    if any(isinstance(law, LatticeNoise) for law in noise.laws):
+        result[rows] = np.inf
+        return result
+    for side in (-1.0, 1.0):
+        first, second = (_exponentials(part[rows], other[rows], noise, side)
+                         for part, other in ((p, q), (q, p)))  # fmt: skip
+        result[rows] = np.maximum(result[rows], _ratio_of_sums(first, second))
+    return result
+
+
+def _exponentials(
+    part: Array, other: Array, noise: NoiseDistribution, side: float
+) -> tuple[Array, Array]:
+    """Return rates of exponentials and values where both laws' locations end, (draw, term)."""
+    w, mu, s = np.moveaxis(part, -1, 0)
+    end = np.maximum((side * mu).max(axis=1), (side * other[..., 1]).max(axis=1))[:, None]
+    end = end + _kernel_pad(noise, "laplace", float(max(s.max(), other[..., 2].max())))
+    distance = end - side * mu
+    rates, values = [], []
+    for share, law in noise:
+        if isinstance(law, LaplaceNoise):
+            t = law.scale
+            with np.errstate(divide="ignore", invalid="ignore"):
+                factor = 0.5 * share * w / ((t - s) * (t + s))
+                rates += [1.0 / s, np.full_like(s, 1.0 / t)]
+                values += [-factor * s * np.exp(-distance / s), factor * t * np.exp(-distance / t)]
+        else:
+            normal = law.scale if isinstance(law, GaussianNoise) else 0.0
+            rates.append(1.0 / s)
+            values.append(0.5 * share * w / s * np.exp(0.5 * (normal / s) ** 2 - distance / s))
+    return np.concatenate(rates, axis=1), np.concatenate(values, axis=1)
+
+
+def _ratio_of_sums(first: tuple[Array, Array], second: tuple[Array, Array]) -> Array:
+    """Bound the abs(log) ratio of two sums of exponentials over the half-line, (draw,)."""
+    sums = (first, second)
+    counted = [values != 0.0 for _, values in sums]
+    slowest = np.minimum(*(np.where(c, r, np.inf).min(axis=1) for c, (r, _) in
+                           zip(counted, sums, strict=True)))[:, None]  # fmt: skip
+    excess = [np.where(c, r - slowest, 0.0) for c, (r, _) in zip(counted, sums, strict=True)]
+    unit = np.minimum(*(np.where(e > 0.0, e, np.inf).min(axis=1) for e in excess))[:, None]
+    # points whose last one is infinity; every exponential falls from one to the next
+    places = 1.0 - np.arange(FAR_CELLS + 1) / FAR_CELLS
+    ends = []
+    for (_, values), rate in zip(sums, excess, strict=True):
+        low, high = np.zeros((2, len(values), FAR_CELLS))
+        for k in range(values.shape[1]):
+            with np.errstate(invalid="ignore"):
+                power = np.where(rate[:, [k]] > 0.0, rate[:, [k]] / unit, 0.0)
+            term = values[:, [k]] * places**power
+            high += np.maximum(term[:, :-1], term[:, 1:])
+            low += np.minimum(term[:, :-1], term[:, 1:])
+        ends.append((low, high))
+    (p_low, p_high), (q_low, q_high) = ends
+    with np.errstate(divide="ignore", invalid="ignore"):
+        largest = np.log(np.maximum(p_high / q_low, q_high / p_low)).max(axis=1)
+    sound = (p_low > 0.0).all(axis=1) & (q_low > 0.0).all(axis=1)
+    return np.where(sound & np.isfinite(largest), largest, np.inf)
+
+
+def _log_tail(part: Array, kernel: str, tail: float, side: int) -> tuple[Array, Array]:
+    """Return scale and log amplitude of the tail of each draw."""
+    from scipy.special import logsumexp
+
+    w, mu, s = np.moveaxis(part, -1, 0)
+    if kernel == "gaussian":
+        if tail == 0.0:
+            return np.zeros(len(w)), np.full(len(w), np.nan)
+        amplitude = side * mu / tail + 0.5 * (s / tail) ** 2
+        return np.full(len(w), tail), np.asarray(logsumexp(amplitude, b=w, axis=1))
+    widest = np.where(w > 0.0, s, 0.0).max(axis=1)
+    of_kernel = widest >= tail
+    scale = np.where(of_kernel, widest, tail)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(
+            of_kernel[:, None], s == widest[:, None], 1.0 / (1.0 - (s / scale[:, None]) ** 2)
+        )
+    return scale, np.asarray(logsumexp(side * mu / scale[:, None], b=w * factor, axis=1))

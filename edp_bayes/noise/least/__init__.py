@@ -1,0 +1,1 @@
+"""The least noise that protects everybody: a linear program."""

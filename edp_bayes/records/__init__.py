@@ -1,0 +1,1 @@
+"""From rows to responses and sparse contributions."""

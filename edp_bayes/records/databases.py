@@ -1,0 +1,343 @@
+"""Databases of records, from which a query's leave-one-out responses are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.records.ownership import Floats, Ownership, Records
+from edp_bayes.records.query import Query
+from edp_bayes.records.responses import Responses, require_databases, require_noise
+from edp_bayes.records.sources import Source, SubsampleSource, TableSource, array_source
+from edp_bayes.records.tables import open_table
+from edp_bayes.utils import labels, validate
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from scipy.sparse import csc_array
+
+__all__ = ["Databases"]
+
+
+@dataclass(frozen=True, eq=False)
+class Databases:
+    """Databases of records, validated and read when a query needs them.
+
+    Make one with `from_table`, `from_xarray` or `subsamples`. Only the keys are read at once;
+    cost and memory follow the number of records, never databases times individuals.
+
+    Attributes
+    ----------
+    database : ndarray
+        Labels of the n databases, sorted, so that weeks or years stay in order of time.
+    individual : ndarray
+        Labels of the m individuals that own a record somewhere, sorted; tuples for compound keys.
+
+    Raises
+    ------
+    InvalidInputError
+        If there are fewer than 8 databases or fewer than 2 individuals.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from edp_bayes import queries
+    >>> rng = np.random.default_rng(1)
+    >>> table = pd.DataFrame({
+    ...     "week": np.repeat(np.arange(30), 4),
+    ...     "client": np.tile(["a", "b", "c", "d"], 30),
+    ...     "kwh": rng.gamma(2.0, size=120),
+    ... })
+    >>> databases = Databases.from_table(table, database="week", individual="client")
+    >>> databases
+    Databases(30 databases, 4 individuals)
+    >>> databases.respond(queries.Mean("kwh"))
+    Responses(mean:kwh: 30 databases, 4 individuals, 120 contributions)
+    """
+
+    _source: Source
+    database: NDArray[Any] = field(init=False)
+    individual: NDArray[Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        owners = self._source.owners
+        require_databases(owners.databases.size)
+        _require_two(owners)
+        object.__setattr__(self, "database", owners.databases)
+        object.__setattr__(self, "individual", owners.individuals)
+
+    @classmethod
+    def from_table(
+        cls, table: Any, *, database: str | Sequence[str], individual: str | Sequence[str]
+    ) -> Databases:
+        """Return the databases of a table with one row for each record.
+
+        Parameters
+        ----------
+        table : dataframe, str or Path
+            Any eager or lazy dataframe that Narwhals supports (pandas, Polars, PyArrow, DuckDB
+            and others), or the path of a Parquet or CSV file. Lazy tables and files are read
+            anew, and only in the columns needed, for every query. The columns of a CSV file are
+            typed by what they hold; one with numbers such as 007 stays text, and so does a key
+            column in which two spellings, such as 2023.1 and 2023.10, would be one number.
+        database, individual : str or sequence of str
+            Key column, or the columns of a compound key.
+
+        Raises
+        ------
+        InvalidInputError
+            If a column is unknown, the table is empty, a key is missing, a file cannot be read,
+            or there are fewer than 8 databases or 2 individuals.
+        InputTypeError
+            If the table is of an unknown type or a column cannot be a key.
+        """
+        database, individual = _names(database, "database"), _names(individual, "individual")
+        source = open_table(table, database + individual)
+        source.require(database + individual)
+        _refuse_overlap(database, individual)
+        return cls(TableSource(source, database, individual))
+
+    @classmethod
+    def from_xarray(
+        cls,
+        array: xr.DataArray,
+        *,
+        database: str | Sequence[str],
+        individual: str | Sequence[str],
+    ) -> Databases:
+        """Return the databases of an array with one value for each database and individual.
+
+        NaN means that the individual is absent from the database. Individuals that are absent
+        from all databases are left out. The value column is named after the array, or "value".
+
+        Parameters
+        ----------
+        array : xarray.DataArray
+            Numeric values.
+        database, individual : str or sequence of str
+            Its dimensions; individuals are the cells of several dimensions, labelled by tuples.
+
+        Raises
+        ------
+        InvalidInputError
+            If the dimensions disagree, a value is infinite, a coordinate is repeated, a database
+            has no value, or there are fewer than 8 databases or 2 individuals.
+        InputTypeError
+            If it is not a numeric DataArray.
+
+        Examples
+        --------
+        >>> import numpy as np, xarray as xr
+        >>> rain = xr.DataArray(
+        ...     np.random.default_rng(1).gamma(2.0, size=(30, 2, 3)),
+        ...     dims=("year", "lat", "lon"), coords={"lat": [40.0, 42.5]},
+        ... )
+        >>> databases = Databases.from_xarray(rain, database="year", individual=("lat", "lon"))
+        >>> databases.individual[0]
+        (40.0, 0)
+        """
+        databases, individuals = _names(database, "database"), _names(individual, "individual")
+        _refuse_overlap(databases, individuals)
+        return cls(array_source(array, databases, individuals))
+
+    @classmethod
+    def subsamples(
+        cls,
+        table: Any,
+        *,
+        individual: str | Sequence[str],
+        size: int,
+        count: int,
+        random_seed: int | None = None,
+    ) -> Databases:
+        """Return random subsets of the individuals of one table, each with all their records.
+
+        Parameters
+        ----------
+        table : dataframe, str or Path
+            As for `from_table`, without databases.
+        individual : str or sequence of str
+            Key column or columns.
+        size : int
+            Individuals in each subset, drawn without replacement; fewer than there are.
+        count : int
+            Number of subsets, labelled 0..count-1.
+        random_seed : int, optional
+            Seed of the draws; subset k is the same whatever the count.
+
+        Raises
+        ------
+        InvalidInputError
+            As for `from_table`, or if `size` is not below the number of individuals.
+        """
+        individual = _names(individual, "individual")
+        source = open_table(table, individual)
+        source.require(individual)
+        size = validate.positive_integer(size, "size")
+        count = validate.positive_integer(count, "count")
+        require_databases(count)
+        entropy = np.random.SeedSequence(validate.seed(random_seed)).entropy
+        return cls(SubsampleSource(source, individual, size, count, entropy))
+
+    @property
+    def n_databases(self) -> int:
+        """Number n of databases."""
+        return int(self.database.size)
+
+    @property
+    def n_individuals(self) -> int:
+        """Number m of individuals."""
+        return int(self.individual.size)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return self._source.columns
+
+    def respond(
+        self,
+        query: Query | Callable[..., Any],
+        *,
+        noise: GaussianNoise | LaplaceNoise | None = None,
+        samples: int | None = None,
+        random_seed: int | None = None,
+        workers: int | None = None,
+        progressbar: bool = True,
+    ) -> Responses:
+        """Return the responses of a query with and without every individual.
+
+        Parameters
+        ----------
+        query : Query or callable
+            A query of `edp_bayes.queries`, or a callable that takes one database as a dataframe
+            of the table's own library (pandas for files and xarray, what Narwhals collects for
+            lazy tables) and returns a number. A callable is run again without each individual
+            present, in threads.
+        noise : GaussianNoise or LaplaceNoise, optional
+            Law of noise that the release adds to the query: it is kept, not drawn.
+        samples : int, optional
+            The callable is randomised: it is called with a dataframe and a
+            `numpy.random.Generator`, this often for every database, with the same stream with
+            and without an individual.
+        random_seed : int, optional
+            Seed of a randomised callable; the number of workers does not change the responses.
+        workers : int, optional
+            Threads that run a callable; by default one for each processor.
+        progressbar : bool
+            Show progress where a callable takes longer than two seconds.
+
+        Raises
+        ------
+        InvalidInputError
+            If a column is unknown, a value is missing or not finite, the query has no value
+            without somebody, a callable fails, or the responses are not valid.
+        InputTypeError
+            If a column or a callable's value is not numeric, or the query of an unknown type.
+        """
+        require_noise(noise)
+        if workers is not None:
+            validate.positive_integer(workers, "workers")
+        if isinstance(query, type):
+            raise InputTypeError(
+                f"query must be one of edp_bayes.queries or a callable, found the class "
+                f"{query.__name__}; make one, {query.__name__}(...)"
+            )
+        if isinstance(query, Query):
+            if samples is not None or random_seed is not None:
+                raise InvalidInputError(
+                    f"samples and random_seed are for a randomised callable, {query} is not "
+                    "randomised; give the law of added noise as noise="
+                )
+            query, records = self._read(query)
+            with np.errstate(all="ignore"):  # Responses refuses whatever is not finite.
+                response, contribution = query.leave_one_out(records)
+            name = str(query)
+        elif callable(query):
+            from edp_bayes.records.rerun import rerun
+
+            records = self._source.read(None)
+            response, contribution = rerun(
+                query,
+                records,
+                samples=_samples(samples, random_seed),
+                random_seed=validate.seed(random_seed),
+                workers=workers,
+                progressbar=progressbar,
+            )
+            name = getattr(query, "__qualname__", repr(query))
+        else:
+            raise InputTypeError(
+                f"query must be one of edp_bayes.queries or a callable, found {query!r}"
+            )
+        owners = records.owners
+        return Responses(
+            response=response,
+            contribution=_matrix(contribution, owners, samples or 1),
+            individual=owners.individuals,
+            database=owners.databases,
+            presence=owners.presence,
+            samples=samples or 1,
+            noise=noise,
+            query=name,
+        )
+
+    def _read(self, query: Query) -> tuple[Query, Records]:
+        query = query.resolve(self._source.value_columns)
+        for name in query.columns():
+            if name not in self.columns:
+                raise InvalidInputError(
+                    f"{query} needs a column {name!r}; the columns are "
+                    + ", ".join(map(str, self.columns))
+                )
+        return query, self._source.read(query.columns())
+
+    def __repr__(self) -> str:
+        """Return the sizes."""
+        return f"Databases({self.n_databases} databases, {self.n_individuals} individuals)"
+
+
+def _names(value: str | Sequence[str], what: str) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise InputTypeError(f"{what} must be a name or a sequence of names, found {value!r}")
+    if not names or len(set(names)) < len(names):
+        raise InvalidInputError(f"{what} must name at least one key, each once, found {value!r}")
+    return tuple(names)
+
+
+def _refuse_overlap(database: tuple[str, ...], individual: tuple[str, ...]) -> None:
+    both = [name for name in individual if name in database]
+    if both:
+        raise InvalidInputError(f"{both[0]!r} cannot be a key of databases and of individuals")
+
+
+def _require_two(owners: Ownership) -> None:
+    if owners.individuals.size < 2:
+        raise InvalidInputError(
+            f"at least 2 individuals are needed, found only {labels.show(owners.individuals[0])}: "
+            "without it every database is empty"
+        )
+
+
+def _samples(samples: int | None, random_seed: int | None) -> int | None:
+    if samples is not None:
+        return validate.positive_integer(samples, "samples")
+    if random_seed is not None:
+        raise InvalidInputError("random_seed needs samples: the query is not randomised without")
+    return None
+
+
+def _matrix(contribution: Floats, owners: Ownership, samples: int) -> csc_array[np.float64]:
+    """Return contributions of pairs, shape (pair,) or (pair, samples), as rows by individuals."""
+    from scipy.sparse import csc_array
+
+    rows = owners.pair_database[:, None] * samples + np.arange(samples)
+    columns = np.concatenate([[0], np.cumsum(owners.presence) * samples])
+    shape = (owners.databases.size * samples, owners.individuals.size)
+    return csc_array((contribution.ravel(), rows.ravel(), columns), shape=shape)

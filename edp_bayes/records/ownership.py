@@ -1,0 +1,250 @@
+"""What a query reads: who owns which record of which database, and the columns of the records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.records import arrow_columns
+from edp_bayes.utils import labels
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Ownership:
+    """Database and individual of every record, as positions in the label vectors.
+
+    A pair is an individual and a database in which it owns at least one record. Pairs are ordered
+    by individual, then database: the order of a matrix stored by columns. Everything a query
+    computes has the length of the records or of the pairs, never n times m.
+
+    Parameters
+    ----------
+    database, individual : ndarray of int
+        Shape (record,).
+    databases, individuals : ndarray
+        Labels, shapes (n,) and (m,).
+    """
+
+    database: Integers
+    individual: Integers
+    databases: NDArray[Any]
+    individuals: NDArray[Any]
+
+    @cached_property
+    def _pairs(self) -> tuple[Integers, Integers]:
+        key = self.individual * self.databases.size + self.database
+        if bool((key[1:] > key[:-1]).all()):
+            return key, np.arange(key.size)
+        distinct, pair = np.unique(key, return_inverse=True)
+        return distinct, pair
+
+    @property
+    def pair(self) -> Integers:
+        """Pair of every record, shape (record,)."""
+        return self._pairs[1]
+
+    @cached_property
+    def pair_database(self) -> Integers:
+        """Database of every pair, shape (pair,)."""
+        return self._pairs[0] % self.databases.size
+
+    @cached_property
+    def pair_individual(self) -> Integers:
+        """Individual of every pair, shape (pair,)."""
+        return self._pairs[0] // self.databases.size
+
+    @cached_property
+    def database_size(self) -> Integers:
+        """Records of every database, shape (n,)."""
+        return np.bincount(self.database, minlength=self.databases.size)
+
+    @cached_property
+    def pair_size(self) -> Integers:
+        """Records of every pair, shape (pair,)."""
+        return np.bincount(self.pair, minlength=self.pair_database.size)
+
+    @cached_property
+    def remaining(self) -> Integers:
+        """Records of the pair's database without the pair's individual, shape (pair,)."""
+        return self.database_size[self.pair_database] - self.pair_size
+
+    @cached_property
+    def presence(self) -> Integers:
+        """Databases in which every individual owns records, shape (m,)."""
+        return np.bincount(self.pair_individual, minlength=self.individuals.size)
+
+    @cached_property
+    def _by_database(self) -> tuple[Integers, Integers]:
+        order = np.argsort(self.database, kind="stable")
+        return order, np.concatenate([[0], np.cumsum(self.database_size)])
+
+    def rows(self, database: int) -> Integers:
+        """Return the records of one database in their own order."""
+        order, start = self._by_database
+        return order[start[database] : start[database + 1]]
+
+    def show_record(self, record: int) -> str:
+        """Return where a record belongs, for messages."""
+        return (
+            f"database {labels.show(self.databases[self.database[record]])}, "
+            f"individual {labels.show(self.individuals[self.individual[record]])}"
+        )
+
+    def show_pair(self, pair: int) -> str:
+        """Return whose removal from which database a pair stands for, for messages."""
+        return (
+            f"database {labels.show(self.databases[self.pair_database[pair]])} without "
+            f"individual {labels.show(self.individuals[self.pair_individual[pair]])}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Records with their owners.
+
+    Parameters
+    ----------
+    owners : Ownership
+        Database and individual of every record.
+    frame : narwhals.DataFrame
+        The columns that were asked for, one row for each record.
+    """
+
+    owners: Ownership
+    frame: nw.DataFrame[Any]
+
+    def numbers(self, column: str) -> Floats:
+        """Return a numeric or boolean column as float64, shape (record,); errors of `values`."""
+        return np.asarray(self.values(column), dtype=np.float64)
+
+    def values(self, column: str) -> NDArray[Any]:
+        """Return whole numbers and floats as the column holds them, all else as float64.
+
+        Raises
+        ------
+        InputTypeError
+            If the column is neither numeric nor boolean.
+        InvalidInputError
+            If a value is missing or not finite; names the column, database and individual.
+        """
+        import narwhals as nw
+
+        series = arrow_columns.inferred(self.frame[column])
+        if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
+            raise InputTypeError(
+                f"column {column!r} must be numeric, found values of type {series.dtype}"
+                + self._first_text(series)
+            )
+        self._refuse_first(series.is_null().to_numpy(), column, "a missing value")
+        exact = series.dtype.is_integer() or series.dtype.is_float()
+        values = series.to_numpy() if exact else series.cast(nw.Float64).to_numpy()
+        if values.dtype.kind not in "iuf":
+            values = values.astype(np.float64)
+        bad = ~np.isfinite(values)
+        if bad.any():
+            self._refuse_first(bad, column, f"the value {values[np.argmax(bad)]}")
+        return values
+
+    def complete(self, column: str) -> nw.Series[Any]:
+        """Return a column of any type, refusing missing values."""
+        series = arrow_columns.inferred(self.frame[column])
+        self._refuse_first(series.is_null().to_numpy(), column, "a missing value")
+        return series
+
+    def _first_text(self, series: nw.Series[Any]) -> str:
+        """Return what keeps a column of text from being one of numbers, for messages."""
+        import narwhals as nw
+
+        if series.dtype != nw.String:
+            return ""
+        texts = series.to_list()
+        record = next((k for k, text in enumerate(texts) if not reads_as_number(text)), None)
+        if record is None:
+            return "; all of it reads as numbers, some perhaps with leading zeros: convert it"
+        return f"; {texts[record]!r} in {self.owners.show_record(record)} is no number"
+
+    def _refuse_first(self, bad: NDArray[np.bool_], column: str, what: str) -> None:
+        if bad.any():
+            record = int(np.argmax(bad))
+            raise InvalidInputError(
+                f"column {column!r} has {what} in {self.owners.show_record(record)} "
+                f"({int(bad.sum())} of {bad.size} records are missing or not finite)"
+            )
+
+    def centred(self, column: str) -> tuple[Floats, Floats]:
+        """Return a column minus the mean of its database, and the means, shapes (record,), (n,).
+
+        The mean is taken twice: the mean of the deviations is the rounding of the first mean,
+        which is large beside the deviations where the values lie far from zero.
+        """
+        deviation = self.numbers(column)
+        means = np.zeros(self.owners.databases.size)
+        for _ in range(2):
+            correction = self.database_total(deviation) / self.owners.database_size
+            deviation = deviation - correction[self.owners.database]
+            means = means + correction
+        return deviation, means
+
+    def database_total(self, values: NDArray[Any]) -> Floats:
+        """Return the sum over every database, shape (n,)."""
+        size = self.owners.databases.size
+        return np.bincount(self.owners.database, weights=values, minlength=size)
+
+    def pair_total(self, values: NDArray[Any]) -> Floats:
+        """Return the sum over every pair, shape (pair,)."""
+        size = self.owners.pair_database.size
+        return np.bincount(self.owners.pair, weights=values, minlength=size)
+
+    def without(self, pair: int) -> Integers:
+        """Return the records of the pair's database that its individual does not own."""
+        rows = self.owners.rows(int(self.owners.pair_database[pair]))
+        kept: NDArray[np.bool_] = self.owners.individual[rows] != self.owners.pair_individual[pair]
+        return rows[kept]
+
+    def require_remaining(self, least: int, query: str) -> None:
+        """Refuse databases that have too few records for a query, whole or without somebody."""
+        owners = self.owners
+        small = np.flatnonzero(owners.database_size < least)
+        if small.size:
+            raise InvalidInputError(
+                f"{query} needs at least {least} record(s), database "
+                f"{labels.show(owners.databases[small[0]])} has {owners.database_size[small[0]]}"
+            )
+        small = np.flatnonzero(owners.remaining < least)
+        if small.size:
+            raise InvalidInputError(
+                f"{query} needs at least {least} record(s), {owners.show_pair(int(small[0]))} has "
+                f"{owners.remaining[small[0]]} ({small.size} such removals); drop these databases, "
+                "or use Sum or Count, which have a value for an empty database"
+            )
+
+
+def reads_as_number(value: Any) -> bool:
+    """Return whether a value is a number or text of one."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def only_column(choices: Sequence[str], query: str) -> str:
+    """Return the single value column a query without a column name stands for."""
+    if len(choices) != 1:
+        found = ", ".join(map(repr, choices)) or "none"
+        raise InvalidInputError(
+            f"{query} needs the name of its column: there are {len(choices)} value columns, {found}"
+        )
+    return choices[0]

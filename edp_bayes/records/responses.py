@@ -1,0 +1,499 @@
+"""What a query returned on every database, with and without each individual."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
+from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.utils import labels, validate
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+__all__ = ["Responses"]
+
+FEWEST_DATABASES = 8
+FEW_DATABASES = 20
+HEAVY_TIES = 0.5
+# Responses this close to each other, relative to their size, differ by rounding alone.
+ROUNDING = 16 * np.finfo(np.float64).eps
+# A dataclass's own __init__ counts as ours; its file is "<string>".
+_OWN_FILES = (os.path.dirname(__file__), "<string>")
+
+
+@dataclass(frozen=True, eq=False)
+class Responses:
+    """Responses of a query and the contribution of every individual to each of them.
+
+    Parameters
+    ----------
+    response : array_like
+        Shape (n * samples,): y_j = f(X^j). Row j * samples + k is sample k of database j; the
+        samples of a database share its weight, they are a cluster and not independent databases.
+    contribution : scipy.sparse array
+        Shape (n * samples, m): c_ij = y_j - y_ij, zero where i is absent. Kept by columns; zeros
+        are not stored.
+    individual, database : array_like
+        The m and the n labels; compound keys are tuples.
+    presence : array_like of int
+        Shape (m,): in how many databases the individual owns records, contributing or not.
+    samples : int
+        Samples of a randomised query for each database; 1 for any other.
+    noise : GaussianNoise or LaplaceNoise, optional
+        Known law of additive noise that the release has and `response` has not.
+    query : str
+        Description of the query.
+
+    Attributes
+    ----------
+    warnings : tuple of str
+        What is legal but doubtful about these responses; each was also a warning.
+
+    Raises
+    ------
+    InvalidInputError
+        If a value is not finite, there are fewer than 8 databases, the responses are constant,
+        labels are missing or repeated, or shapes disagree.
+    InputTypeError
+        If an argument has a type that cannot be used.
+
+    Notes
+    -----
+    Vocabulary and sign of the contribution follow Burchard, Daoud and Dotterrer (2020),
+    Definitions 1 and 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csc_array
+    >>> responses = Responses(
+    ...     response=np.arange(20.0),
+    ...     contribution=csc_array(np.eye(20, 2)),
+    ...     individual=["ann", "bob"],
+    ...     database=np.arange(20),
+    ...     presence=np.array([1, 1]),
+    ... )
+    >>> responses.contribution_of("bob")[:3]
+    array([0., 1., 0.])
+    """
+
+    response: NDArray[np.float64]
+    contribution: csc_array[np.float64]
+    individual: NDArray[Any]
+    database: NDArray[Any]
+    presence: NDArray[np.int64]
+    samples: int = 1
+    noise: GaussianNoise | LaplaceNoise | None = None
+    query: str = "query"
+    warnings: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        samples = validate.positive_integer(self.samples, "samples")
+        database = labels.as_labels(self.database, "database")
+        individual = labels.as_labels(self.individual, "individual")
+        labels.refuse_duplicates(database, "database")
+        labels.refuse_duplicates(individual, "individual")
+        require_databases(database.size)
+        shape = (database.size * samples, individual.size)
+        response = _response(self.response, database, samples)
+        contribution = _contribution(self.contribution, shape)
+        _refuse_non_finite(contribution, individual, database, samples)
+        _refuse_constant(response)
+        require_noise(self.noise)
+        presence = _presence(self.presence, contribution, individual, database.size, samples)
+        response.setflags(write=False)
+        for name, value in (
+            ("response", response),
+            ("contribution", contribution),
+            ("individual", individual),
+            ("database", database),
+            ("presence", presence),
+            ("samples", samples),
+            ("query", str(self.query)),
+            ("warnings", _warnings(response, database)),
+        ):
+            object.__setattr__(self, name, value)
+        for sentence in self.warnings:
+            warnings.warn(sentence, EdpBayesWarning, stacklevel=_frames_of_our_own())
+
+    @classmethod
+    def from_arrays(
+        cls,
+        response: ArrayLike,
+        response_without: ArrayLike | None = None,
+        contribution: ArrayLike | csc_array[np.float64] | None = None,
+        individual: Sequence[Any] | NDArray[Any] | None = None,
+        database: Sequence[Any] | NDArray[Any] | None = None,
+        *,
+        presence: ArrayLike | None = None,
+        samples: int = 1,
+        noise: GaussianNoise | LaplaceNoise | None = None,
+        query: str = "arrays",
+    ) -> Responses:
+        """Return responses that were computed elsewhere.
+
+        Parameters
+        ----------
+        response : array_like
+            Shape (n * samples,).
+        response_without : array_like, optional
+            Shape (n * samples, m), or (n * samples,) for a single individual: y_ij. What differs
+            from the response by rounding alone (16 units in the last place) is no contribution.
+        contribution : array_like or scipy.sparse array, optional
+            Same shape: c_ij = y_j - y_ij. Give either this or `response_without`.
+        individual, database : sequence, optional
+            Labels; by default 0..m-1 and 0..n-1.
+        presence : array_like of int, optional
+            Shape (m,); by default the number of databases with a contribution other than zero.
+        samples, noise, query
+            As for the class.
+
+        Raises
+        ------
+        InvalidInputError
+            If both or neither of `response_without` and `contribution` are given, shapes
+            disagree, or the responses are not valid.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> y = np.arange(20.0)
+        >>> responses = Responses.from_arrays(y, response_without=y - 0.5, individual=["ann"])
+        >>> responses.largest_contribution
+        array([0.5])
+        """
+        samples = validate.positive_integer(samples, "samples")
+        y = _numeric(response, "response")
+        if y.ndim != 1 or y.size % samples:
+            raise InvalidInputError(
+                f"response must be a vector of {samples} sample(s) for each database, "
+                f"found shape {y.shape}"
+            )
+        if database is None:
+            database = np.arange(y.size // samples)
+        matrix = _either(y, response_without, contribution)
+        if individual is None:
+            individual = np.arange(matrix.shape[1])
+        return cls(
+            response=y,
+            contribution=matrix,
+            individual=labels.as_labels(individual, "individual"),
+            database=labels.as_labels(database, "database"),
+            presence=presence,  # type: ignore[arg-type]
+            samples=samples,
+            noise=noise,
+            query=query,
+        )
+
+    @property
+    def n_databases(self) -> int:
+        """Number n of databases."""
+        return int(self.database.size)
+
+    @property
+    def n_individuals(self) -> int:
+        """Number m of individuals."""
+        return int(self.individual.size)
+
+    @property
+    def cluster(self) -> NDArray[np.int64]:
+        """Database of every row, shape (n * samples,)."""
+        return np.repeat(np.arange(self.n_databases), self.samples)
+
+    @property
+    def response_by_database(self) -> NDArray[np.float64]:
+        """The responses, shape (n, samples)."""
+        return self.response.reshape(self.n_databases, self.samples)
+
+    @property
+    def owner(self) -> NDArray[np.int64]:
+        """Individual of every stored contribution, shape (contribution.nnz,)."""
+        return np.repeat(np.arange(self.n_individuals), np.diff(self.contribution.indptr))
+
+    @cached_property
+    def largest_contribution(self) -> NDArray[np.float64]:
+        """Largest abs(c_ij) of every individual over the rows, shape (m,)."""
+        largest = np.zeros(self.n_individuals)
+        start = self.contribution.indptr[:-1]
+        occupied = np.diff(self.contribution.indptr) > 0
+        if occupied.any():
+            size = np.abs(self.contribution.data)
+            largest[occupied] = np.maximum.reduceat(size, start[occupied])
+        largest.setflags(write=False)
+        return largest
+
+    @cached_property
+    def variance_without(self) -> NDArray[np.float64]:
+        """Variance over the rows of the responses without every individual, shape (m,)."""
+        y, c, people, owner = self.response, self.contribution, self.n_individuals, self.owner
+        u = y[c.indices] - y.mean()
+        # The responses without somebody are the responses themselves where they are absent.
+        moved = np.bincount(owner, (u - c.data) ** 2 - u**2, people) / y.size
+        mean = np.bincount(owner, c.data, people) / y.size
+        variance = np.maximum(y.var() + moved - mean**2, 0.0)
+        variance.setflags(write=False)
+        return variance
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256, in hexadecimal, of responses, contributions and labels.
+
+        The same data give the same fingerprint on every machine; noise and query are left out.
+        """
+        matrix = self.contribution
+        digest = sha256(f"{self.samples}".encode())
+        for part in (
+            self.response.astype("<f8").tobytes(),
+            matrix.indptr.astype("<i8").tobytes(),
+            matrix.indices.astype("<i8").tobytes(),
+            matrix.data.astype("<f8").tobytes(),
+            labels.encode(self.database),
+            labels.encode(self.individual),
+        ):
+            digest.update(len(part).to_bytes(8, "little") + part)
+        return digest.hexdigest()
+
+    def index_of(self, individual: Any) -> int:
+        """Return the column of an individual.
+
+        Raises
+        ------
+        InvalidInputError
+            If no individual has this label.
+        """
+        key = labels.lookup_key(individual, self.individual)
+        try:
+            return self._positions[key]
+        except (KeyError, TypeError):
+            raise InvalidInputError(
+                f"unknown individual {labels.show(individual)}; "
+                f"there are {labels.show_some(self.individual)}"
+            ) from None
+
+    def contribution_of(self, individual: Any) -> NDArray[np.float64]:
+        """Return the contributions of one individual, shape (n * samples,)."""
+        column = self.index_of(individual)
+        start, stop = self.contribution.indptr[column : column + 2]
+        dense = np.zeros(self.response.size)
+        dense[self.contribution.indices[start:stop]] = self.contribution.data[start:stop]
+        return dense
+
+    def response_without(self, individual: Any) -> NDArray[np.float64]:
+        """Return y_ij, the responses without one individual, shape (n * samples,)."""
+        return self.response - self.contribution_of(individual)
+
+    @cached_property
+    def _positions(self) -> dict[Any, int]:
+        return labels.positions_of(self.individual)
+
+    def __repr__(self) -> str:
+        """Return the sizes, not the arrays."""
+        return (
+            f"Responses({self.query}: {self.n_databases} databases, {self.n_individuals} "
+            f"individuals, {self.contribution.nnz} contributions)"
+        )
+
+
+def require_noise(noise: object) -> None:
+    """Refuse anything but a law of noise or none."""
+    if not isinstance(noise, GaussianNoise | LaplaceNoise | None):
+        raise InputTypeError(f"noise must be GaussianNoise or LaplaceNoise, found {noise!r}")
+
+
+def require_databases(count: int) -> None:
+    """Refuse fewer databases than any density can be estimated from."""
+    if count < FEWEST_DATABASES:
+        raise InvalidInputError(
+            f"at least {FEWEST_DATABASES} databases are needed, found {count}: "
+            "the law of the response cannot be estimated from so few"
+        )
+
+
+def _either(
+    response: NDArray[np.float64],
+    response_without: ArrayLike | None,
+    contribution: ArrayLike | csc_array[np.float64] | None,
+) -> csc_array[np.float64]:
+    from scipy.sparse import csc_array, issparse
+
+    if (response_without is None) == (contribution is None):
+        found = "neither" if contribution is None else "both"
+        raise InvalidInputError(
+            f"give either response_without or contribution, found {found} of them"
+        )
+    name = "contribution" if response_without is None else "response_without"
+    value: Any = contribution if response_without is None else response_without
+    if not issparse(value):
+        # Non-finite values pass here: the check of the whole names database and individual.
+        value = _numeric(value, name)
+        value = value[:, None] if value.ndim == 1 else value
+    elif name == "response_without":
+        raise InputTypeError("response_without must be dense; give sparse data as contribution")
+    if value.ndim != 2 or value.shape[0] != response.size:
+        raise InvalidInputError(
+            f"{name} must have one row for each response: response has shape {response.shape}, "
+            f"{name} {value.shape}"
+        )
+    if name == "response_without":
+        with np.errstate(invalid="ignore"):
+            without, value = value, response[:, None] - value
+            size = np.maximum(np.abs(response)[:, None], np.abs(without))
+            # of who is absent the response comes out the same but for rounding
+            value[np.isfinite(value) & (np.abs(value) <= ROUNDING * size)] = 0.0
+    return csc_array(value, dtype=np.float64)
+
+
+def _numeric(value: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Copy to float64; non-finite values pass, to be named later by database and individual."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InputTypeError(f"{name} must be a numeric array: {error}") from None
+    if array.dtype.kind not in labels.NUMERIC_KINDS:
+        raise InputTypeError(f"{name} must be numeric, found {array.dtype} data")
+    validate.refuse_masked(value, name)
+    return np.array(array, dtype=np.float64)
+
+
+def _response(value: ArrayLike, database: NDArray[Any], samples: int) -> NDArray[np.float64]:
+    response = _numeric(value, "response")
+    if response.shape != (database.size * samples,):
+        raise InvalidInputError(
+            f"response must have shape ({database.size * samples},) for {database.size} "
+            f"databases with {samples} sample(s) each, found shape {response.shape}"
+        )
+    bad = np.flatnonzero(~np.isfinite(response))
+    if bad.size:
+        raise InvalidInputError(
+            f"the response of database {labels.show(database[bad[0] // samples])} is "
+            f"{response[bad[0]]}, it must be finite ({bad.size} of {response.size} values)"
+        )
+    return response
+
+
+def _contribution(value: Any, shape: tuple[int, int]) -> csc_array[np.float64]:
+    from scipy.sparse import csc_array, issparse
+
+    # Kept as Any: what issparse narrows to has no shape in the stubs.
+    sparse: bool = issparse(value)
+    if not sparse:
+        raise InputTypeError(
+            f"contribution must be a scipy.sparse array, found {type(value).__name__}; "
+            "Responses.from_arrays takes dense arrays"
+        )
+    if value.shape != shape:
+        raise InvalidInputError(
+            f"contribution must have shape {shape}, rows by individuals, found {value.shape}"
+        )
+    if 0 in shape:
+        raise InvalidInputError("at least one individual is needed, found none")
+    matrix: csc_array[np.float64] = csc_array(value, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    for part in (matrix.data, matrix.indices, matrix.indptr):
+        part.setflags(write=False)
+    return matrix
+
+
+def _refuse_non_finite(
+    matrix: csc_array[np.float64], individual: NDArray[Any], database: NDArray[Any], samples: int
+) -> None:
+    bad = np.flatnonzero(~np.isfinite(matrix.data))
+    if bad.size == 0:
+        return
+    column = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
+    row = int(matrix.indices[bad[0]]) // samples
+    raise InvalidInputError(
+        f"the contribution of individual {labels.show(individual[column])} to database "
+        f"{labels.show(database[row])} is {matrix.data[bad[0]]}, it must be finite "
+        f"({bad.size} contributions are not)"
+    )
+
+
+def _refuse_constant(response: NDArray[np.float64]) -> None:
+    spread = float(response.max() - response.min())
+    if spread <= ROUNDING * float(np.abs(response).max()):
+        raise InvalidInputError(
+            f"the responses of all {response.size} rows equal {response[0]:.12g}: "
+            "a constant response has no density to compare"
+        )
+
+
+def _presence(
+    value: ArrayLike | None,
+    matrix: csc_array[np.float64],
+    individual: NDArray[Any],
+    n_databases: int,
+    samples: int,
+) -> NDArray[np.int64]:
+    at_least = _contributing(matrix, n_databases, samples)
+    presence = at_least if value is None else np.array(value)
+    if presence.shape != at_least.shape or presence.dtype.kind not in "iu":
+        raise InvalidInputError(
+            f"presence must hold one integer for each of {at_least.size} individuals, "
+            f"found {presence.dtype} of shape {presence.shape}"
+        )
+    presence = presence.astype(np.int64)
+    bad = np.flatnonzero((presence < at_least) | (presence > n_databases))
+    if bad.size:
+        raise InvalidInputError(
+            f"presence of individual {labels.show(individual[bad[0]])} must lie between "
+            f"{at_least[bad[0]]}, the databases with a contribution, and {n_databases}, "
+            f"found {presence[bad[0]]}"
+        )
+    presence.setflags(write=False)
+    return presence
+
+
+def _contributing(
+    matrix: csc_array[np.float64], n_databases: int, samples: int
+) -> NDArray[np.int64]:
+    """Count the databases in which any sample has a contribution, for each individual."""
+    count = np.diff(matrix.indptr).astype(np.int64)
+    if samples == 1:
+        return count
+    column = np.repeat(np.arange(count.size), count)
+    cells = np.unique(column * n_databases + matrix.indices // samples)
+    return np.bincount(cells // n_databases, minlength=count.size)
+
+
+def _frames_of_our_own() -> int:
+    """Return the stack level, seen from the function that asks, of the first caller outside."""
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN_FILES):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _warnings(response: NDArray[np.float64], database: NDArray[Any]) -> tuple[str, ...]:
+    found = []
+    if labels.look_like_dates_in_disorder(database):
+        found.append(
+            f"the databases are in the order of text such as {database[0]!r} and "
+            f"{database[1]!r}, which is not that of time: the checks of independence and drift "
+            "mean nothing until the keys are dates or text such as 2024-12-31"
+        )
+    if database.size < FEW_DATABASES:
+        found.append(
+            f"only {database.size} databases: with fewer than {FEW_DATABASES} the prior decides "
+            "much of the result"
+        )
+    _, count = np.unique(response, return_counts=True)
+    tied = int(count[count > 1].sum())
+    if tied > HEAVY_TIES * response.size:
+        found.append(
+            f"{tied} of {response.size} responses are tied: a discrete response is treated as "
+            "continuous"
+        )
+    return tuple(found)

@@ -1,0 +1,3 @@
+from .describing import describe as describe
+from .html import write_report as write_report
+from .pseudonyms import pseudonym_table as pseudonym_table

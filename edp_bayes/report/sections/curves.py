@@ -1,0 +1,101 @@
+"""Privacy curves with their bands, thinned to what a report can show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.report.content import Band, Crossing, Curve
+from edp_bayes.results.summaries import interval
+from edp_bayes.utils import validate
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from edp_bayes.results.base import PrivacyCurves
+
+__all__ = [
+    "TARGETS",
+    "banded",
+    "crossings",
+    "numbers",
+    "position",
+    "shown_positions",
+    "thinned",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+MOST_EPSILONS = 201
+GOOD = 1e-2
+TARGETS = (1e-2, 1e-3)
+KINDS = ("pointwise", "simultaneous")
+
+
+def banded(result: PrivacyCurves, quantity: str, prob: float) -> Curve:
+    """Return the posterior median of a quantity over epsilon, with both of its bands."""
+    found = {kind: result.band(quantity, kind=kind, prob=prob) for kind in KINDS}
+    bands = {
+        kind: Band(numbers(band["lower"]), numbers(band["upper"])) for kind, band in found.items()
+    }
+    return Curve(numbers(found["pointwise"]["median"]), **bands)
+
+
+def position(grid: Array, epsilon: float | None, upper: ArrayLike) -> int:
+    """Return where in the grid the verdict is given.
+
+    Without a wish it is the first epsilon at which the upper limit of delta is at most 0.01, or
+    the last: delta never rises with epsilon, so this is the upper limit of the epsilon at which
+    delta is 0.01, and the claim holds with the probability of the limit. A wish between two values
+    of the grid means the lower one, which errs on the safe side.
+    """
+    if epsilon is None:
+        good = np.flatnonzero(np.asarray(upper) <= GOOD)
+        return int(good[0]) if good.size else grid.size - 1
+    wanted = float(validate.finite_array(epsilon, "epsilon", ndim=0))
+    if not grid[0] <= wanted <= grid[-1]:
+        raise InvalidInputError(
+            f"epsilon must lie in the grid of the result, from {grid[0]:g} to {grid[-1]:g}, "
+            f"found {wanted:g}"
+        )
+    return int(np.searchsorted(grid, wanted, side="right")) - 1
+
+
+def shown_positions(size: int, at: int) -> Index:
+    """Return the positions of the grid that are shown: all, or 201 and that of the verdict.
+
+    Examples
+    --------
+    >>> shown_positions(3, 1)
+    array([0, 1, 2])
+    >>> bool(777 in shown_positions(5000, 777))
+    True
+    """
+    spaced = np.linspace(0, size - 1, min(size, MOST_EPSILONS)).round().astype(np.int64)
+    return np.unique([*spaced, at])
+
+
+def thinned(curve: Curve, shown: Index) -> Curve:
+    """Return a curve at some of its points."""
+
+    def few(values: tuple[float, ...]) -> tuple[float, ...]:
+        return tuple(values[k] for k in shown)
+
+    def band(whole: Band | None) -> Band | None:
+        return None if whole is None else Band(few(whole.lower), few(whole.upper))
+
+    return Curve(few(curve.median), band(curve.pointwise), band(curve.simultaneous))
+
+
+def crossings(result: PrivacyCurves, prob: float) -> tuple[Crossing, ...]:
+    """Return the epsilon at which delta falls to each target, with its equal-tailed interval."""
+    return tuple(Crossing(target, *interval(result.epsilon_at(target), prob)) for target in TARGETS)
+
+
+def numbers(values: xr.DataArray | ArrayLike) -> tuple[float, ...]:
+    """Return a vector as plain numbers."""
+    return tuple(np.asarray(values, dtype=np.float64).tolist())

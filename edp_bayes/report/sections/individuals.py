@@ -1,0 +1,146 @@
+"""The riskiest individuals: a table, a histogram of all others, densities with and without them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from edp_bayes.report.content import Band, Curve, Histogram, Laws, People, Person, TotalRisk
+from edp_bayes.report.pseudonyms import Namer
+from edp_bayes.report.sections.curves import banded, numbers, thinned
+from edp_bayes.results import bands
+from edp_bayes.results.summaries import interval
+from edp_bayes.utils import labels
+
+if TYPE_CHECKING:
+    from edp_bayes.results.query import Audit
+
+__all__ = ["laws", "people", "rounded_up", "total_risk"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+MOST_ROWS = 1000
+MOST_LAWS = 6
+# The ratio is shown where the density is at least this share of its peak: beyond, it is a ratio
+# of two numbers close to zero.
+VISIBLE_SHARE = 0.01
+
+
+def total_risk(audit: Audit, shown: Index, prob: float) -> TotalRisk:
+    """Return delta* and the median of min(1, sum_i delta_i) at some epsilons."""
+    bound = audit.total_risk_bound.median(("chain", "draw")).to_numpy()
+    return TotalRisk(thinned(banded(audit, "total_risk", prob), shown), numbers(bound[shown]))
+
+
+def people(audit: Audit, at: int, prob: float, named: Namer) -> People:
+    """Return the riskiest individuals, those whose draws were kept, and counts of the rest.
+
+    Under pseudonyms the largest contribution is rounded up to two digits: to the last one it
+    would say who it is.
+    """
+    about = audit.individuals
+    plain = labels.plain_list(about["individual"].to_numpy())
+    mean = about["mean"].transpose("individual", "epsilon").to_numpy()
+    deviation = about["sd"].transpose("individual", "epsilon").to_numpy()[:, at]
+    presence = about["presence"].to_numpy()
+    contribution = about["largest_contribution"].to_numpy()
+    kept = _kept(audit, at, prob)
+    order = np.lexsort((-mean.sum(axis=1), -mean[:, at]))
+    where = {label: k for k, label in enumerate(plain)}
+    must = {where[label] for label in kept}
+    chosen = [*order[:MOST_ROWS].tolist()]
+    chosen += [int(k) for k in order[MOST_ROWS:] if int(k) in must]
+    rows = tuple(
+        Person(
+            name=named(plain[k]),
+            presence=int(presence[k]),
+            contribution=float(contribution[k])
+            if named.described is None
+            else rounded_up(float(contribution[k])),
+            mean=float(mean[k, at]),
+            deviation=float(deviation[k]),
+            interval=kept.get(plain[k]),
+            mean_at_first=float(mean[k, 0]),
+        )
+        for k in chosen
+    )
+    rest = np.delete(mean[:, at], chosen)
+    return People(rows, total=len(plain), rest=_histogram(rest))
+
+
+def laws(audit: Audit, at: int, prob: float, named: Namer) -> tuple[Laws, ...]:
+    """Return the densities with and without the riskiest of those whose draws were kept."""
+    group = audit.tree["densities"].to_dataset()
+    mean = audit.individual_delta.mean(("chain", "draw")).transpose("individual", "epsilon")
+    risk = mean.to_numpy()
+    order = np.lexsort((-risk.sum(axis=1), -risk[:, at]))[:MOST_LAWS]
+    plain = labels.plain_list(group["individual"].to_numpy())
+    return tuple(_laws(group.isel(individual=k), named(plain[k]), prob) for k in order.tolist())
+
+
+def rounded_up(value: float, digits: int = 2) -> float:
+    """Return a number rounded away from zero to some significant digits.
+
+    Examples
+    --------
+    >>> rounded_up(1234.5), rounded_up(0.051), rounded_up(0.0)
+    (1300.0, 0.051, 0.0)
+    """
+    if value == 0.0 or not math.isfinite(value):
+        return value
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+    if unit == 0.0:
+        return value
+    up = math.ceil(abs(value) / unit * (1.0 - 1e-12)) * unit
+    return math.copysign(float(f"{up:.{digits + 1}g}"), value)
+
+
+def _kept(audit: Audit, at: int, prob: float) -> dict[object, tuple[float, float, float]]:
+    draws = audit.individual_delta.isel(epsilon=at)
+    values = draws.transpose("individual", "chain", "draw").to_numpy()
+    kept = labels.plain_list(draws["individual"].to_numpy())
+    return {label: interval(one, prob) for label, one in zip(kept, values, strict=True)}
+
+
+def _histogram(mean: Array) -> Histogram:
+    positive = mean[mean > 0.0]
+    if positive.size == 0:
+        return Histogram((), (), without=int(mean.size))
+    powers = np.floor(np.log10(positive)).astype(np.int64)
+    low, high = int(powers.min()), int(powers.max())
+    counts = np.bincount(powers - low, minlength=high - low + 1)
+    return Histogram(
+        tuple(range(low, high + 2)), tuple(counts.tolist()), without=int((mean <= 0.0).sum())
+    )
+
+
+def _laws(draws: xr.Dataset, name: str, prob: float) -> Laws:
+    x = draws["x"].to_numpy()
+    present, absent = (_flat(draws[f"density_{law}"]) for law in ("with", "without"))
+    tiny = np.finfo(np.float32).tiny
+    ratio = np.log(np.maximum(present, tiny)) - np.log(np.maximum(absent, tiny))
+    typical = present.mean(axis=0)
+    visible = typical >= VISIBLE_SHARE * typical.max()
+    return Laws(
+        name,
+        numbers(x),
+        _curve(present, prob),
+        _curve(absent, prob),
+        numbers(x[visible]),
+        _curve(ratio[:, visible], prob),
+    )
+
+
+def _flat(draws: xr.DataArray) -> Array:
+    values = draws.transpose("chain", "draw", "x").to_numpy().astype(np.float64)
+    return np.asarray(values.reshape(-1, values.shape[-1]))
+
+
+def _curve(draws: Array, prob: float) -> Curve:
+    lower, upper = bands.pointwise(draws, prob)
+    return Curve(numbers(np.median(draws, axis=0)), Band(numbers(lower), numbers(upper)))

@@ -1,0 +1,115 @@
+"""What noise would be needed: what was calibrated, what is always enough, what others do alike."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.report.content import Enough, IntervalRow, NoiseFound
+from edp_bayes.report.sections.individuals import rounded_up
+from edp_bayes.results.summaries import interval
+from edp_bayes.utils.formatting import percent, risk
+
+if TYPE_CHECKING:
+    from edp_bayes.noise.distribution import NoiseDistribution
+    from edp_bayes.noise.verification import Verification
+    from edp_bayes.results.query import Audit
+
+__all__ = ["enough", "found", "interval_rows"]
+
+
+def found(noise: Any, worded: Callable[[str], str], prob: float) -> tuple[NoiseFound, ...]:
+    """Return calibrated laws of noise as rows.
+
+    Parameters
+    ----------
+    noise : NoiseDistribution, law of noise, Verification or a sequence of them
+        What `edp_bayes.noise.calibrate` or `edp_bayes.noise.verify` returned.
+    worded : callable
+        Puts pseudonyms into a sentence.
+    prob : float
+        Probability of the intervals of a verification.
+
+    Raises
+    ------
+    InputTypeError
+        If one of them is no law of noise.
+    """
+    if isinstance(noise, tuple) and not noise:
+        return ()
+    from edp_bayes.noise.distribution import NoiseDistribution, as_distribution
+    from edp_bayes.noise.verification import Verification
+
+    single = isinstance(noise, NoiseDistribution) or not isinstance(noise, Iterable)
+    return tuple(
+        _verified(one, worded, prob)
+        if isinstance(one, Verification)
+        else _row(as_distribution(one), worded)
+        for one in ((noise,) if single else noise)
+    )
+
+
+def enough(audit: Audit, shown: NDArray[np.int64], *, rounded: bool) -> Enough | None:
+    """Return the scale of Laplace noise that hides the largest contribution at each epsilon.
+
+    Adding Laplace noise of scale C / epsilon makes the answers with and without anybody whose
+    contribution never exceeds C differ by at most exp(epsilon), database by database, so it does
+    whatever their law. None where nobody changes an answer, or where noise is there already.
+    """
+    largest = float(audit.individuals["largest_contribution"].max())
+    if largest == 0.0 or json.loads(audit.tree.attrs["noise"]) is not None:
+        return None
+    bound = rounded_up(largest) if rounded else largest
+    grid = audit.epsilon.to_numpy()[shown]
+    spread = float(audit.tree["observed_data"]["response"].to_numpy().std(ddof=1))
+    return Enough(tuple(bound / e if e > 0.0 else math.inf for e in grid.tolist()), spread)
+
+
+def _row(noise: NoiseDistribution, worded: Callable[[str], str]) -> NoiseFound:
+    record = noise.record
+    laws = [type(law).__name__ for _, law in noise]
+    return NoiseFound(
+        law=" with ".join(dict.fromkeys(laws)),
+        method=str(record.get("method", "given")),
+        epsilon=record.get("epsilon"),
+        delta=record.get("delta"),
+        absolute=noise.mean_absolute,
+        deviation=math.sqrt(noise.variance),
+        reached=record.get("reached"),
+        message=worded(str(record.get("message", ""))),
+    )
+
+
+def _verified(verification: Verification, worded: Callable[[str], str], prob: float) -> NoiseFound:
+    """Return the noise that was verified, with what is left of the risk in words."""
+    said = [
+        f"At ε = {row['epsilon']:.4g} with this noise, δ is {risk(row['delta'])} "
+        f"({percent(prob)} interval {risk(row['delta_lower'])} to {risk(row['delta_upper'])}) and "
+        f"δ* is {risk(row['total_risk'])} ({risk(row['total_risk_lower'])} to "
+        f"{risk(row['total_risk_upper'])}); nobody has any risk in "
+        f"{percent(row['probability_pure'])} of the draws."
+        for row in verification.summary(prob=prob)
+    ]
+    plain = _row(verification.noise, worded)
+    return replace(plain, method=f"{plain.method}, verified", message=" ".join(said))
+
+
+def interval_rows(audit: Audit, prob: float) -> tuple[IntervalRow, ...]:
+    """Return interval_level and interval_epsilon at the widths of an audit's summary."""
+    from edp_bayes.interval.response_intervals import WIDTHS, interval_quantities
+
+    around = interval_quantities(audit.mixture, WIDTHS)
+    return tuple(
+        IntervalRow(
+            width,
+            interval(around["interval_level"].sel(width=width), prob),
+            interval(around["interval_epsilon"].sel(width=width), prob),
+        )
+        for width in WIDTHS
+    )

@@ -1,0 +1,156 @@
+"""Words on a result: its title, checks, assumptions and settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from edp_bayes.report.content import CheckRow
+from edp_bayes.utils.formatting import risk
+
+if TYPE_CHECKING:
+    from edp_bayes.results.base import PrivacyCurves
+
+__all__ = ["assumptions", "checks", "settings", "title", "withheld"]
+
+# Settings whose own name says too little.
+NAMES = {
+    "edp_bayes": "edp_bayes",
+    "screened_out": "bound on what was not integrated, by epsilon",
+    "truncation_bound": "bound on the error of finitely many components, in total variation",
+}
+
+
+def title(result: PrivacyCurves, kind: str) -> str:
+    """Return the heading of a report."""
+    record = result.settings
+    if kind == "query":
+        return f"Privacy of the query {record.get('query', '')}".strip()
+    if kind == "mechanism":
+        return "Privacy of a mechanism"
+    several = len(record.get("properties", ()))
+    if several > 1:
+        return f"Privacy of {several} property queries"
+    return f"Privacy of {record.get('query', 'a property query')}"
+
+
+def checks(result: PrivacyCurves, worded: Callable[[str], str]) -> tuple[CheckRow, ...]:
+    """Return every check, failed ones first, and every doubt that is no check's sentence."""
+    rows = [
+        CheckRow(str(row["check"]), row["passed"], worded(str(row["sentence"])))
+        for row in json.loads(result.tree.attrs["checks"])
+    ]
+    said = " ".join(row.sentence for row in rows if row.passed is False)
+    warnings = [worded(sentence) for sentence in result.warnings]
+    failed = [CheckRow("data", False, doubt) for doubt in warnings if doubt not in said]
+    states = (False, None, True)
+    return (*failed, *(row for state in states for row in rows if row.passed is state))
+
+
+def withheld(rows: Iterable[CheckRow]) -> str | None:
+    """Return why there is no verdict: an individual contradicts the model."""
+    from edp_bayes.diagnostics.individuals import NAME
+
+    said = [row.sentence for row in rows if row.name == NAME and row.passed is False]
+    return said[0] if said else None
+
+
+def assumptions(result: PrivacyCurves, kind: str) -> tuple[str, ...]:
+    """Return what the numbers rest on, in plain words."""
+    record = result.settings
+    first = float(result.epsilon[0])
+    draws = int(record.get("draws", 0)) * int(record.get("chains", 0))
+    common = [
+        "The bands are credible bands: given the data, the model and its prior, the truth lies "
+        f"in them with the probability stated. They are made from {draws:,} posterior draws.",
+        "The audit is of this release alone: several releases together say more than each.",
+    ]
+    if first > 0.0:
+        common.append(f"Nothing is said of ε below {first:.4g}.")
+    own = {"query": _of_query, "mechanism": _of_mechanism, "property": _of_property}[kind]
+    return (*own(record), *common)
+
+
+def settings(result: PrivacyCurves) -> tuple[tuple[str, str], ...]:
+    """Return every setting, version, seed and fingerprint as text."""
+    rows: list[tuple[str, str]] = []
+    known_noise = json.loads(result.tree.attrs.get("noise", "null"))
+    record = {
+        **result.settings,
+        "epsilon": [float(f"{e:.12g}") for e in result.epsilon.to_numpy()],
+        "known noise": known_noise or "none",
+        "created": result.tree["posterior"].attrs.get("created_at", "unknown"),
+        "edp_bayes": result.tree.attrs.get("edp_bayes_version", "unknown"),
+    }
+    for name, value in record.items():
+        if name == "versions" and isinstance(value, Mapping):
+            rows += [(f"{name}: {part}", _shown(one)) for part, one in value.items()]
+        else:
+            rows.append((NAMES.get(name, name.replace("_", " ")), _shown(value)))
+    return tuple(rows)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        if len(value) > 1 and len(set(map(str, value.values()))) == 1:
+            return f"{_shown(next(iter(value.values())))} throughout"
+        return ", ".join(f"{_shown(name)}: {_shown(one)}" for name, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value))
+    return "none" if value is None or value == "" else str(value)
+
+
+def _of_query(record: Mapping[str, Any]) -> tuple[str, ...]:
+    resampled = str(record["model"]).startswith("SmoothedBootstrap")
+    screened = max(record.get("screened_out", {}).values(), default=0.0)
+    return (
+        f"The {record['databases']:,} databases are independent draws of one law. The checks of "
+        "autocorrelation, trend and halves above test this; where one of those failed, the bands "
+        "are likely too narrow.",
+        "Whoever sees an answer knows that law and none of the databases. What somebody knows "
+        "beyond it is not covered.",
+        "The unit of privacy is one individual with all of their records; the risks are those "
+        f"of the {record['individuals']:,} individuals in the data.",
+        f"The law of the answer is {record['model']}. The law without an individual follows from "
+        "the same posterior draw"
+        + (
+            "."
+            if resampled
+            else ", in which presence may change from one component of that law to another and "
+            "within one does not depend on the others."
+        ),
+        "δ* takes individuals to be exposed independently of each other. Whatever the "
+        "dependence, the total risk lies between the largest risk and the sum of all risks.",
+        "Individuals whose risk cannot matter were not integrated: all of them together add at "
+        f"most {risk(float(screened))} to the sum at any ε.",
+    )
+
+
+def _of_mechanism(record: Mapping[str, Any]) -> tuple[str, ...]:
+    found = [
+        "The outcomes are independent draws of the mechanism, from a database and from a "
+        f"neighbour; adjacency is by {record['adjacency']}, the unit of privacy is "
+        f"{record['unit']}.",
+        f"The local epsilon is the largest log ratio over outcomes whose probability (or relative "
+        f"density) reaches tau = {record['tau']:g} under either database. tau was fixed before.",
+        "The audit covers the pairs of databases that were tried: for the mechanism as a whole it "
+        "is a lower bound.",
+    ]
+    if record.get("statistic"):
+        found.append(
+            f"Outcomes were reduced to a number ({record['statistic']}); a function of the "
+            "outcomes is never less private than they are, so this too makes it a lower bound."
+        )
+    return tuple(found)
+
+
+def _of_property(record: Mapping[str, Any]) -> tuple[str, ...]:
+    known = record.get("known", 0)
+    knowledge = f"{known:,} of the other entries" if known else "none of the entries"
+    return (
+        f"The law of the counts is {record.get('model', 'not recorded')}. Entries are as "
+        "independent as that model says.",
+        f"The adversary knows the probability of the property, and {knowledge}; the answer is "
+        "the share of entries that have it.",
+    )

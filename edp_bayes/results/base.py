@@ -1,0 +1,367 @@
+"""What every audit comes back as: a tree of draws of a privacy curve."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.results import bands
+from edp_bayes.results.summaries import default_probability, finite_draws, summary_table
+from edp_bayes.utils import files, validate
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from arviz_plots import PlotCollection
+
+__all__ = [
+    "ASSURANCE",
+    "BAND_KINDS",
+    "TARGETS",
+    "PrivacyCurves",
+]
+
+Array = NDArray[np.float64]
+
+TARGETS = (1e-2, 1e-3)
+ASSURANCE = 0.95
+BAND_KINDS = bands.KINDS
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivacyCurves:
+    """Posterior draws of a privacy curve, with bands, a summary and a file.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        Group posterior with delta (chain, draw, epsilon) and further quantities; settings,
+        checks, warnings and versions stand in the attributes.
+    """
+
+    tree: xr.DataTree
+
+    # What delta is, in words.
+    risk: ClassVar[str] = "largest risk of an individual"
+
+    @property
+    def delta(self) -> xr.DataArray:
+        """The privacy curve delta(epsilon), dims (chain, draw, epsilon)."""
+        return self._posterior["delta"]
+
+    @property
+    def epsilon(self) -> xr.DataArray:
+        """The grid of epsilon."""
+        return self._posterior["epsilon"]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is doubtful about this audit, in plain words."""
+        return tuple(self._record("warnings"))
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Model, sampler, seed, versions, query and fingerprint of the data."""
+        return dict(self._record("settings"))
+
+    @property
+    def checks(self) -> pd.DataFrame:
+        """Every check made: of the databases, of the fit and of the draws."""
+        import pandas as pd
+
+        return pd.DataFrame(self._record("checks")).set_index("check")
+
+    def epsilon_at(self, delta: ArrayLike) -> xr.DataArray:
+        """Return the epsilon at which delta(epsilon) falls to a given delta.
+
+        Parameters
+        ----------
+        delta : float or array_like
+            Targets, each between 0 and 1.
+
+        Returns
+        -------
+        DataArray
+            Dims (chain, draw) for a number, (chain, draw, target) for an array. Between the
+            grid's values the curve is replaced by its chord in exp(epsilon), which lies above it,
+            so the result errs on the safe side (where several pairs of a mechanism are audited
+            together, as far as the curve is convex). It is never below the grid's first value, and
+            infinite where the curve is still above the target at the grid's last; quantiles of
+            such draws need ``quantile(..., method="inverted_cdf")``, which averages none.
+
+        Raises
+        ------
+        InvalidInputError
+            If a target is not strictly between 0 and 1.
+        """
+        return _crossing(self.delta, delta)
+
+    def band(
+        self,
+        quantity: str = "delta",
+        *,
+        kind: str = "simultaneous",
+        prob: float | None = None,
+    ) -> xr.Dataset:
+        """Return a credible band over epsilon.
+
+        Parameters
+        ----------
+        quantity : str
+            A variable of the posterior over epsilon: "delta", and "total_risk",
+            "total_risk_bound" or "individual_delta" (one band for each individual) where there
+            are individuals.
+        kind : {"simultaneous", "pointwise"}
+            A simultaneous band holds whole curves with probability `prob` (a rank envelope); a
+            pointwise one holds the value at each single epsilon with that probability.
+        prob : float, optional
+            ArviZ's ``stats.ci_prob`` if not given.
+
+        Returns
+        -------
+        Dataset
+            lower, median and upper over epsilon; kind and probability stand in the attributes.
+
+        Notes
+        -----
+        Where there are individuals, the lower end is that of what a test reaches which is chosen
+        once, for the posterior means of the densities with and without each of the riskiest
+        individuals, a lower bound in every draw. The lower quantiles of delta itself lie too high
+        where the true densities are nearly flat: each draw has a best test of its own, which
+        makes use of every wiggle. Like the curve itself, the lower end never rises with epsilon.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such quantity or kind, or the probability is not between 0 and 1.
+
+        References
+        ----------
+        Myllymäki and others (2017), Global envelope tests for spatial processes, JRSS B 79, for
+        the rank envelope.
+        """
+        validate.choice(kind, BAND_KINDS, "kind")
+        prob = default_probability(prob)
+        sampled = [_joined(self._quantity(quantity), "sample")]
+        if quantity in self._lower_bounds:
+            tested = _joined(self._lower_bounds[quantity], "tested")
+            # of a tree of which a part was taken, too
+            shared = [dim for dim in tested.dims if dim in sampled[0].dims]
+            sampled.append(tested.sel({dim: sampled[0][dim] for dim in shared}))
+
+        def ends(curves: Array, *below: Array) -> Array:
+            found = bands.band(curves.T, prob, kind=kind, below=below[0].T if below else None)
+            return np.stack(found)
+
+        lower_upper = xr.apply_ufunc(
+            ends,
+            *sampled,
+            input_core_dims=[["epsilon", dim] for dim in ("sample", "tested")[: len(sampled)]],
+            output_core_dims=[["end", "epsilon"]],
+            vectorize=True,
+        )
+        return xr.Dataset(
+            {
+                "lower": lower_upper.isel(end=0),
+                "median": sampled[0].median("sample"),
+                "upper": lower_upper.isel(end=1),
+            },
+            attrs={"quantity": quantity, "kind": kind, "prob": prob},
+        )
+
+    def upper(self, quantity: str = "delta", *, prob: float = ASSURANCE) -> xr.DataArray:
+        """Return the one-sided upper limit: the quantity is at most this, with probability `prob`.
+
+        It is what verdicts rest on. Its coverage has been studied beside that of the bands.
+
+        Parameters
+        ----------
+        quantity : str
+            A variable of the posterior over epsilon, as for `band`.
+        prob : float
+            Posterior probability of the claim, at each single epsilon.
+
+        Returns
+        -------
+        DataArray
+            Dims epsilon, and individual for "individual_delta".
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such quantity, or the probability is not between 0 and 1.
+        """
+        prob = validate.probability(prob, "prob")
+        draws = _joined(self._quantity(quantity), "sample")
+        limit: xr.DataArray = xr.apply_ufunc(
+            lambda values: bands.upper_limit(np.moveaxis(values, -1, 0), prob),
+            draws,
+            input_core_dims=[["sample"]],
+        )
+        return limit.rename("upper").assign_attrs(quantity=quantity, prob=prob)
+
+    def summary(
+        self,
+        *,
+        ci_prob: float | None = None,
+        ci_kind: str | None = None,
+        targets: ArrayLike = TARGETS,
+    ) -> pd.DataFrame:
+        """Return a table of every privacy quantity, made by ArviZ.
+
+        Parameters
+        ----------
+        ci_prob : float, optional
+            Probability of the intervals; ArviZ's ``stats.ci_prob`` if not given.
+        ci_kind : {"eti", "hdi"}, optional
+            ArviZ's ``stats.ci_kind`` if not given.
+        targets : array_like
+            Values of delta for which epsilon is reported, see `epsilon_at`.
+
+        Returns
+        -------
+        DataFrame
+            One row a quantity and epsilon, with median, interval (its kind and probability are
+            in the column's name), R-hat (1 for draws that are all equal), effective sample sizes
+            and Monte Carlo errors. Medians and ends of intervals are infinite where they lie among
+            infinite draws, such as those of an epsilon beyond the grid; what remains takes
+            infinity for a number just above the largest finite draw.
+
+        Notes
+        -----
+        The intervals are those of the draws alone. Where there are individuals, bands, whose
+        coverage has been studied, reach lower (see `band`).
+
+        Raises
+        ------
+        InvalidInputError
+            If a target is not strictly between 0 and 1, or the kind of interval is unknown.
+        """
+        posterior = self.tree["posterior"].to_dataset()
+        asked = np.atleast_1d(validate.finite_array(targets, "targets")).tolist()
+        for target in dict.fromkeys(asked):
+            posterior[f"epsilon_at[{target:.12g}]"] = self.epsilon_at(target)
+        posterior, largest = finite_draws(posterior)
+        table = summary_table(posterior, ci_prob, ci_kind)
+        ends = [c for c in table.columns if c == "median" or c.endswith(("_lb", "_ub"))]
+        for name, top in largest.items():
+            rows = [r for r in table.index if r == name or str(r).startswith(f"{name}[")]
+            block = table.loc[rows, ends]
+            table.loc[rows, ends] = block.where(block <= top, np.inf)
+        return table
+
+    def __repr__(self) -> str:
+        """Return the sizes; the tree itself is `to_datatree()`."""
+        sizes = self._posterior.sizes
+        grid = f"epsilon {float(self.epsilon[0]):g} to {float(self.epsilon[-1]):g}"
+        warnings = f", {len(self.warnings)} warning(s)" if self.warnings else ""
+        return (
+            f"{type(self).__name__}({self._subject}{grid} in {sizes['epsilon']} steps, "
+            f"{sizes['chain']} x {sizes['draw']} draws{warnings})"
+        )
+
+    @property
+    def subject(self) -> tuple[str, str]:
+        """What is audited, and on how much data, in words."""
+        settings = self.settings
+        several = "s" if settings["databases"] > 1 else ""
+        size = f"{settings['databases']:,} database{several}, {settings['individuals']:,}"
+        return str(settings["query"]), f"{size} individuals"
+
+    @property
+    def _subject(self) -> str:
+        """What is audited, in a few words, with a comma behind."""
+        return ""
+
+    def to_datatree(self) -> xr.DataTree:
+        """Return a copy of the tree, in ArviZ's conventions."""
+        return self.tree.copy()
+
+    def save(self, path: str | Path) -> Path:
+        """Write to NetCDF (a name ending in .nc) or Zarr (.zarr); complete or not at all.
+
+        Raises
+        ------
+        InvalidInputError
+            If the name ends in neither, or the file cannot be written.
+        """
+        return files.save_tree(self.tree, Path(path))
+
+    @cached_property
+    def _posterior(self) -> xr.Dataset:
+        return self.tree["posterior"].to_dataset()
+
+    @cached_property
+    def _lower_bounds(self) -> xr.Dataset:
+        """Draws of lower bounds of some quantities, see `edp_bayes.auditing.lower_bounds`."""
+        group = self.tree.get("lower_bounds")
+        return xr.Dataset() if group is None else group.to_dataset()
+
+    def _quantity(self, name: str) -> xr.DataArray:
+        curves = [str(k) for k, curve in self._posterior.items() if "epsilon" in curve.dims]
+        return self._posterior[validate.choice(name, curves, "quantity")]
+
+    def _record(self, name: str) -> Any:
+        return json.loads(self.tree.attrs[name])
+
+    def plot_delta(self, **options: Any) -> PlotCollection:
+        """Plot delta(epsilon) with its bands; see `edp_bayes.plots.plot_delta`."""
+        from edp_bayes import plots
+
+        return plots.plot_delta(self, **options)
+
+    def report(self, path: str | Path, **options: Any) -> Path:
+        """Write one HTML file to hand on; see `edp_bayes.report.write_report`."""
+        from edp_bayes.report import write_report
+
+        return write_report(self, path, **options)
+
+
+def _joined(draws: xr.DataArray, name: str) -> xr.DataArray:
+    """Join chains and draws to one dimension without coordinates."""
+    joined = draws.stack({name: ("chain", "draw")}, create_index=False)
+    return joined.drop_vars(("chain", "draw"))
+
+
+def _crossing(curve: xr.DataArray, target: ArrayLike) -> xr.DataArray:
+    """Return where a non-increasing curve meets a target, by its chord in exp(epsilon)."""
+    targets = validate.finite_array(target, "delta")
+    if targets.ndim > 1:
+        raise InvalidInputError(
+            f"delta must be a number or have 1 dimension, found shape {targets.shape}"
+        )
+    if ((targets <= 0) | (targets >= 1)).any():
+        raise InvalidInputError(
+            f"delta must lie strictly between 0 and 1, found {targets.tolist()}"
+        )
+    grid = curve["epsilon"].to_numpy()
+    growth = np.exp(grid)
+    values = curve.transpose("chain", "draw", "epsilon").to_numpy()
+    out = np.empty((*values.shape[:2], *targets.shape))
+    for index in np.ndindex(targets.shape):
+        level = targets[index]
+        last = (values > level).sum(axis=-1) - 1
+        left = np.clip(last, 0, grid.size - 2) if grid.size > 1 else np.zeros_like(last)
+        right = np.minimum(left + 1, grid.size - 1)
+        above = np.take_along_axis(values, left[..., None], -1)[..., 0]
+        below = np.take_along_axis(values, right[..., None], -1)[..., 0]
+        share = np.divide(
+            above - level, above - below, out=np.ones_like(above), where=above > below
+        ).clip(0.0, 1.0)
+        crossing = np.log(growth[left] + share * (growth[right] - growth[left]))
+        crossing = np.where(last < 0, grid[0], crossing)
+        out[(..., *index)] = np.where(last == grid.size - 1, np.inf, crossing)
+    coords = {"chain": curve["chain"], "draw": curve["draw"]}
+    if targets.ndim == 0:
+        return xr.DataArray(out, coords, ("chain", "draw"), name="epsilon_at")
+    return xr.DataArray(
+        out, {**coords, "target": targets}, ("chain", "draw", "target"), name="epsilon_at"
+    )

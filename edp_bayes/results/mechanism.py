@@ -1,0 +1,205 @@
+"""What an audit of a mechanism comes back as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import xarray as xr
+
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.results.base import PrivacyCurves
+from edp_bayes.results.summaries import default_probability, interval
+from edp_bayes.utils import files
+
+__all__ = ["MechanismAudit", "load_mechanism_audit"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MechanismAudit(PrivacyCurves):
+    """Posterior draws of the privacy of a mechanism that is only there as a sampler.
+
+    Made by `audit_mechanism`, `audit_mechanisms` and `load_mechanism_audit`.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        Group posterior with delta (chain, draw, epsilon) and local_epsilon (chain, draw), and of
+        several pairs also pair_delta, pair_local_epsilon and database_local_epsilon; settings,
+        seed, tau, adjacency, unit, kind, versions, checks and a fingerprint of the samples stand
+        in the attributes.
+
+    Examples
+    --------
+    Randomised response that tells the truth three times in four: epsilon is log 3.
+
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> answers = [rng.random(2000) < share for share in (0.75, 0.25)]
+    >>> audit = edp.audit_mechanism(*answers, epsilon=[0.5], random_seed=1, progressbar=False)
+    >>> audit.kind, audit.lower_bound, audit.infinite_probability
+    ('discrete', False, 0.0)
+    >>> low, high = audit.local_epsilon_interval(0.95)
+    >>> bool(low < np.log(3) < high)
+    True
+    """
+
+    risk: ClassVar[str] = "how far outputs tell one database from its neighbour"
+
+    @property
+    def local_epsilon(self) -> xr.DataArray:
+        """The sup of abs(log p - log q) over outcomes with max(p, q) >= tau, dims (chain, draw).
+
+        Draws are infinite with the posterior probability that an outcome has no probability
+        under one of the databases. Take quantiles of them with ``method="inverted_cdf"``, as
+        `local_epsilon_interval` does.
+        """
+        return self._posterior["local_epsilon"]
+
+    @property
+    def pair_local_epsilon(self) -> xr.DataArray:
+        """The local epsilon of every pair, dims (chain, draw, pair)."""
+        return self._of_pairs("pair_local_epsilon")
+
+    @property
+    def pair_delta(self) -> xr.DataArray:
+        """delta(epsilon) of every pair, dims (chain, draw, pair, epsilon)."""
+        return self._of_pairs("pair_delta")
+
+    @property
+    def database_local_epsilon(self) -> xr.DataArray:
+        """The largest local epsilon over the neighbours of each x, (chain, draw, database)."""
+        return self._of_pairs("database_local_epsilon")
+
+    @property
+    def subject(self) -> tuple[str, str]:
+        """What is audited, and on how much data, in words."""
+        sizes = np.atleast_2d(self.settings["samples"])
+        pairs = f"{len(sizes):,} pairs, " if len(sizes) > 1 else ""
+        return f"a mechanism of {self.kind} outcomes", f"{pairs}samples of at least {sizes.min():,}"
+
+    @property
+    def kind(self) -> str:
+        """Kind of outcomes: continuous, discrete or mixed."""
+        return str(self.settings["kind"])
+
+    @property
+    def tau(self) -> float:
+        """Outcomes with max(p, q) >= tau count towards the local epsilon."""
+        return float(self.settings["tau"])
+
+    @property
+    def lower_bound(self) -> bool:
+        """Whether outcomes were reduced, counted together or not all tried: a lower bound."""
+        return bool(self.settings["lower_bound"])
+
+    @property
+    def infinite_probability(self) -> float:
+        """Posterior probability that the local epsilon is infinite."""
+        return float(np.isinf(self.local_epsilon).mean())
+
+    def local_epsilon_interval(self, prob: float | None = None) -> tuple[float, float]:
+        """Return the equal-tailed interval of the local epsilon; its upper end may be infinite.
+
+        Parameters
+        ----------
+        prob : float, optional
+            ArviZ's ``stats.ci_prob`` if not given.
+
+        Raises
+        ------
+        InvalidInputError
+            If the probability is outside (0, 1).
+        """
+        low, _, high = interval(self.local_epsilon, default_probability(prob))
+        return low, high
+
+    def band(
+        self,
+        quantity: str = "delta",
+        *,
+        kind: str = "simultaneous",
+        prob: float | None = None,
+    ) -> xr.Dataset:
+        """Return a credible band over epsilon, whose upper end leaves room for the unseen.
+
+        Parameters
+        ----------
+        quantity : {"delta", "pair_delta"}
+            Of several pairs also the delta of each.
+        kind, prob
+            As for `edp_bayes.Audit.band`.
+
+        Returns
+        -------
+        Dataset
+            As for `edp_bayes.Audit.band`.
+
+        Notes
+        -----
+        An outcome that is possible under one database only may not have come up yet. The upper
+        end is therefore never below 1 - ((1 - prob) / 2)^(1 / n), the upper limit of Clopper and
+        Pearson (1934) for the probability of what did not occur in the smaller sample of n.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such quantity or kind, or the probability is not between 0 and 1.
+
+        Examples
+        --------
+        >>> import edp_bayes as edp
+        >>> same = edp.audit_mechanism([0] * 100, [0] * 100, epsilon=[1.0], progressbar=False)
+        >>> round(float(same.band(prob=0.95)["upper"][0]), 3)
+        0.036
+        """
+        found = super().band(quantity, kind=kind, prob=prob)
+        sizes = np.atleast_2d(self.settings["samples"]).min(axis=1)
+        smallest = xr.DataArray(sizes, dims="pair") if "pair" in found.dims else sizes.min()
+        unseen = -np.expm1(np.log(0.5 * (1.0 - found.attrs["prob"])) / smallest)
+        return found.assign(upper=np.maximum(found["upper"], unseen))
+
+    def _of_pairs(self, name: str) -> xr.DataArray:
+        if name not in self._posterior:
+            raise InvalidInputError(f"{name} is there for an audit of several pairs only")
+        return self._posterior[name]
+
+
+def load_mechanism_audit(path: str | Path) -> MechanismAudit:
+    """Load an audit that `MechanismAudit.save` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        A NetCDF file or a Zarr folder.
+
+    Returns
+    -------
+    MechanismAudit
+        The same draws, checks and settings.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file does not exist, is not whole or is not an audit of a mechanism.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> answers = [rng.random(500) < share for share in (0.75, 0.25)]
+    >>> audit = edp.audit_mechanism(*answers, epsilon=[0.5], random_seed=1, progressbar=False)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = edp.load_mechanism_audit(audit.save(f"{folder}/audit.nc"))
+    >>> bool((again.local_epsilon == audit.local_epsilon).all())
+    True
+    """
+    tree = files.load_tree(Path(path))
+    if "posterior" not in tree.children or "local_epsilon" not in tree["posterior"].data_vars:
+        raise InvalidInputError(f"{path} is not a saved audit of a mechanism")
+    return MechanismAudit(tree)

@@ -1,0 +1,110 @@
+"""What an audit of properties comes back as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import xarray as xr
+
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.results.base import PrivacyCurves
+from edp_bayes.utils import files
+
+__all__ = ["PropertyAudit", "load_property_audit"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PropertyAudit(PrivacyCurves):
+    """Posterior draws of the privacy of property queries.
+
+    Made by `edp_bayes.audit_property` and `load_property_audit`. Of several properties, `delta`
+    is that of the riskiest in each draw.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        Groups posterior (delta, prob and, where they apply, property_delta and concentration),
+        observed_data, log_likelihood of every model and, from NUTS, sample_stats. Settings,
+        versions, seed, checks and a fingerprint of the counts stand in the attributes.
+
+    Examples
+    --------
+    >>> import edp_bayes as edp
+    >>> audit = edp.audit_property(103, 1000, [0.1, 0.5], random_seed=1, progressbar=False)
+    >>> audit.prob.dims, audit.property_delta.dims
+    (('chain', 'draw', 'property'), ('chain', 'draw', 'property', 'epsilon'))
+    >>> audit.dependent
+    False
+    """
+
+    risk: ClassVar[str] = "risk of the critical entry"
+
+    @property
+    def prob(self) -> xr.DataArray:
+        """The probability pi of every property, dims (chain, draw, property).
+
+        Of dependent entries, the mean of its Beta law.
+        """
+        return self._posterior["prob"]
+
+    @property
+    def concentration(self) -> xr.DataArray:
+        """The concentration alpha + beta of pi's Beta law, dims (chain, draw, property).
+
+        Raises
+        ------
+        InvalidInputError
+            If the entries are independent.
+        """
+        if not self.dependent:
+            raise InvalidInputError("concentration is there for dependent entries only")
+        return self._posterior["concentration"]
+
+    @property
+    def property_delta(self) -> xr.DataArray:
+        """delta(epsilon) of every property, dims (chain, draw, property, epsilon)."""
+        if "property_delta" in self._posterior:
+            return self._posterior["property_delta"]
+        only = self.delta.expand_dims(property=self._posterior["property"])
+        return only.transpose("chain", "draw", "property", "epsilon")
+
+    @property
+    def dependent(self) -> bool:
+        """Whether the curve is that of exchangeable, dependent entries."""
+        return "concentration" in self._posterior
+
+
+def load_property_audit(path: str | Path) -> PropertyAudit:
+    """Load an audit that `PropertyAudit.save` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        A NetCDF file or a Zarr folder.
+
+    Returns
+    -------
+    PropertyAudit
+        The same draws, checks and settings.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file does not exist, is not whole or is not an audit of properties.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import edp_bayes as edp
+    >>> audit = edp.audit_property(103, 1000, [0.1], random_seed=1, progressbar=False)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = edp.load_property_audit(audit.save(f"{folder}/audit.nc"))
+    >>> bool((again.delta == audit.delta).all())
+    True
+    """
+    tree = files.load_tree(Path(path))
+    if "posterior" not in tree.children or "prob" not in tree["posterior"].data_vars:
+        raise InvalidInputError(f"{path} is not a saved audit of properties")
+    return PropertyAudit(tree)

@@ -1,0 +1,325 @@
+"""What an audit comes back as: a tree of draws that saves, loads, summarises and plots itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.interval.response_intervals import WIDTHS
+from edp_bayes.results.base import TARGETS, PrivacyCurves
+from edp_bayes.results.summaries import summary_table
+from edp_bayes.utils import files
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from arviz_plots import PlotCollection
+
+__all__ = ["Audit", "load_audit"]
+
+NOISES = {law.__name__: law for law in (GaussianNoise, LaplaceNoise)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(PrivacyCurves):
+    """Posterior draws of every privacy quantity of one query.
+
+    Made by `edp_bayes.audit` and `edp_bayes.load_audit`.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        Groups posterior (delta, total_risk, total_risk_bound, individual_delta), individuals (a
+        summary of every individual), densities (with and without the riskiest), mixture,
+        observed_data, log_likelihood and, from NUTS, sample_stats. Settings, versions, seed,
+        diagnostics and a fingerprint of the data stand in the attributes.
+
+    References
+    ----------
+    Burchard, Daoud and Dotterrer (2020), Definitions 2 to 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> responses = edp.Responses.from_arrays(
+    ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.1, (40, 3))
+    ... )
+    >>> audit = edp.audit(
+    ...     responses, epsilon=[0.1, 0.5], model=edp.SmoothedBootstrap(), draws=50, random_seed=1,
+    ...     progressbar=False,
+    ... )
+    >>> audit.delta.dims, audit.individual_delta.dims
+    (('chain', 'draw', 'epsilon'), ('chain', 'draw', 'individual', 'epsilon'))
+    >>> bool((audit.delta <= audit.total_risk).all())
+    True
+    >>> bool((audit.total_risk <= audit.total_risk_bound).all())
+    True
+    """
+
+    @property
+    def _subject(self) -> str:
+        sizes = self.settings
+        return (
+            f"{sizes['query']}, {sizes['databases']} databases, {sizes['individuals']} "
+            "individuals, "
+        )
+
+    @property
+    def total_risk(self) -> xr.DataArray:
+        """delta*(epsilon) = 1 - prod_i (1 - delta_i), dims (chain, draw, epsilon).
+
+        The product assumes that individuals are exposed independently; whatever the dependence,
+        the probability lies between `delta` and `total_risk_bound`.
+        """
+        return self._posterior["total_risk"]
+
+    @property
+    def total_risk_bound(self) -> xr.DataArray:
+        """min(1, sum_i delta_i), dims (chain, draw, epsilon)."""
+        return self._posterior["total_risk_bound"]
+
+    @property
+    def individual_delta(self) -> xr.DataArray:
+        """delta_i(epsilon) of the riskiest and the named, (chain, draw, individual, epsilon).
+
+        The individuals stand in the order of their mean risk over the grid.
+        """
+        return self._posterior["individual_delta"]
+
+    @property
+    def individuals(self) -> xr.Dataset:
+        """Posterior mean and standard deviation of delta_i, presence and largest contribution.
+
+        Dims (individual, epsilon), for every individual.
+        """
+        return self.tree["individuals"].to_dataset()
+
+    @property
+    def mixture(self) -> Mixture:
+        """Draws of the law of the response, shape (chain, draw, component), with known noise."""
+        group = self.tree["mixture"].to_dataset()
+        parts = (group[name].to_numpy() for name in ("weights", "locations", "scales"))
+        noise = self._record("noise")
+        law = NOISES[noise["law"]](noise["scale"]) if noise else None
+        return Mixture(*parts, kernel=str(group.attrs["kernel"]), noise=law)
+
+    @property
+    def without(self) -> dict[int, Mixture]:
+        """Draws of the law of the response without those who make up most of its variance.
+
+        By their position among the individuals; without known noise.
+        """
+        if "without" not in self.tree.children:
+            return {}
+        group, kernel = self.tree["without"].to_dataset(), self.mixture.kernel
+        names = ("weights", "locations", "scales")
+        return {
+            int(one["position"]): Mixture(*(one[name].to_numpy() for name in names), kernel=kernel)
+            for one in (group.isel(position=k) for k in range(group.sizes["position"]))
+        }
+
+    def new_individual(self) -> xr.Dataset:
+        """Return the risk of an individual who is not in the sample.
+
+        Returns
+        -------
+        Dataset
+            delta, dims (chain, draw, epsilon): predictive draws, each the risk of one of the m
+            individuals in that draw or, with probability 1 / (m + 1), of one drawn from the pooled
+            distributions of presence, size and spread. exceeds, dims epsilon: the probability that
+            the new individual's risk is larger than delta, that of all in the sample; it is at
+            most 1 / (m + 1), as for whoever is exchangeable with them.
+
+        Notes
+        -----
+        "Representative individuals" of Burchard, Daoud and Dotterrer (2020), Section 5, by the urn
+        of Blackwell and MacQueen (1973). The smoothed bootstrap has no distribution of somebody
+        new: there every draw is of the sample, and exceeds is zero.
+
+        Raises
+        ------
+        InvalidInputError
+            If the audit was saved by a version that did not keep these draws.
+        """
+        if "new_individual" not in self.tree.children:
+            raise InvalidInputError("this audit holds no draws of a new individual: audit again")
+        return self.tree["new_individual"].to_dataset()
+
+    def interval_level(self, width: ArrayLike) -> xr.DataArray:
+        """Return draws of the probability of a response within the relative width of its median.
+
+        Parameters
+        ----------
+        width : array_like
+            Half-widths of the interval relative to the median, above 0: a number, or a vector that
+            becomes a dimension.
+
+        Returns
+        -------
+        DataArray
+            Dims (chain, draw), and width for a vector.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If a width is not above 0 or widths repeat.
+        """
+        from edp_bayes.interval import response_intervals
+
+        return response_intervals.interval_level(self.mixture, width)
+
+    def interval_epsilon(
+        self, width: ArrayLike, level: float | None = None, sensitivity: float = 1.0
+    ) -> xr.DataArray:
+        """Return draws of the epsilon of the Laplace mechanism that leaves the same interval.
+
+        Laplace noise of that epsilon would keep a fixed answer within the relative width of itself
+        with the same probability (Naldi and D'Acquisto 2015, equation 10).
+
+        Parameters
+        ----------
+        width : array_like
+            As for `interval_level`.
+        level : float, optional
+            Probability in place of that of `interval_level`, strictly between 0 and 1.
+        sensitivity : float
+            Largest effect of one individual on the response: 1 for counts.
+
+        Returns
+        -------
+        DataArray
+            Dims (chain, draw), and width for a vector.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If an argument is out of its range, or a level is given while the median is 0 in a draw.
+        """
+        from edp_bayes.interval import response_intervals
+
+        return response_intervals.interval_epsilon(self.mixture, width, level, sensitivity)
+
+    def summary(
+        self,
+        *,
+        ci_prob: float | None = None,
+        ci_kind: str | None = None,
+        targets: ArrayLike = TARGETS,
+        width: ArrayLike = WIDTHS,
+        sensitivity: float = 1.0,
+    ) -> pd.DataFrame:
+        """Return a table of every privacy quantity, made by ArviZ.
+
+        Parameters
+        ----------
+        ci_prob : float, optional
+            Probability of the intervals; ArviZ's ``stats.ci_prob`` if not given.
+        ci_kind : {"eti", "hdi"}, optional
+            ArviZ's ``stats.ci_kind`` if not given.
+        targets : array_like
+            Values of delta for which epsilon is reported; infinite beyond the grid.
+        width : array_like
+            Widths for which interval_level and interval_epsilon are reported.
+        sensitivity : float
+            Largest effect of one individual on the response, for interval_epsilon: 1 for counts.
+
+        Returns
+        -------
+        DataFrame
+            One row a quantity and epsilon, or width, with median, interval (its kind and
+            probability are in the column's name), R-hat, effective sample sizes and Monte Carlo
+            errors.
+
+        Notes
+        -----
+        The intervals are those of the draws alone; bands, whose coverage has been studied, reach
+        lower (see `band`).
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If a target is not strictly between 0 and 1, or a width or the sensitivity is not
+            above 0.
+        """
+        import pandas as pd
+
+        from edp_bayes.interval.response_intervals import interval_quantities
+
+        table = super().summary(ci_prob=ci_prob, ci_kind=ci_kind, targets=targets)
+        around = interval_quantities(self.mixture, np.atleast_1d(width), sensitivity)
+        return pd.concat([table, summary_table(around, ci_prob, ci_kind)])
+
+    def prior_sensitivity(self, **options: Any) -> pd.DataFrame:
+        """Say how far the result follows the prior; see `diagnostics.prior_sensitivity`."""
+        from edp_bayes.diagnostics import prior_sensitivity
+
+        return prior_sensitivity(self, **options)
+
+    def plot_total_risk(self, **options: Any) -> PlotCollection:
+        """Plot delta*(epsilon) with its bands; see `edp_bayes.plots.plot_total_risk`."""
+        from edp_bayes import plots
+
+        return plots.plot_total_risk(self, **options)
+
+    def plot_density(self, individual: Any = None, **options: Any) -> PlotCollection:
+        """Plot the densities with and without somebody; see `edp_bayes.plots.plot_density`."""
+        from edp_bayes import plots
+
+        return plots.plot_density(self, individual=individual, **options)
+
+    def plot_individuals(self, **options: Any) -> PlotCollection:
+        """Plot the riskiest individuals; see `edp_bayes.plots.plot_individuals`."""
+        from edp_bayes import plots
+
+        return plots.plot_individuals(self, **options)
+
+
+def load_audit(path: str | Path) -> Audit:
+    """Load an audit that `Audit.save` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        A NetCDF file or a Zarr folder.
+
+    Returns
+    -------
+    Audit
+        The same draws, summaries and settings.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file does not exist, is not whole or is not an audit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> responses = edp.Responses.from_arrays(
+    ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.1, (40, 3))
+    ... )
+    >>> audit = edp.audit(
+    ...     responses, epsilon=[0.1, 0.5], model=edp.SmoothedBootstrap(), draws=50, random_seed=1,
+    ...     progressbar=False,
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = edp.load_audit(audit.save(f"{folder}/audit.nc"))
+    >>> bool((again.delta == audit.delta).all())
+    True
+    """
+    tree = files.load_tree(Path(path))
+    if "edp_bayes_version" not in tree.attrs or "mixture" not in tree.children:
+        raise InvalidInputError(f"{path} is not a saved audit")
+    return Audit(tree)

@@ -1,0 +1,114 @@
+"""Numbers that sum up draws: tables by ArviZ, intervals that may be infinite, an order by risk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes.utils import validate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from edp_bayes.results.query import Audit
+
+__all__ = [
+    "CI_KINDS",
+    "by_risk",
+    "default_probability",
+    "finite_draws",
+    "interval",
+    "riskiest",
+    "summary_table",
+]
+
+CI_KINDS = ("eti", "hdi")
+
+
+def finite_draws(posterior: xr.Dataset) -> tuple[xr.Dataset, dict[str, float]]:
+    """Return draws in which infinity is a number just above the largest finite one of a quantity.
+
+    Beside them the largest finite draws, of the quantities with infinite ones.
+    """
+    finite, largest = posterior.copy(), {}
+    for name, draws in posterior.items():
+        values = draws.to_numpy()
+        if np.isinf(values).any():
+            top = float(values[np.isfinite(values)].max(initial=0.0))
+            finite[name] = draws.where(np.isfinite(draws), top + 1.0)
+            largest[str(name)] = top
+    return finite, largest
+
+
+def summary_table(
+    posterior: xr.Dataset, ci_prob: float | None, ci_kind: str | None
+) -> pd.DataFrame:
+    """Return ArviZ's summary of draws that are all finite."""
+    import pandas as pd
+    from arviz_base import rcParams
+    from arviz_stats import summary
+
+    if ci_kind is None:
+        ci_kind = rcParams["stats.ci_kind"]
+    validate.choice(ci_kind, CI_KINDS, "ci_kind")
+    options = {"ci_prob": default_probability(ci_prob), "round_to": "none"}
+
+    def of(name: str) -> pd.DataFrame:
+        tree = xr.DataTree.from_dict({"posterior": posterior[[name]]})
+        table: pd.DataFrame = summary(tree, kind="all_median", **options)
+        if ci_kind == "hdi":  # beside medians ArviZ gives equal-tailed intervals only
+            other = summary(tree, kind="stats", ci_kind="hdi", **options).filter(like="hdi")
+            equal = table.columns[table.columns.str.startswith("eti")]
+            table[equal] = other
+            table = table.rename(columns=dict(zip(equal, other.columns, strict=True)))
+        return table
+
+    # One variable at a time, in its own order of dimensions: with several, ArviZ stacks values
+    # in the order of the data set's.
+    with np.errstate(invalid="ignore"):
+        parts = [of(str(name)) for name in posterior.data_vars]
+    table: pd.DataFrame = pd.concat(parts)
+    # Draws that are all equal have converged, though R-hat is 0 / 0 there.
+    table["r_hat"] = table["r_hat"].fillna(1.0)
+    return table
+
+
+def default_probability(prob: float | None, name: str = "prob") -> float:
+    """Return a probability of intervals, ArviZ's ``stats.ci_prob`` if None."""
+    if prob is None:
+        from arviz_base import rcParams
+
+        return float(rcParams["stats.ci_prob"])
+    return validate.probability(prob, name)
+
+
+def interval(draws: ArrayLike, prob: float) -> tuple[float, float, float]:
+    """Return lower end, median and upper end; draws may be infinite, so none is averaged.
+
+    Examples
+    --------
+    >>> interval([1.0, 2.0, float("inf")], 0.5)
+    (1.0, 2.0, inf)
+    """
+    tail = 0.5 * (1.0 - prob)
+    levels = [tail, 0.5, 1.0 - tail]
+    lower, middle, upper = np.quantile(np.ravel(draws), levels, method="inverted_cdf")
+    return float(lower), float(middle), float(upper)
+
+
+def riskiest(audit: Audit, epsilon: float) -> xr.DataArray:
+    """Return delta_i of the kept individuals at one epsilon, by falling posterior median.
+
+    Dims (chain, draw, individual).
+    """
+    risk = audit.individual_delta.sel(epsilon=epsilon, method="nearest", drop=True)
+    return risk.isel(individual=by_risk(audit, epsilon))
+
+
+def by_risk(audit: Audit, epsilon: float) -> NDArray[np.int64]:
+    """Return the positions of the kept individuals at one epsilon, by falling posterior median."""
+    risk = audit.individual_delta.sel(epsilon=epsilon, method="nearest")
+    return np.argsort(-risk.median(("chain", "draw")).to_numpy(), kind="stable")

@@ -1,0 +1,1 @@
+"""What privacy costs: utility, sampling error, the mechanism of least loss."""

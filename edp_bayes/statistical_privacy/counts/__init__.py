@@ -1,0 +1,1 @@
+"""Exact privacy of counts."""

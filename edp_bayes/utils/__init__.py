@@ -1,0 +1,1 @@
+"""What all packages share: validation, labels, files, progress, formatting, compiled helpers."""
