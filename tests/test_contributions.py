@@ -1,4 +1,4 @@
-"""The contribution law against brute force, and its pooling against known populations."""
+"""The contribution distribution against brute force, and its pooling against known populations."""
 
 import numpy as np
 import pytest
@@ -57,8 +57,8 @@ def test_posterior_of_the_mean_contribution_covers_it_in_repeated_samples():
         rng = np.random.default_rng([8, repetition])
         c = 0.4 + 0.12 * rng.standard_normal((41, 1))
         posterior = ContributionPosterior.fit(make_responses(c, rng.normal(0, 1, 41)), repetition)
-        law = posterior.draw(np.array([0]), 400)
-        at_centre = law.intercept[:, 0] + law.slope[:, 0] * posterior.centre[0]
+        distribution = posterior.draw(np.array([0]), 400)
+        at_centre = distribution.intercept[:, 0] + distribution.slope[:, 0] * posterior.centre[0]
         low, high = np.quantile(at_centre, [0.025, 0.975])
         covered += low <= 0.4 <= high
     assert stats.binomtest(covered, 200, 0.95).pvalue > 1e-3
@@ -106,10 +106,10 @@ def test_somebody_never_seen_has_a_risk_from_the_prior_and_not_nan():
     c = np.zeros((30, 2))
     c[:, 1] = rng.gamma(2.0, 0.1, 30)
     posterior = ContributionPosterior.fit(make_responses(c, rng.normal(5.0, 1.0, 30)), 0)
-    law = posterior.draw(np.array([0]), 500)
-    assert np.isfinite(law.intercept).all()
-    assert (law.presence < 0.3).all()
-    assert law.presence.mean() < 0.05
+    distribution = posterior.draw(np.array([0]), 500)
+    assert np.isfinite(distribution.intercept).all()
+    assert (distribution.presence < 0.3).all()
+    assert distribution.presence.mean() < 0.05
 
 
 def test_always_present_in_every_sample_of_a_randomised_query():

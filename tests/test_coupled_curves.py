@@ -9,18 +9,18 @@ from scipy import stats
 import edp_bayes as edp
 from edp_bayes.coupling import curves as module
 from edp_bayes.coupling.contributions import ContributionDraws
-from edp_bayes.coupling.curves import component_laws
+from edp_bayes.coupling.curves import pair_components
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.divergence.near_pair.close import convexity_bound, pair_integral
 
 EPSILON = np.array([0.0, 0.01, 0.1, 0.3, 1.0])
 
 
-def coupled_curves(base, law, epsilon, *, noise_scale, floor):
-    out = np.zeros((*law.intercept.shape, epsilon.size))
-    close = np.zeros(law.intercept.shape, dtype=bool)
+def coupled_curves(base, distribution, epsilon, *, noise_scale, floor):
+    out = np.zeros((*distribution.intercept.shape, epsilon.size))
+    close = np.zeros(distribution.intercept.shape, dtype=bool)
     module.coupled_curves(
-        base, law, epsilon, noise_scale=noise_scale, floor=floor, out=out, close=close
+        base, distribution, epsilon, noise_scale=noise_scale, floor=floor, out=out, close=close
     )
     return out, close
 
@@ -36,22 +36,30 @@ def random_case(seed, people=6):
     rho = np.where(rng.random(people) < 0.5, 1.0, rng.random(people))
     own = rng.random((people, size)) ** 2
     by_component = (rho < 1.0) & (rng.random(people) < 0.5)
-    law = ContributionDraws(
+    distribution = ContributionDraws(
         presence=np.where(by_component[:, None], own, rho[:, None])[None],
         intercept=magnitude * rng.standard_normal((1, people)),
         slope=0.3 * magnitude * rng.standard_normal((1, people)),
         spread=0.3 * magnitude * rng.random((1, people)),
     )
-    return base, law
+    return base, distribution
 
 
-def exact(base, law, i, epsilon=EPSILON):
-    g, q = component_laws(
+def exact(base, distribution, i, epsilon=EPSILON):
+    g, q = pair_components(
         base,
-        *(part[:, i] for part in (law.presence, law.intercept, law.slope, law.spread)),
+        *(
+            part[:, i]
+            for part in (
+                distribution.presence,
+                distribution.intercept,
+                distribution.slope,
+                distribution.spread,
+            )
+        ),
         unit=1.0,
     )[0]
-    w, rho = base[0, 0], law.presence[0, i]
+    w, rho = base[0, 0], distribution.presence[0, i]
     without = Mixture(w, *q)
     both = Mixture(
         np.r_[(1 - rho) * without.weights, rho * without.weights],
@@ -65,34 +73,42 @@ def exact(base, law, i, epsilon=EPSILON):
 @settings(derandomize=True, deadline=None, max_examples=150)
 @given(st.integers(0, 10_000))
 def test_fast_integrals_are_the_exact_ones(seed):
-    base, law = random_case(seed)
-    curves, close = coupled_curves(base, law, EPSILON, noise_scale=0.0, floor=0.0)
+    base, distribution = random_case(seed)
+    curves, close = coupled_curves(base, distribution, EPSILON, noise_scale=0.0, floor=0.0)
     for i in np.flatnonzero(close[0]):
-        expected = exact(base, law, i)
+        expected = exact(base, distribution, i)
         np.testing.assert_allclose(curves[0, i], expected, rtol=1e-7, atol=2e-12)
 
 
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(st.integers(0, 10_000), st.sampled_from([1e-12, 1e-8, 1e-4]))
 def test_screening_drops_nothing_above_its_floor(seed, floor):
-    base, law = random_case(seed)
-    kept, close = coupled_curves(base, law, EPSILON, noise_scale=0.0, floor=0.0)
-    screened, _ = coupled_curves(base, law, EPSILON, noise_scale=0.0, floor=floor)
+    base, distribution = random_case(seed)
+    kept, close = coupled_curves(base, distribution, EPSILON, noise_scale=0.0, floor=0.0)
+    screened, _ = coupled_curves(base, distribution, EPSILON, noise_scale=0.0, floor=floor)
     dropped = close & (screened == 0).all(axis=-1)
     assert (kept[dropped] <= floor + 1e-13).all()
 
 
-def test_noise_widens_every_law():
-    base, law = random_case(3)
-    noisy, close = coupled_curves(base, law, EPSILON, noise_scale=2.0, floor=0.0)
+def test_noise_widens_every_distribution():
+    base, distribution = random_case(3)
+    noisy, close = coupled_curves(base, distribution, EPSILON, noise_scale=2.0, floor=0.0)
     wide = base.copy()
     for i in np.flatnonzero(close[0]):
-        g, q = component_laws(
+        g, q = pair_components(
             base,
-            *(part[:, i] for part in (law.presence, law.intercept, law.slope, law.spread)),
+            *(
+                part[:, i]
+                for part in (
+                    distribution.presence,
+                    distribution.intercept,
+                    distribution.slope,
+                    distribution.spread,
+                )
+            ),
             unit=1.0,
         )[0]
-        rho, w = law.presence[0, i], wide[0, 0]
+        rho, w = distribution.presence[0, i], wide[0, 0]
         g, q = (np.stack([m, np.hypot(s, 2.0)]) for m, s in (g, q))
         both = Mixture(np.r_[(1 - rho) * w, rho * w], np.r_[q[0], g[0]], np.r_[q[1], g[1]])
         without = Mixture(w, *q)
@@ -114,9 +130,9 @@ def test_integral_of_one_pair_is_the_closed_form(m, s, t, epsilon):
 
 def test_bound_of_one_pair_with_a_common_scale_is_the_shift_formula():
     base = np.array([[1.0], [0.0], [1.0]])
-    law, without = np.array([[0.4], [1.0]]), np.array([[0.0], [1.0]])
+    distribution, without = np.array([[0.4], [1.0]]), np.array([[0.0], [1.0]])
     epsilon = 0.1
-    bound = convexity_bound(base, law, without, np.ones(1), np.expm1(epsilon), np.inf)
+    bound = convexity_bound(base, distribution, without, np.ones(1), np.expm1(epsilon), np.inf)
     expected = stats.norm.cdf(0.2 - 0.25) - np.exp(0.1) * stats.norm.cdf(-0.2 - 0.25)
     np.testing.assert_allclose(bound, expected, rtol=1e-12)
 
@@ -125,12 +141,12 @@ def test_bound_of_one_pair_with_a_common_scale_is_the_shift_formula():
 @pytest.mark.parametrize("rho", [0.9, 1.0])
 def test_a_component_much_narrower_than_another(sd, rho):
     base = np.array([[[0.5, 0.5], [0.0, 0.0], [1.0, sd]]])
-    law = ContributionDraws(
+    distribution = ContributionDraws(
         np.full((1, 1, 2), rho), *(np.array([[value]]) for value in (0.0, -0.1, 0.0))
     )
-    curves, close = coupled_curves(base, law, EPSILON, noise_scale=0.0, floor=0.0)
+    curves, close = coupled_curves(base, distribution, EPSILON, noise_scale=0.0, floor=0.0)
     assert close.all()
-    expected = exact(base, law, 0)
+    expected = exact(base, distribution, 0)
     assert expected.max() > 0.04
     np.testing.assert_allclose(curves[0, 0], expected, rtol=1e-7, atol=2e-12)
 
@@ -138,9 +154,9 @@ def test_a_component_much_narrower_than_another(sd, rho):
 @settings(derandomize=True, deadline=None, max_examples=40)
 @given(st.integers(0, 10_000))
 def test_large_epsilon_is_left_to_the_general_integrator(seed):
-    base, law = random_case(seed)
+    base, distribution = random_case(seed)
     epsilon = np.array([1.0, 11.0, 25.0])
-    curves, known = coupled_curves(base, law, epsilon, noise_scale=0.0, floor=1e-12)
+    curves, known = coupled_curves(base, distribution, epsilon, noise_scale=0.0, floor=1e-12)
     for i in np.flatnonzero(known[0]):  # those that joint convexity shows to be negligible
         assert curves[0, i].max() == 0.0
-        assert exact(base, law, i, epsilon).max() <= 1e-11
+        assert exact(base, distribution, i, epsilon).max() <= 1e-11

@@ -95,8 +95,10 @@ def test_adding_the_contribution_back_gives_the_components_of_p(rho, a, b, tau):
     mixture = Mixture([[[0.3, 0.7]]], [[[-1.0, 2.0]]], [[[2.0, 3.0]]])
     coupling = RegressionCoupling(mixture, posterior=None)
     rho = np.array(rho)
-    law = ContributionDraws(rho[None, None], *(np.full((1, 1), value) for value in (a, b, tau)))
-    p, _ = coupling._components(law, np.array([0]), np.array([0]))
+    distribution = ContributionDraws(
+        rho[None, None], *(np.full((1, 1), value) for value in (a, b, tau))
+    )
+    p, _ = coupling._components(distribution, np.array([0]), np.array([0]))
     w, mu, s = np.moveaxis(p[0], -1, 0)
     if (rho == 1.0).all():
         np.testing.assert_allclose(mu, mixture.locations[0, 0], rtol=1e-12)

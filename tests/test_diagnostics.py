@@ -67,7 +67,7 @@ def test_false_alarms_stay_near_the_level():
 
 
 def come_and_go(rng, present, samples=1):
-    """Return responses of somebody who is present as told and of five who come by chance."""
+    """Return responses of an individual who is present as told and of five who come by chance."""
     rest = rng.normal(0.0, 1.0, 80)
     own = np.where(present(rest), rng.normal(0.5, 0.05, rest.size), 0.0)
     others = np.where(rng.random((rest.size, 5)) < 0.5, rng.gamma(2.0, 0.02, (rest.size, 5)), 0.0)

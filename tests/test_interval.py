@@ -225,8 +225,8 @@ def test_bad_audits_are_refused(answer, options, error):
 
 
 def log_likelihood(noise, gap):
-    law = stats.laplace if isinstance(noise, edp.LaplaceNoise) else stats.norm
-    return law.logpdf(gap, 0, noise.scale)
+    distribution = stats.laplace if isinstance(noise, edp.LaplaceNoise) else stats.norm
+    return distribution.logpdf(gap, 0, noise.scale)
 
 
 @pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN], ids=["laplace", "gaussian"])
@@ -274,8 +274,8 @@ def test_a_normal_posterior_in_closed_form():
     )  # fmt: skip
     precision = 1 / 9 + 1 / 16
     mean = (100 / 9 + 90 / 16) / precision
-    law = stats.norm(mean, precision**-0.5)
-    assert stats.kstest(draws.to_numpy().ravel(), law.cdf).pvalue > 1e-4
+    distribution = stats.norm(mean, precision**-0.5)
+    assert stats.kstest(draws.to_numpy().ravel(), distribution.cdf).pvalue > 1e-4
 
 
 def test_a_release_far_below_the_range_still_has_a_posterior():
@@ -376,8 +376,8 @@ def test_median_from_an_audit_halves_its_response_density(kernel):
     answer = interval.answer_from_mixture(result.mixture)
     assert answer.shape == (2, 50)
     for chain, draw in ((0, 0), (1, 7), (1, 49)):
-        law = result.mixture[chain, draw]
-        assert float(law.cdf(float(answer[chain, draw]))) == pytest.approx(0.5, abs=1e-9)
+        distribution = result.mixture[chain, draw]
+        assert float(distribution.cdf(float(answer[chain, draw]))) == pytest.approx(0.5, abs=1e-9)
 
 
 def test_the_book_count_of_those_aged_40_or_older(data_dir):
@@ -420,8 +420,8 @@ def test_a_prior_that_is_narrow_beside_the_noise(released, scale, centre, spread
         random_seed=1,
     ).to_numpy()
     # Below what was released the likelihood is exponential, which moves a normal prior.
-    law = stats.norm(centre + spread**2 / scale, spread)
-    assert stats.kstest(draws.ravel(), law.cdf).pvalue > 1e-4
+    distribution = stats.norm(centre + spread**2 / scale, spread)
+    assert stats.kstest(draws.ravel(), distribution.cdf).pvalue > 1e-4
 
 
 def test_prior_and_release_far_apart():

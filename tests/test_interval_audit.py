@@ -29,9 +29,11 @@ def audit_of(weights, locations, scales, kernel="gaussian", noise=None):
     parts = {name: (dims, np.broadcast_to(v, shape).copy()) for name, (dims, v) in parts.items()}
     coords = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
     mixture = xr.Dataset(parts, coords, attrs={"kernel": kernel})
-    law = f'{{"law": "{type(noise).__name__}", "scale": {noise.scale}}}' if noise else "null"
+    distribution = (
+        f'{{"law": "{type(noise).__name__}", "scale": {noise.scale}}}' if noise else "null"
+    )
     tree = xr.DataTree.from_dict({"mixture": mixture})
-    tree.attrs = {"noise": law}
+    tree.attrs = {"noise": distribution}
     return Audit(tree)
 
 
@@ -57,7 +59,7 @@ def audit():
     )
 
 
-def test_one_normal_law_has_a_closed_form():
+def test_one_normal_distribution_has_a_closed_form():
     found = audit_of(1.0, [[[100.0], [200.0]]], [[[5.0], [4.0]]])
     level = found.interval_level(0.1)
     truth = 2.0 * stats.norm.cdf([2.0, 5.0]) - 1.0

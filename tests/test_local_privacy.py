@@ -108,12 +108,12 @@ def test_the_pair_that_leaks_most_is_found():
     assert 1.7 < found.lower < 2.0
 
 
-def test_laws_below_the_floor_count_as_the_floor():
+def test_distributions_below_the_floor_count_as_the_floor():
     mechanism = SparseVector(5)
     found = mpl(mechanism, [mechanism.pair], tau=0.01, random_seed=1)
-    law = mechanism.law(mechanism.pair[1])
+    distribution = mechanism.distribution(mechanism.pair[1])
     assert found.location == (1, 1, 0, 0)
-    assert found.log_ratio == pytest.approx(math.log(law[1, 1, 0, 0] / 0.01), abs=0.05)
+    assert found.log_ratio == pytest.approx(math.log(distribution[1, 1, 0, 0] / 0.01), abs=0.05)
 
 
 def test_outcomes_are_rows_or_any_value():

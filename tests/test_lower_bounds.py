@@ -26,7 +26,7 @@ def best(p, q):
     return np.maximum(hockey_stick(p, q, EPSILON), hockey_stick(q, p, EPSILON))
 
 
-def drawn(seed, size, law, spread):
+def drawn(seed, size, distribution, spread):
     """Draws of p that differ by `spread`, and of q, the same moved and narrowed."""
     rng = np.random.default_rng(seed)
     weights = rng.dirichlet(np.full(size, 2.0), (1, 20))
@@ -35,18 +35,20 @@ def drawn(seed, size, law, spread):
     place = rng.normal(0.0, 2.0, size) + spread * rng.normal(size=(1, 20, size))
     scale = rng.uniform(0.3, 2.0, size) * np.exp(spread * rng.normal(size=(1, 20, size)))
     moved = rng.uniform(-1.0, 1.0)
-    return Mixture(weights, place, scale, **law), Mixture(weights, place - moved, scale, **law)
+    return Mixture(weights, place, scale, **distribution), Mixture(
+        weights, place - moved, scale, **distribution
+    )
 
 
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     size=st.integers(1, 6),
-    law=st.sampled_from(sorted(LAWS)),
+    distribution=st.sampled_from(sorted(LAWS)),
     spread=st.floats(0.0, 0.5),
 )
-def test_no_test_is_better_than_the_best(seed, size, law, spread):
-    p, q = drawn(seed, size, LAWS[law], spread)
+def test_no_test_is_better_than_the_best(seed, size, distribution, spread):
+    p, q = drawn(seed, size, LAWS[distribution], spread)
     found = Cells.of(p).risk(q, EPSILON)
     assert found.shape == (1, 20, 3)
     assert (found >= 0.0).all()
@@ -57,10 +59,10 @@ def test_no_test_is_better_than_the_best(seed, size, law, spread):
 @given(
     seed=st.integers(0, 2**32 - 1),
     size=st.integers(1, 6),
-    law=st.sampled_from(sorted(LAWS)),
+    distribution=st.sampled_from(sorted(LAWS)),
 )
-def test_where_draws_agree_the_fixed_test_is_the_best(seed, size, law):
-    p, q = drawn(seed, size, LAWS[law], 0.0)
+def test_where_draws_agree_the_fixed_test_is_the_best(seed, size, distribution):
+    p, q = drawn(seed, size, LAWS[distribution], 0.0)
     same = np.zeros((1, 5), dtype=int)
     p, q = (each[0, same] for each in (p, q))
     exact, found = best(p, q), Cells.of(p).risk(q, EPSILON)
@@ -72,7 +74,7 @@ def test_the_event_is_that_of_the_mean_densities():
     """Against the event on a fine grid, found from densities instead of masses."""
     p, q = drawn(3, 4, LAWS["gaussian"], 0.3)
     x = np.linspace(-25.0, 25.0, 20_001)
-    first, second = (law.pdf(x) for law in (p, q))
+    first, second = (distribution.pdf(x) for distribution in (p, q))
     expected = []
     for growth in np.exp(EPSILON):
         reached = []

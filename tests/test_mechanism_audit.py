@@ -19,7 +19,12 @@ from edp_bayes.black_box.outcomes import read_outcomes
 from edp_bayes.black_box.posterior import field as fields
 from edp_bayes.black_box.posterior.models import ClippedField, IndependentCells
 from edp_bayes.black_box.posterior.pooling import pool, pool_shares
-from edp_bayes.black_box.posterior.privacy import Laws, delta_curves, laws, local_epsilon
+from edp_bayes.black_box.posterior.privacy import (
+    Distributions,
+    delta_curves,
+    distributions,
+    local_epsilon,
+)
 from edp_bayes.divergence import discrete
 from edp_bayes.results.mechanism import load_mechanism_audit
 
@@ -241,7 +246,7 @@ def test_paths_are_drawn_with_their_posterior_probabilities():
 def test_delta_is_the_larger_of_both_discrete_sums(seed):
     p, q = np.random.default_rng(seed).dirichlet(np.ones(6), (2, 3))
     epsilon = np.array([0.0, 0.3, 1.0])
-    found = delta_curves(Laws(np.log(p / q), p, q), epsilon)
+    found = delta_curves(Distributions(np.log(p / q), p, q), epsilon)
     expected = np.maximum(
         discrete.hockey_stick(p, q, epsilon), discrete.hockey_stick(q, p, epsilon)
     )
@@ -252,7 +257,9 @@ def test_delta_is_the_larger_of_both_discrete_sums(seed):
 @given(st.integers(0, 10_000), st.floats(0.05, 0.4))
 def test_the_local_epsilon_of_values_is_a_plain_maximum(seed, tau):
     p, q = np.random.default_rng(seed).dirichlet(np.ones(6), (2, 3))
-    found = local_epsilon(point_cells(np.ones(6), np.ones(6)), Laws(np.log(p / q), p, q), tau)
+    found = local_epsilon(
+        point_cells(np.ones(6), np.ones(6)), Distributions(np.log(p / q), p, q), tau
+    )
     for k in range(3):
         kept = np.maximum(p[k], q[k]) >= tau
         expected = np.abs(np.log(p[k] / q[k]))[kept].max(initial=0.0)
@@ -263,7 +270,7 @@ def test_an_infinite_log_ratio_counts_only_where_tau_is_reached():
     ratio = np.array([[np.inf, 0.1, -0.2], [np.inf, 0.1, -0.2]])
     p = np.array([[0.02, 0.5, 0.48], [0.001, 0.509, 0.49]])
     q = np.array([[0.0, 0.5, 0.5], [0.0, 0.5, 0.5]])
-    found = local_epsilon(point_cells(np.ones(3), np.ones(3)), Laws(ratio, p, q), 0.01)
+    found = local_epsilon(point_cells(np.ones(3), np.ones(3)), Distributions(ratio, p, q), 0.01)
     assert found.tolist() == [np.inf, 0.2]
 
 
@@ -276,13 +283,13 @@ def test_bins_hardly_change_the_truth(mechanism):
     """Exact counts of 4 million outcomes leave the error of binning and interpolation alone."""
     cells = count(read_outcomes(*samples(mechanism, 1_000_000, seed=3)), 0.01)
     p, q = (side / side.sum() for side in (cells.a + 1e-9, cells.b + 1e-9))
-    found = Laws(np.log(p / q)[None], p[None], q[None])
+    found = Distributions(np.log(p / q)[None], p[None], q[None])
     epsilon = np.array([0.1, 0.5])
     truth = [mechanism.delta(float(e)) for e in epsilon]
     np.testing.assert_allclose(delta_curves(found, epsilon)[0], truth, atol=0.003)
 
 
-def test_laws_have_the_spread_of_two_independent_samples():
+def test_distributions_have_the_spread_of_two_independent_samples():
     """For free log ratios the result is that of two Dirichlet posteriors."""
     a, b = np.array([6000.0, 3000.0, 1000.0]), np.array([2000.0, 1500.0, 1500.0])
     cells = point_cells(a, b)
@@ -291,7 +298,7 @@ def test_laws_have_the_spread_of_two_independent_samples():
     offset = math.log(a.sum() / b.sum())
     # Given the totals, logits are those of independent Beta posteriors.
     share = rng.beta(a, b, (size, 3))
-    found = laws(cells, np.log(share / (1 - share)) - offset, rng)
+    found = distributions(cells, np.log(share / (1 - share)) - offset, rng)
     p, q = a / a.sum(), b / b.sum()
     expected = np.sqrt((1 - p) / a + (1 - q) / b)
     np.testing.assert_allclose(found.log_ratio.std(axis=0), expected, rtol=0.03)
@@ -513,7 +520,7 @@ def test_pooling_leaves_a_pair_that_stands_out_alone():
     centre = np.r_[np.zeros(10), 1.0]
     draws = np.exp(centre + rng.normal(0.0, 0.05, (2000, 11)))
     joint = pool(draws, rng, 2000)
-    # A normal law of all pairs draws it in, by less than its own error.
+    # A normal distribution of all pairs draws it in, by less than its own error.
     assert np.log(joint[:, -1]).mean() == pytest.approx(1.0, abs=0.05)
     assert np.log(joint[:, -1]).std() == pytest.approx(0.05, rel=0.2)
 

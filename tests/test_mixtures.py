@@ -16,7 +16,7 @@ NOISES = [None, GaussianNoise(0.4), LaplaceNoise(0.6), LaplaceNoise(0.7)]
 FORMS = [(k, n) for k in ("gaussian", "laplace") for n in NOISES]
 
 
-def law(kernel, noise):
+def distribution(kernel, noise):
     return Mixture(WEIGHTS, LOCATIONS, SCALES, kernel=kernel, noise=noise)
 
 
@@ -24,7 +24,7 @@ def law(kernel, noise):
 def test_densities_agree_with_scipy(kernel):
     frozen = (stats.norm if kernel == "gaussian" else stats.laplace)(LOCATIONS, SCALES)
     x = np.linspace(-20, 20, 101)
-    p = law(kernel, None)
+    p = distribution(kernel, None)
     for name in ("pdf", "cdf", "sf"):
         expected = getattr(frozen, name)(x[:, None]) @ WEIGHTS
         np.testing.assert_allclose(getattr(p, name)(x), expected, rtol=1e-12)
@@ -64,7 +64,7 @@ def test_noise_is_the_convolution(kernel, noise, x):
 
 @pytest.mark.parametrize(("kernel", "noise"), FORMS)
 def test_distribution_functions_are_integrals_of_the_density(kernel, noise):
-    p = law(kernel, noise)
+    p = distribution(kernel, noise)
     cuts = [-60.0, *LOCATIONS, 60.0]
     for x in (-7.0, 0.0, 2.5, 9.0):
         inner = sorted(c for c in cuts if c < x)
@@ -93,7 +93,7 @@ def test_tails_keep_their_relative_precision(kernel, noise):
 
 @pytest.mark.parametrize(("kernel", "noise"), FORMS)
 def test_log_density_stays_finite_where_the_density_underflows(kernel, noise):
-    p = law(kernel, noise)
+    p = distribution(kernel, noise)
     values = p.logpdf(np.array([-1e4, 1e4]))
     assert np.isfinite(values).all()
     assert (values < -1e3).all()
@@ -110,8 +110,8 @@ def test_two_laplaces_are_continuous_at_equal_scales():
 
 
 @pytest.mark.parametrize(("kernel", "noise"), FORMS)
-def test_samples_follow_the_law(kernel, noise):
-    p = law(kernel, noise)
+def test_samples_follow_the_distribution(kernel, noise):
+    p = distribution(kernel, noise)
     values = p.sample(20_000, np.random.default_rng(4))
     assert stats.kstest(values, lambda x: p.cdf(x)).pvalue > 1e-3
     assert values.mean() == pytest.approx(float(p.mean()), abs=5 * np.sqrt(p.variance() / 2e4))
@@ -135,17 +135,17 @@ def test_leading_axes_come_before_the_points():
 
 
 def test_convolve_adds_noise():
-    p = law("gaussian", None)
+    p = distribution("gaussian", None)
     np.testing.assert_allclose(p.convolve(GaussianNoise(0.5)).scales, np.hypot(SCALES, 0.5))
     mixed = p.convolve(LaplaceNoise(0.5)).convolve(GaussianNoise(0.5))
     assert mixed.noise == LaplaceNoise(0.5)
     np.testing.assert_allclose(mixed.scales, np.hypot(SCALES, 0.5))
-    q = law("laplace", None).convolve(GaussianNoise(3.0)).convolve(GaussianNoise(4.0))
+    q = distribution("laplace", None).convolve(GaussianNoise(3.0)).convolve(GaussianNoise(4.0))
     assert q.noise == GaussianNoise(5.0)
     for noisy, more in (
         (p.convolve(LaplaceNoise(1.0)), LaplaceNoise(1.0)),
         (q, LaplaceNoise(1.0)),
-        (law("laplace", LaplaceNoise(1.0)), GaussianNoise(1.0)),
+        (distribution("laplace", LaplaceNoise(1.0)), GaussianNoise(1.0)),
     ):
         with pytest.raises(InvalidInputError, match="no closed density"):
             noisy.convolve(more)
@@ -170,7 +170,7 @@ def test_bad_mixtures_are_refused(arguments, message):
 
 
 def test_bad_use_is_refused():
-    p = law("gaussian", None)
+    p = distribution("gaussian", None)
     with pytest.raises(InvalidInputError, match="one of"):
         Mixture(1.0, 0.0, 1.0, kernel="cauchy")
     with pytest.raises(InvalidInputError, match="leading axes"):

@@ -40,15 +40,17 @@ def coupling(responses):
 
 @pytest.mark.parametrize("draw", [0, 7, 19])
 @pytest.mark.parametrize("individual", [0, 1, 2], ids=["steady", "absent half the time", "varied"])
-def test_a_response_less_its_contribution_follows_the_law_without(coupling, draw, individual):
+def test_a_response_less_its_contribution_follows_the_distribution_without(
+    coupling, draw, individual
+):
     """Given a response from p, the contribution drawn leaves exactly p_i, and what it says of c."""
     rng = np.random.default_rng(1)
-    p, p_i = (law[0][draw] for law in coupling.pair(individual))
+    p, p_i = (distribution[0][draw] for distribution in coupling.pair(individual))
     y = p.sample(40_000, rng)
-    law = FutureDatabases(coupling, np.array([individual]))
-    c = law._given(y, law._base(draw), draw, 0, rng)
+    distribution = FutureDatabases(coupling, np.array([individual]))
+    c = distribution._given(y, distribution._base(draw), draw, 0, rng)
     assert kstest(y - c, p_i.cdf).pvalue > 1e-4
-    drawn = coupling.laws(np.array([individual]))
+    drawn = coupling.contributions(np.array([individual]))
     a, b, tau = (float(part[draw, 0]) for part in (drawn.intercept, drawn.slope, drawn.spread))
     rho = min(float(coupling.mixture.weights[0, draw] @ drawn.presence[draw, 0]), 1.0)
     assert abs((c != 0).mean() - rho) <= 5 * math.sqrt(rho * (1 - rho) / y.size)
@@ -58,9 +60,9 @@ def test_a_response_less_its_contribution_follows_the_law_without(coupling, draw
     assert abs(np.corrcoef(error, rest)[0, 1]) < 5 / math.sqrt(error.size)
 
 
-def test_simulated_responses_follow_the_law_of_the_draw(coupling):
-    law = FutureDatabases(coupling, np.arange(3))
-    y, c = law.sample(5, 40_000, np.random.default_rng(2))
+def test_simulated_responses_follow_the_distribution_of_the_draw(coupling):
+    distribution = FutureDatabases(coupling, np.arange(3))
+    y, c = distribution.sample(5, 40_000, np.random.default_rng(2))
     assert c.shape == (40_000, 3)
     assert kstest(y, coupling.mixture[0][5].cdf).pvalue > 1e-4
 

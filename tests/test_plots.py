@@ -144,9 +144,9 @@ def test_density_with_and_without_the_riskiest(audit):
     pc = plots.plot_density(audit, ci_prob=PROB, backend="none")
     group = audit.tree["densities"].to_dataset().isel(individual=0).astype(float)
     tail = 0.5 * (1 - PROB)
-    for law in ("with", "without"):
-        draws = group[f"density_{law}"].stack(s=("chain", "draw"))
-        element = drawn(pc, f"band_{law}", "density")
+    for distribution in ("with", "without"):
+        draws = group[f"density_{distribution}"].stack(s=("chain", "draw"))
+        element = drawn(pc, f"band_{distribution}", "density")
         np.testing.assert_array_equal(element["x"], group["x"])
         ends = draws.quantile([tail, 1 - tail], "s", method="weibull")
         np.testing.assert_allclose(element["y_bottom"], ends[0], rtol=1e-9)

@@ -110,8 +110,8 @@ def exact_hockey_stick(y, moved, points, ratio):
     p, q = density(y), density(moved)
     edges = sorted({e for a, b, _ in p + q for e in (a, b)})
 
-    def height(law, a, b):
-        return next((h for lo, hi, h in law if lo <= a and b <= hi), Fraction(0))
+    def height(distribution, a, b):
+        return next((h for lo, hi, h in distribution if lo <= a and b <= hi), Fraction(0))
 
     sums = [Fraction(0), Fraction(0)]
     for a, b in pairwise(edges):
@@ -144,8 +144,8 @@ def test_quotient_where_only_one_density_is_positive():
 
 
 def test_quotient_of_point_masses():
-    law, atom = step_density(np.arange(5.0), 2), step_density(np.ones(5), 2)
-    assert hockey_stick(law, atom, EPSILON).tolist() == [1.0] * 4
+    distribution, atom = step_density(np.arange(5.0), 2), step_density(np.ones(5), 2)
+    assert hockey_stick(distribution, atom, EPSILON).tolist() == [1.0] * 4
     assert hockey_stick(atom, atom, EPSILON).tolist() == [0.0] * 4
     assert hockey_stick(atom, step_density(np.zeros(5), 2), EPSILON).tolist() == [1.0] * 4
 

@@ -34,7 +34,7 @@ def two_groups(came, *, distance=20.0):
 
 
 def of_one(rest, contribution):
-    """Responses of somebody alone beside the rest."""
+    """Responses of an individual alone beside the rest."""
     return edp.Responses.from_arrays(
         rest + contribution, contribution=sp.csc_array(contribution[:, None])
     )
@@ -45,14 +45,14 @@ def mixture(draws=DRAWS, distance=20.0):
     return Mixture(*(np.broadcast_to(part, (1, draws, 2)) for part in parts))
 
 
-def law(people, rho=RHO, draws=DRAWS, *, size=0.5, spread=0.1):
+def distribution(people, rho=RHO, draws=DRAWS, *, size=0.5, spread=0.1):
     parts = (rho, size, 0.0, spread * size)
     return ContributionDraws(*(np.full((draws, people), part) for part in parts))
 
 
-def drawn(came, **law_options):
+def drawn(came, **distribution_options):
     posterior = PresencePosterior(mixture(), two_groups(came), 3)
-    return posterior.draw(np.arange(len(came)), law(len(came), **law_options))
+    return posterior.draw(np.arange(len(came)), distribution(len(came), **distribution_options))
 
 
 def scaled(shares, rho, weights=(0.6, 0.4)):
@@ -81,13 +81,13 @@ def test_shares_of_components_far_apart_have_their_closed_form(came):
 
 
 def of_a_grid(responses, weights, locations, size, rho):
-    """Chance of shares of his own, and their means: everything but the shares summed out."""
+    """Chance of shares of their own, and their means: everything but the shares summed out."""
     nodes = (np.arange(200) + 0.5) / 200
     c = responses.contribution.toarray()[:, 0]
     rest = (responses.response - c)[:, None]
 
     def masses(share):
-        """Of every database and component, given whether he was there."""
+        """Of every database and component, given whether they were there."""
         explained = min(share * (1.0 - share) * size**2, LARGEST_SHARE)
         density = stats.norm.pdf(rest, locations - share * size, np.sqrt(1.0 - explained))
         return weights * density * np.where(c != 0.0, share, 1.0 - share)[:, None]
@@ -115,14 +115,14 @@ def test_shares_of_components_that_overlap_are_those_of_a_grid(monkeypatch, dist
     # few sweeps have not quite forgotten where they begin
     for sweeps, about, near in ((usual, 0.09, 0.006), (30, 0.025, 0.006)):
         monkeypatch.setattr(module, "SWEEPS", sweeps)
-        shares = posterior.draw(np.arange(1), law(1, spread=1e-6))[:, 0]
+        shares = posterior.draw(np.arange(1), distribution(1, spread=1e-6))[:, 0]
         own = (shares != RHO).any(axis=1)
         assert own.mean() == pytest.approx(chance, abs=about)
         assert shares[own].mean(axis=0) == pytest.approx(expected, abs=near)
 
 
 def test_shares_of_a_large_contribution_are_those_of_a_grid(monkeypatch):
-    """Three standard deviations: the components of the responses are those of his presence."""
+    """Three standard deviations: the components of the responses are those of their presence."""
     size, rho, n = 3.0, 0.5, 20
     rest = np.random.default_rng(0).standard_normal(n)
     contribution = np.repeat([size, 0.0], n // 2)
@@ -134,7 +134,7 @@ def test_shares_of_a_large_contribution_are_those_of_a_grid(monkeypatch):
     for sweeps, about, near in ((module.SWEEPS, 0.02, 0.1), (60, 0.005, 0.012)):
         monkeypatch.setattr(module, "SWEEPS", sweeps)
         posterior = PresencePosterior(p, responses, 3)
-        shares = posterior.draw(np.arange(1), law(1, rho, size=size, spread=1e-6))[:, 0]
+        shares = posterior.draw(np.arange(1), distribution(1, rho, size=size, spread=1e-6))[:, 0]
         own = (shares != rho).any(axis=1)
         assert own.mean() == pytest.approx(1.0, abs=about)
         assert shares[own].mean(axis=0) == pytest.approx(expected, abs=near)
@@ -200,7 +200,7 @@ def test_somebody_rare_has_the_same_shares_when_no_absence_is_passed_over(monkey
     for few in (5, 0):
         monkeypatch.setattr(module, "FEW", few)
         posterior = PresencePosterior(mixture(distance=2.0), responses, 3)
-        found.append(posterior.draw(np.arange(1), law(1, 0.08))[:, 0, 1])
+        found.append(posterior.draw(np.arange(1), distribution(1, 0.08))[:, 0, 1])
     assert stats.ks_2samp(*found).statistic < 0.05
     assert found[0].mean() == pytest.approx(found[1].mean(), rel=0.05)
 
@@ -208,9 +208,9 @@ def test_somebody_rare_has_the_same_shares_when_no_absence_is_passed_over(monkey
 def test_shares_do_not_depend_on_who_else_is_drawn():
     came = [(12, 8), (30, 20), (1, 3), (20, 2)]
     posterior = PresencePosterior(mixture(50), two_groups(came), 3)
-    together = posterior.draw(np.arange(4), law(4, draws=50))
+    together = posterior.draw(np.arange(4), distribution(4, draws=50))
     alone = PresencePosterior(mixture(50), two_groups(came), 3).draw(
-        np.array([3, 2]), law(2, draws=50)
+        np.array([3, 2]), distribution(2, draws=50)
     )
     np.testing.assert_array_equal(together[:, [3, 2]], alone)
 
@@ -218,7 +218,7 @@ def test_shares_do_not_depend_on_who_else_is_drawn():
 def test_known_presence_stays():
     posterior = PresencePosterior(mixture(20), two_groups([(12, 8)]), 3)
     for rho in (0.0, 1.0):
-        assert (posterior.draw(np.arange(1), law(1, rho, 20)) == rho).all()
+        assert (posterior.draw(np.arange(1), distribution(1, rho, 20)) == rho).all()
 
 
 def test_components_too_light_for_a_database_keep_the_presence():
@@ -229,7 +229,7 @@ def test_components_too_light_for_a_database_keep_the_presence():
         )
     )
     posterior = PresencePosterior(light, two_groups([(20, 2)]), 3)
-    shares = posterior.draw(np.arange(1), law(1, draws=200))[:, 0]
+    shares = posterior.draw(np.arange(1), distribution(1, draws=200))[:, 0]
     assert (shares[:, 2] == RHO).all()
     assert (shares[:, 0] > shares[:, 1]).mean() > 0.95
 
@@ -246,7 +246,7 @@ def test_many_samples_of_a_database_count_as_one():
         samples=samples,
     )
     shares = [
-        PresencePosterior(mixture(), responses, 3).draw(np.arange(1), law(1))[:, 0]
+        PresencePosterior(mixture(), responses, 3).draw(np.arange(1), distribution(1))[:, 0]
         for responses in (once, many)
     ]
     for k in (0, 1):
@@ -288,7 +288,7 @@ def test_the_risk_of_somebody_who_comes_with_few_is_that_of_his_own_shares():
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
 @pytest.mark.parametrize("rho", [0.5, 0.2])
 def test_a_contribution_that_makes_a_component_of_its_own_is_found(kernel, rho):
-    """Six standard deviations: he is in the databases of the one and in none of the other."""
+    """Six standard deviations: they are in the databases of the one and in none of the other."""
     rng = np.random.default_rng(2)
     came = rng.random(200) < rho
     contribution = np.where(came, 6.0 + 0.3 * rng.standard_normal(200), 0.0)
@@ -296,7 +296,7 @@ def test_a_contribution_that_makes_a_component_of_its_own_is_found(kernel, rho):
     responses = of_one(rest, contribution)
     parts = ([1.0 - rho, rho], [0.0, 6.0], [1.0, np.hypot(1.0, 0.3)])
     p = Mixture(*(np.broadcast_to(part, (1, 100, 2)) for part in parts), kernel=kernel)
-    steady = law(1, rho, 100, size=6.0, spread=0.05)
+    steady = distribution(1, rho, 100, size=6.0, spread=0.05)
     shares = PresencePosterior(p, responses, 3).draw(np.arange(1), steady)[:, 0]
     assert np.median(shares[:, 0]) < 0.05
     assert np.median(shares[:, 1]) > 0.85

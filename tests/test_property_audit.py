@@ -129,7 +129,7 @@ def test_the_grid_holds_the_whole_posterior(count, n):
     density /= density.sum()
     edges = density[[0, -1]].sum() + density[:, [0, -1]].sum()
     assert edges < 1e-6
-    # A normal law with its peak at 0.06 has a standard deviation of more than six cells.
+    # A normal distribution with its peak at 0.06 has a standard deviation of more than six cells.
     assert density.sum(1).max() < 0.06
     assert density.sum(0).max() < 0.06
 
@@ -193,7 +193,7 @@ def test_several_properties_are_pooled_and_delta_is_that_of_the_riskiest(several
 
 
 def test_a_users_own_pymc_model_can_be_audited():
-    """A very strong prior of his own decides."""
+    """A very strong prior of their own decides."""
     import pymc as pm
 
     def build(counts):
@@ -278,17 +278,24 @@ def test_curves_of_dependent_entries_are_the_exact_ones():
     assert (found.delta.to_numpy() > independent).all()
 
 
-def test_known_entries_move_the_law_of_dependent_ones():
-    """Against the two laws of the unknown count, written out by scipy."""
+def test_known_entries_move_the_distribution_of_dependent_ones():
+    """Against the two distributions of the unknown count, written out by scipy."""
     n, known, positive, a, b = 60, 20, 7, 3.0, 5.0
     query = Query(n, None, known, positive, dependent=True)
     found = query.exact(np.array([a / (a + b)]), np.array([a + b]), EPSILON, progressbar=False)
     rest = np.arange(n - known)
-    laws = np.zeros((2, n - known + 1))
-    laws[0, 1:] = stats.betabinom.pmf(rest, n - known - 1, a + positive + 1, b + known - positive)
-    laws[1, :-1] = stats.betabinom.pmf(rest, n - known - 1, a + positive, b + known - positive + 1)
+    distributions = np.zeros((2, n - known + 1))
+    distributions[0, 1:] = stats.betabinom.pmf(
+        rest, n - known - 1, a + positive + 1, b + known - positive
+    )
+    distributions[1, :-1] = stats.betabinom.pmf(
+        rest, n - known - 1, a + positive, b + known - positive + 1
+    )
     for k, epsilon in enumerate(EPSILON):
-        sides = [np.maximum(p - np.exp(epsilon) * q, 0.0).sum() for p, q in (laws, laws[::-1])]
+        sides = [
+            np.maximum(p - np.exp(epsilon) * q, 0.0).sum()
+            for p, q in (distributions, distributions[::-1])
+        ]
         assert found[0, k] == pytest.approx(max(sides), rel=1e-9)
 
 
@@ -505,7 +512,7 @@ def test_priors_must_be_above_zero(name):
         BinomialModel(**{name: 0.0})
 
 
-def test_too_few_draws_to_compare_laws():
+def test_too_few_draws_to_compare_distributions():
     with pytest.raises(InvalidInputError, match="at least 25 draws in all chains, found 12"):
         audit_property(
             [10, 12, 9, 11, 8], [100] * 5, [0.1, 0.5], draws=3, random_seed=1, progressbar=False

@@ -182,7 +182,7 @@ def test_bands_are_two_sided_and_a_black_box_needs_outputs_alone():
     assert 0.0 < low < 1.1
 
 
-def test_known_laws_have_an_exact_curve():
+def test_known_distributions_have_an_exact_curve():
     p, q = (edp.Mixture(1.0, location, 1.0, kernel="laplace") for location in (0.0, 1.0))
     epsilon = np.array([0.0, 0.3, 0.9])
     exact = -np.expm1((epsilon - 1.0) / 2)

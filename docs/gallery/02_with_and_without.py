@@ -2,8 +2,8 @@
 With and without one individual
 ===============================
 
-The law of the weekly revenue of a music shop, with and without the customer at the highest risk:
-the CDNOW purchases that come with the package.
+The distribution of the weekly revenue of a music shop, with and without the customer at the highest
+risk: the CDNOW purchases that come with the package.
 """
 
 import edp_bayes as edp

@@ -183,7 +183,9 @@ def _densities(
     margin = DENSITY_REACH * float(y.std())
     x = np.linspace(y.min() - margin, y.max() + margin, DENSITY_POINTS)
     step = -(-chains["chain"].size * chains["draw"].size // DENSITY_DRAWS)
-    values = [[_pdf(law, x, step) for law in fitted.coupling.pair(int(i))] for i in kept]
+    values = [
+        [_pdf(distribution, x, step) for distribution in fitted.coupling.pair(int(i))] for i in kept
+    ]
     dims = ("chain", "draw", "individual", "x")
     stacked = np.moveaxis(np.array(values, dtype=np.float32), (0, 1), (3, 0))
     return xr.Dataset(
@@ -227,7 +229,7 @@ def _new_individual(
     """Return predictive draws of the risk of an individual not in the sample.
 
     By the urn of Blackwell and MacQueen of a Dirichlet process over individuals, of concentration
-    one: one of the m in the sample, or with probability 1 / (m + 1) somebody new.
+    one: one of the m in the sample, or with probability 1 / (m + 1) a new individual.
     """
     assert risks.copied is not None
     delta, exceeds = risks.copied.copy(), np.zeros(epsilon.size)
@@ -251,10 +253,10 @@ def _new_individual(
 def _without(without: Mapping[int, Mixture], chains: Mapping[str, Any]) -> xr.Dataset:
     """Return the distributions of the response without some individuals, by position."""
     people = np.array(list(without))
-    widest = max(law.weights.shape[-1] for law in without.values())
+    widest = max(distribution.weights.shape[-1] for distribution in without.values())
 
     def stacked(name: str) -> Array:
-        parts = [getattr(law, name) for law in without.values()]
+        parts = [getattr(distribution, name) for distribution in without.values()]
         missing = [widest - part.shape[-1] for part in parts]
         # components of weight zero, where others have more
         how: Any = "constant" if name == "weights" else "edge"

@@ -25,12 +25,13 @@ Array = NDArray[np.float64]
 class FutureDatabases:
     """Law of new databases under every draw of a mixture model of Gaussian kernels.
 
-    A response y comes from the law p of a draw. Given y, the contributions of the individuals are
-    drawn independently of each other, each from its law given y under the same draw, so that every
-    pair (y, c_i) follows the fitted model: exactly where i is always present, otherwise up to the
-    law of y, whose components have only the mean and variance of the pair's. Let component k of the
-    law without i have mean m and variance s^2, and let the contribution to rest r be c = a + b r +
-    tau e; given presence and component, y and c are then jointly normal with
+    A response y comes from the distribution p of a draw. Given y, the contributions of the
+    individuals are drawn independently of each other, each from its distribution given y under the
+    same draw, so that every pair (y, c_i) follows the fitted model: exactly where i is always
+    present, otherwise up to the distribution of y, whose components have only the mean and variance
+    of the pair's. Let component k of the distribution without i have mean m and variance s^2, and
+    let the contribution to rest r be c = a + b r + tau e; given presence and component, y and c are
+    then jointly normal with
 
         E y = a + (1 + b) m,   var y = (1 + b)^2 s^2 + tau^2,
         E c = a + b m,         cov(c, y) = b (1 + b) s^2 + tau^2,
@@ -40,7 +41,7 @@ class FutureDatabases:
     Parameters
     ----------
     coupling : RegressionCoupling
-        A fitted mixture model's law of the response and of every contribution.
+        A fitted mixture model's distribution of the response and of every contribution.
     individuals : ndarray of int
         Shape (individual,): whose contributions are wanted.
 
@@ -93,14 +94,15 @@ class FutureDatabases:
         self, y: Array, base: Array, draw: int, column: int, rng: np.random.Generator
     ) -> Array:
         """Return contributions of one individual given the responses."""
-        from edp_bayes.coupling.curves import LARGEST_SHARE, component_laws
+        from edp_bayes.coupling.curves import LARGEST_SHARE, pair_components
 
-        law = self._laws
-        rho = law.presence[draw, column]
+        distribution = self._distributions
+        rho = distribution.presence[draw, column]
         a, b, tau = (
-            part[draw : draw + 1, column] for part in (law.intercept, law.slope, law.spread)
+            part[draw : draw + 1, column]
+            for part in (distribution.intercept, distribution.slope, distribution.spread)
         )
-        present, without = component_laws(base[None], rho[None], a, b, tau, unit=1.0)[0]
+        present, without = pair_components(base[None], rho[None], a, b, tau, unit=1.0)[0]
         with np.errstate(divide="ignore"):
             most = LARGEST_SHARE * base[2] ** 2 / rho
         explained = np.minimum(tau**2, most)
@@ -119,13 +121,13 @@ class FutureDatabases:
         return np.where(here == 1, contribution, 0.0)
 
     @cached_property
-    def _laws(self) -> ContributionDraws:
-        return self.coupling.laws(self.individuals)
+    def _distributions(self) -> ContributionDraws:
+        return self.coupling.contributions(self.individuals)
 
 
-def _log_mass(weights: Array, law: Array, y: Array) -> Array:
+def _log_mass(weights: Array, distribution: Array, y: Array) -> Array:
     """Log of weight times normal density, up to a constant, shape (component, response)."""
-    location, scale = law[:, :, None]
+    location, scale = distribution[:, :, None]
     with np.errstate(divide="ignore"):
         log_weights = np.log(weights)[:, None]
     return np.asarray(log_weights - np.log(scale) - 0.5 * ((y - location) / scale) ** 2)

@@ -1,10 +1,10 @@
 """Risks under a test chosen once, for the lower ends of bands.
 
-delta_i is the best that any test between the two laws can do. Every wiggle of a drawn density is
-something for the best test to use, and never something lost: where the true densities are nearly
-flat, the risk of nearly every draw is above the true one. A test that is chosen once, for the
-posterior means of both densities, cannot follow the wiggles of single draws, and no test does
-better than the best. So the draws of what it reaches are draws of a lower bound of delta_i.
+delta_i is the best that any test between the two distributions can do. Every wiggle of a drawn
+density is something for the best test to use, and never something lost: where the true densities
+are nearly flat, the risk of nearly every draw is above the true one. A test that is chosen once,
+for the posterior means of both densities, cannot follow the wiggles of single draws, and no test
+does better than the best. So the draws of what it reaches are draws of a lower bound of delta_i.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def lower_bounds(
     Parameters
     ----------
     coupling : Coupling
-        The laws with and without each individual, in C chains of D draws.
+        The distributions with and without each individual, in C chains of D draws.
     individuals : ndarray of int
         Shape (individual,): whose risks are replaced, the riskiest; the others keep theirs.
     curves : ndarray
@@ -106,9 +106,9 @@ def tested_risks(coupling: Coupling, individuals: Index, epsilon: Array) -> Arra
     found = []
     cells: Cells | None = None
     for person in individuals:
-        p, q = (law[:, ::step] for law in coupling.pair(int(person)))
-        # the law with somebody who is always present is that with anybody else who is
-        if cells is None or not _equal(p, cells.law):
+        p, q = (distribution[:, ::step] for distribution in coupling.pair(int(person)))
+        # the distribution with an individual who is always present is that with anybody else who is
+        if cells is None or not _equal(p, cells.distribution):
             cells = Cells.of(p)
         found.append(cells.risk(q, epsilon))
     return np.stack(found, axis=2)
@@ -125,21 +125,21 @@ def _step(coupling: Coupling) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Cells of which events are unions, with the masses of the law with an individual.
+    """Cells of which events are unions, with the masses of the distribution with an individual.
 
     Events are unions of 81 cells, which changes the risk to second order in their width only: at
     the edges of the best event p = exp(epsilon) q.
     """
 
-    law: Mixture
+    distribution: Mixture
     edges: Array
     masses: Array
 
     @classmethod
-    def of(cls, law: Mixture) -> Cells:
-        """Return the cells for draws of the law with an individual."""
-        edges = _edges(law)
-        return cls(law, edges, _masses(law, edges))
+    def of(cls, distribution: Mixture) -> Cells:
+        """Return the cells for draws of the distribution with an individual."""
+        edges = _edges(distribution)
+        return cls(distribution, edges, _masses(distribution, edges))
 
     def risk(self, q: Mixture, epsilon: Array) -> Array:
         """Return what the best test for the mean densities reaches in every draw.
@@ -147,7 +147,7 @@ class Cells:
         Parameters
         ----------
         q : Mixture
-            Draws of the law without the individual.
+            Draws of the distribution without the individual.
         epsilon : ndarray
             Shape (epsilon,).
 
@@ -155,7 +155,7 @@ class Cells:
         -------
         ndarray, shape (leading axes) + (epsilon,)
             max(0, P(A) - exp(epsilon) Q(A)), or the same with P and Q exchanged, for the event A
-            that is best against the means of both laws over all draws: never above
+            that is best against the means of both distributions over all draws: never above
             max(H_eps(p || q), H_eps(q || p)), for these are the maxima over all events.
         """
         masses = [self.masses, _masses(q, self.edges)]
@@ -171,15 +171,17 @@ class Cells:
         return np.maximum(np.where(forwards, *both), 0.0)
 
 
-def _masses(law: Mixture, edges: Array) -> Array:
+def _masses(distribution: Mixture, edges: Array) -> Array:
     """Return the probability of every cell, shape (leading axes) + (cell,)."""
-    return np.diff(law.cdf(edges), axis=-1, prepend=0.0, append=1.0)
+    return np.diff(distribution.cdf(edges), axis=-1, prepend=0.0, append=1.0)
 
 
-def _edges(law: Mixture) -> Array:
+def _edges(distribution: Mixture) -> Array:
     """Return where cells end: closer together where draws have narrower or more components."""
-    visible = law.weights >= min(VISIBLE, 0.5 / law.weights.shape[-1])
+    visible = distribution.weights >= min(VISIBLE, 0.5 / distribution.weights.shape[-1])
     every = -(-int(visible.sum()) // MOST_COMPONENTS)
     places = np.linspace(-REACH, REACH, PLACES)[:, None]
-    candidates = law.locations[visible][::every] + places * law.scales[visible][::every]
+    candidates = (
+        distribution.locations[visible][::every] + places * distribution.scales[visible][::every]
+    )
     return np.unique(np.quantile(candidates, np.linspace(0.0, 1.0, CELLS)))

@@ -186,9 +186,9 @@ def plan(
 
     Notes
     -----
-    New databases are independent and follow the law of those at hand; contributions of different
-    individuals are independent given the response. Who is riskiest is decided once, by the
-    databases at hand.
+    New databases are independent and follow the distribution of those at hand; contributions of
+    different individuals are independent given the response. Who is riskiest is decided once, by
+    the databases at hand.
 
     References
     ----------
@@ -298,10 +298,10 @@ class _Study:
         rng = self.settings.generator("futures")
         chosen = rng.integers(len(truths), size=self.repetitions)
         self.truths = truths[chosen]
-        law = FutureDatabases(fitted.coupling, self.kept)
+        distribution = FutureDatabases(fitted.coupling, self.kept)
         extra = self.most - self.responses.n_databases
         self.futures = [
-            law.sample(int(draw), extra, self.settings.generator("future", repetition))
+            distribution.sample(int(draw), extra, self.settings.generator("future", repetition))
             for repetition, draw in enumerate(chosen)
         ]
 

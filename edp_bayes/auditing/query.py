@@ -51,7 +51,7 @@ def audit(
     epsilon : array_like
         Shape (epsilon,): increasing, not negative.
     model : DensityModel, optional
-        Law of the response; ``models.GibbsDirichletProcessMixture()`` if not given.
+        Distribution of the response; ``models.GibbsDirichletProcessMixture()`` if not given.
     individuals : iterable
         Labels of individuals whose draws are kept whatever their risk.
     keep : int

@@ -1,1 +1,1 @@
-"""Posteriors of two black-box laws: outcomes, the field of log ratios, privacy, pairs."""
+"""Posteriors of two black-box distributions: outcomes, the field of log ratios, privacy, pairs."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from edp_bayes.black_box.cells import MERGED, Cells, count
 from edp_bayes.black_box.outcomes import Outcomes
 from edp_bayes.black_box.posterior.models import LogRatioModel
-from edp_bayes.black_box.posterior.privacy import delta_curves, laws, local_epsilon
+from edp_bayes.black_box.posterior.privacy import delta_curves, distributions, local_epsilon
 from edp_bayes.black_box.statistic import learn
 from edp_bayes.models.sampling import SamplerSettings
 
@@ -94,7 +94,7 @@ def analyse(
         else:
             described = _describe_rows(outcomes)
     cells = count(outcomes, tau, statistic)
-    found = laws(cells, model.draw(cells, settings), settings.generator("mass"))
+    found = distributions(cells, model.draw(cells, settings), settings.generator("mass"))
     return Findings(
         delta_curves(found, epsilon), local_epsilon(cells, found, tau), cells, described
     )

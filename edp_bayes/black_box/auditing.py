@@ -166,8 +166,8 @@ def audit_mechanisms(
 
     A first stage spends `first_share` of the budget evenly; the second spends the rest on pairs
     in proportion to their posterior probability of being the worst. Both stages' samples count.
-    The pairs' log local epsilons have a common normal law, clipped at a level that is shared, so
-    that the maximum is not the largest of many noisy answers.
+    The pairs' log local epsilons have a common normal distribution, clipped at a level that is
+    shared, so that the maximum is not the largest of many noisy answers.
 
     Parameters
     ----------

@@ -81,8 +81,8 @@ def interval(
         answer: float | xr.DataArray = validate.positive_number(count, "--count")
     else:
         scale = validate.positive_number(sensitivity, "--sensitivity")
-        law = _noise(noise, axes.get("epsilon"), scale)
-        answer = intervals.answer_from_release(released, law, random_seed=seed)
+        distribution = _noise(noise, axes.get("epsilon"), scale)
+        answer = intervals.answer_from_release(released, distribution, random_seed=seed)
     result = intervals.posterior(answer, **axes, sensitivity=sensitivity)
     _print(result, missing[0], Console(highlight=False, markup=False), known=released is None)
 

@@ -105,14 +105,16 @@ def _files(table: str | None) -> list[Path]:
 
 
 def _print(run: NoiseRun, console: Console, epsilon: float, delta: float, out: Path) -> None:
-    law, record = run.noise, run.noise.record
+    distribution, record = run.noise, run.noise.record
     target = f"epsilon = {epsilon:g}, delta = {delta:g}"
-    if law.atom < 1.0:
+    if distribution.atom < 1.0:
         console.print(f"Noise by the method {record['method']}, for {target}:")
-        nothing = f", none at all with probability {law.atom:.3g}" if law.atom else ""
+        nothing = (
+            f", none at all with probability {distribution.atom:.3g}" if distribution.atom else ""
+        )
         console.print(
-            f"  expected absolute noise {law.mean_absolute:.4g}, standard deviation "
-            f"{law.variance**0.5:.4g}{nothing}"
+            f"  expected absolute noise {distribution.mean_absolute:.4g}, standard deviation "
+            f"{distribution.variance**0.5:.4g}{nothing}"
         )
         lower = record.get("lower_bound")
         if lower:

@@ -88,7 +88,7 @@ def noise_for_audit(
     noise = calibrate(posterior, target, delta, **options)
     if found.warnings:
         record = {**noise.record, "audit_warnings": list(found.warnings)}
-        noise = NoiseDistribution(noise.laws, noise.weights, record)
+        noise = NoiseDistribution(noise.components, noise.weights, record)
     grid = [level for level in (target, 2.0 * target) if level <= validate.LARGEST_EPSILON]
     verification = verify(posterior, noise, grid, progressbar=progressbar)
     return NoiseRun(noise, verification, None if output is None else noise.save(output))

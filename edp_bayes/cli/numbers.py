@@ -78,10 +78,10 @@ def parse_noise(text: str, option: str) -> LaplaceNoise | GaussianNoise:
     from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 
     name, _, scale = text.partition(":")
-    laws: dict[str, type[LaplaceNoise | GaussianNoise]]
-    laws = {"laplace": LaplaceNoise, "gaussian": GaussianNoise}
+    distributions: dict[str, type[LaplaceNoise | GaussianNoise]]
+    distributions = {"laplace": LaplaceNoise, "gaussian": GaussianNoise}
     try:
-        return laws[name](float(scale))
+        return distributions[name](float(scale))
     except (KeyError, ValueError) as error:
         if isinstance(error, InvalidInputError):
             raise

@@ -34,7 +34,7 @@ class Run:
     epsilon : ndarray
         Shape (epsilon,).
     model : DensityModel
-        Law of the response.
+        Distribution of the response.
     out : Path
         Folder of the results, known to be writable.
     names : tuple of str
@@ -112,7 +112,7 @@ class Run:
                     "--target-accept is for --model dpm and finite:K, which are sampled by NUTS; "
                     f"{model} is not"
                 )
-        grid, law, asked = parse_epsilon(epsilon), parse_model(model, kernel), parse(query)
+        grid, distribution, asked = parse_epsilon(epsilon), parse_model(model, kernel), parse(query)
         named = [out / name for name in RESULTS]
         reports = [] if report is None else [report]
         if table is not None:
@@ -125,7 +125,7 @@ class Run:
         return cls(
             query=asked,
             epsilon=grid,
-            model=law,
+            model=distribution,
             out=out,
             names=names,
             draws=draws,

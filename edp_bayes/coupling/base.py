@@ -20,7 +20,7 @@ FLOOR = 1e-12
 
 
 class Coupling(Protocol):
-    """The laws without each individual, tied draw by draw to the law of the response."""
+    """The distributions without each individual, tied draw by draw to that of the response."""
 
     @property
     def mixture(self) -> Mixture:

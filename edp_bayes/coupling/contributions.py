@@ -44,7 +44,7 @@ NEW = [0, 0, 0, 3]  # stream of random numbers of an individual not in the sampl
 
 @dataclass(frozen=True)
 class ContributionPrior:
-    """Proper prior of every individual's contribution law, in place of the learned one.
+    """Proper prior of every individual's contribution contributions, in place of the learned one.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class ContributionPrior:
 
 @dataclass(frozen=True)
 class ContributionDraws:
-    """Draws of the contribution law, each of shape (draw, individual).
+    """Draws of the contribution contributions, each of shape (draw, individual).
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class ContributionDraws:
 
 @dataclass(frozen=True, eq=False)
 class ContributionPosterior:
-    """Empirical-Bayes conjugate posterior of every individual's contribution law.
+    """Empirical-Bayes conjugate posterior of every individual's contribution distribution.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ class ContributionPosterior:
         )
 
     def draw_new(self, draws: int) -> ContributionDraws:
-        """Draw the contribution law of an individual unlike all in the sample, shape (draws, 1)."""
+        """Draw how an individual unlike all in the sample contributes, shape (draws, 1)."""
         if self.pool is None:
             raise InvalidInputError("an individual not in the sample is not known under this prior")
         rng = np.random.Generator(np.random.Philox(key=[self.seed, 0], counter=NEW))
@@ -192,7 +192,7 @@ class ContributionPosterior:
         return ContributionDraws(presence, mean, np.zeros_like(mean), spread)
 
     def draw(self, individuals: NDArray[np.int64], draws: int) -> ContributionDraws:
-        """Draw the contribution law of some individuals, shape (draws, len(individuals))."""
+        """Draw how some individuals contribute, shape (draws, len(individuals))."""
         shape = (len(individuals), draws)
         presence, chi, normal = np.ones(shape), np.empty(shape), np.empty((*shape, 2))
         # One generator is set to each individual's stream: making one takes longer than drawing.
@@ -212,8 +212,8 @@ class ContributionPosterior:
         slope = np.maximum(mean[:, 1] + spread * slope, -STEEPEST)
         middle = mean[:, 0] + spread * (factor[:, 0, 0] * first)
         intercept = middle - slope * self.centre[individuals, None]
-        laws = (presence, intercept, slope, spread)
-        return ContributionDraws(*(np.ascontiguousarray(part.T) for part in laws))
+        distributions = (presence, intercept, slope, spread)
+        return ContributionDraws(*(np.ascontiguousarray(part.T) for part in distributions))
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Curves of delta_i under the regression coupling, for every draw and individual at once.
 
-Component k of p is (1 - rho_k) q_k + rho_k g_k for somebody who is present there with probability
-rho_k, with q_k the law without him and g_k the law given his presence. With rho the largest of all
-rho_k, and g the mixture of (1 - share_k) q_k + share_k g_k for share_k = rho_k / rho, also
-p = (1 - rho) q + rho g, and exactly
+Component k of p is (1 - rho_k) q_k + rho_k g_k for an individual who is present there with
+probability rho_k, with q_k the distribution without them and g_k the distribution given their
+presence. With rho the largest of all rho_k, and g the mixture of (1 - share_k) q_k + share_k g_k
+for share_k = rho_k / rho, also p = (1 - rho) q + rho g, and exactly
 
     H_eps(p || q) = rho H_e(g || q),   expm1(e) = expm1(eps) / rho,
     H_eps(q || p) = kept H_e(q || g),  expm1(e) = expm1(eps) / kept,
@@ -40,11 +40,11 @@ from edp_bayes.divergence.near_pair.nodes import MOST_NODES, place_nodes
 from edp_bayes.utils.compiled import borrowing, compiled, in_threads
 
 __all__ = [
-    "component_laws",
     "coupled_curves",
+    "given_and_without",
     "moments_without",
     "movement_lengths",
-    "pair_laws",
+    "pair_components",
     "relative_presence",
 ]
 
@@ -54,7 +54,7 @@ Array = NDArray[np.float64]
 LARGEST_SHARE = 0.9
 # Beyond, differences of tails divided by so little are no longer exact.
 MOST_GROWTH = 1e5
-# Pairs whose component laws take about as long as a thread takes to start.
+# Pairs whose component distributions take about as long as a thread takes to start.
 CHEAP_PAIRS = 2000
 # What components that move by more than their own width may add to a curve of at most MINOR,
 # bounded by joint convexity instead of integrated.
@@ -63,7 +63,7 @@ NARROW, MINOR = 1e-5, 1e-3
 
 def coupled_curves(
     base: Array,
-    law: ContributionDraws,
+    contributions: ContributionDraws,
     epsilon: Array,
     *,
     noise_scale: float,
@@ -71,14 +71,14 @@ def coupled_curves(
     out: Array,
     close: NDArray[np.bool_],
 ) -> None:
-    """Fill in the privacy curves of everybody whose laws are close to the base.
+    """Fill in the privacy curves of everybody whose distributions are close to the base.
 
     Parameters
     ----------
     base : ndarray, shape (S, 3, K)
         Weights, locations and standard deviations of p in every draw.
-    law : ContributionDraws
-        Contribution laws, each of shape (S, B), presence (S, B, K).
+    contributions : ContributionDraws
+        Contribution distributions, each of shape (S, B), presence (S, B, K).
     epsilon : ndarray, shape (E,)
         Finite, non-negative, increasing.
     noise_scale : float
@@ -88,17 +88,17 @@ def coupled_curves(
     out : ndarray, shape (S, B, E)
         Zeros; gets max(H_eps(p || q), H_eps(q || p)) where close.
     close : ndarray of bool, shape (S, B)
-        False; gets whether the laws were close enough.
+        False; gets whether the distributions were close enough.
     """
     in_threads(
         _draws,
         len(base),
         base,
         _widened(base, noise_scale),
-        law.presence,
-        law.intercept,
-        law.slope,
-        law.spread**2,
+        contributions.presence,
+        contributions.intercept,
+        contributions.slope,
+        contributions.spread**2,
         float(noise_scale),
         np.expm1(epsilon),
         float(floor),
@@ -107,7 +107,7 @@ def coupled_curves(
     )
 
 
-def component_laws(
+def pair_components(
     base: Array, rho: Array, a: Array, b: Array, spread: Array, *, unit: float
 ) -> Array:
     """Return locations and scales of g and of q for some pairs of draw and individual.
@@ -130,13 +130,13 @@ def component_laws(
     """
     out = np.empty((len(base), 2, 2, base.shape[2]))
     in_threads(
-        _all_laws, len(base), base, rho, a, b, spread**2, float(unit), out, least=CHEAP_PAIRS
+        _all_pairs, len(base), base, rho, a, b, spread**2, float(unit), out, least=CHEAP_PAIRS
     )
     return out
 
 
 def movement_lengths(
-    base: Array, law: ContributionDraws, epsilon: float, *, kernel: str
+    base: Array, contributions: ContributionDraws, epsilon: float, *, kernel: str
 ) -> tuple[Array, Array]:
     """Return how gentle a slope of the log density makes every pair safe at epsilon.
 
@@ -148,8 +148,8 @@ def movement_lengths(
     ----------
     base : ndarray, shape (S, 3, K)
         Weights, locations and scales of p in every draw.
-    law : ContributionDraws
-        Contribution laws, each of shape (S, B), presence (S, B, K).
+    contributions : ContributionDraws
+        Contribution distributions, each of shape (S, B), presence (S, B, K).
     epsilon : float
         The target.
     kernel : {"gaussian", "laplace"}
@@ -160,15 +160,15 @@ def movement_lengths(
     length, smallest : ndarray, shape (S, B)
         The lengths, and the smallest scale of any component with or without the individual.
     """
-    length, smallest = np.empty((2, *law.intercept.shape))
+    length, smallest = np.empty((2, *contributions.intercept.shape))
     in_threads(
         _lengths,
         len(base),
         base,
-        law.presence,
-        law.intercept,
-        law.slope,
-        law.spread**2,
+        contributions.presence,
+        contributions.intercept,
+        contributions.slope,
+        contributions.spread**2,
         math.expm1(epsilon),
         kernel == "gaussian",
         length,
@@ -180,19 +180,21 @@ def movement_lengths(
 @compiled
 def _lengths(first, last, base, rho, a, b, tau2, growth, gaussian, length, smallest):  # type: ignore[no-untyped-def]
     size = base.shape[2]
-    law, without = np.empty((2, size)), np.empty((2, size))
+    given, without = np.empty((2, size)), np.empty((2, size))
     unit = 1.0 if gaussian else 2.0
     for s in range(first, last):
         for i in range(rho.shape[1]):
-            pair_laws(base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], unit, 0.0, law, without)
+            given_and_without(
+                base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], unit, 0.0, given, without
+            )
             longest, least = 0.0, np.inf
             for k in range(size):
-                small, large = min(law[1, k], without[1, k]), max(law[1, k], without[1, k])
+                small, large = min(given[1, k], without[1, k]), max(given[1, k], without[1, k])
                 least = min(least, small)
                 if base[s, 0, k] == 0.0 or rho[s, i, k] == 0.0:
                     continue
                 allowed = math.log1p(growth / rho[s, i, k])
-                moved = abs(law[0, k] - without[0, k])
+                moved = abs(given[0, k] - without[0, k])
                 if gaussian:
                     v = (large - small) * (large + small)
                     linear = moved + math.sqrt(2.0 / math.pi * v)
@@ -214,13 +216,13 @@ def _widened(base: Array, noise_scale: float) -> Array:
 
 
 @compiled
-def _all_laws(first, last, base, rho, a, b, tau2, unit, out):  # type: ignore[no-untyped-def]
+def _all_pairs(first, last, base, rho, a, b, tau2, unit, out):  # type: ignore[no-untyped-def]
     for j in range(first, last):
-        pair_laws(base[j], rho[j], a[j], b[j], tau2[j], unit, 0.0, out[j, 0], out[j, 1])
+        given_and_without(base[j], rho[j], a[j], b[j], tau2[j], unit, 0.0, out[j, 0], out[j, 1])
 
 
 @compiled
-def pair_laws(base, rho, a, b, tau2, unit, noise, law, without):  # type: ignore[no-untyped-def]
+def given_and_without(base, rho, a, b, tau2, unit, noise, given, without):  # type: ignore[no-untyped-def]
     """Take the contribution a + b rest + tau e out of every component."""
     for k in range(base.shape[1]):
         mu, variance, here = base[1, k], unit * base[2, k] ** 2, rho[k]
@@ -228,18 +230,18 @@ def pair_laws(base, rho, a, b, tau2, unit, noise, law, without):  # type: ignore
         without[0, k], without[1, k] = m, math.sqrt(rest / unit + noise)
         if here == 1.0:
             # Exactly p, so that rounding does not make a difference between individuals.
-            law[0, k], law[1, k] = mu, math.sqrt(base[2, k] ** 2 + noise)
+            given[0, k], given[1, k] = mu, math.sqrt(base[2, k] ** 2 + noise)
         else:
             own = min(tau2, LARGEST_SHARE * variance / here)
-            law[0, k] = m + (a + b * m)
-            law[1, k] = math.sqrt(((1.0 + b) ** 2 * rest + own) / unit + noise)
+            given[0, k] = m + (a + b * m)
+            given[1, k] = math.sqrt(((1.0 + b) ** 2 * rest + own) / unit + noise)
 
 
 @borrowing
 def moments_without(mu, variance, here, a, b, tau2):  # type: ignore[no-untyped-def]
-    """Return mean and variance of a component without somebody present there with probability here.
+    """Return mean and variance of a component without an individual present with probability here.
 
-    They are those which, with his contribution added back, give the mean and variance of the
+    They are those which, with their contribution added back, give the mean and variance of the
     component of p, unless that would take more than LARGEST_SHARE of its variance.
     """
     m = (mu - here * a) / (1.0 + here * b)
@@ -279,7 +281,7 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
     size, levels = base.shape[2], growth.size
     work, image_work = workspace(size, levels), image_workspace(levels)
     nodes, total = np.empty((2, MOST_NODES)), np.empty((2, levels))
-    law, without = np.empty((2, size)), np.empty((2, size))
+    given, without = np.empty((2, size)), np.empty((2, size))
     low, high, share = np.empty(levels), np.empty(levels), np.empty(size)
     reduced, narrow = np.empty((3, size)), np.empty(levels)
     always_low = -growth / (1.0 + growth)
@@ -308,10 +310,10 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
                     for e in range(levels):
                         out[s, i, e] = max(total[0, e], total[1, e], 0.0)
                     continue
-            pair_laws(
-                base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], 1.0, noise * noise, law, without
+            given_and_without(
+                base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], 1.0, noise * noise, given, without
             )
-            bound = convexity_bound(wide[s], law, without, rho[s, i], growth[0], floor)
+            bound = convexity_bound(wide[s], given, without, rho[s, i], growth[0], floor)
             if bound <= floor:
                 close[s, i] = True
                 continue
@@ -319,11 +321,11 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
                 continue
             narrow[:] = 0.0
             part = wide[s]
-            if not are_close(wide[s], law, without):
-                bound = convexity_bound(wide[s], law, without, rho[s, i], growth[0], MINOR)
+            if not are_close(wide[s], given, without):
+                bound = convexity_bound(wide[s], given, without, rho[s, i], growth[0], MINOR)
                 if bound > MINOR:
                     continue
-                if not _leave_narrow(wide[s], law, without, rho[s, i], growth, reduced, narrow):
+                if not _leave_narrow(wide[s], given, without, rho[s, i], growth, reduced, narrow):
                     continue
                 part = reduced
             close[s, i] = True
@@ -333,7 +335,7 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
             present = relative_presence(rho[s, i], share)
             for e in range(levels):
                 low[e], high[e] = _thresholds(present, growth[e])
-            both_integrals(part, law, without, share, nodes, count, low, high, work, total)
+            both_integrals(part, given, without, share, nodes, count, low, high, work, total)
             for e in range(levels):
                 value = present * total[0, e]
                 kept = present - growth[e] * (1.0 - present)
@@ -343,7 +345,7 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
 
 
 @compiled
-def _leave_narrow(base, law, without, rho, growth, reduced, narrow):  # type: ignore[no-untyped-def]
+def _leave_narrow(base, given, without, rho, growth, reduced, narrow):  # type: ignore[no-untyped-def]
     """Give no weight to the components that are not near their own, and bound what they add.
 
     Return whether that is little enough. By joint convexity the risk is at most that of the other
@@ -352,14 +354,14 @@ def _leave_narrow(base, law, without, rho, growth, reduced, narrow):  # type: ig
     reduced[:] = base
     most = 0.0
     for k in range(base.shape[1]):
-        if not is_close(base, law, without, k):
+        if not is_close(base, given, without, k):
             reduced[0, k] = 0.0
             most += base[0, k] * rho[k]
     if most > NARROW:
         return False
     for k in range(base.shape[1]):
         if reduced[0, k] == 0.0 and base[0, k] > 0.0 and rho[k] > 0.0:
-            m, s, n, t = law[0, k], law[1, k], without[0, k], without[1, k]
+            m, s, n, t = given[0, k], given[1, k], without[0, k], without[1, k]
             for e in range(growth.size):
                 value = rho[k] * pair_integral(m, s, n, t, math.log1p(growth[e] / rho[k]))
                 kept = rho[k] - growth[e] * (1.0 - rho[k])

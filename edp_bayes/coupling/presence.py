@@ -3,8 +3,8 @@
 Every draw of presence rho becomes one share for each component of the response
 (`edp_bayes.coupling.presence_sampler`) whose mean is rho: that is known from everybody, and to
 learn it anew from the individual's own databases would make the largest of many risks too large.
-That somebody rare is absent says little of a database's component: there it is drawn once for all
-such individuals.
+That a rare individual is absent says little of a database's component: there it is drawn once for
+all such individuals.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 SWEEPS = 5  # of the sampler
-# Somebody rare is in at most this share of the databases, or in as few.
+# A rare individual is in at most this share of the databases, or in as few.
 RARE, FEW = 0.05, 5
 FEWEST = 0.5  # expected databases of a component that gets a share of its own
-# Streams of random numbers: of an individual, apart from that of his contributions, and of all.
+# Streams of random numbers: of an individual, apart from that of their contributions, and of all.
 OWN, COMMON = [0, 0, 0, 1], [0, 0, 0, 2]
 
 
@@ -45,7 +45,7 @@ class PresencePosterior:
     Parameters
     ----------
     mixture : Mixture
-        Law of the response, shape (chain, draw, component), without known noise.
+        Distribution of the response, shape (chain, draw, component), without known noise.
     responses : Responses
         What the mixture was fitted to.
     seed : int
@@ -56,15 +56,15 @@ class PresencePosterior:
     responses: Responses
     seed: int
 
-    def draw(self, individuals: Index, law: ContributionDraws) -> Array:
+    def draw(self, individuals: Index, contributions: ContributionDraws) -> Array:
         """Draw presence by component.
 
         Parameters
         ----------
         individuals : ndarray of int
             Shape (individual,).
-        law : ContributionDraws
-            Their contribution laws, each of shape (draw, individual).
+        contributions : ContributionDraws
+            Their contribution distributions, each of shape (draw, individual).
 
         Returns
         -------
@@ -73,14 +73,19 @@ class PresencePosterior:
             draw, and in components too light to expect half a database.
         """
         components = self.mixture.weights.shape[-1]
-        out = np.repeat(law.presence[..., None], components, axis=2)
-        absent = np.flatnonzero((law.presence < 1.0).any(axis=0))
+        out = np.repeat(contributions.presence[..., None], components, axis=2)
+        absent = np.flatnonzero((contributions.presence < 1.0).any(axis=0))
         if absent.size == 0:
             return out
         _ = self._counts  # once, and not in every thread
 
         def fill(column: int) -> None:
-            parts = (law.presence, law.intercept, law.slope, law.spread)
+            parts = (
+                contributions.presence,
+                contributions.intercept,
+                contributions.slope,
+                contributions.spread,
+            )
             own = (np.ascontiguousarray(part[:, column]) for part in parts)
             out[:, column] = self._of(int(individuals[column]), *own)
 

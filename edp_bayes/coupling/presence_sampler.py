@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from edp_bayes.coupling.curves import moments_without, pair_laws
+from edp_bayes.coupling.curves import given_and_without, moments_without
 from edp_bayes.utils.compiled import borrowing, compiled, decay
 
 __all__ = ["PRESENCES", "draw_labels", "draw_shares"]
@@ -28,7 +28,7 @@ __all__ = ["PRESENCES", "draw_labels", "draw_shares"]
 PRESENCES = 2.0  # prior weight of rho, in presences, for the share of a component
 FEW_SWEEPS = 2  # for small contributions
 WALK = (2.0, 0.5)  # steps of the logit of a share
-MOST = 1.0 - 1e-9  # no share is larger while he is sometimes absent
+MOST = 1.0 - 1e-9  # no share is larger while they are sometimes absent
 SMALL = 0.2  # contribution over a component's standard deviation
 FARTHEST = 600.0  # a density falls no farther than exp of minus this
 
@@ -54,7 +54,7 @@ def draw_shares(  # type: ignore[no-untyped-def]
 ):
     """Draw the shares; known are absences by component beside the databases listed."""
     size, n = base.shape[2], rest.size
-    law, without, proposed = np.empty((2, size)), np.empty((2, size)), np.empty((2, size))
+    given, without, proposed = np.empty((2, size)), np.empty((2, size)), np.empty((2, size))
     component, mass = np.empty(n, dtype=np.int64), np.empty((size, n))
     share, probability = np.empty(size), np.empty(size)
     n_present, n_absent, terms = np.empty(size), np.empty(size), np.empty((3, size))
@@ -101,9 +101,10 @@ def draw_shares(  # type: ignore[no-untyped-def]
                 if small:
                     proposed[:] = without
                 else:
-                    pair_laws(base[s], share, *contribution, law, proposed)
+                    given_and_without(base[s], share, *contribution, given, proposed)
                 if not taken:
-                    # The proposal knows nothing of what the shares make of the law without him.
+                    # The proposal knows nothing of what the shares make of the distribution without
+                    # them.
                     gain = _log_density(rest, component, places, proposed, gaussian)
                     gain -= _log_density(rest, component, places, without, gaussian)
                     taken = math.log(rng.random()) < weight * gain
@@ -217,7 +218,7 @@ def _list_places(active, s, places):  # type: ignore[no-untyped-def]
 def _fill_masses(rest, present, share, weight, location, scale, gaussian, out):  # type: ignore[no-untyped-def]
     """Fill in, up to a factor, how likely every database is to be of component k.
 
-    That is its density there, times the weight and the chance of his presence or absence.
+    That is its density there, times the weight and the chance of their presence or absence.
     """
     inverse = 1.0 / scale
     height = weight * inverse
@@ -260,13 +261,13 @@ def _beta(rng, a, b):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _log_density(rest, component, places, law, gaussian):  # type: ignore[no-untyped-def]
+def _log_density(rest, component, places, given, gaussian):  # type: ignore[no-untyped-def]
     """Return that of the rest given the components, up to a constant."""
     total = 0.0
     for j in range(rest.size):
         k = places[component[j]]
-        u = (rest[j] - law[0, k]) / law[1, k]
-        total -= math.log(law[1, k]) + (0.5 * u * u if gaussian else abs(u))
+        u = (rest[j] - given[0, k]) / given[1, k]
+        total -= math.log(given[1, k]) + (0.5 * u * u if gaussian else abs(u))
     return total
 
 
@@ -286,7 +287,7 @@ def _choose(mass, j, count, uniform):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _log_bayes_factor(n_present, n_absent, count, a, b, rho, terms):  # type: ignore[no-untyped-def]
-    """Return that of shares of their own, given how often he came and stayed away.
+    """Return that of shares of their own, given how often they came and stayed away.
 
     Terms of components whose counts are those of the last time are taken from there.
     """

@@ -31,27 +31,27 @@ class RegressionCoupling:
 
     The contribution is a + b rest + tau e with probability rho and 0 otherwise (see
     `edp_bayes.coupling.contributions`), where rho may be another one in each component (see
-    `edp_bayes.coupling.presence`). The law without i has one component for each of p, with location
-    m_k and variance s_k^2 such that adding the contribution back gives the mean and the variance
-    of component k; so p is, to second order in the contribution, the same for every individual.
-    For an individual who is always present it is exactly the same.
+    `edp_bayes.coupling.presence`). The distribution without i has one component for each of p, with
+    location m_k and variance s_k^2 such that adding the contribution back gives the mean and the
+    variance of component k; so p is, to second order in the contribution, the same for every
+    individual. For an individual who is always present it is exactly the same.
 
-    Where the law without an individual is known itself, because they make up most of the variance
-    (see `edp_bayes.coupling.dominance`), p is that law with the contribution added to every
-    component.
+    Where the distribution without an individual is known itself, because they make up most of the
+    variance (see `edp_bayes.coupling.dominance`), p is that distribution with the contribution
+    added to every component.
 
     Parameters
     ----------
     mixture : Mixture
         Shape (chain, draw, component), without the known noise.
     posterior : ContributionPosterior
-        Law of every individual's contributions.
+        Distribution of every individual's contributions.
     presence : PresencePosterior, optional
         Presence by component; the same in all of them if not given.
     noise : GaussianNoise or LaplaceNoise, optional
         Known noise of the release, convolved exactly.
     without : mapping of int to Mixture
-        The law without some individuals, by position; draws as those of the mixture.
+        The distribution without some individuals, by position; draws as those of the mixture.
     """
 
     mixture: Mixture
@@ -68,7 +68,7 @@ class RegressionCoupling:
         seed: int,
         without: Mapping[int, Mixture] | None = None,
     ) -> RegressionCoupling:
-        """Condition the contribution laws on the data; pair them with the draws of p."""
+        """Condition the contribution distributions on the data; pair them with the draws of p."""
         from edp_bayes.coupling.presence import PresencePosterior
 
         return cls(
@@ -97,15 +97,18 @@ class RegressionCoupling:
         everybody = np.arange(self.n_individuals)
         return everybody, np.full_like(epsilon, FLOOR * self.n_individuals)
 
-    def laws(self, individuals: Index, *, by_component: bool = True) -> ContributionDraws:
-        """Return the contribution laws of some individuals, their presence by component."""
-        law = self.posterior.draw(individuals, self.n_draws)
+    def contributions(self, individuals: Index, *, by_component: bool = True) -> ContributionDraws:
+        """Return how some individuals contribute, their presence by component."""
+        contributions = self.posterior.draw(individuals, self.n_draws)
         if not by_component:
-            return law
+            return contributions
         if self.presence is None:
             components = self.mixture.weights.shape[-1]
-            return replace(law, presence=np.repeat(law.presence[..., None], components, axis=2))
-        return replace(law, presence=self.presence.draw(individuals, law))
+            return replace(
+                contributions,
+                presence=np.repeat(contributions.presence[..., None], components, axis=2),
+            )
+        return replace(contributions, presence=self.presence.draw(individuals, contributions))
 
     def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
         """Return delta_i(eps), shape (chain * draw, individual, epsilon), in `out` if given."""
@@ -113,10 +116,10 @@ class RegressionCoupling:
             out = np.empty((self.n_draws, len(individuals), epsilon.size))
         known = np.isin(individuals, list(self.without))
         if not known.any():
-            self._from_mixture(self.laws(individuals), epsilon, out)
+            self._from_mixture(self.contributions(individuals), epsilon, out)
         else:
             others = np.empty((self.n_draws, int((~known).sum()), epsilon.size))
-            self._from_mixture(self.laws(individuals[~known]), epsilon, others)
+            self._from_mixture(self.contributions(individuals[~known]), epsilon, others)
             out[:, ~known] = others
             for column in np.flatnonzero(known):
                 p, q = self._known_pair(int(individuals[column]))
@@ -126,27 +129,37 @@ class RegressionCoupling:
 
     def new_individual(self, epsilon: Array) -> Array:
         """Return delta_i(eps) of an individual unlike all in the sample, shape (draw, epsilon)."""
-        law = self.posterior.draw_new(self.n_draws)
+        contributions = self.posterior.draw_new(self.n_draws)
         components = self.mixture.weights.shape[-1]
-        law = replace(law, presence=np.repeat(law.presence[..., None], components, axis=2))
+        contributions = replace(
+            contributions, presence=np.repeat(contributions.presence[..., None], components, axis=2)
+        )
         out = np.empty((self.n_draws, 1, epsilon.size))
-        self._from_mixture(law, epsilon, out)
+        self._from_mixture(contributions, epsilon, out)
         return out[:, 0]
 
-    def _from_mixture(self, law: ContributionDraws, epsilon: Array, out: Array) -> None:
-        """Fill in the curves of those whose law without them is that of the mixture, less them."""
+    def _from_mixture(self, contributions: ContributionDraws, epsilon: Array, out: Array) -> None:
+        """Fill in the curves of those whose p_i is the mixture less their contributions."""
         out[...] = 0.0
-        done = np.zeros(law.intercept.shape, dtype=bool)
+        done = np.zeros(contributions.intercept.shape, dtype=bool)
         if self.mixture.kernel == "gaussian" and not isinstance(self.noise, LaplaceNoise):
             from edp_bayes.coupling.curves import coupled_curves
 
             noise_scale = 0.0 if self.noise is None else self.noise.scale
             coupled_curves(
-                self._base, law, epsilon, noise_scale=noise_scale, floor=FLOOR, out=out, close=done
+                self._base,
+                contributions,
+                epsilon,
+                noise_scale=noise_scale,
+                floor=FLOOR,
+                out=out,
+                close=done,
             )
         rows, columns = np.nonzero(~done)
         if rows.size:
-            out[rows, columns] = self._integrals(*self._components(law, rows, columns), epsilon)
+            out[rows, columns] = self._integrals(
+                *self._components(contributions, rows, columns), epsilon
+            )
 
     def _integrals(self, p: Array, q: Array, epsilon: Array) -> Array:
         """Return the curves of pairs of components (pair, component, 3)."""
@@ -160,17 +173,22 @@ class RegressionCoupling:
         if individual in self.without:
             parts = self._known_pair(individual)
         else:
-            law = self.laws(np.array([individual]))
+            contributions = self.contributions(np.array([individual]))
             rows = np.arange(self.n_draws)
-            parts = self._components(law, rows, np.zeros_like(rows))
+            parts = self._components(contributions, rows, np.zeros_like(rows))
         p, q = (self._mixture(part.reshape(*lead, *part.shape[1:])) for part in parts)
         return p, q
 
     def _known_pair(self, individual: int) -> tuple[Array, Array]:
         """Return components (draw, component, [w, mu, s]) of p and of p_i, which is known."""
         base = flat_draws(self.without[individual])
-        law = self.laws(np.array([individual]), by_component=False)
-        rho, a, b, spread = law.presence, law.intercept, law.slope, law.spread
+        contributions = self.contributions(np.array([individual]), by_component=False)
+        rho, a, b, spread = (
+            contributions.presence,
+            contributions.intercept,
+            contributions.slope,
+            contributions.spread,
+        )
         unit = 1.0 if self.mixture.kernel == "gaussian" else 2.0
         weights, mu, s = np.moveaxis(base, 1, 0)
         without = np.stack([mu, s], axis=-1)
@@ -188,22 +206,28 @@ class RegressionCoupling:
         return flat_draws(self.mixture)
 
     def _components(
-        self, law: ContributionDraws, rows: Index, columns: Index
+        self, contributions: ContributionDraws, rows: Index, columns: Index
     ) -> tuple[Array, Array]:
         """Return components (pair, component, [w, mu, s]) of p and of p_i.
 
         Every component of p is (1 - rho) of that of p_i and rho of that given presence: twice the
         components, unless everybody selected is always present.
         """
-        from edp_bayes.coupling.curves import component_laws
+        from edp_bayes.coupling.curves import pair_components
 
         base = self._base[rows]
         rho, a, b, spread = (
-            part[rows, columns] for part in (law.presence, law.intercept, law.slope, law.spread)
+            part[rows, columns]
+            for part in (
+                contributions.presence,
+                contributions.intercept,
+                contributions.slope,
+                contributions.spread,
+            )
         )
         unit = 1.0 if self.mixture.kernel == "gaussian" else 2.0
-        laws = np.moveaxis(component_laws(base, rho, a, b, spread, unit=unit), 2, -1)
-        present, without = laws[:, 0], laws[:, 1]
+        distributions = np.moveaxis(pair_components(base, rho, a, b, spread, unit=unit), 2, -1)
+        present, without = distributions[:, 0], distributions[:, 1]
         return _joined(base[:, 0], rho, present, without)
 
 
@@ -218,5 +242,5 @@ def _joined(weights: Array, rho: Array, present: Array, without: Array) -> tuple
     )
 
 
-def _join(weights: Array, laws: Array) -> Array:
-    return np.concatenate([weights[..., None], laws], axis=-1)
+def _join(weights: Array, distributions: Array) -> Array:
+    return np.concatenate([weights[..., None], distributions], axis=-1)

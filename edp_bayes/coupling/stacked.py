@@ -28,8 +28,8 @@ class StackedCoupling:
     Parameters
     ----------
     mixture : Mixture
-        Shape (chain, draw, component): the blocks' laws, those with fewer components padded by
-        components of weight zero.
+        Shape (chain, draw, component): the blocks' distributions, those with fewer components
+        padded by components of weight zero.
     blocks : tuple of (ndarray, Coupling)
         Rows among all draws, increasing, and the coupling of these draws. Every row is in one
         block.
@@ -116,8 +116,8 @@ def stack_couplings(members: list[Coupling], member: Index) -> StackedCoupling:
     flat = member.ravel()
     used = [(np.flatnonzero(flat == k), members[k]) for k in np.unique(flat)]
     blocks = tuple((rows, pick(coupling, rows)) for rows, coupling in used)
-    laws = [coupling.mixture for _, coupling in blocks]
-    mixture = _joined([rows for rows, _ in blocks], laws, member.shape)
+    distributions = [coupling.mixture for _, coupling in blocks]
+    mixture = _joined([rows for rows, _ in blocks], distributions, member.shape)
     return StackedCoupling(mixture, blocks)
 
 
@@ -142,7 +142,7 @@ def _(coupling: ShiftCoupling, rows: Index) -> Coupling:
 def _(coupling: RegressionCoupling, rows: Index) -> Coupling:
     parts = {f.name: getattr(coupling, f.name) for f in fields(RegressionCoupling)}
     parts["mixture"] = _picked(coupling.mixture, rows)
-    parts["without"] = {i: _picked(law, rows) for i, law in coupling.without.items()}
+    parts["without"] = {i: _picked(mixture, rows) for i, mixture in coupling.without.items()}
     return _SomeDraws(**parts, whole=coupling, rows=rows)
 
 
@@ -164,10 +164,12 @@ class _SomeDraws(RegressionCoupling):
     whole: RegressionCoupling = field(kw_only=True)
     rows: Index = field(kw_only=True)
 
-    def laws(self, individuals: Index, *, by_component: bool = True) -> ContributionDraws:
-        """Return the contribution laws of some individuals, their presence by component."""
-        law = self.whole.laws(individuals, by_component=by_component)
-        return ContributionDraws(*(getattr(law, f.name)[self.rows] for f in fields(law)))
+    def contributions(self, individuals: Index, *, by_component: bool = True) -> ContributionDraws:
+        """Return how some individuals contribute, their presence by component."""
+        contributions = self.whole.contributions(individuals, by_component=by_component)
+        return ContributionDraws(
+            *(getattr(contributions, f.name)[self.rows] for f in fields(contributions))
+        )
 
 
 def _picked(mixture: Mixture, rows: Index) -> Mixture:

@@ -1,8 +1,8 @@
 """Checks that say whether a result can be relied on.
 
 `check_databases` asks of the data what the method demands: databases that are independent draws
-of one law, none of them the work of one individual. `check_draws` asks whether the draws of a
-privacy quantity have converged. `posterior_predictive_check` asks whether the density model
+of one distribution, none of them the work of one individual. `check_draws` asks whether the draws
+of a privacy quantity have converged. `posterior_predictive_check` asks whether the density model
 could have produced the responses. `check_individuals` compares the risk with what the own
 contributions of every individual say. `prior_sensitivity` asks how far the result follows the
 prior.

@@ -1,4 +1,4 @@
-"""Whether the databases are independent draws of one law that no one individual rules."""
+"""Whether the databases are independent draws of one distribution that no one individual rules."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ MAX_TIES = 0.1
 MAX_SHARE = 0.25
 MAX_RATIO = 5.0
 WATCHED = 20  # individuals whose presence is compared with the rest
-LEAST_SEEN = 3  # databases with and without somebody
+LEAST_SEEN = 3  # databases with and without an individual
 ALIKE = "The bands assume independent databases and are likely too narrow."
 OPPOSED = "The bands assume independent databases and are likely too wide."
 COMES_AND_GOES = (
     "The mixture models know that only from one component to another, the smoothed bootstrap "
     "assumes nothing of the kind: see what it says."
 )
-ONE_LAW = "The bands assume that all databases follow one law."
+ONE_LAW = "The bands assume that all databases follow one distribution."
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,14 @@ def check_databases(responses: Responses, *, level: float = LEVEL) -> DatabaseCh
     """Check that the databases look independent and identically distributed.
 
     Tests of order: lag-1 autocorrelation, Ljung-Box over min(10, n // 5) lags, Mann-Kendall
-    trend, and the first half of the databases against the second in law (Kolmogorov-Smirnov)
-    and in spread (Brown-Forsythe). A test of presence, where somebody is sometimes absent: the
-    responses without him, in the databases in which he contributes against the others (Wilcoxon's
-    rank sum, by normal approximation), for the 20 largest contributions; it fails, too, where the
-    databases depend on each other. Holm's correction keeps the probability of any false alarm
-    among all tests at about the level. Thresholds, without
-    p-values: at most 10% of the responses tied; no individual above 25% of the size of a response
-    in any database; no individual's largest contribution above 5 times that of the next.
+    trend, and the first half of the databases against the second in distribution
+    (Kolmogorov-Smirnov) and in spread (Brown-Forsythe). A test of presence, where an individual is
+    sometimes absent: the responses without them, in the databases in which they contribute against
+    the others (Wilcoxon's rank sum, by normal approximation), for the 20 largest contributions; it
+    fails, too, where the databases depend on each other. Holm's correction keeps the probability of
+    any false alarm among all tests at about the level. Thresholds, without p-values: at most 10% of
+    the responses tied; no individual above 25% of the size of a response in any database; no
+    individual's largest contribution above 5 times that of the next.
 
     The order of the databases is the order of the responses. Several responses of one database
     are averaged before the tests of order.
@@ -179,7 +179,7 @@ def _drift(y: Floats) -> tuple[PendingTest, PendingTest, PendingTest]:
 
     tau, p_trend = (float(v) for v in stats.kendalltau(np.arange(y.size), y))
     early, late = y[: y.size // 2], y[y.size // 2 :]
-    distance, p_law = (float(v) for v in stats.ks_2samp(early, late))
+    distance, p_distribution = (float(v) for v in stats.ks_2samp(early, late))
     spread, p_spread = _brown_forsythe(early, late)
     return (
         PendingTest(
@@ -193,7 +193,7 @@ def _drift(y: Floats) -> tuple[PendingTest, PendingTest, PendingTest]:
         PendingTest(
             "halves, law",
             distance,
-            p_law,
+            p_distribution,
             f"Kolmogorov-Smirnov distance {distance:.2f}",
             "The first half of the databases differs from the second",
             ONE_LAW,

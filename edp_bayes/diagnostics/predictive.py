@@ -97,7 +97,7 @@ def posterior_predictive_check(
     level = validate.probability(level, "level")
     if mixture_draws.noise is not None:
         raise InvalidInputError(
-            f"the mixture must be the law of the responses alone, found {mixture_draws.noise}"
+            f"the mixture must be that of the responses alone, found {mixture_draws.noise}"
         )
     y = responses.response[:: responses.samples]
     rng = validate.generator(random_seed)

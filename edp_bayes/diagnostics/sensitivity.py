@@ -32,7 +32,7 @@ def prior_sensitivity(
     parameters: Iterable[str] | None = None,
     threshold: float = THRESHOLD,
 ) -> pd.DataFrame:
-    """Say how far privacy quantities follow the prior of the law of the response.
+    """Say how far privacy quantities follow the prior of the distribution of the response.
 
     The prior, or the likelihood, is raised to a power slightly off 1 by importance weights, and
     the sensitivity is how fast the distribution of a quantity moves (the cumulative Jensen-Shannon

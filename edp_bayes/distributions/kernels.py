@@ -1,7 +1,7 @@
-"""Centred laws of one kernel, alone or with noise added: log density and lower tail.
+"""Centred distributions of one kernel, alone or with noise added: log density and lower tail.
 
-Every law here is symmetric, so its upper tail at u is the lower tail at -u, and each keeps its
-relative precision far out, where densities underflow.
+Every distribution here is symmetric, so its upper tail at u is the lower tail at -u, and each keeps
+its relative precision far out, where densities underflow.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 __all__ = ["gaussian", "gaussian_tail", "laplace", "normal_laplace", "two_laplaces"]
 
 Array = NDArray[np.float64]
-Law = tuple[Array, Array]
+Distribution = tuple[Array, Array]
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
-def gaussian(u: Array, scale: Array) -> Law:
+def gaussian(u: Array, scale: Array) -> Distribution:
     """Return log density and P(U <= u) of N(0, scale^2)."""
     z = u / scale
     return -0.5 * z * z - np.log(scale) - _LOG_ROOT_TWO_PI, gaussian_tail(u, scale)
@@ -32,14 +32,14 @@ def gaussian_tail(u: Array, scale: Array) -> Array:
     return np.asarray(ndtr(u / scale))
 
 
-def laplace(u: Array, scale: Array) -> Law:
-    """Return log density and P(U <= u) of the Laplace law."""
+def laplace(u: Array, scale: Array) -> Distribution:
+    """Return log density and P(U <= u) of the Laplace distribution."""
     z = np.abs(u) / scale
     tail = 0.5 * np.exp(-z)
     return -z - np.log(2.0 * scale), np.where(u < 0, tail, 1.0 - tail)
 
 
-def normal_laplace(u: Array, normal_scale: Array, laplace_scale: Array) -> Law:
+def normal_laplace(u: Array, normal_scale: Array, laplace_scale: Array) -> Distribution:
     """Return log density and P(U <= u) of the sum of N(0, s^2) and Laplace(b).
 
     With h the density of N(0, s^2) plus an exponential of mean b, the density is the mean of
@@ -57,7 +57,7 @@ def normal_laplace(u: Array, normal_scale: Array, laplace_scale: Array) -> Law:
     return np.logaddexp(right, left) - math.log(2.0), np.where(u < 0, tail, 1.0 - tail)
 
 
-def two_laplaces(u: Array, first: Array, second: Array) -> Law:
+def two_laplaces(u: Array, first: Array, second: Array) -> Distribution:
     """Return log density and P(U <= u) of the sum of Laplace(first) and Laplace(second).
 
     With a <= b the two scales, t = abs(u) and g = (1 - exp(-r t)) / r, r = 1/a - 1/b, which is t

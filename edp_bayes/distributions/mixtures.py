@@ -119,7 +119,7 @@ class Mixture:
         result = np.full(self._lead + points.shape, -np.inf)
         for w, u, s in self._components(points):
             with np.errstate(divide="ignore"):
-                result = np.logaddexp(result, np.log(w) + self._law(u, s)[0])
+                result = np.logaddexp(result, np.log(w) + self._distribution(u, s)[0])
         return result
 
     def pdf(self, x: ArrayLike) -> NDArray[np.float64]:
@@ -127,7 +127,7 @@ class Mixture:
         points = validate.finite_array(x, "x")
         result = np.zeros(self._lead + points.shape)
         for w, u, s in self._components(points):
-            result += w * np.exp(self._law(u, s)[0])
+            result += w * np.exp(self._distribution(u, s)[0])
         return result
 
     def cdf(self, x: ArrayLike) -> NDArray[np.float64]:
@@ -198,7 +198,7 @@ class Mixture:
         return np.asarray(values)
 
     def convolve(self, noise: GaussianNoise | LaplaceNoise) -> Mixture:
-        """Return the law of a value of this mixture plus independent noise.
+        """Return the distribution of a value of this mixture plus independent noise.
 
         Raises
         ------
@@ -278,10 +278,12 @@ class Mixture:
             w, mu, s = (a[..., k][pad] for a in (self.weights, self.locations, self.scales))
             yield w, points - mu, s
 
-    def _law(self, u: NDArray[np.float64], scale: NDArray[np.float64]) -> kernels.Law:
+    def _distribution(
+        self, u: NDArray[np.float64], scale: NDArray[np.float64]
+    ) -> kernels.Distribution:
         if self.noise is None:
-            law = kernels.gaussian if self.kernel == "gaussian" else kernels.laplace
-            return law(u, scale)
+            distribution = kernels.gaussian if self.kernel == "gaussian" else kernels.laplace
+            return distribution(u, scale)
         extra = np.asarray(self.noise.scale)
         if self.kernel == "gaussian":
             return kernels.normal_laplace(u, scale, extra)
@@ -292,7 +294,7 @@ class Mixture:
     def _tail(self, u: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.noise is None and self.kernel == "gaussian":
             return kernels.gaussian_tail(u, scale)
-        return self._law(u, scale)[1]
+        return self._distribution(u, scale)[1]
 
     def _last_positive(self) -> NDArray[np.int64]:
         """Index of the last component of positive weight, which rounding must not pass."""

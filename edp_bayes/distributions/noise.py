@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.utils import validate
 
-__all__ = ["GaussianNoise", "LaplaceNoise", "NoNoise", "NoiseLaw"]
+__all__ = ["GaussianNoise", "LaplaceNoise", "NoNoise", "Noise"]
 
 Array = NDArray[np.float64]
 
 
-class NoiseLaw(Protocol):
-    """A law of additive noise."""
+class Noise(Protocol):
+    """A distribution of additive noise."""
 
     @property
     def mean(self) -> float:

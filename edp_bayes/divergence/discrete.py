@@ -1,4 +1,4 @@
-"""Hockey-stick integrals of discrete laws: exact sums."""
+"""Hockey-stick integrals of discrete distributions: exact sums."""
 
 from __future__ import annotations
 

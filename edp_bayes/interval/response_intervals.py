@@ -1,4 +1,4 @@
-"""What the law of a query's response says about an interval around its median."""
+"""What the distribution of a query's response says about an interval around its median."""
 
 from __future__ import annotations
 
@@ -141,33 +141,38 @@ def interval_quantities(mixture: Mixture, width: ArrayLike, sensitivity: float =
     return found if widths.ndim else found.isel(width=0)
 
 
-def _around(law: Mixture, centre: Array, away: Array) -> tuple[Array, Array]:
+def _around(distribution: Mixture, centre: Array, away: Array) -> tuple[Array, Array]:
     """Return log P(abs(X - centre) > away), (chain, draw, width), and the density at the centre.
 
     Both tails are added up, which do not cancel however far out they are.
     """
     outside, density = np.full(away.shape, -np.inf), np.zeros(centre.shape)
-    for k in range(law.weights.shape[-1]):
-        w, mu, s = (part[..., k, None] for part in (law.weights, law.locations, law.scales))
-        density += w * np.exp(law._law(centre - mu, s)[0])
+    for k in range(distribution.weights.shape[-1]):
+        w, mu, s = (
+            part[..., k, None]
+            for part in (distribution.weights, distribution.locations, distribution.scales)
+        )
+        density += w * np.exp(distribution._distribution(centre - mu, s)[0])
         with np.errstate(divide="ignore"):
             log_weight = np.log(w)
         for gap in (centre - mu, mu - centre):
-            np.logaddexp(outside, log_weight + _log_lower_tail(law, gap - away, s), out=outside)
+            np.logaddexp(
+                outside, log_weight + _log_lower_tail(distribution, gap - away, s), out=outside
+            )
     return np.minimum(outside, 0.0), density
 
 
-def _log_lower_tail(law: Mixture, u: Array, scale: Array) -> Array:
+def _log_lower_tail(distribution: Mixture, u: Array, scale: Array) -> Array:
     """Return log P(U <= u) of one component, centred; it stays finite where P underflows."""
-    if law.kernel == "gaussian" and law.noise is None:
+    if distribution.kernel == "gaussian" and distribution.noise is None:
         from scipy.special import log_ndtr
 
         return np.asarray(log_ndtr(u / scale))
-    log_density, tail = law._law(u, scale)
-    # Far out every other law here decays like its Laplace part of largest scale.
-    slowest = scale if law.kernel == "laplace" else np.zeros_like(scale)
-    if isinstance(law.noise, LaplaceNoise):
-        slowest = np.maximum(slowest, law.noise.scale)
+    log_density, tail = distribution._distribution(u, scale)
+    # Far out every other distribution here decays like its Laplace part of largest scale.
+    slowest = scale if distribution.kernel == "laplace" else np.zeros_like(scale)
+    if isinstance(distribution.noise, LaplaceNoise):
+        slowest = np.maximum(slowest, distribution.noise.scale)
     with np.errstate(divide="ignore"):
         near, far = np.log(tail), log_density + np.log(slowest)
     return np.asarray(np.where(tail > LEAST_TAIL, near, far))

@@ -132,9 +132,9 @@ def answer_from_data(
 ) -> xr.DataArray:
     """Return draws of the median response, given the responses of several databases.
 
-    The prior is on the law of databases, as in the main audit: the Bayesian bootstrap, so every
-    draw is the median of the responses under Dirichlet(1, ..., 1) weights. Samples of a randomised
-    response share the weight of their database.
+    The prior is on the distribution of databases, as in the main audit: the Bayesian bootstrap, so
+    every draw is the median of the responses under Dirichlet(1, ..., 1) weights. Samples of a
+    randomised response share the weight of their database.
 
     Parameters
     ----------

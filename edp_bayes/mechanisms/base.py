@@ -138,12 +138,12 @@ class DiscreteMechanism(Mechanism):
     kind: ClassVar[str] = "discrete"
 
     @abstractmethod
-    def log_law(self, database: Any) -> Mapping[Hashable, float]:
-        """Return the log probability of every outcome, finite even where `law` underflows."""
+    def log_distribution(self, database: Any) -> Mapping[Hashable, float]:
+        """Return the log probability of every outcome, finite where `distribution` underflows."""
 
-    def law(self, database: Any) -> Mapping[Hashable, float]:
+    def distribution(self, database: Any) -> Mapping[Hashable, float]:
         """Return the probability of every outcome; an outcome of several columns is a tuple."""
-        return {outcome: math.exp(log) for outcome, log in self.log_law(database).items()}
+        return {outcome: math.exp(log) for outcome, log in self.log_distribution(database).items()}
 
     def epsilon(self) -> float:
         """Return the largest absolute log ratio over all outcomes of the pair."""
@@ -160,7 +160,7 @@ class DiscreteMechanism(Mechanism):
 
     def _log_masses(self) -> tuple[Array, Array]:
         """Return the log probabilities of all outcomes under both inputs, in one order."""
-        p, q = (self.log_law(database) for database in self._inputs)
+        p, q = (self.log_distribution(database) for database in self._inputs)
         outcomes = list(dict.fromkeys([*p, *q]))
         return (
             np.array([p.get(outcome, -math.inf) for outcome in outcomes]),

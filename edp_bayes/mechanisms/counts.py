@@ -106,7 +106,7 @@ class TruncatedGeometric(DiscreteMechanism):
     Examples
     --------
     >>> mechanism = TruncatedGeometric(0.4, 5)
-    >>> round(sum(mechanism.law(2).values()), 12), round(mechanism.epsilon(), 12)
+    >>> round(sum(mechanism.distribution(2).values()), 12), round(mechanism.epsilon(), 12)
     (1.0, 0.4)
     """
 
@@ -123,7 +123,7 @@ class TruncatedGeometric(DiscreteMechanism):
         for database in two_inputs(self.pair):
             self._inside(database)
 
-    def log_law(self, database: Any) -> Mapping[Hashable, float]:
+    def log_distribution(self, database: Any) -> Mapping[Hashable, float]:
         """Return the log probability of every count from 0 to `largest`."""
         count = self._inside(database)
         mode = math.log(math.tanh(0.5 * self.budget))

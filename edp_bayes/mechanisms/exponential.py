@@ -40,8 +40,8 @@ class ExponentialMechanism(DiscreteMechanism):
 
     Examples
     --------
-    >>> law = ExponentialMechanism(1.0).law((0.0, 2.0))
-    >>> round(law[1] / law[0], 6)
+    >>> distribution = ExponentialMechanism(1.0).distribution((0.0, 2.0))
+    >>> round(distribution[1] / distribution[0], 6)
     2.718282
     """
 
@@ -60,7 +60,7 @@ class ExponentialMechanism(DiscreteMechanism):
             object.__setattr__(self, field, validate.positive_number(getattr(self, field), field))
         checked_pair(self.pair)
 
-    def log_law(self, database: Any) -> Mapping[Hashable, float]:
+    def log_distribution(self, database: Any) -> Mapping[Hashable, float]:
         """Return the log probability of every candidate, by its position."""
         return dict(enumerate(self._log_probabilities(database).tolist()))
 

@@ -49,7 +49,7 @@ class RandomizedResponse(DiscreteMechanism):
     Examples
     --------
     >>> mechanism = RandomizedResponse(math.log(3.0))
-    >>> {answer: round(mass, 12) for answer, mass in mechanism.law(1).items()}
+    >>> {answer: round(mass, 12) for answer, mass in mechanism.distribution(1).items()}
     {0: 0.25, 1: 0.75}
     """
 
@@ -67,7 +67,7 @@ class RandomizedResponse(DiscreteMechanism):
         for database in two_inputs(self.pair):
             self._answer(database)
 
-    def log_law(self, database: Any) -> Mapping[Hashable, float]:
+    def log_distribution(self, database: Any) -> Mapping[Hashable, float]:
         """Return the log probability of every answer."""
         truth = self._answer(database)
         total = math.log1p((self.choices - 1) * math.exp(-self.budget))

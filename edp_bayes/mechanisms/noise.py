@@ -18,22 +18,22 @@ REACH = 40.0
 PANEL = 4.0
 
 
-def noise(law: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+def noise(distribution: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     """Return noise of scale one."""
-    return rng.laplace(size=shape) if law == LAPLACE else rng.standard_exponential(shape)
+    return rng.laplace(size=shape) if distribution == LAPLACE else rng.standard_exponential(shape)
 
 
-def log_pdf(law: str, u: Array) -> Array:
+def log_pdf(distribution: str, u: Array) -> Array:
     """Return the log density at u."""
-    if law == LAPLACE:
+    if distribution == LAPLACE:
         return -np.abs(u) - math.log(2.0)
     return np.where(u >= 0.0, -np.maximum(u, 0.0), -np.inf)
 
 
-def log_cdf(law: str, u: Array) -> Array:
+def log_cdf(distribution: str, u: Array) -> Array:
     """Return the log probability of values up to u."""
     upper = np.maximum(u, 0.0)
-    if law == LAPLACE:
+    if distribution == LAPLACE:
         return np.where(
             u < 0.0, np.minimum(u, 0.0) - math.log(2.0), np.log1p(-0.5 * np.exp(-upper))
         )
@@ -41,9 +41,9 @@ def log_cdf(law: str, u: Array) -> Array:
         return np.asarray(np.log(-np.expm1(-upper)))
 
 
-def log_sf(law: str, u: Array) -> Array:
+def log_sf(distribution: str, u: Array) -> Array:
     """Return the log probability of values above u."""
-    return log_cdf(law, -u) if law == LAPLACE else -np.maximum(u, 0.0)
+    return log_cdf(distribution, -u) if distribution == LAPLACE else -np.maximum(u, 0.0)
 
 
 def panels(knots: Array, scale: float) -> Array:

@@ -73,7 +73,7 @@ class NoisyMaxIndex(DiscreteMechanism, _NoisyMax):
     budget : float
         The mechanism is budget-private for answers that change by at most one each.
     noise : {"laplace", "exponential"}
-        Law of the noise, of scale 2 / budget.
+        Distribution of the noise, of scale 2 / budget.
     pair : tuple of tuple of float
         The true answers of the neighbouring inputs.
 
@@ -90,7 +90,7 @@ class NoisyMaxIndex(DiscreteMechanism, _NoisyMax):
 
     Examples
     --------
-    >>> round(NoisyMaxIndex(1.0).law((1.0, 1.0))[0], 12)
+    >>> round(NoisyMaxIndex(1.0).distribution((1.0, 1.0))[0], 12)
     0.5
     """
 
@@ -98,10 +98,10 @@ class NoisyMaxIndex(DiscreteMechanism, _NoisyMax):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """Name, with the law of the noise."""
+        """Name, with the distribution of the noise."""
         return f"noisy max, argmax, {self.noise}"
 
-    def log_law(self, database: Any) -> Mapping[Hashable, float]:
+    def log_distribution(self, database: Any) -> Mapping[Hashable, float]:
         """Return the log probability that each answer is the largest, by its position."""
         nodes, weights = truths.quadrature(panels(self._edges(database), self.scale))
         parts = self._log_parts(database, nodes)
@@ -120,7 +120,7 @@ class NoisyMaxValue(_NoisyMax):
     budget : float
         What the mechanism claims.
     noise : {"laplace", "exponential"}
-        Law of the noise, of scale 2 / budget. With exponential noise the support tells the
+        Distribution of the noise, of scale 2 / budget. With exponential noise the support tells the
         largest true answer, so epsilon is infinite where that differs.
     pair : tuple of tuple of float
         The true answers of the neighbouring inputs.
@@ -148,7 +148,7 @@ class NoisyMaxValue(_NoisyMax):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """Name, with the law of the noise."""
+        """Name, with the distribution of the noise."""
         return f"noisy max, maximum, {self.noise}"
 
     def epsilon(self) -> float:

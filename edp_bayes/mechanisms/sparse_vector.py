@@ -118,11 +118,11 @@ class SparseVector(DiscreteMechanism):
             factors[recipe.answer_factor] / ((1.0 - share) * self.budget),
         )
 
-    def log_law(self, database: Any) -> Mapping[Hashable, float]:
+    def log_distribution(self, database: Any) -> Mapping[Hashable, float]:
         """Return the log probability of every row, as a tuple."""
         true = answers(database)
         if true.size > LONGEST:
-            raise InvalidInputError(f"the law is known for at most {LONGEST} answers")
+            raise InvalidInputError(f"the distribution is known for at most {LONGEST} answers")
         grid = ThresholdGrid.of(true - self.threshold, *self.scales)
         return {row: self._log_probability(grid, row) for row in self._rows(true.size)}
 

@@ -1,4 +1,4 @@
-"""Exact privacy of a pair of known laws: sums for outcomes, quadrature for densities."""
+"""Exact privacy of a pair of known distributions: sums for outcomes, quadrature for densities."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Stratum:
     ----------
     log_p, log_q : callable
         Log densities at an array of points, -inf where there is none. They need not integrate to
-        one: a stratum may be one part of a law.
+        one: a stratum may be one part of a distribution.
     knots : ndarray
         Increasing; every kink and jump of both densities, the ends of the domain first and last.
         What lies beyond the ends must not matter.

@@ -1,4 +1,4 @@
-"""Density models: the law of the response, coupled to the law without each individual."""
+"""Density models: the distribution of the response, coupled to those without each individual."""
 
 from edp_bayes.models.base import DensityModel, FittedModel
 from edp_bayes.models.base_measure import BaseMeasure

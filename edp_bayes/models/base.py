@@ -27,14 +27,14 @@ ROUNDING = 1e-6  # of a model's weights
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """Posterior draws of the law of the response, coupled to the law without each individual.
+    """Posterior draws of the response's distribution, coupled to those without each individual.
 
     Parameters
     ----------
     mixture : Mixture
-        Shape (chain, draw, component): the law of the response, without known noise.
+        Shape (chain, draw, component): the distribution of the response, without known noise.
     coupling : Coupling
-        The law without any individual, from the same draws.
+        The distribution without any individual, from the same draws.
     log_likelihood : ndarray
         Shape (chain, draw, database): log density of each database's responses.
     predictive : ndarray, optional
@@ -79,7 +79,7 @@ class FittedModel:
 
 @runtime_checkable
 class DensityModel(Protocol):
-    """A model of the law of the response.
+    """A model of the distribution of the response.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def fitted_mixture(
     without: Mapping[int, Mixture] | None = None,
     attributes: Mapping[str, Any],
 ) -> FittedModel:
-    """Couple the draws of a mixture model to the law without each individual."""
+    """Couple the draws of a mixture model to the distribution without each individual."""
     from edp_bayes.coupling.regression import RegressionCoupling
 
     sampler = settings.sampler if tree is not None else "gibbs"

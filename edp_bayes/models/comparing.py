@@ -76,7 +76,7 @@ def compare(
     Made by ArviZ: leave-one-database-out by Pareto smoothed importance sampling (Vehtari, Gelman
     and Gabry 2017), or the model's own leave-one-out predictive density where it has one. Weights
     are those of Yao, Vehtari, Simpson and Gelman (2018). Models of different kernels can be
-    compared. Only the law of the response is judged; the contributions are not.
+    compared. Only the distribution of the response is judged; the contributions are not.
 
     Examples
     --------

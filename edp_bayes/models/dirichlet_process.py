@@ -65,8 +65,8 @@ class DirichletProcessMixture(ShortRepr):
         pair = validate.finite_array(self.concentration, "concentration")
         if pair.shape != (2,) or (pair <= 0).any():
             raise InvalidInputError(
-                "concentration must be the shape and the rate of a Gamma law, two numbers greater "
-                f"than 0, found {self.concentration!r}"
+                "concentration must be the shape and the rate of a Gamma distribution, two numbers "
+                f"greater than 0, found {self.concentration!r}"
             )
         object.__setattr__(self, "concentration", (float(pair[0]), float(pair[1])))
         if self.components is not None:

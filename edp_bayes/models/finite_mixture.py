@@ -26,7 +26,7 @@ class FiniteMixture(ShortRepr):
     Parameters
     ----------
     components : int
-        Number of components; 1 is a single normal or Laplace law.
+        Number of components; 1 is a single normal or Laplace distribution.
     kernel : {"gaussian", "laplace"}
         Family of every component.
     weight_concentration : float

@@ -205,7 +205,7 @@ class GibbsDraws:
 def _without(
     responses: Responses, settings: SamplerSettings, draw: Callable[..., GibbsDraws]
 ) -> dict[int, Mixture]:
-    """Draw the law of the response without each individual who makes up most of its variance."""
+    """Draw the distribution of the response without each dominant individual."""
     shape = (settings.chains, settings.draws)
     return fit_without(responses, shape, lambda y, stream: draw(y, stream=stream).mixture)
 

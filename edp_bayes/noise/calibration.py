@@ -72,8 +72,8 @@ def calibrate(
     delta : float
         Zero, or from 1e-9 to one.
     method : {"optimal", "bottleneck", "partial", "laplace", "gaussian", "hausdorff"}
-        "optimal" looks for the law of any shape with the least expected absolute noise, by a
-        linear program, and takes Laplace noise where no other shape gains; "laplace" and
+        "optimal" looks for the distribution of any shape with the least expected absolute noise, by
+        a linear program, and takes Laplace noise where no other shape gains; "laplace" and
         "gaussian" look for the smallest scale; "bottleneck" is Laplace noise of scale
         max_i W_inf(p, p_i) / epsilon, "partial" the same with an atom at zero, for Laplace
         kernels. "hausdorff" is the published construction, which guarantees nothing.
@@ -97,9 +97,9 @@ def calibrate(
     NoiseDistribution
         Its `record` says what it was found for and what was reached: the share of draws in which
         the target holds, certified by a bound on the noisy densities or proved for the method
-        (`proved`); for "optimal" and delta = 0 also the lower bound that no law of noise (no
-        symmetric one, if it has to be symmetric) can beat in the draws in which this one was made
-        to hold. Where the target is met already it is no noise, and the record says so.
+        (`proved`); for "optimal" and delta = 0 also the lower bound that no distribution of noise
+        (no symmetric one, if it has to be symmetric) can beat in the draws in which this one was
+        made to hold. Where the target is met already it is no noise, and the record says so.
 
     Raises
     ------
@@ -113,8 +113,8 @@ def calibrate(
     Warns
     -----
     EdpBayesWarning
-        If the noise is larger than the spread of the estimated law of the response, and always
-        for "hausdorff".
+        If the noise is larger than the spread of the estimated distribution of the response, and
+        always for "hausdorff".
 
     Examples
     --------
@@ -161,7 +161,7 @@ def calibrate(
     certified = protected_share(posterior, noise, target, slack, people)
     record |= {"reached": max(certified, details.get("proved", 0.0)), **details}
     record["message"] = _message(posterior, noise, record)
-    return NoiseDistribution(noise.laws, noise.weights, record)
+    return NoiseDistribution(noise.components, noise.weights, record)
 
 
 def check(
@@ -185,8 +185,9 @@ def check(
         )
     if slack == 0.0 and method == "gaussian":
         raise InvalidInputError(
-            "Gaussian noise is made for delta above 0: the tails of normal laws fall so fast that "
-            "the log ratio of two shifted ones has no bound; give a delta or use Laplace noise"
+            "Gaussian noise is made for delta above 0: the tails of normal distributions fall so "
+            "fast that the log ratio of two shifted ones has no bound; give a delta or use "
+            "Laplace noise"
         )
     return target, slack, share
 
@@ -294,7 +295,8 @@ def _find(
         except SolverError:
             if width == widths[-1]:
                 raise
-    # Where nothing is to be gained a lattice may lose a little against the law it stands for.
+    # Where nothing is to be gained a lattice may lose a little against the distribution it stands
+    # for.
     coarse = _size(laplace, objective) < _size(best.noise, objective)
     bounded = delta == 0.0 and (best.active.all() or not coarse)
     return laplace if coarse else best.noise, {
@@ -377,7 +379,7 @@ def _message(posterior: Posterior, noise: NoiseDistribution, record: Mapping[str
         return text
     doubt = (
         f"the expected noise, {noise.mean_absolute:.4g}, is larger than the spread of the "
-        f"estimated law of the response, {spread:.4g}"
+        f"estimated distribution of the response, {spread:.4g}"
     )
     if record["method"] in PURE_ONLY:
         doubt += "; method='optimal' or 'laplace' may need far less"

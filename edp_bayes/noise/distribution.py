@@ -1,4 +1,4 @@
-"""What a calibration comes back as: a law of noise, and what it was found against."""
+"""What a calibration comes back as: a distribution of noise, and what it was found against."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.distributions.lattice import LatticeNoise
-from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, NoiseLaw, NoNoise
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, Noise, NoNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
 
@@ -34,21 +34,21 @@ NAMES = {kind: name for name, kind in SIMPLE.items()}
 
 @dataclass(frozen=True, eq=False)
 class NoiseDistribution:
-    """A mixture of laws of noise, with an atom at zero where one of them is no noise.
+    """A mixture of distributions of noise, with an atom at zero where one of them is no noise.
 
     Parameters
     ----------
-    laws : tuple of NoNoise, LaplaceNoise, GaussianNoise or LatticeNoise
-        Components.
+    components : tuple of NoNoise, LaplaceNoise, GaussianNoise or LatticeNoise
+        What it is a mixture of.
     weights : array_like
-        Their probabilities; by default a single law has all of it.
+        Their probabilities; by default a single distribution has all of it.
     record : mapping
         What the noise was found for: method, epsilon, delta, assurance, what was reached.
 
     Raises
     ------
     InvalidInputError, InputTypeError
-        If there is no law, one is of an unknown kind, or the weights are not probabilities.
+        If there is no component, one is of an unknown kind, or the weights are not probabilities.
 
     Examples
     --------
@@ -57,64 +57,64 @@ class NoiseDistribution:
     (0.25, 1.5, 6.0)
     """
 
-    laws: tuple[NoiseLaw, ...]
+    components: tuple[Noise, ...]
     weights: Array
     record: Mapping[str, Any] = field(default_factory=dict)
 
     def __init__(
         self,
-        laws: tuple[NoiseLaw, ...],
+        components: tuple[Noise, ...],
         weights: ArrayLike = (1.0,),
         record: Mapping[str, Any] | None = None,
     ) -> None:
         array = validate.finite_array(weights, "weights", ndim=1)
-        for law in laws:
-            if not isinstance(law, NoNoise | LaplaceNoise | GaussianNoise | LatticeNoise):
+        for component in components:
+            if not isinstance(component, NoNoise | LaplaceNoise | GaussianNoise | LatticeNoise):
                 raise InputTypeError(
                     "a noise distribution is made of NoNoise, LaplaceNoise, GaussianNoise and "
-                    f"LatticeNoise, found {type(law).__name__}"
+                    f"LatticeNoise, found {type(component).__name__}"
                 )
-        bad = not laws or array.size != len(laws) or (array < 0).any()
+        bad = not components or array.size != len(components) or (array < 0).any()
         if bad or abs(array.sum() - 1.0) > 1e-9:
             raise InvalidInputError(
-                "weights must be one probability for each of at least one law, found "
-                f"{array.tolist()} for {len(laws)}"
+                "weights must be one probability for each of at least one distribution, found "
+                f"{array.tolist()} for {len(components)}"
             )
         array.setflags(write=False)
-        object.__setattr__(self, "laws", tuple(laws))
+        object.__setattr__(self, "components", tuple(components))
         object.__setattr__(self, "weights", array)
         object.__setattr__(self, "record", dict(record or {}))
 
     @property
     def atom(self) -> float:
         """Probability of exactly no noise."""
-        return float(sum(w for w, law in self if isinstance(law, NoNoise)))
+        return float(sum(w for w, distribution in self if isinstance(distribution, NoNoise)))
 
     @property
     def mean(self) -> float:
         """Mean of the noise, zero for symmetric noise."""
-        return float(sum(w * law.mean for w, law in self))
+        return float(sum(w * distribution.mean for w, distribution in self))
 
     @property
     def mean_absolute(self) -> float:
         """Expected absolute noise, in the units of the response."""
-        return float(sum(w * law.mean_absolute for w, law in self))
+        return float(sum(w * distribution.mean_absolute for w, distribution in self))
 
     @property
     def variance(self) -> float:
         """Variance of the noise."""
-        square = sum(w * (law.variance + law.mean**2) for w, law in self)
+        square = sum(w * (distribution.variance + distribution.mean**2) for w, distribution in self)
         return float(square - self.mean**2)
 
     def pdf(self, x: ArrayLike) -> Array:
         """Return the density at x, any shape; the atom at zero is in `atom`, not here."""
         points = validate.finite_array(x, "x")
-        return np.asarray(sum(w * law.pdf(points) for w, law in self))
+        return np.asarray(sum(w * distribution.pdf(points) for w, distribution in self))
 
     def cdf(self, x: ArrayLike) -> Array:
         """Return the probability of noise up to x, any shape."""
         points = validate.finite_array(x, "x")
-        return np.asarray(sum(w * law.cdf(points) for w, law in self))
+        return np.asarray(sum(w * distribution.cdf(points) for w, distribution in self))
 
     def sample(self, size: int, rng: np.random.Generator | int | None = None) -> Array:
         """Return independent values for simulation; `edp_bayes.noise.release` draws the real one.
@@ -133,11 +133,13 @@ class NoiseDistribution:
         """
         count = validate.positive_integer(size, "size")
         source = validate.generator(rng, "rng")
-        chosen = source.choice(len(self.laws), size=count, p=self.weights / self.weights.sum())
+        chosen = source.choice(
+            len(self.components), size=count, p=self.weights / self.weights.sum()
+        )
         values = np.empty(count)
-        for k, law in enumerate(self.laws):
+        for k, distribution in enumerate(self.components):
             members = np.flatnonzero(chosen == k)
-            values[members] = law.sample(members.size, source)
+            values[members] = distribution.sample(members.size, source)
         return values
 
     def plot(self, **options: Any) -> PlotCollection:
@@ -147,8 +149,10 @@ class NoiseDistribution:
         return plot_noise(self, **options)
 
     def to_json(self) -> str:
-        """Return the laws and the record as JSON."""
-        parts = [{"weight": float(w), **_law_record(law)} for w, law in self]
+        """Return the distributions and the record as JSON."""
+        parts = [
+            {"weight": float(w), **_distribution_record(distribution)} for w, distribution in self
+        ]
         return json.dumps({FORMAT: VERSION, "laws": parts, "record": dict(self.record)})
 
     @classmethod
@@ -171,9 +175,9 @@ class NoiseDistribution:
                 f"{VERSION} would be right"
             )
         try:
-            laws = tuple(_law_of(dict(part)) for part in found["laws"])
+            distributions = tuple(_distribution_of(dict(part)) for part in found["laws"])
             weights = [float(part["weight"]) for part in found["laws"]]
-            return cls(laws, weights, found["record"])
+            return cls(distributions, weights, found["record"])
         except KeyError as error:
             raise InvalidInputError(f"this is no saved noise: {error} is missing") from None
         except (TypeError, ValueError, AttributeError) as error:
@@ -212,17 +216,17 @@ class NoiseDistribution:
             raise InvalidInputError(f"{path}: {error}") from None
 
     def __iter__(self) -> Any:
-        """Yield (weight, law)."""
-        return iter(zip(self.weights, self.laws, strict=True))
+        """Yield (weight, distribution)."""
+        return iter(zip(self.weights, self.components, strict=True))
 
     def __repr__(self) -> str:
-        """Return the laws in short."""
-        parts = [f"{w:.3g} {_short(law)}" for w, law in self]
+        """Return the distributions in short."""
+        parts = [f"{w:.3g} {_short(distribution)}" for w, distribution in self]
         return f"NoiseDistribution({' + '.join(parts)}, mean_absolute={self.mean_absolute:.6g})"
 
 
 def as_distribution(noise: object) -> NoiseDistribution:
-    """Return a law or a distribution of noise as a distribution; refuse anything else."""
+    """Return a distribution or a distribution of noise as a distribution; refuse anything else."""
     if isinstance(noise, NoiseDistribution):
         return noise
     if isinstance(noise, NoNoise | LaplaceNoise | GaussianNoise | LatticeNoise):
@@ -233,27 +237,33 @@ def as_distribution(noise: object) -> NoiseDistribution:
     )
 
 
-def _short(law: NoiseLaw) -> str:
-    if isinstance(law, LatticeNoise):
-        return f"LatticeNoise({law.weights.size} weights, spacing={law.spacing:.4g})"
-    return repr(law)
+def _short(distribution: Noise) -> str:
+    if isinstance(distribution, LatticeNoise):
+        return (
+            f"LatticeNoise({distribution.weights.size} weights, spacing={distribution.spacing:.4g})"
+        )
+    return repr(distribution)
 
 
-def _law_record(law: NoiseLaw) -> dict[str, Any]:
-    if isinstance(law, LatticeNoise):
-        tails = {"left": law.left, "right": law.right, "decay": law.decay}
+def _distribution_record(distribution: Noise) -> dict[str, Any]:
+    if isinstance(distribution, LatticeNoise):
+        tails = {
+            "left": distribution.left,
+            "right": distribution.right,
+            "decay": distribution.decay,
+        }
         return {
             "law": "lattice",
-            "spacing": law.spacing,
-            "weights": law.weights.tolist(),
+            "spacing": distribution.spacing,
+            "weights": distribution.weights.tolist(),
             **tails,
         }
-    if isinstance(law, LaplaceNoise | GaussianNoise):
-        return {"law": NAMES[type(law)], "scale": law.scale}
+    if isinstance(distribution, LaplaceNoise | GaussianNoise):
+        return {"law": NAMES[type(distribution)], "scale": distribution.scale}
     return {"law": "none"}
 
 
-def _law_of(record: dict[str, Any]) -> NoiseLaw:
+def _distribution_of(record: dict[str, Any]) -> Noise:
     kind = record["law"]
     if kind == "lattice":
         names = ("left", "right", "decay")

@@ -1,8 +1,8 @@
 """Random numbers as exact fractions, from a source of random bits alone.
 
 No floating-point function is called, so no rounding of a logarithm can betray the secret value.
-Uniform numbers have 128 bits; that is the one approximation, and any event under the law drawn
-here differs in probability from the ideal law by less than 2^-100.
+Uniform numbers have 128 bits; that is the one approximation, and any event under the distribution
+drawn here differs in probability from the ideal distribution by less than 2^-100.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from edp_bayes.distributions.lattice import LatticeNoise
-from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, NoiseLaw, NoNoise
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, Noise, NoNoise
 
 __all__ = ["bernoulli_exp", "choose", "draw_noise", "exponential", "normal", "uniform"]
 
@@ -88,19 +88,23 @@ def choose(weights: Sequence[float], bits: Bits) -> int:
     raise AssertionError("a number below the sum lies within it")
 
 
-def draw_noise(law: NoiseLaw, bits: Bits) -> Fraction:
-    """Return one number from a law of noise."""
-    if isinstance(law, NoNoise):
+def draw_noise(distribution: Noise, bits: Bits) -> Fraction:
+    """Return one number from a distribution of noise."""
+    if isinstance(distribution, NoNoise):
         return Fraction(0)
-    if isinstance(law, LaplaceNoise):
-        size = Fraction(law.scale) * exponential(bits)
+    if isinstance(distribution, LaplaceNoise):
+        size = Fraction(distribution.scale) * exponential(bits)
         return -size if bits(1) else size
-    if isinstance(law, GaussianNoise):
-        return Fraction(law.scale) * normal(bits)
-    assert isinstance(law, LatticeNoise)
-    k = choose([law.left, *law.weights.tolist(), law.right], bits) - law.half - 1
-    if abs(k) > law.half:
-        ratio, step = Fraction(law.decay), 1 if k > 0 else -1
+    if isinstance(distribution, GaussianNoise):
+        return Fraction(distribution.scale) * normal(bits)
+    assert isinstance(distribution, LatticeNoise)
+    k = (
+        choose([distribution.left, *distribution.weights.tolist(), distribution.right], bits)
+        - distribution.half
+        - 1
+    )
+    if abs(k) > distribution.half:
+        ratio, step = Fraction(distribution.decay), 1 if k > 0 else -1
         while bernoulli(ratio, bits):
             k += step
-    return Fraction(law.spacing) * (k + uniform(bits) + uniform(bits) - 1)
+    return Fraction(distribution.spacing) * (k + uniform(bits) + uniform(bits) - 1)

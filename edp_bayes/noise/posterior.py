@@ -32,7 +32,7 @@ Index = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Draws of the law of the response and of the law without each individual.
+    """Draws of the distribution of the response and of the distribution without each individual.
 
     Parameters
     ----------
@@ -280,7 +280,9 @@ def _of_audit(audit: Audit, responses: Responses | None, most_draws: int | None)
     if model.startswith("SmoothedBootstrap("):
         coupling: Coupling = ShiftCoupling(mixture, responses)
     else:
-        without = {i: _thinned(law, most_draws) for i, law in audit.without.items()}
+        without = {
+            i: _thinned(distribution, most_draws) for i, distribution in audit.without.items()
+        }
         seed = int(settings["random_seed"])
         coupling = RegressionCoupling.fit(mixture, responses, seed, without)
     return Posterior(coupling, responses.individual, responses, responses.fingerprint)

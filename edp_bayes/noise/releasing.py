@@ -9,7 +9,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from importlib import import_module
 
-from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, NoiseLaw
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, Noise
 from edp_bayes.exceptions import EdpBayesError, EdpBayesWarning, InvalidInputError
 from edp_bayes.noise.distribution import NoiseDistribution, as_distribution
 from edp_bayes.utils import validate
@@ -27,7 +27,7 @@ class MissingSamplerError(EdpBayesError, ImportError):
 
 def release(
     value: float,
-    noise: NoiseDistribution | NoiseLaw,
+    noise: NoiseDistribution | Noise,
     *,
     grid: float | None = None,
     sampler: str = "auto",
@@ -52,7 +52,8 @@ def release(
         Distance of neighbouring answers, rounded down to a power of two; by default about
         2^-16 of the expected absolute noise.
     sampler : {"auto", "opendp", "exact"}
-        "exact" draws every law by this library; "opendp" refuses laws that OpenDP has not.
+        "exact" draws every distribution by this library; "opendp" refuses those that OpenDP has
+        not.
     random_bits : callable
         Source of randomness of the exact sampler: takes a number of bits, returns an integer.
         Anything but the default is for tests.
@@ -65,7 +66,7 @@ def release(
     Raises
     ------
     InvalidInputError
-        If the value is not finite, or "opendp" is asked for a law it has not.
+        If the value is not finite, or "opendp" is asked for a distribution it has not.
     MissingSamplerError
         If OpenDP is needed and not installed.
 
@@ -87,27 +88,29 @@ def release(
     True
     """
     number = float(validate.finite_array(value, "value", ndim=0))
-    law = as_distribution(noise)
+    distribution = as_distribution(noise)
     validate.choice(sampler, SAMPLERS, "sampler")
-    if law.atom == 1.0:
+    if distribution.atom == 1.0:
         warnings.warn(
             "this noise is none at all: the answer is the true value itself",
             EdpBayesWarning,
             stacklevel=2,
         )
         return number
-    exponent = grid_of(law) if grid is None else _exponent(validate.positive_number(grid, "grid"))
-    single = law.laws[0] if len(law.laws) == 1 else None
+    exponent = (
+        grid_of(distribution) if grid is None else _exponent(validate.positive_number(grid, "grid"))
+    )
+    single = distribution.components[0] if len(distribution.components) == 1 else None
     known = isinstance(single, LaplaceNoise | GaussianNoise)
     if sampler == "opendp" and not known:
         raise InvalidInputError(
             "OpenDP draws Laplace and Gaussian noise only; use sampler='auto' or 'exact' for "
-            f"{law!r}"
+            f"{distribution!r}"
         )
     if known and sampler != "exact":
         assert isinstance(single, LaplaceNoise | GaussianNoise)
         return _by_opendp(number, single, exponent)
-    return _exactly(number, law, exponent, random_bits)
+    return _exactly(number, distribution, exponent, random_bits)
 
 
 def grid_of(noise: NoiseDistribution) -> int:
@@ -130,8 +133,8 @@ def _exactly(
 ) -> float:
     from edp_bayes.noise.exact_sampling import choose, draw_noise
 
-    law = noise.laws[choose(noise.weights.tolist(), bits)]
-    total = Fraction(value) + draw_noise(law, bits)
+    distribution = noise.components[choose(noise.weights.tolist(), bits)]
+    total = Fraction(value) + draw_noise(distribution, bits)
     return _rounded(total, exponent)
 
 
@@ -140,7 +143,7 @@ def _rounded(total: Fraction, exponent: int) -> float:
     return float(math.floor(total / step + Fraction(1, 2)) * step)
 
 
-def _by_opendp(value: float, law: LaplaceNoise | GaussianNoise, exponent: int) -> float:
+def _by_opendp(value: float, distribution: LaplaceNoise | GaussianNoise, exponent: int) -> float:
     try:
         dp = import_module("opendp.prelude")
     except ImportError:
@@ -150,7 +153,7 @@ def _by_opendp(value: float, law: LaplaceNoise | GaussianNoise, exponent: int) -
         ) from None
     dp.enable_features("contrib")
     domain = dp.atom_domain(T=float, nan=False)
-    make = dp.m.make_laplace if isinstance(law, LaplaceNoise) else dp.m.make_gaussian
-    fine = min(exponent, _exponent(law.scale) - FINEST)
-    mechanism = make(domain, dp.absolute_distance(T=float), scale=law.scale, k=fine)
+    make = dp.m.make_laplace if isinstance(distribution, LaplaceNoise) else dp.m.make_gaussian
+    fine = min(exponent, _exponent(distribution.scale) - FINEST)
+    mechanism = make(domain, dp.absolute_distance(T=float), scale=distribution.scale, k=fine)
     return _rounded(Fraction(mechanism(value)), exponent)

@@ -134,9 +134,9 @@ def smallest_scale(
     Parameters
     ----------
     posterior : Posterior
-        The laws with and without each individual.
+        The distributions with and without each individual.
     family : {"gaussian", "laplace"}
-        Law of the noise.
+        Distribution of the noise.
     epsilon, delta, assurance : float
         Target, and the share of draws that must meet it.
     start : float

@@ -1,4 +1,4 @@
-"""The bottleneck distance W_inf of two laws on the line, weighted or not."""
+"""The bottleneck distance W_inf of two distributions on the line, weighted or not."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ROUNDING = 1e-13
 def bottleneck_distance(
     a: ArrayLike, b: ArrayLike, weights: ArrayLike | None = None, other: ArrayLike | None = None
 ) -> float:
-    """Return W_inf, the least largest move that takes one law into the other.
+    """Return W_inf, the least largest move that takes one distribution into the other.
 
     On the line the coupling of equal quantiles is best: W_inf = sup_t abs(F^-1(t) - G^-1(t)).
 
     Parameters
     ----------
     a, b : array_like
-        Values of the two laws, shapes (n,) and (k,).
+        Values of the two distributions, shapes (n,) and (k,).
     weights, other : array_like, optional
         Their probabilities; equal by default, and `other` the same as `weights`.
 
@@ -53,7 +53,7 @@ def bottleneck_distance(
     else:
         w = _weights(weights, y.size)
     if x.size == 0 or y.size == 0:
-        raise InvalidInputError("a law needs at least one value, found none")
+        raise InvalidInputError("a distribution needs at least one value, found none")
     first, second = np.argsort(x, kind="stable"), np.argsort(y, kind="stable")
     return float(_distance(x[first], v[first], y[second], w[second]))
 

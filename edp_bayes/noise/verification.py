@@ -18,7 +18,7 @@ from edp_bayes.utils import labels, validate
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
-    from edp_bayes.distributions.noise import NoiseLaw
+    from edp_bayes.distributions.noise import Noise
     from edp_bayes.models.base import FittedModel
     from edp_bayes.records.responses import Responses
     from edp_bayes.results.query import Audit
@@ -48,8 +48,9 @@ class Verification:
         Labels.
     log_ratio : ndarray
         Shape (draw,): certified upper bound on the largest log ratio of any individual, which is
-        the epsilon at which delta is 0. It is sharp near the values of the grid for one law of
-        noise, with or without a share of no noise; otherwise coarse, often infinite.
+        the epsilon at which delta is 0. It is sharp near the values of the grid for one
+        distribution of noise, with or without a share of no noise; otherwise coarse, often
+        infinite.
     error : ndarray
         Shape (epsilon,): bound on the error of any delta_i, 1e-12 for exact integrals. Of m
         individuals that of delta* is at most m times as large.
@@ -167,7 +168,7 @@ class Verification:
 
 def verify(
     source: Responses | Audit | FittedModel | Posterior,
-    noise: NoiseDistribution | NoiseLaw,
+    noise: NoiseDistribution | Noise,
     epsilon: ArrayLike,
     *,
     responses: Responses | None = None,
@@ -217,15 +218,17 @@ def verify(
     """
     from edp_bayes.auditing.evaluation import evaluate
 
-    law = as_distribution(noise)
+    distribution = as_distribution(noise)
     grid = validate.epsilon_grid(epsilon)
     show = bool(fit_options.get("progressbar", True))
     posterior = posterior_of(source, responses=responses, **fit_options)
-    coupling = NoisyCoupling(posterior, law)
+    coupling = NoisyCoupling(posterior, distribution)
     risks = evaluate(coupling, grid, progressbar=show and posterior.n_draws > 1)
-    bounds = [certified_log_ratios(posterior, law, max(float(e), SMALLEST)).largest for e in grid]
+    bounds = [
+        certified_log_ratios(posterior, distribution, max(float(e), SMALLEST)).largest for e in grid
+    ]
     return Verification(
-        noise=law,
+        noise=distribution,
         epsilon=grid,
         delta=risks.delta,
         total_risk=risks.total_risk,

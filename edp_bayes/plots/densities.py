@@ -115,8 +115,8 @@ def plot_density(
         **pc_kwargs,
     )
     name = str(draws["individual"].values)
-    for law in COLORS:
-        _law(canvas, draws[f"density_{law}"], law, name, prob)
+    for distribution in COLORS:
+        _distribution(canvas, draws[f"density_{distribution}"], distribution, name, prob)
     _responses(canvas, audit)
     _ratio(canvas, draws["ratio"], edge, prob)
     _dress(canvas, audit, name, draws)
@@ -162,12 +162,16 @@ def _draws(audit: Audit, individual: Any, epsilon: float) -> xr.Dataset:
     return draws
 
 
-def _law(canvas: Canvas, draws: xr.DataArray, law: str, name: str, prob: float) -> None:
+def _distribution(
+    canvas: Canvas, draws: xr.DataArray, distribution: str, name: str, prob: float
+) -> None:
     middle, lower, upper = _band(draws, prob, "density")
-    look = {"color": COLORS[law]}
-    label = f"{law} {name}: {_label(prob)}"
-    canvas.band(f"band_{law}", lower, upper, alpha=0.25, **look)
-    canvas.line(f"median_{law}", middle, label, width=1.6, linestyle=LINES[law], **look)
+    look = {"color": COLORS[distribution]}
+    label = f"{distribution} {name}: {_label(prob)}"
+    canvas.band(f"band_{distribution}", lower, upper, alpha=0.25, **look)
+    canvas.line(
+        f"median_{distribution}", middle, label, width=1.6, linestyle=LINES[distribution], **look
+    )
 
 
 def _responses(canvas: Canvas, audit: Audit) -> None:

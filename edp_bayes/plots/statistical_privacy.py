@@ -221,7 +221,7 @@ def utility_and_privacy(
 
 
 def _noise(
-    law: type[GaussianNoise] | type[LaplaceNoise],
+    distribution: type[GaussianNoise] | type[LaplaceNoise],
     name: str,
     n: int,
     prob: float,
@@ -231,7 +231,7 @@ def _noise(
     epsilon = np.linspace(0.0, 0.5, 251)
     lines: dict[str, ArrayLike] = {"no noise": delta(epsilon, n, prob)}
     for scale in scales:
-        noise = law(scale / n)
+        noise = distribution(scale / n)
         lines[f"scale {scale:g} / n"] = delta(epsilon, n, prob, noise)
         lines[f"scale {scale:g} / n, differential privacy"] = differential_privacy_delta(
             epsilon, n, noise

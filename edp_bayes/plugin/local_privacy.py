@@ -102,13 +102,13 @@ def mpl(
 ) -> MplEstimate:
     """Return the published estimate of the largest local epsilon over pairs of databases.
 
-    The first stage draws `first_size` outputs a side of every pair, estimates both laws, floors
-    them at tau and takes the largest abs(log f - log f') over a grid; the pair and the outcome t*
-    that attain it go to the second stage. There `second_size` fresh outputs a side give the log
-    ratio at t* alone, l*, and the lower bound l* + Phi^{-1}(1 - confidence) sigma / c_N.
-    Continuous laws are estimated by Epanechnikov kernels with one bandwidth a pair, h, of order
-    n^(-1/5) in the first stage and N^(-2/5) in the second, which undersmooths; c_N = sqrt(N h)
-    and sigma^2 = int K^2 (1/f + 1/f'). Discrete ones are relative frequencies; c_N = sqrt(N) and
+    The first stage draws `first_size` outputs a side of every pair, estimates both distributions,
+    floors them at tau and takes the largest abs(log f - log f') over a grid; the pair and the
+    outcome t* that attain it go to the second stage. There `second_size` fresh outputs a side give
+    the log ratio at t* alone, l*, and the lower bound l* + Phi^{-1}(1 - confidence) sigma / c_N.
+    Continuous distributions are estimated by Epanechnikov kernels with one bandwidth a pair, h, of
+    order n^(-1/5) in the first stage and N^(-2/5) in the second, which undersmooths; c_N = sqrt(N
+    h) and sigma^2 = int K^2 (1/f + 1/f'). Discrete ones are relative frequencies; c_N = sqrt(N) and
     sigma^2 = 1/p + 1/p' - 2.
 
     Parameters
@@ -122,8 +122,8 @@ def mpl(
         Outputs per database in each stage; at least 100.
     tau : float
         Floor of densities (in units of one over the output) or probabilities, as published: a
-        law below tau counts as tau. The audit's tau, by contrast, is relative to the largest
-        density.
+        distribution below tau counts as tau. The audit's tau, by contrast, is relative to the
+        largest density.
     confidence : float
         Of the one-sided bound, between 0 and 1.
     kind : {"auto", "continuous", "discrete"}

@@ -90,7 +90,7 @@ def hockey_stick(p: StepDensity, q: StepDensity, epsilon: Floats) -> Floats:
         return np.full(epsilon.shape, 0.0 if same else 1.0)
     edges = np.union1d(p.edges, q.edges)
     width = np.diff(edges)
-    masses = [law.left_limit(edges[1:]) * width for law in (p, q)]
+    masses = [distribution.left_limit(edges[1:]) * width for distribution in (p, q)]
     ratio = np.exp(epsilon)[:, None]
     forward, backward = (
         np.maximum(a - ratio * b, 0.0).sum(axis=1) for a, b in (masses, masses[::-1])

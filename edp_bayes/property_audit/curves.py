@@ -150,7 +150,7 @@ class Query:
         )
 
     def _dependent(self, prob: Array, concentration: Array, epsilon: Array) -> Array:
-        """Known entries move the Beta law and leave a smaller database."""
+        """Known entries move the Beta distribution and leave a smaller database."""
         least = np.finfo(np.float64).tiny
         alpha = np.maximum(prob * concentration, least)[:, None]
         beta = np.maximum((1.0 - prob) * concentration, least)[:, None]

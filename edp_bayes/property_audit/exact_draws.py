@@ -26,7 +26,7 @@ REACH = 40.0
 def binomial_draws(
     count: Array, n: Array, prior: tuple[float, float], rng: np.random.Generator, size: int
 ) -> Array:
-    """Return draws of pi, whose posterior is a Beta law.
+    """Return draws of pi, whose posterior is a Beta distribution.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def beta_binomial_draws(
 
 @dataclass(frozen=True, eq=False)
 class GridPosterior:
-    """Posterior of a beta-binomial law in coordinates in which it is compact.
+    """Posterior of a beta-binomial distribution in coordinates in which it is compact.
 
     Parameters
     ----------

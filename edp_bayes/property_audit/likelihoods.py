@@ -1,4 +1,4 @@
-"""Log masses of counts under the binomial and the beta-binomial law, for arrays of draws."""
+"""Log masses of binomial and beta-binomial counts, for arrays of draws."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def binomial_log_mass(count: Array, n: Array, prob: Array) -> Array:
 
 
 def beta_binomial_log_mass(count: Array, n: Array, prob: Array, concentration: Array) -> Array:
-    """Return log P(count) where pi has the law Beta(prob, 1 - prob) times the concentration.
+    """Return log P(count) where pi is Beta(prob, 1 - prob) times the concentration.
 
-    Precise for concentrations far above n, where it tends to the binomial law.
+    Precise for concentrations far above n, where it tends to the binomial distribution.
     """
     # Where both factors are tiny their product may not underflow to 0, whose Gamma is infinite.
     a = np.maximum(prob * concentration, LEAST)

@@ -37,9 +37,10 @@ class ProbabilityDraws:
     Parameters
     ----------
     prob : ndarray
-        Shape (chain, draw, property): pi, or the mean of its Beta law.
+        Shape (chain, draw, property): pi, or the mean of its Beta distribution.
     concentration : ndarray, optional
-        Shape (chain, draw, property): alpha + beta of that law; None for independent entries.
+        Shape (chain, draw, property): alpha + beta of that distribution; None for independent
+        entries.
     log_likelihood : ndarray
         Shape (chain, draw, database, property).
     sample_stats : xarray.Dataset, optional
@@ -179,8 +180,8 @@ class BinomialModel:
 class BetaBinomialModel:
     """Entries are exchangeable but dependent: pi itself is drawn anew for every database.
 
-    Its law is Beta with mean prob and concentration alpha + beta. The posterior of one property
-    is drawn from a fine grid, that of several by NUTS.
+    Its distribution is Beta with mean prob and concentration alpha + beta. The posterior of one
+    property is drawn from a fine grid, that of several by NUTS.
 
     Parameters
     ----------

@@ -16,20 +16,20 @@ Array = NDArray[np.float64]
 
 # One score a database: fewer of them say nothing about their spread.
 LEAST_DATABASES = 5
-# By how much the beta-binomial law must predict better. Standard errors are no part of the rule:
-# the beta-binomial curve is the cautious one, and with 5, 10 and 30 databases of 1,000
+# By how much the beta-binomial distribution must predict better. Standard errors are no part of the
+# rule: the beta-binomial curve is the cautious one, and with 5, 10 and 30 databases of 1,000
 # independent entries the rule gave a false alarm in 1, 0 and 1 of 40 simulations.
 LEAST_DIFFERENCE = 1.0
 
 
 @dataclass(frozen=True)
 class Overdispersion:
-    """Comparison of the beta-binomial law with the binomial one, by PSIS-LOO.
+    """Comparison of the beta-binomial distribution with the binomial one, by PSIS-LOO.
 
     Attributes
     ----------
     difference, error : float
-        By how much the beta-binomial law predicts better (log predictive density of all
+        By how much the beta-binomial distribution predicts better (log predictive density of all
         databases left out), and its standard error.
     unreliable : int
         Counts at which the importance weights of either model have too heavy a tail.
@@ -41,7 +41,7 @@ class Overdispersion:
 
     @property
     def present(self) -> bool:
-        """Whether the beta-binomial law predicts better, by more than 1 in log density."""
+        """Whether the beta-binomial distribution predicts better, by more than 1 in log density."""
         return self.difference > LEAST_DIFFERENCE
 
     @property
@@ -49,7 +49,7 @@ class Overdispersion:
         """The outcome in plain words."""
         numbers = (
             f"difference in log predictive density {self.difference:.2f} (se {self.error:.2f}) "
-            f"{'in favour of' if self.present else 'for'} the beta-binomial law by PSIS-LOO"
+            f"{'in favour of' if self.present else 'for'} the beta-binomial model by PSIS-LOO"
         )
         if self.unreliable:
             numbers += f", where {self.unreliable} count(s) have a Pareto k that is too large"

@@ -73,7 +73,7 @@ class Mean(ColumnQuery):
     Raises
     ------
     InvalidInputError
-        When asked, if without somebody no record of a database is left.
+        When asked, if without an individual no record of a database is left.
 
     Examples
     --------

@@ -220,7 +220,7 @@ class Databases:
             lazy tables) and returns a number. A callable is run again without each individual
             present, in threads.
         noise : GaussianNoise or LaplaceNoise, optional
-            Law of noise that the release adds to the query: it is kept, not drawn.
+            Distribution of noise that the release adds to the query: it is kept, not drawn.
         samples : int, optional
             The callable is randomised: it is called with a dataframe and a
             `numpy.random.Generator`, this often for every database, with the same stream with
@@ -236,7 +236,7 @@ class Databases:
         ------
         InvalidInputError
             If a column is unknown, a value is missing or not finite, the query has no value
-            without somebody, a callable fails, or the responses are not valid.
+            without an individual, a callable fails, or the responses are not valid.
         InputTypeError
             If a column or a callable's value is not numeric, or the query of an unknown type.
         """
@@ -252,7 +252,7 @@ class Databases:
             if samples is not None or random_seed is not None:
                 raise InvalidInputError(
                     f"samples and random_seed are for a randomised callable, {query} is not "
-                    "randomised; give the law of added noise as noise="
+                    "randomised; give the distribution of added noise as noise="
                 )
             query, records = self._read(query)
             with np.errstate(all="ignore"):  # Responses refuses whatever is not finite.

@@ -214,7 +214,7 @@ class Records:
         return rows[kept]
 
     def require_remaining(self, least: int, query: str) -> None:
-        """Refuse databases that have too few records for a query, whole or without somebody."""
+        """Refuse databases with too few records for a query, whole or without an individual."""
         owners = self.owners
         small = np.flatnonzero(owners.database_size < least)
         if small.size:

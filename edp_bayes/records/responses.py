@@ -51,7 +51,7 @@ class Responses:
     samples : int
         Samples of a randomised query for each database; 1 for any other.
     noise : GaussianNoise or LaplaceNoise, optional
-        Known law of additive noise that the release has and `response` has not.
+        Known distribution of additive noise that the release has and `response` has not.
     query : str
         Description of the query.
 
@@ -238,7 +238,7 @@ class Responses:
         """Variance over the rows of the responses without every individual, shape (m,)."""
         y, c, people, owner = self.response, self.contribution, self.n_individuals, self.owner
         u = y[c.indices] - y.mean()
-        # The responses without somebody are the responses themselves where they are absent.
+        # The responses without an individual are the responses themselves where they are absent.
         moved = np.bincount(owner, (u - c.data) ** 2 - u**2, people) / y.size
         mean = np.bincount(owner, c.data, people) / y.size
         variance = np.maximum(y.var() + moved - mean**2, 0.0)
@@ -306,7 +306,7 @@ class Responses:
 
 
 def require_noise(noise: object) -> None:
-    """Refuse anything but a law of noise or none."""
+    """Refuse anything but a distribution of noise or none."""
     if not isinstance(noise, GaussianNoise | LaplaceNoise | None):
         raise InputTypeError(f"noise must be GaussianNoise or LaplaceNoise, found {noise!r}")
 
@@ -316,7 +316,7 @@ def require_databases(count: int) -> None:
     if count < FEWEST_DATABASES:
         raise InvalidInputError(
             f"at least {FEWEST_DATABASES} databases are needed, found {count}: "
-            "the law of the response cannot be estimated from so few"
+            "the distribution of the response cannot be estimated from so few"
         )
 
 

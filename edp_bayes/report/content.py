@@ -10,10 +10,10 @@ __all__ = [
     "Content",
     "Crossing",
     "Curve",
+    "Distributions",
     "Enough",
     "Histogram",
     "IntervalRow",
-    "Laws",
     "LocalEpsilon",
     "NoiseFound",
     "People",
@@ -137,7 +137,7 @@ class People:
 
 
 @dataclass(frozen=True)
-class Laws:
+class Distributions:
     """Densities with and without one individual, and the logarithm of their ratio."""
 
     name: str
@@ -150,9 +150,9 @@ class Laws:
 
 @dataclass(frozen=True)
 class NoiseFound:
-    """A law of noise that was calibrated."""
+    """A distribution of noise that was calibrated."""
 
-    law: str
+    distribution: str
     method: str
     epsilon: float | None
     delta: float | None
@@ -223,7 +223,7 @@ class Content:
     local: tuple[LocalEpsilon, ...] = ()
     properties: tuple[PropertyRow, ...] = ()
     people: People | None = None
-    laws: tuple[Laws, ...] = ()
+    distributions: tuple[Distributions, ...] = ()
     intervals: tuple[IntervalRow, ...] = ()
     noise: tuple[NoiseFound, ...] = ()
     enough: Enough | None = None

@@ -131,7 +131,7 @@ def _of_individuals(
         "kind": "query",
         "total": individuals.total_risk(audit, shown, prob),
         "people": individuals.people(audit, at, prob, named),
-        "laws": individuals.laws(audit, at, prob, named),
+        "distributions": individuals.distributions(audit, at, prob, named),
         "intervals": noise_needed.interval_rows(audit, prob),
         "noise": noise_needed.found(noise, worded, prob),
         "enough": noise_needed.enough(audit, shown, rounded=not names),

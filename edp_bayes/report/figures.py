@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from edp_bayes.report.content import Band, Content, Curve, Histogram, Laws
+from edp_bayes.report.content import Band, Content, Curve, Distributions, Histogram
 from edp_bayes.utils.formatting import number, percent
 
-__all__ = ["Figure", "histogram", "law_figures", "privacy_figures", "total_figure"]
+__all__ = ["Figure", "distribution_figures", "histogram", "privacy_figures", "total_figure"]
 
 WIDTH, HEIGHT = 720, 350
 LEFT, RIGHT, TOP, BOTTOM = 84, 30, 16, 58
@@ -106,15 +106,19 @@ def total_figure(content: Content) -> tuple[Figure, ...]:
     return _curve_figures(content, "total", content.total.curve, label, "The total risk", bounds)
 
 
-def law_figures(laws: Laws, index: int, prob: float, epsilon: float) -> tuple[Figure, Figure]:
+def distribution_figures(
+    distributions: Distributions, index: int, prob: float, epsilon: float
+) -> tuple[Figure, Figure]:
     """Return the densities with and without an individual, and their log ratio below."""
-    x = Axis(laws.x[0], laws.x[-1], LEFT, WIDTH - RIGHT)
-    top = max(max(c.pointwise.upper) for c in (laws.present, laws.absent) if c.pointwise)
+    x = Axis(distributions.x[0], distributions.x[-1], LEFT, WIDTH - RIGHT)
+    top = max(
+        max(c.pointwise.upper) for c in (distributions.present, distributions.absent) if c.pointwise
+    )
     density = _vertical(0.0, top)
     words = f"median and {percent(prob)} pointwise band"
     marks = [
-        _banded(laws.x, curve, x, density, look, f"{look}: {words}")
-        for look, curve in (("with", laws.present), ("without", laws.absent))
+        _banded(distributions.x, curve, x, density, look, f"{look}: {words}")
+        for look, curve in (("with", distributions.present), ("without", distributions.absent))
     ]
     above = Figure(
         f"density-{index}",
@@ -126,7 +130,7 @@ def law_figures(laws: Laws, index: int, prob: float, epsilon: float) -> tuple[Fi
         areas=tuple(area for area, _ in marks),
         lines=tuple(line for _, line in marks),
     )
-    return above, _ratio_figure(laws, index, words, epsilon, x)
+    return above, _ratio_figure(distributions, index, words, epsilon, x)
 
 
 def histogram(rest: Histogram) -> Figure | None:
@@ -207,11 +211,17 @@ def _curve_figures(
     return tuple(figures)
 
 
-def _ratio_figure(laws: Laws, index: int, words: str, epsilon: float, x: Axis) -> Figure:
-    band = laws.ratio.pointwise or Band(laws.ratio.median, laws.ratio.median)
+def _ratio_figure(
+    distributions: Distributions, index: int, words: str, epsilon: float, x: Axis
+) -> Figure:
+    band = distributions.ratio.pointwise or Band(
+        distributions.ratio.median, distributions.ratio.median
+    )
     edge = 1.1 * max(epsilon, *map(abs, band.lower), *map(abs, band.upper), 1e-9)
     y = Axis(-edge, edge, HEIGHT - BOTTOM, TOP)
-    area, line = _banded(laws.ratio_x, laws.ratio, x, y, "ratio", f"log ratio: {words}")
+    area, line = _banded(
+        distributions.ratio_x, distributions.ratio, x, y, "ratio", f"log ratio: {words}"
+    )
     ends = [
         Mark("strip", f"M{x.start},{y(value):.1f}H{x.stop}", label)
         for value, label in ((epsilon, f"plus and minus ε = {epsilon:.4g}"), (-epsilon, ""))

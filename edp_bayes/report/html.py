@@ -117,9 +117,9 @@ def render(content: Content) -> str:
         values=_values(content),
         privacy=figures.privacy_figures(content),
         total=figures.total_figure(content),
-        laws=[
-            (laws.name, figures.law_figures(laws, k, content.prob, at))
-            for k, laws in enumerate(content.laws)
+        distributions=[
+            (distributions.name, figures.distribution_figures(distributions, k, content.prob, at))
+            for k, distributions in enumerate(content.distributions)
         ],
         rest=figures.histogram(content.people.rest) if content.people else None,
         printed_rows=PRINTED_ROWS,

@@ -45,13 +45,13 @@ class PropertyAudit(PrivacyCurves):
     def prob(self) -> xr.DataArray:
         """The probability pi of every property, dims (chain, draw, property).
 
-        Of dependent entries, the mean of its Beta law.
+        Of dependent entries, the mean of its Beta distribution.
         """
         return self._posterior["prob"]
 
     @property
     def concentration(self) -> xr.DataArray:
-        """The concentration alpha + beta of pi's Beta law, dims (chain, draw, property).
+        """The concentration alpha + beta of pi's Beta distribution, dims (chain, draw, property).
 
         Raises
         ------

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Audit", "load_audit"]
 
-NOISES = {law.__name__: law for law in (GaussianNoise, LaplaceNoise)}
+NOISES = {distribution.__name__: distribution for distribution in (GaussianNoise, LaplaceNoise)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,16 +105,16 @@ class Audit(PrivacyCurves):
 
     @property
     def mixture(self) -> Mixture:
-        """Draws of the law of the response, shape (chain, draw, component), with known noise."""
+        """Draws of the response's distribution, (chain, draw, component), with known noise."""
         group = self.tree["mixture"].to_dataset()
         parts = (group[name].to_numpy() for name in ("weights", "locations", "scales"))
         noise = self._record("noise")
-        law = NOISES[noise["law"]](noise["scale"]) if noise else None
-        return Mixture(*parts, kernel=str(group.attrs["kernel"]), noise=law)
+        distribution = NOISES[noise["law"]](noise["scale"]) if noise else None
+        return Mixture(*parts, kernel=str(group.attrs["kernel"]), noise=distribution)
 
     @property
     def without(self) -> dict[int, Mixture]:
-        """Draws of the law of the response without those who make up most of its variance.
+        """Draws of the distribution of the response without those who make up most of its variance.
 
         By their position among the individuals; without known noise.
         """
@@ -142,8 +142,8 @@ class Audit(PrivacyCurves):
         Notes
         -----
         "Representative individuals" of Burchard, Daoud and Dotterrer (2020), Section 5, by the urn
-        of Blackwell and MacQueen (1973). The smoothed bootstrap has no distribution of somebody
-        new: there every draw is of the sample, and exceeds is zero.
+        of Blackwell and MacQueen (1973). The smoothed bootstrap has no distribution of an
+        individual new: there every draw is of the sample, and exceeds is zero.
 
         Raises
         ------
@@ -271,7 +271,7 @@ class Audit(PrivacyCurves):
         return plots.plot_total_risk(self, **options)
 
     def plot_density(self, individual: Any = None, **options: Any) -> PlotCollection:
-        """Plot the densities with and without somebody; see `edp_bayes.plots.plot_density`."""
+        """Plot the densities with and without an individual; see `edp_bayes.plots.plot_density`."""
         from edp_bayes import plots
 
         return plots.plot_density(self, individual=individual, **options)

@@ -36,8 +36,8 @@ def normal_approximation(
 
     The count of k entries other than the critical one is taken to be N(k prob, k prob (1 -
     prob)). Gaussian noise adds its variance, Laplace noise is convolved exactly, and a sample
-    is a mixture of two normal laws. The approximation ignores that counts are whole numbers and
-    skewed; it can err on either side.
+    is a mixture of two normal distributions. The approximation ignores that counts are whole
+    numbers and skewed; it can err on either side.
 
     Parameters
     ----------

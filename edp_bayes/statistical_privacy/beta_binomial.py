@@ -1,8 +1,8 @@
-"""Exchangeable entries: their common probability is itself random, with a Beta law.
+"""Exchangeable entries: their common probability is itself random, with a Beta distribution.
 
 Given that the critical entry is positive, Beta(a, b) becomes Beta(a + 1, b): fixing one entry
-moves the law of all others. By exchangeability P(critical positive | count j of n) = j / n, so
-both laws are again masses of the beta-binomial count times linear functions.
+moves the distribution of all others. By exchangeability P(critical positive | count j of n) = j /
+n, so both distributions are again masses of the beta-binomial count times linear functions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy import arguments
-from edp_bayes.statistical_privacy.counts.law_pairs import LawPair
+from edp_bayes.statistical_privacy.counts.distribution_pairs import DistributionPair
 from edp_bayes.statistical_privacy.groups import worst_curve
 from edp_bayes.statistical_privacy.mechanisms import Mechanism, parts
 
@@ -30,7 +30,7 @@ def beta_binomial_delta(
     beta: ArrayLike,
     mechanism: Mechanism = None,
 ) -> Array | float:
-    """Return delta(epsilon) when the probability of the property has a Beta(alpha, beta) law.
+    """Return delta(epsilon) when the probability of the property is Beta(alpha, beta).
 
     The adversary knows alpha and beta but not the probability that was drawn. Entries are then
     dependent: with a mean alpha / (alpha + beta) kept and alpha + beta growing, the curve tends
@@ -43,7 +43,7 @@ def beta_binomial_delta(
     n : array_like of int
         Entries of the database, at least 2. Arrays of this length are built.
     alpha, beta : array_like
-        Parameters of the Beta law, above 0.
+        Parameters of the Beta distribution, above 0.
     mechanism : Subsampling, GaussianNoise, LaplaceNoise or a sequence, optional
         As for `edp_bayes.statistical_privacy.delta`.
 
@@ -80,8 +80,8 @@ def beta_binomial_delta(
     return out.reshape(shape) if shape else float(out[0])
 
 
-def beta_binomial_pair(n: int, drawn: int, alpha: float, beta: float) -> LawPair:
-    """Return the laws of the positives among `drawn` of n exchangeable entries."""
+def beta_binomial_pair(n: int, drawn: int, alpha: float, beta: float) -> DistributionPair:
+    """Return the distributions of the positives among `drawn` of n exchangeable entries."""
     counts = np.arange(drawn + 1.0)
     log_masses = _log_masses(drawn, alpha, beta)
     rate, total = drawn / n, alpha + beta
@@ -92,7 +92,7 @@ def beta_binomial_pair(n: int, drawn: int, alpha: float, beta: float) -> LawPair
         # in logarithms: a tiny mass may be divided by a tiny parameter
         plus = np.exp(log_masses + np.log(positive) + (math.log(total) - math.log(alpha)))
         minus = np.exp(log_masses + np.log(negative) + (math.log(total) - math.log(beta)))
-    return LawPair.of_masses(0, plus, minus)
+    return DistributionPair.of_masses(0, plus, minus)
 
 
 def _log_masses(n: int, alpha: float, beta: float) -> Array:

@@ -1,4 +1,4 @@
-"""delta(epsilon) of a property query against an adversary who knows the law of the entries."""
+"""delta(epsilon) of a property query whose adversary knows the distribution of the entries."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy import arguments
 from edp_bayes.statistical_privacy.counts import exact_curves, noise_curves, pure
+from edp_bayes.statistical_privacy.counts.distribution_pairs import DistributionPair, binomial_pair
 from edp_bayes.statistical_privacy.counts.known_entries import known_pairs
-from edp_bayes.statistical_privacy.counts.law_pairs import LawPair, binomial_pair
 from edp_bayes.statistical_privacy.counts.noise_tails import GAUSSIAN, LAPLACE
 from edp_bayes.statistical_privacy.mechanisms import (
     LaplaceNoise,
@@ -43,9 +43,9 @@ def delta(
     """Return delta(epsilon) = max(delta_plus, delta_minus) of a property query.
 
     The query answers with the share of the n entries that have a property. Entries have it
-    independently with probability prob, which the adversary knows; he compares the answer's law
-    given that a critical entry has the property with that given that it has not (Breutigam and
-    Reischuk, "Statistical Privacy"). All results are exact.
+    independently with probability prob, which the adversary knows; they compare the answer's
+    distribution given that a critical entry has the property with that given that it has not
+    (Breutigam and Reischuk, "Statistical Privacy"). All results are exact.
 
     Parameters
     ----------
@@ -99,8 +99,8 @@ def delta_plus(
     """Return H_eps(P_plus || P_minus), the risk that the critical entry is seen to be positive.
 
     Without a mechanism P_minus is Binomial(n - 1, prob) and P_plus one more (the paper's
-    Theorems 4.1 and 4.2, computed from the two laws). Arguments, results and errors are those of
-    `delta`.
+    Theorems 4.1 and 4.2, computed from the two distributions). Arguments, results and errors are
+    those of `delta`.
 
     Examples
     --------
@@ -213,7 +213,7 @@ class _Cases:
         return values.reshape(self.shape) if self.shape else float(values[0])
 
     def pure(self) -> Array | None:
-        """Return the largest log ratio of both laws, or None where it has no closed form."""
+        """Return the largest log ratio of both, or None where it has no closed form."""
         laplace = isinstance(self.noise, LaplaceNoise)
         if laplace and self.sampling is not None and self.known.any():
             return None
@@ -235,7 +235,7 @@ class _Cases:
         return out
 
     def _worst(self, where: NDArray[np.bool_], directions: tuple[bool, ...]) -> Array:
-        """Return the largest of all directions and laws for the cases of one group."""
+        """Return the largest of all directions and distributions for the cases of one group."""
         epsilon = self.epsilon[where]
         found = np.zeros(epsilon.size)
         case = int(np.flatnonzero(where)[0])
@@ -255,7 +255,7 @@ class _Cases:
     def _drawn(self, n: Any) -> int:
         return int(n) if self.sampling is None else self.sampling.drawn(int(n))
 
-    def _pairs(self, case: int) -> Iterator[LawPair]:
+    def _pairs(self, case: int) -> Iterator[DistributionPair]:
         n, known = int(self.n[case]), int(self.known[case])
         prob, positive = float(self.prob[case]), self.positive[case]
         if self.sampling is None:
@@ -267,7 +267,7 @@ class _Cases:
             counts = range(known + 1) if worst else range(int(positive), int(positive) + 1)
             yield from known_pairs(n, self._drawn(n), prob, known, counts)
 
-    def _curve(self, pair: LawPair, epsilon: Array, case: int) -> Array:
+    def _curve(self, pair: DistributionPair, epsilon: Array, case: int) -> Array:
         if self.noise is None:
             return pair.delta_plus(epsilon)
         family = LAPLACE if isinstance(self.noise, LaplaceNoise) else GAUSSIAN

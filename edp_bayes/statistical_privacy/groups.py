@@ -8,7 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy import arguments
 from edp_bayes.statistical_privacy.counts import noise_curves
-from edp_bayes.statistical_privacy.counts.law_pairs import LawPair, Window, binomial_window
+from edp_bayes.statistical_privacy.counts.distribution_pairs import (
+    DistributionPair,
+    Window,
+    binomial_window,
+)
 from edp_bayes.statistical_privacy.counts.noise_tails import GAUSSIAN, LAPLACE
 from edp_bayes.statistical_privacy.mechanisms import LaplaceNoise, Noise, parts
 
@@ -68,12 +72,14 @@ def group_delta(
         raise InvalidInputError("the groups must hold at least 2 entries, found 1")
     out = np.empty((eps.size, p.size))
     for k, others in enumerate(_others(counts, p)):
-        pair = LawPair.of_shares(1.0, others, None)
+        pair = DistributionPair.of_shares(1.0, others, None)
         out[:, k] = worst_curve(pair, eps.ravel(), noise, float(counts.sum()))
     return out.reshape(eps.shape + p.shape)
 
 
-def worst_curve(pair: LawPair, epsilon: Array, noise: Noise | None, counted: float) -> Array:
+def worst_curve(
+    pair: DistributionPair, epsilon: Array, noise: Noise | None, counted: float
+) -> Array:
     """Return the larger of both directions of a pair, with noise in units of 1 / counted."""
     both = (pair, pair.mirrored())
     if noise is None:
@@ -85,7 +91,7 @@ def worst_curve(pair: LawPair, epsilon: Array, noise: Noise | None, counted: flo
 
 
 def _others(counts: Array, probs: Array) -> list[Window]:
-    """Return for every group the law of the positives among all entries but one of its own."""
+    """Return for every group the distribution of the positives among all entries but one of it."""
     whole = [binomial_window(int(c), float(p)) for c, p in zip(counts, probs, strict=True)]
     before, after = [_NOTHING], [_NOTHING]
     for k in range(len(whole) - 1):
@@ -101,7 +107,7 @@ _NOTHING: Window = (0, np.ones(1))
 
 
 def _sum(a: Window, b: Window) -> Window:
-    """Return the law of the sum of two counts, by a direct convolution, which keeps tails."""
+    """Return the distribution of the sum of two counts, by convolution, which keeps tails."""
     masses = np.convolve(a[1], b[1])
     kept = np.flatnonzero(masses > 0.0)
     return a[0] + b[0] + int(kept[0]), masses[kept[0] : kept[-1] + 1]

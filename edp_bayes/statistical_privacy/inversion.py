@@ -42,7 +42,7 @@ def epsilon_at(
     ndarray or float
         Infinity where no epsilon reaches delta: without a mechanism an answer of 0 or 1 gives
         every entry away, which happens with probability max(prob, 1 - prob)^(n - 1). At a delta
-        of 0 it is the largest log ratio of both laws.
+        of 0 it is the largest log ratio of both distributions.
 
     Raises
     ------

@@ -63,7 +63,7 @@ def gradients(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def information(scenario: Scenario) -> np.ndarray:
-    """Return the Fisher information of one database: of the rest, and of what he contributes."""
+    """Return the Fisher information of one database: of the rest, and of what they contribute."""
     who = scenario.who
     theta = parameters(scenario)
     rest = theta.size - 4
@@ -76,7 +76,7 @@ def information(scenario: Scenario) -> np.ndarray:
     regression = np.array([moments[:2], moments[1:]]) / who.spread**2
     found[rest : rest + 2, rest : rest + 2] = who.presence * regression
     found[rest + 2, rest + 2] = 2.0 * who.presence
-    # Somebody always present is known to be.
+    # An individual always present is known to be.
     found[rest + 3, rest + 3] = who.presence * (1.0 - who.presence) or np.inf
     return found
 
@@ -105,7 +105,7 @@ def standard_errors(scenario: Scenario, epsilon: float) -> tuple[float, float]:
 
 
 def _joined(scenario: Scenario, inside: np.ndarray) -> np.ndarray:
-    """Return how probable it is that the response with him is in the set, given that without."""
+    """Return how probable it is that the response with them is in the set, given that without."""
     who = scenario.who
     edges = np.diff(inside.astype(float), prepend=0.0, append=0.0)
     places = np.append(GRID, GRID[-1]) - 0.5 * STEP

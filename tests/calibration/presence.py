@@ -1,7 +1,7 @@
-"""Coverage for somebody sometimes present: ``uv run python -m tests.calibration.presence``.
+"""Coverage for an individual sometimes present: ``uv run python -m tests.calibration.presence``.
 
-He comes with the rest, which the mixture models know of only from one component to another, or adds
-several standard deviations. The table tells what becomes of their bands then, of those of the
+They come with the rest, which the mixture models know of only from one component to another, or
+adds several standard deviations. The table tells what becomes of their bands then, of those of the
 smoothed bootstrap, and how often the check of the databases notices.
 """
 

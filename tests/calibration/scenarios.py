@@ -151,7 +151,7 @@ class Scenario:
         own = curve(without[0][None], without[1][None])[0]
         if self.population == 1:
             return {"delta": own}
-        # Without somebody else: his mean and variance leave every component.
+        # Without another individual: their mean and variance leave every component.
         sd_law = np.sqrt(
             law[1] ** 2 - np.concatenate([np.ones_like(w), np.full_like(w, stretch**2)])
             * variance[:, None]

@@ -147,7 +147,7 @@ def test_influence_of_one_normal() -> None:
     _, nothing = information.standard_errors(scenario, epsilon)
     law, without = information.densities(information.parameters(scenario))
     inside = information.GRID[law > np.exp(epsilon) * without]
-    # His spread makes the set two half-lines; the far one has no mass.
+    # Their spread makes the set two half-lines; the far one has no mass.
     near = inside[inside > -5.0].min()
     spread = scenario.who.spread
     joint = stats.multivariate_normal([1.0, 0.0], [[1.0 + spread**2, 1.0], [1.0, 1.0]])

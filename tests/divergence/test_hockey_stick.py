@@ -221,7 +221,7 @@ def test_bad_input_is_refused():
 @pytest.mark.parametrize("noise", [LaplaceNoise(0.4), LaplaceNoise(1.0), GaussianNoise(0.4)])
 @pytest.mark.parametrize("shift", [1e-11, 1e-7, 1e-4, 0.05])
 def test_tiny_shifts_under_noise(kernel, noise, shift):
-    """A symmetric unimodal law and its shifted copy differ by P(abs(U) < shift / 2)."""
+    """A symmetric unimodal distribution and its shifted copy differ by P(abs(U) < shift / 2)."""
     p = Mixture(1.0, 0.0, 1.0, kernel=kernel, noise=noise)
     q = Mixture(1.0, shift, 1.0, kernel=kernel, noise=noise)
     nodes, weights = np.polynomial.legendre.leggauss(12)
@@ -232,7 +232,7 @@ def test_tiny_shifts_under_noise(kernel, noise, shift):
 
 @pytest.mark.parametrize("unit", [1.0, 1e12])
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
-def test_laws_far_apart_at_the_largest_epsilon(kernel, unit):
+def test_distributions_far_apart_at_the_largest_epsilon(kernel, unit):
     shift = 100.0 if kernel == "gaussian" else 1500.0
     p = Mixture(1.0, 0.0, unit, kernel=kernel)
     for scale in (unit, 2.0 * unit):

@@ -62,15 +62,15 @@ def test_truths_agree_with_each_other(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", DISCRETE, ids=[m.name for m in DISCRETE])
-def test_discrete_laws_are_those_of_the_samplers(mechanism):
+def test_discrete_distributions_are_those_of_the_samplers(mechanism):
     from scipy.stats import chi2
 
     for seed, database in enumerate(mechanism.pair):
-        law = mechanism.law(database)
-        assert sum(law.values()) == pytest.approx(1.0, abs=1e-12)
+        distribution = mechanism.distribution(database)
+        assert sum(distribution.values()) == pytest.approx(1.0, abs=1e-12)
         seen, counts = np.unique(mechanism(database, SIZE, seed), axis=0, return_counts=True)
         found = dict(zip(keys(seen), counts.tolist(), strict=True))
-        possible = {k: mass for k, mass in law.items() if mass > 0.0}
+        possible = {k: mass for k, mass in distribution.items() if mass > 0.0}
         assert set(found) <= set(possible)
         statistic = sum(
             (found.get(k, 0) - SIZE * mass) ** 2 / (SIZE * mass) for k, mass in possible.items()

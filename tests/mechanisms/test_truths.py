@@ -121,9 +121,9 @@ def test_restricted_laplace_epsilon_is_the_published_one():
 
 @pytest.mark.parametrize("name", ["Laplace", "Gaussian"])
 def test_additive_samplers(name):
-    law = {"Laplace": stats.laplace, "Gaussian": stats.norm}[name]
+    distribution = {"Laplace": stats.laplace, "Gaussian": stats.norm}[name]
     sample = getattr(mechanisms, name)(2.0)(3.0, 100_000, 4)
-    assert stats.kstest(sample, law(3.0, 2.0).cdf).pvalue > 1e-6
+    assert stats.kstest(sample, distribution(3.0, 2.0).cdf).pvalue > 1e-6
 
 
 # Counts and local mechanisms
@@ -152,14 +152,14 @@ def test_geometric_sampler():
 
 def test_truncated_geometric_is_the_clamped_geometric():
     a = math.exp(-0.4)
-    law = mechanisms.TruncatedGeometric(0.4, 5).law(1)
+    distribution = mechanisms.TruncatedGeometric(0.4, 5).distribution(1)
     clamped = dict.fromkeys(range(6), 0.0)
     for k in range(-300, 301):
         clamped[min(max(k, 0), 5)] += (1 - a) / (1 + a) * a ** abs(k - 1)
-    assert law == pytest.approx(clamped, abs=1e-12)
+    assert distribution == pytest.approx(clamped, abs=1e-12)
 
 
-def bloom_law(mechanism, value, rates):
+def bloom_distribution(mechanism, value, rates):
     """The probability of every report, bit by bit."""
     bits = mechanism._bloom(value)
     return {
@@ -189,19 +189,21 @@ def test_rappor_by_enumeration_of_all_reports(name):
             f / 2 * truth + (1 - f / 2) * lie,
             (1 - f / 2) * truth + f / 2 * lie,
         )
-    p, q = (bloom_law(mechanism, value, rates) for value in mechanism.pair)
+    p, q = (bloom_distribution(mechanism, value, rates) for value in mechanism.pair)
     assert p != q
     for epsilon in GRID:
         assert mechanism.delta(epsilon) == pytest.approx(brute_delta(p, q, epsilon), abs=1e-12)
     assert mechanism.epsilon() == pytest.approx(brute_epsilon(p, q, 0.0), abs=1e-10)
     for tau in (0.005, 0.01, 0.05, 0.1):
         assert mechanism.local_epsilon(tau) == pytest.approx(brute_epsilon(p, q, tau), abs=1e-10)
-    for seed, (value, law) in enumerate(zip(mechanism.pair, (p, q), strict=True)):
+    for seed, (value, distribution) in enumerate(zip(mechanism.pair, (p, q), strict=True)):
         size = 100_000
         seen, counts = np.unique(mechanism(value, size, seed), axis=0, return_counts=True)
         found = dict(zip(map(tuple, seen.tolist()), counts.tolist(), strict=True))
-        statistic = sum((found.get(k, 0) - size * m) ** 2 / (size * m) for k, m in law.items())
-        assert stats.chi2.sf(statistic, len(law) - 1) > 1e-6
+        statistic = sum(
+            (found.get(k, 0) - size * m) ** 2 / (size * m) for k, m in distribution.items()
+        )
+        assert stats.chi2.sf(statistic, len(distribution) - 1) > 1e-6
 
 
 def test_rappor_epsilon_for_disjoint_bits_is_the_published_one():
@@ -280,28 +282,28 @@ def test_epsilon_of_nearly_truthful_rappor():
 def permute_and_flip(answers, rate):
     """Exponential noise and argmax is permute-and-flip (Ding et al. 2021): brute force."""
     flip = [math.exp(rate * (a - max(answers))) for a in answers]
-    law = dict.fromkeys(range(len(answers)), 0.0)
+    distribution = dict.fromkeys(range(len(answers)), 0.0)
     orders = list(itertools.permutations(range(len(answers))))
     for order in orders:
         alive = 1.0
         for i in order:
-            law[i] += alive * flip[i] / len(orders)
+            distribution[i] += alive * flip[i] / len(orders)
             alive *= 1 - flip[i]
-    return law
+    return distribution
 
 
 @pytest.mark.parametrize("answers", [(1.0, 1.0, 1.0), (2.0, 0.0, 0.5, -1.0)], ids=str)
 def test_exponential_noise_is_permute_and_flip(answers):
     mechanism = mechanisms.NoisyMaxIndex(1.0, noise="exponential")
-    law = mechanism.law(answers)
-    assert law == pytest.approx(permute_and_flip(answers, 0.5), abs=1e-12)
+    distribution = mechanism.distribution(answers)
+    assert distribution == pytest.approx(permute_and_flip(answers, 0.5), abs=1e-12)
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.7, 3.0])
 def test_two_laplace_answers_have_a_closed_form(gap):
-    law = mechanisms.NoisyMaxIndex(1.0).law((0.0, gap))
+    distribution = mechanisms.NoisyMaxIndex(1.0).distribution((0.0, gap))
     u = gap / 2.0
-    assert law[0] == pytest.approx(0.5 * (1 + u / 2) * math.exp(-u), abs=1e-13)
+    assert distribution[0] == pytest.approx(0.5 * (1 + u / 2) * math.exp(-u), abs=1e-13)
 
 
 def max_cdf(mechanism, database):
@@ -336,12 +338,12 @@ def test_laplace_maximum_against_its_distribution_function():
 @pytest.mark.parametrize("noise", ["laplace", "exponential"])
 def test_samplers_of_the_maximum(noise):
     mechanism = mechanisms.NoisyMaxValue(1.0, noise=noise)
-    law = stats.laplace if noise == "laplace" else stats.expon
+    distribution = stats.laplace if noise == "laplace" else stats.expon
     for seed, database in enumerate(mechanism.pair):
         sample = mechanism(database, 50_000, seed)
 
         def cdf(t, database=database):
-            return np.prod([law.cdf(t, a, mechanism.scale) for a in database], axis=0)
+            return np.prod([distribution.cdf(t, a, mechanism.scale) for a in database], axis=0)
 
         assert stats.kstest(sample, cdf).pvalue > 1e-6
 
@@ -404,15 +406,15 @@ def published_rows(variant, answers, budget, cutoff, size, rng):
 
 
 @pytest.mark.parametrize("variant", [1, 2, 4, 5, 6])
-def test_sparse_vector_laws_are_those_of_the_published_algorithms(variant):
+def test_sparse_vector_distributions_are_those_of_the_published_algorithms(variant):
     mechanism = mechanisms.SparseVector(variant, budget=1.3, cutoff=2)
-    law = mechanism.law(mechanism.pair[1])
+    distribution = mechanism.distribution(mechanism.pair[1])
     size = 20_000
-    found = dict.fromkeys(law, 0)
+    found = dict.fromkeys(distribution, 0)
     rng = np.random.default_rng(variant)
     for row in published_rows(variant, mechanism.pair[1], 1.3, 2, size, rng):
         found[row] += 1
-    possible = {k: m for k, m in law.items() if m > 0}
+    possible = {k: m for k, m in distribution.items() if m > 0}
     assert sum(found[k] for k in possible) == size
     statistic = sum((found[k] - size * m) ** 2 / (size * m) for k, m in possible.items())
     assert stats.chi2.sf(statistic, len(possible) - 1) > 1e-6
@@ -421,7 +423,7 @@ def test_sparse_vector_laws_are_those_of_the_published_algorithms(variant):
 def test_sparse_vector_probabilities_by_scipy_quadrature():
     mechanism = mechanisms.SparseVector(6, budget=1.0)
     answers = mechanism.pair[1]
-    law = mechanism.law(answers)
+    distribution = mechanism.distribution(answers)
     for row in [(1, 1, 0, 0), (0, 0, 1, 1), (1, 0, 1, 0)]:
 
         def integrand(z, row=row):
@@ -434,15 +436,15 @@ def test_sparse_vector_probabilities_by_scipy_quadrature():
         parts = [
             integrate.quad(integrand, *ends)[0] for ends in itertools.pairwise((-80, -1, 0, 1, 80))
         ]
-        assert law[row] == pytest.approx(sum(parts), abs=1e-10)
+        assert distribution[row] == pytest.approx(sum(parts), abs=1e-10)
 
 
-def test_stoddards_sparse_vector_is_the_law_of_its_threshold():
+def test_stoddards_sparse_vector_is_the_distribution_of_its_threshold():
     mechanism = mechanisms.SparseVector(5)
     noise = stats.laplace(0, 2.0)
-    law = mechanism.law((1.0, 1.0, -1.0, -1.0))
-    assert law[1, 1, 1, 1] == pytest.approx(noise.cdf(-1), abs=1e-12)
-    assert law[1, 1, 0, 0] == pytest.approx(noise.cdf(1) - noise.cdf(-1), abs=1e-12)
+    distribution = mechanism.distribution((1.0, 1.0, -1.0, -1.0))
+    assert distribution[1, 1, 1, 1] == pytest.approx(noise.cdf(-1), abs=1e-12)
+    assert distribution[1, 1, 0, 0] == pytest.approx(noise.cdf(1) - noise.cdf(-1), abs=1e-12)
     assert mechanism.epsilon() == math.inf
     assert mechanism.delta(5.0) == pytest.approx(noise.cdf(1) - noise.cdf(-1), abs=1e-12)
 
@@ -565,5 +567,5 @@ def test_an_epsilon_whose_exponential_is_infinite_is_refused():
 def test_an_answer_that_is_never_randomised():
     mechanism = mechanisms.RandomizedResponse(1000.0)
     truth, other = mechanism.pair
-    assert mechanism.law(truth) == {truth: 1.0, other: 0.0}
+    assert mechanism.distribution(truth) == {truth: 1.0, other: 0.0}
     assert (mechanism(truth, 1000, 1) == truth).all()

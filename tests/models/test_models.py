@@ -82,9 +82,9 @@ def test_gibbs_of_one_component_matches_quadrature():
     n = unit.size
     shape, rate = 3.0 + n / 2, 2.0 + 0.5 * (unit @ unit)
     found = (fitted.mixture.scales[..., 0] / y.std(ddof=1)) ** 2
-    law = stats.invgamma(shape, scale=rate)
-    assert found.mean() == pytest.approx(law.mean(), rel=0.01)
-    assert np.quantile(found, 0.95) == pytest.approx(law.ppf(0.95), rel=0.01)
+    distribution = stats.invgamma(shape, scale=rate)
+    assert found.mean() == pytest.approx(distribution.mean(), rel=0.01)
+    assert np.quantile(found, 0.95) == pytest.approx(distribution.ppf(0.95), rel=0.01)
     centre = (fitted.mixture.locations[..., 0] - y.mean()) / y.std(ddof=1)
     assert centre.std() == pytest.approx(np.sqrt(rate / (shape - 1) / (n + 0.5)), rel=0.02)
 
@@ -122,8 +122,8 @@ def test_variances_above_the_least_are_of_a_truncated_inverse_gamma(shape, rate)
     rng = np.random.default_rng(1)
     found = np.array([_variance(rng, shape, rate, 0.2) for _ in range(20_000)])
     assert found.min() >= 0.2
-    law = stats.gamma(shape, scale=1.0 / rate)
-    share = law.cdf(1.0 / found) / law.cdf(5.0)
+    distribution = stats.gamma(shape, scale=1.0 / rate)
+    share = distribution.cdf(1.0 / found) / distribution.cdf(5.0)
     assert stats.kstest(share, "uniform").pvalue > 1e-3
 
 

@@ -79,7 +79,7 @@ def test_every_draw_keeps_its_models_coupling(noise, member):
     x = np.linspace(-3.0, 4.0, 7)
     sides = zip(stacked.pair(2), *(coupling.pair(2) for coupling in couplings), strict=True)
     for found, *theirs in sides:
-        densities = np.stack([law.pdf(x) for law in theirs])
+        densities = np.stack([distribution.pdf(x) for distribution in theirs])
         expected = densities[member, np.arange(2)[:, None], np.arange(4)]
         np.testing.assert_allclose(found.pdf(x), expected, rtol=1e-12)
     p, q = stacked.pair(2)
@@ -87,7 +87,7 @@ def test_every_draw_keeps_its_models_coupling(noise, member):
     np.testing.assert_allclose(curves[:, 0].reshape(2, 4, 3), integral, rtol=1e-7, atol=2e-12)
 
 
-def test_the_law_of_the_response_is_each_models_own(fits, member):
+def test_the_distribution_of_the_response_is_each_models_own(fits, member):
     stacked = stack_couplings([fit.coupling for fit in fits], member)
     x = np.linspace(-3.0, 4.0, 9)
     densities = np.stack([fit.mixture.pdf(x) for fit in fits])

@@ -51,8 +51,8 @@ def test_every_method_meets_the_target_and_the_order_is_as_expected(plug_in, fou
 def test_brute_force_finds_no_violation_of_the_optimal_noise(plug_in, found):
     from edp_bayes.noise.certificates.densities import NoisyDensities
 
-    law = found["optimal"].laws[0]
-    step = law.spacing / 16
+    distribution = found["optimal"].components[0]
+    step = distribution.spacing / 16
     lattice = NoisyDensities(found["optimal"], "laplace", 14.0, step, int(16 / step), 60.0)
     for person in range(plug_in.n_individuals):
         p, q = (lattice(part) for part in plug_in.pair(person))
@@ -67,10 +67,14 @@ def test_the_dual_bound_is_below_every_admissible_noise(found):
 
 def test_less_than_the_bound_cannot_hold(plug_in, found):
     """Scale the optimal noise down until its size is below the bound: it must fail."""
-    law = found["optimal"].laws[0]
+    distribution = found["optimal"].components[0]
     factor = 0.98 * found["optimal"].record["lower_bound"] / found["optimal"].mean_absolute
     smaller = LatticeNoise(
-        factor * law.spacing, law.weights, left=law.left, right=law.right, decay=law.decay
+        factor * distribution.spacing,
+        distribution.weights,
+        left=distribution.left,
+        right=distribution.right,
+        decay=distribution.decay,
     )
     found_ratio = certified_log_ratios(plug_in, as_distribution(smaller), EPSILON, screen=False)
     assert found_ratio.share(EPSILON) == 0.0
@@ -78,7 +82,7 @@ def test_less_than_the_bound_cannot_hold(plug_in, found):
 
 def test_laplace_noise_is_taken_where_the_lattice_is_too_coarse_to_gain(plug_in, found):
     noise = edp.noise.calibrate(plug_in, EPSILON, spacing=8.0)
-    assert noise.laws == found["laplace"].laws
+    assert noise.components == found["laplace"].components
     assert noise.record["reached"] == 1.0
     assert noise.record["lower_bound"] <= found["optimal"].mean_absolute
 
@@ -152,7 +156,7 @@ def test_exact_integrals_agree_with_those_of_the_audit(responses):
 
 
 def test_quadrature_agrees_with_exact_integrals_within_its_bound(plug_in):
-    """Lattice noise that is a fine image of Laplace noise, and mixed with the very same law."""
+    """Lattice noise that is a fine image of Laplace noise, and mixed with that very noise."""
     spacing, scale = 0.02, 0.5
     k = np.arange(-400, 401)
     decay = np.exp(-spacing / scale)
@@ -167,7 +171,7 @@ def test_quadrature_agrees_with_exact_integrals_within_its_bound(plug_in):
     exact = NoisyCoupling(plug_in, as_distribution(LaplaceNoise(scale)))
     a, b = rough.curves(everybody, grid), exact.curves(everybody, grid)
     assert b.max() > 1e-3
-    # the image differs from the law itself by about (spacing / scale)^2 / 12
+    # the image differs from the distribution itself by about (spacing / scale)^2 / 12
     np.testing.assert_allclose(a, b, atol=2e-4 * b.max() + max(rough.errors.values()))
 
 

@@ -41,10 +41,10 @@ def log_density(components, x, noise, kernel, reach):
     out = []
     for w, mu, s in components:
         u = (x[:, None] - mu - y) / s
-        law = -0.5 * u * u - math.log(s * math.sqrt(2.0 * math.pi))
+        distribution = -0.5 * u * u - math.log(s * math.sqrt(2.0 * math.pi))
         if kernel == "laplace":
-            law = -np.abs(u) - math.log(2.0 * s)
-        out.append(math.log(w) + logsumexp(law + mass, axis=1))
+            distribution = -np.abs(u) - math.log(2.0 * s)
+        out.append(math.log(w) + logsumexp(distribution + mass, axis=1))
     return logsumexp(out, axis=0)
 
 
@@ -74,8 +74,8 @@ def test_log_ratios_of_wide_kernels_hold_far_out():
     posterior = posterior_of(data, model=FixedBandwidth(1.0, "gaussian"))
     p, q = (part[0] for part in posterior.pair(0))
     x = np.linspace(-12.0, 12.0, 1201)
-    laws = [log_density(part, x, noise, "gaussian", 30.0) for part in (p, q)]
-    exact = float(np.abs(laws[0] - laws[1]).max())
+    distributions = [log_density(part, x, noise, "gaussian", 30.0) for part in (p, q)]
+    exact = float(np.abs(distributions[0] - distributions[1]).max())
     for screen in (True, False):
         for epsilon in (0.2, 0.5):
             found = certified_log_ratios(
@@ -156,11 +156,11 @@ def test_the_dual_bound_is_below_the_dual_function_where_its_cost_has_a_kink(see
     )  # fmt: skip
 
     def dual(z):
-        laws = [
+        distributions = [
             np.exp(-0.5 * (x - z - part[0, 1]) ** 2) / math.sqrt(2.0 * math.pi)
             for part in components
         ]
-        return abs(z) + float(multipliers @ (laws[0] - math.exp(0.05) * laws[1]))
+        return abs(z) + float(multipliers @ (distributions[0] - math.exp(0.05) * distributions[1]))
 
     z = np.concatenate([[0.0], np.linspace(-8.0, 8.0, 801)])
     value = [0.5 * (dual(v) + dual(-v)) if symmetric else dual(v) for v in z]

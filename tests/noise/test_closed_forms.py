@@ -68,7 +68,7 @@ def test_sorted_samples_are_not_sound_for_unequal_weights():
     assert float(p.logpdf(0.0) - q.logpdf(0.0)) == pytest.approx(2.197, abs=1e-3)
 
 
-def test_bad_laws_are_refused():
+def test_bad_distributions_are_refused():
     with pytest.raises(InvalidInputError, match="at least one value"):
         bottleneck_distance([], [])
     with pytest.raises(InvalidInputError, match="2 probabilities"):

@@ -22,18 +22,18 @@ LATTICE = LatticeNoise(0.5, [0.1, 0.2, 0.3, 0.2, 0.1], left=0.04, right=0.06, de
 KERNELS = ("gaussian", "laplace")
 
 
-def noisy_by_quadrature(x, components, kernel, law):
-    """Integrate law.pdf(t) p(x - t) between every bend of either, by Gauss-Legendre."""
+def noisy_by_quadrature(x, components, kernel, distribution):
+    """Integrate distribution.pdf(t) p(x - t) between every bend of either, by Gauss-Legendre."""
     w, mu, s = components.T
     p = Mixture(w, mu, s, kernel=kernel)
-    knots = np.arange(-200, 201) * law.spacing
+    knots = np.arange(-200, 201) * distribution.spacing
     knots = knots[np.abs(knots) <= 60.0]
     near = (x - mu)[:, None] + s[:, None] * np.array([-8, -4, -2, -1, 0, 1, 2, 4, 8])
     edges = np.unique(np.concatenate([knots, near[np.abs(near) <= 60.0]]))
     nodes, weights = np.polynomial.legendre.leggauss(20)
     middle, half = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)
     t = (middle[:, None] + half[:, None] * nodes).ravel()
-    return float((law.pdf(t) * p.pdf(x - t) * (half[:, None] * weights).ravel()).sum())
+    return float((distribution.pdf(t) * p.pdf(x - t) * (half[:, None] * weights).ravel()).sum())
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -61,7 +61,7 @@ def test_a_wide_gaussian_kernel_agrees_with_mpmath():
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_laws_of_closed_form_are_those_of_the_mixture(kernel):
+def test_distributions_of_closed_form_are_those_of_the_mixture(kernel):
     components = np.array([[[0.4, 0.0, 0.7], [0.6, 1.3, 0.9]]])
     noise = NoiseDistribution((NoNoise(), LaplaceNoise(0.8), GaussianNoise(0.6)), (0.2, 0.5, 0.3))
     lattice = NoisyDensities(noise, kernel, -5.0, 0.25, 41, 0.0)
@@ -212,8 +212,10 @@ def test_kernel_sums_agree_with_every_kernel_at_every_point(kernel):
 def test_lengths_of_the_regression_are_those_of_its_components(responses, kernel):
     settings = edp.models.SamplerSettings(draws=5, tune=50, chains=2, random_seed=1)
     drawn = edp.models.GibbsFiniteMixture(components=2).fit(responses, settings).coupling
-    law = drawn.mixture
-    components = Mixture(law.weights, law.locations, law.scales, kernel=kernel)
+    distribution = drawn.mixture
+    components = Mixture(
+        distribution.weights, distribution.locations, distribution.scales, kernel=kernel
+    )
     coupling = dataclasses.replace(drawn, mixture=components)
     posterior = Posterior(coupling, responses.individual, responses)
     for epsilon in (0.05, 0.5):

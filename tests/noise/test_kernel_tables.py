@@ -135,9 +135,9 @@ def test_bounds_hold_and_are_near(everybody, seed, scale, shape):
     scales = everybody.base[..., 2]
     tables = kernel_tables(noise, 0.3 * float(scales.min()), float(scales.max()), EPSILON)
     people, draws = np.arange(PEOPLE), np.arange(everybody.n_draws)
-    law = everybody.coupling.laws(people)
+    distribution = everybody.coupling.contributions(people)
     rows, columns = (part.ravel() for part in np.indices((draws.size, people.size)))
-    found = tables.bounds(base, law, rows, columns, EPSILON)
+    found = tables.bounds(base, distribution, rows, columns, EPSILON)
     assert np.isfinite(found).any()
     assert np.isinf(found).any()
     some = np.random.default_rng(seed).choice(rows.size, 40, replace=False)
@@ -152,8 +152,8 @@ def test_bounds_hold_and_are_near(everybody, seed, scale, shape):
 @pytest.mark.parametrize(
     "law", [*(jagged(seed, spacing=0.05, half=60) for seed in (0, 1)), LaplaceNoise(2.0)]
 )
-def test_nobody_who_is_exposed_is_passed_over(everybody, law):
-    noise = NoiseDistribution((law,))
+def test_nobody_who_is_exposed_is_passed_over(everybody, distribution):
+    noise = NoiseDistribution((distribution,))
     draws, people = np.arange(everybody.n_draws), np.arange(PEOPLE)[::-1]
     out = np.empty((draws.size, people.size))
     listed = np.zeros(out.shape, dtype=bool)
@@ -167,10 +167,10 @@ def test_nobody_who_is_exposed_is_passed_over(everybody, law):
 
 def test_components_without_a_table_have_no_bound(everybody):
     base = np.ascontiguousarray(np.moveaxis(everybody.base, -1, 1))
-    law = everybody.coupling.laws(np.arange(PEOPLE))
+    distribution = everybody.coupling.contributions(np.arange(PEOPLE))
     here = np.arange(3)
     tables = kernel_tables(jagged(0, spacing=2.0, scale=20.0), 0.1, 1.0, EPSILON)
-    assert np.isinf(tables.bounds(base, law, here, here, EPSILON)).all()
+    assert np.isinf(tables.bounds(base, distribution, here, here, EPSILON)).all()
 
 
 def test_noise_without_tails_has_no_tables():

@@ -21,22 +21,22 @@ CONTINUOUS = {"laplace": LaplaceNoise(1.7), "gaussian": GaussianNoise(0.8), "lat
 
 
 @pytest.mark.parametrize("law", CONTINUOUS.values(), ids=CONTINUOUS)
-def test_moments_and_distribution_function_follow_from_the_density(law):
+def test_moments_and_distribution_function_follow_from_the_density(distribution):
     x = np.linspace(-60.0, 60.0, 1_200_001)
-    f = law.pdf(x)
+    f = distribution.pdf(x)
     mean = np.trapezoid(x * f, x)
     assert np.trapezoid(f, x) == pytest.approx(1.0, abs=1e-7)
-    assert mean == pytest.approx(law.mean, abs=1e-7)
-    assert np.trapezoid(np.abs(x) * f, x) == pytest.approx(law.mean_absolute, abs=1e-7)
-    assert np.trapezoid((x - mean) ** 2 * f, x) == pytest.approx(law.variance, abs=1e-6)
+    assert mean == pytest.approx(distribution.mean, abs=1e-7)
+    assert np.trapezoid(np.abs(x) * f, x) == pytest.approx(distribution.mean_absolute, abs=1e-7)
+    assert np.trapezoid((x - mean) ** 2 * f, x) == pytest.approx(distribution.variance, abs=1e-6)
     steps = integrate.cumulative_trapezoid(f, x, initial=0.0)
-    np.testing.assert_allclose(law.cdf(x), steps, atol=1e-7)
+    np.testing.assert_allclose(distribution.cdf(x), steps, atol=1e-7)
 
 
 @pytest.mark.parametrize("law", CONTINUOUS.values(), ids=CONTINUOUS)
-def test_samples_follow_the_distribution_function(law):
-    sample = law.sample(20_000, np.random.default_rng(3))
-    assert stats.kstest(sample, law.cdf).pvalue > 1e-3
+def test_samples_follow_the_distribution_function(distribution):
+    sample = distribution.sample(20_000, np.random.default_rng(3))
+    assert stats.kstest(sample, distribution.cdf).pvalue > 1e-3
 
 
 def test_laplace_and_gaussian_agree_with_scipy():
@@ -55,10 +55,14 @@ def test_laplace_and_gaussian_agree_with_scipy():
 def test_cumulative_sums_the_probabilities(half, decay, tail):
     weights = np.array([*half[::-1], 0.5, *half])
     total = weights.sum() + 2.0 * tail
-    law = LatticeNoise(1.0, weights / total, left=tail / total, right=tail / total, decay=decay)
+    distribution = LatticeNoise(
+        1.0, weights / total, left=tail / total, right=tail / total, decay=decay
+    )
     k = np.arange(-2000, 2001)
-    np.testing.assert_allclose(law.cumulative(k), np.cumsum(law.probability(k)), atol=1e-12)
-    assert law.mean == pytest.approx(0.0, abs=1e-9)
+    np.testing.assert_allclose(
+        distribution.cumulative(k), np.cumsum(distribution.probability(k)), atol=1e-12
+    )
+    assert distribution.mean == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_mixture_adds_up():
@@ -75,25 +79,28 @@ def test_a_mixture_adds_up():
 
 
 def test_saved_noise_is_the_same_noise(tmp_path):
-    laws = (NoNoise(), LaplaceNoise(0.1), GaussianNoise(1 / 3), LATTICE)
-    noise = NoiseDistribution(laws, (0.1, 0.2, 0.3, 0.4), {"epsilon": 0.1})
+    distributions = (NoNoise(), LaplaceNoise(0.1), GaussianNoise(1 / 3), LATTICE)
+    noise = NoiseDistribution(distributions, (0.1, 0.2, 0.3, 0.4), {"epsilon": 0.1})
     again = NoiseDistribution.load(noise.save(tmp_path / "noise.json"))
     x = np.linspace(-3.0, 3.0, 31)
     np.testing.assert_allclose(again.pdf(x), noise.pdf(x), rtol=1e-15)
     assert again.record == {"epsilon": 0.1}
-    assert again.laws[1] == LaplaceNoise(0.1)
+    assert again.components[1] == LaplaceNoise(0.1)
 
 
 def test_files_that_are_no_noise_are_refused(tmp_path):
-    law = '{"edp_bayes_noise": 1, "laws": [{"law": %s, "weight": 1}], "record": {}}'
+    distribution = '{"edp_bayes_noise": 1, "laws": [{"law": %s, "weight": 1}], "record": {}}'
     for text, reason in (
         ("{}", "found edp_bayes_noise = None, 1 would be right"),
         ("[1, 2]", "found edp_bayes_noise = None"),
         ('{"edp_bayes_noise": 7, "laws": [], "record": {}}', "edp_bayes_noise = 7"),
         ("nonsense", "no JSON"),
         ('{"edp_bayes_noise": 1}', "'laws' is missing"),
-        (law % '"cauchy"', "law must be one of none, gaussian, laplace, lattice, found cauchy"),
-        (law % '"laplace", "scale": "x"', "scale must be numeric, found 'x'"),
+        (
+            distribution % '"cauchy"',
+            "law must be one of none, gaussian, laplace, lattice, found cauchy",
+        ),
+        (distribution % '"laplace", "scale": "x"', "scale must be numeric, found 'x'"),
     ):
         (tmp_path / "bad.json").write_text(text)
         with pytest.raises((InvalidInputError, InputTypeError), match=reason) as caught:
@@ -116,12 +123,12 @@ BAD = {
 
 
 @pytest.mark.parametrize("make", BAD.values(), ids=BAD)
-def test_bad_laws_are_refused(make):
+def test_bad_distributions_are_refused(make):
     with pytest.raises(InvalidInputError):
         make()
 
 
-def test_unknown_laws_are_refused():
+def test_unknown_distributions_are_refused():
     for bad in (3.0, "laplace", None):
         with pytest.raises(InputTypeError, match="noise must be"):
             as_distribution(bad)
@@ -130,8 +137,8 @@ def test_unknown_laws_are_refused():
 
 
 def test_values_far_beyond_a_lattice():
-    law = LatticeNoise(1e-12, [0.25, 0.5, 0.25])
+    distribution = LatticeNoise(1e-12, [0.25, 0.5, 0.25])
     far = np.array([1e8, 1e19, 1e300, np.inf])
-    np.testing.assert_array_equal(law.cdf(far), 1.0)
-    np.testing.assert_array_equal(law.cdf(-far), 0.0)
-    np.testing.assert_array_equal(law.pdf(np.r_[far, -far]), 0.0)
+    np.testing.assert_array_equal(distribution.cdf(far), 1.0)
+    np.testing.assert_array_equal(distribution.cdf(-far), 0.0)
+    np.testing.assert_array_equal(distribution.pdf(np.r_[far, -far]), 0.0)

@@ -1,4 +1,4 @@
-"""Release: exact laws, one grid for every value, and the leak of the naive sampler."""
+"""Release: exact distributions, one grid for every value, and the leak of the naive sampler."""
 
 import math
 import random
@@ -30,10 +30,10 @@ def seeded(seed=5):
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
-def test_exact_numbers_follow_the_law(law):
+def test_exact_numbers_follow_the_distribution(distribution):
     bits = seeded()
-    values = [float(exact.draw_noise(law, bits)) for _ in range(4000)]
-    assert stats.kstest(values, law.cdf).pvalue > 1e-3
+    values = [float(exact.draw_noise(distribution, bits)) for _ in range(4000)]
+    assert stats.kstest(values, distribution.cdf).pvalue > 1e-3
 
 
 def test_building_blocks():
@@ -103,9 +103,12 @@ def test_the_naive_sampler_leaks_and_release_does_not():
     assert np.mean([not (x / fine).is_integer() for x in small_one]) == 0.0
     assert from_zero >= 0.0
     bits = seeded()
-    law = LaplaceNoise(1.0)
+    distribution = LaplaceNoise(1.0)
     supports = [
-        {release(v, law, grid=0.25, sampler="exact", random_bits=bits) for _ in range(3000)}
+        {
+            release(v, distribution, grid=0.25, sampler="exact", random_bits=bits)
+            for _ in range(3000)
+        }
         for v in (0.0, 1.0)
     ]
     near = [{x for x in support if -1.0 <= x <= 2.0} for support in supports]
@@ -160,12 +163,12 @@ def test_a_missing_sampler_says_what_to_install(monkeypatch):
 
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 def test_opendp_draws_laplace_and_gaussian_noise(name):
-    law = LAWS[name]
+    distribution = LAWS[name]
     pytest.importorskip("opendp", reason="OpenDP is not installed: extra edp-bayes[release]")
-    answers = np.array([release(3.0, law) for _ in range(2000)])
-    step = 2.0 ** grid_of(as_distribution(law))
+    answers = np.array([release(3.0, distribution) for _ in range(2000)])
+    step = 2.0 ** grid_of(as_distribution(distribution))
     assert all((x / step).is_integer() for x in answers)
-    assert stats.kstest(answers - 3.0, law.cdf).pvalue > 1e-4
+    assert stats.kstest(answers - 3.0, distribution.cdf).pvalue > 1e-4
 
 
 def test_opendp_adds_noise_before_a_coarse_grid_rounds():

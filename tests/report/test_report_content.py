@@ -55,14 +55,14 @@ def test_the_table_holds_everybody_by_falling_risk(audit, content):
 
 def test_densities_and_their_ratio_are_those_of_the_draws(audit, content):
     riskiest = [row.name for row in content.people.rows if row.interval]
-    assert [laws.name for laws in content.laws] == riskiest[:6]
-    laws = content.laws[0]
-    group = audit.tree["densities"].sel(individual=laws.name)
-    p, q = (group[f"density_{law}"].astype(float) for law in ("with", "without"))
-    np.testing.assert_allclose(laws.present.median, p.median(("chain", "draw")))
-    at = group["x"].to_numpy().searchsorted(laws.ratio_x)
+    assert [distributions.name for distributions in content.distributions] == riskiest[:6]
+    distributions = content.distributions[0]
+    group = audit.tree["densities"].sel(individual=distributions.name)
+    p, q = (group[f"density_{distribution}"].astype(float) for distribution in ("with", "without"))
+    np.testing.assert_allclose(distributions.present.median, p.median(("chain", "draw")))
+    at = group["x"].to_numpy().searchsorted(distributions.ratio_x)
     ratio = np.log(p / q).median(("chain", "draw")).to_numpy()
-    np.testing.assert_allclose(laws.ratio.median, ratio[at], atol=1e-9)
+    np.testing.assert_allclose(distributions.ratio.median, ratio[at], atol=1e-9)
     typical = p.mean(("chain", "draw")).to_numpy()
     np.testing.assert_array_equal(at, np.flatnonzero(typical >= 0.01 * typical.max()))
 
@@ -98,7 +98,7 @@ def test_noise_that_is_always_enough_hides_the_largest_contribution(audit, conte
     np.testing.assert_allclose(content.enough.scale, largest / EPSILON)
     scale = content.enough.scale[content.at]
     y = audit.tree["observed_data"]["response"].to_numpy()
-    # Two Laplace laws, moved by at most that contribution, differ by at most exp(epsilon).
+    # Two Laplace distributions, moved by at most that contribution, differ by at most exp(epsilon).
     t = np.linspace(y.min() - 9.0, y.max() + 9.0, 4001)
     gap = (np.abs(t[:, None] - y + largest) - np.abs(t[:, None] - y)) / scale
     assert np.abs(gap).max() == pytest.approx(content.epsilon[content.at])
@@ -112,7 +112,12 @@ def test_calibrated_noise_is_shown(audit):
     record["message"] = "But individual 'Anna Meier' contributes up to 4."
     noise = NoiseDistribution((LaplaceNoise(3.0),), record=record)
     row, plain = describe(audit, noise=[noise, LaplaceNoise(2.0)]).noise
-    assert (row.method, row.law, row.epsilon, row.reached) == ("laplace", "LaplaceNoise", 0.1, 0.97)
+    assert (row.method, row.distribution, row.epsilon, row.reached) == (
+        "laplace",
+        "LaplaceNoise",
+        0.1,
+        0.97,
+    )
     assert (row.absolute, row.deviation) == (3.0, pytest.approx(3.0 * np.sqrt(2.0)))
     assert "Anna" not in row.message
     assert (plain.method, plain.reached) == ("given", None)

@@ -194,10 +194,14 @@ def test_the_axis_becomes_logarithmic_and_the_individual_is_chosen(opened):
     find(opened, "#curve .log-axis").click()
     assert not find(opened, "#delta-linear").is_displayed()
     assert find(opened, "#delta-log").is_displayed()
-    shown = [law.is_displayed() for law in opened.find_elements("css selector", ".law")]
+    shown = [
+        distribution.is_displayed() for distribution in opened.find_elements("css selector", ".law")
+    ]
     assert shown == [True] + [False] * (len(shown) - 1)
     Select(find(opened, "#law")).select_by_index(2)
-    shown = [law.is_displayed() for law in opened.find_elements("css selector", ".law")]
+    shown = [
+        distribution.is_displayed() for distribution in opened.find_elements("css selector", ".law")
+    ]
     assert shown.index(True) == 2
     assert sum(shown) == 1
 

@@ -20,7 +20,7 @@ def padded(masses, size):
     return [*masses, *([mp.mpf(0)] * (size - len(masses)))]
 
 
-def laws(n, drawn, prob):
+def distributions(n, drawn, prob):
     """P_plus and P_minus of the sampled count: the critical entry is drawn or it is not."""
     p, rate = mp.mpf(prob), mp.mpf(drawn) / n
     inside, outside = binomial(drawn - 1, p), binomial(drawn, p)
@@ -44,7 +44,7 @@ def hypergeometric(total, positives, drawn):
     ]  # fmt: skip
 
 
-def known_laws(n, drawn, prob, known, known_positive):
+def known_distributions(n, drawn, prob, known, known_positive):
     """Literal: how many known entries are drawn, how many of them positive, then the unknown."""
     p, rate = mp.mpf(prob), mp.mpf(drawn) / n
 
@@ -116,7 +116,7 @@ def far_delta(epsilon, n, drawn, prob, *, mirrored):
 
 
 def noisy_delta(plus, minus, epsilon, family, scale):
-    """Hockey stick of the two noisy laws: bisect for the one sign change, then sum tails."""
+    """Hockey stick of both noisy distributions: bisect for the sign change, then sum tails."""
     growth, s = mp.exp(mp.mpf(epsilon)), mp.mpf(scale)
     weights = [a - growth * b for a, b in zip(plus, minus, strict=True)]
 

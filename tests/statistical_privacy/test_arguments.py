@@ -77,9 +77,9 @@ def test_bad_arguments_of_curves(function, case):
 
 @pytest.mark.parametrize("scale", [-0.1, 0.0, np.nan, np.inf])
 @pytest.mark.parametrize("law", ["GaussianNoise", "LaplaceNoise"])
-def test_bad_scales(law, scale):
+def test_bad_scales(distribution, scale):
     with pytest.raises(InvalidInputError, match="noise scale"):
-        getattr(sp, law)(scale)
+        getattr(sp, distribution)(scale)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_bad_arguments_of_the_other_functions():
         sp.laplace_epsilon(100, -1.0)
 
 
-def test_bad_groups_and_beta_laws():
+def test_bad_groups_and_beta_distributions():
     with raises("no subsampling"):
         sp.group_delta(0.1, [5, 5], [0.1, 0.2], sp.Subsampling(size=3))
     with raises("one value for each group"):
@@ -174,7 +174,7 @@ def test_a_property_query_is_its_curves():
         sp.PropertyQuery([200, 300], 0.2)
 
 
-def test_the_noise_laws_are_those_of_the_package():
+def test_the_noise_distributions_are_those_of_the_package():
     assert sp.GaussianNoise is edp_bayes.GaussianNoise
     assert sp.LaplaceNoise is edp_bayes.LaplaceNoise
 

@@ -41,7 +41,7 @@ def test_the_known_point():
 def test_small_databases_agree_with_the_definition(n, share, prob, epsilon):
     drawn = max(1, round(share * n))
     with mp.workdps(60):
-        plus, minus = exact.laws(n, drawn, prob)
+        plus, minus = exact.distributions(n, drawn, prob)
         up = exact.hockey_stick(plus, minus, epsilon)
         down = exact.hockey_stick(minus, plus, epsilon)
         sampling = sp.Subsampling(size=drawn)
@@ -74,7 +74,7 @@ def test_huge_databases_agree_with_the_definition(n, drawn, prob, epsilon, mirro
 @pytest.mark.parametrize("epsilon", [20.0, 100.0, 600.0, 2000.0, np.inf])
 def test_a_large_epsilon_leaves_the_answer_that_gives_everybody_away(epsilon):
     with mp.workdps(1000):
-        plus, minus = exact.laws(30, 30, 0.9)
+        plus, minus = exact.distributions(30, 30, 0.9)
         truth = exact.hockey_stick(plus, minus, min(epsilon, 2000.0))
         assert relative_error(sp.delta_plus(epsilon, 30, 0.9), truth) < TOLERANCE
     assert sp.delta_plus(np.inf, 30, 0.9) == pytest.approx(0.9**29, rel=1e-13)
@@ -86,7 +86,7 @@ def test_a_strike_that_is_nearly_a_whole_number_loses_no_digit():
     with mp.workdps(80):
         for epsilon in (math.log(2.0), math.nextafter(math.log(2.0), 1.0)):
             for prob in (0.5, 1e-3, 1e-9):
-                plus, minus = exact.laws(3, 3, prob)
+                plus, minus = exact.distributions(3, 3, prob)
                 up = exact.hockey_stick(plus, minus, epsilon)
                 assert relative_error(sp.delta_plus(epsilon, 3, prob), up) < TOLERANCE
 

@@ -42,7 +42,7 @@ def test_small_databases_agree_with_the_definition(n, share, prob, family, width
     epsilon = min(depth / np.sqrt(n * prob * (1 - prob) + 10.0 ** (2 * width)), 300.0)
     mechanism = (sp.Subsampling(size=drawn), LAWS[family](scale))
     with mp.workdps(60 + int(epsilon / 2)):
-        plus, minus = exact.laws(n, drawn, prob)
+        plus, minus = exact.distributions(n, drawn, prob)
         up = exact.noisy_delta(plus, minus, epsilon, family, count_scale)
         down = exact.noisy_delta(minus[::-1], plus[::-1], epsilon, family, count_scale)
         assert relative_error(sp.delta_plus(epsilon, n, prob, mechanism), up) < TOLERANCE

@@ -25,7 +25,7 @@ def test_known_entries_agree_with_the_literal_sum(data, n, prob, epsilon):
     positive = data.draw(st.integers(0, known))
     sampling = sp.Subsampling(size=drawn)
     with mp.workdps(40):
-        plus, minus = exact.known_laws(n, drawn, prob, known, positive)
+        plus, minus = exact.known_distributions(n, drawn, prob, known, positive)
         up, down = (
             exact.hockey_stick(plus, minus, epsilon),
             exact.hockey_stick(minus, plus, epsilon),
@@ -49,11 +49,11 @@ def test_the_worst_case_of_the_known_entries_is_over_every_count():
 
 
 def test_deep_tails_with_known_entries():
-    """A table of all laws and single laws must agree, and both with many digits."""
+    """A table of all distributions and single ones must agree, and both with many digits."""
     n, drawn, prob, known, positive = 40, 15, 0.1, 6, 2
     epsilon = 3.0
     with mp.workdps(60):
-        plus, minus = exact.known_laws(n, drawn, prob, known, positive)
+        plus, minus = exact.known_distributions(n, drawn, prob, known, positive)
         truth = float(exact.hockey_stick(plus, minus, epsilon))
     found = sp.delta_plus(
         epsilon, n, prob, sp.Subsampling(size=drawn), known, known_positive=positive
@@ -90,11 +90,11 @@ def test_groups_agree_with_a_literal_convolution():
     found = sp.group_delta(epsilon, sizes, probs)
     assert found.shape == (7, 3)
     for g in range(3):
-        law = np.ones(1)
+        distribution = np.ones(1)
         for h in range(3):
             for _ in range(sizes[h] - (h == g)):
-                law = np.convolve(law, [1 - probs[h], probs[h]])
-        plus, minus = np.append(0.0, law), np.append(law, 0.0)
+                distribution = np.convolve(distribution, [1 - probs[h], probs[h]])
+        plus, minus = np.append(0.0, distribution), np.append(distribution, 0.0)
         expected = np.maximum(
             discrete.hockey_stick(plus, minus, epsilon), discrete.hockey_stick(minus, plus, epsilon)
         )
@@ -112,11 +112,11 @@ def test_equal_groups_are_one_database(mechanism):
 @pytest.mark.parametrize(("alpha", "beta"), [(2.0, 5.0), (0.3, 0.4), (1.0, 1.0), (0.5, 40.0)])
 @pytest.mark.parametrize("drawn", [12, 5])
 def test_exchangeable_entries_agree_with_the_mixture_over_the_probability(alpha, beta, drawn):
-    """Given the critical entry the law of the probability shifts; integrate over it."""
+    """Given the critical entry the distribution of the probability shifts; integrate over it."""
     n = 12
     with mp.workdps(40):
 
-        def law(a, b, size):
+        def distribution(a, b, size):
             return [
                 mp.binomial(size, j) * mp.beta(j + a, size - j + b) / mp.beta(a, b)
                 for j in range(size + 1)
@@ -127,13 +127,17 @@ def test_exchangeable_entries_agree_with_the_mixture_over_the_probability(alpha,
         plus = [
             rate * x + (1 - rate) * y
             for x, y in zip(
-                exact.shifted(law(a + 1, b, drawn - 1)), law(a + 1, b, drawn), strict=True
+                exact.shifted(distribution(a + 1, b, drawn - 1)),
+                distribution(a + 1, b, drawn),
+                strict=True,
             )
         ]
         minus = [
             rate * x + (1 - rate) * y
             for x, y in zip(
-                exact.padded(law(a, b + 1, drawn - 1), drawn + 1), law(a, b + 1, drawn), strict=True
+                exact.padded(distribution(a, b + 1, drawn - 1), drawn + 1),
+                distribution(a, b + 1, drawn),
+                strict=True,
             )
         ]
         for epsilon in (0.0, 0.3, 1.5, 6.0):
@@ -154,7 +158,7 @@ def test_exchangeable_entries_agree_with_the_mixture_over_the_probability(alpha,
             assert found == pytest.approx(float(noisy), rel=1e-9, abs=1e-15)
 
 
-def test_a_sharp_beta_law_is_a_fixed_probability():
+def test_a_sharp_beta_distribution_is_a_fixed_probability():
     epsilon = np.linspace(0.0, 0.6, 7)
     found = sp.beta_binomial_delta(epsilon, 300, 0.2e9, 0.8e9)
     np.testing.assert_allclose(found, sp.delta(epsilon, 300, 0.2), rtol=2e-5)
@@ -187,7 +191,7 @@ def test_pure_privacy_of_a_sample_is_the_largest_log_ratio(data, n, prob):
     largest = mp.mpf(0)
     with mp.workdps(40):
         for count in range(known + 1) if positive is None else [positive]:
-            for p, q in zip(*exact.known_laws(n, drawn, prob, known, count), strict=True):
+            for p, q in zip(*exact.known_distributions(n, drawn, prob, known, count), strict=True):
                 if p or q:
                     largest = max(largest, abs(mp.log(p / q)) if p and q else mp.inf)
     for mechanism in (
@@ -215,13 +219,16 @@ def test_probabilities_that_underflow_are_not_zero():
 
 @pytest.mark.parametrize(("n", "drawn", "prob", "scale"), [(12, 5, 0.2, 0.1), (9, 8, 0.7, 0.03)])
 def test_pure_privacy_of_a_noisy_sample(n, drawn, prob, scale):
-    """Against the ratio of both noisy laws beyond all counts, term by term."""
+    """Against the ratio of both noisy distributions beyond all counts, term by term."""
     with mp.workdps(40):
-        plus, minus = exact.known_laws(n, drawn, prob, 0, 0)
+        plus, minus = exact.known_distributions(n, drawn, prob, 0, 0)
         ends = []
         for sign in (1, -1):
             tilt = [mp.exp(sign * mp.mpf(j) / (scale * drawn)) for j in range(len(plus))]
-            tops = [mp.fsum(p * t for p, t in zip(law, tilt, strict=True)) for law in (plus, minus)]
+            tops = [
+                mp.fsum(p * t for p, t in zip(distribution, tilt, strict=True))
+                for distribution in (plus, minus)
+            ]
             ends.append(abs(mp.log(tops[0] / tops[1])))
     mechanism = (sp.Subsampling(size=drawn), sp.LaplaceNoise(scale))
     assert sp.epsilon_at(0.0, n, prob, mechanism) == pytest.approx(float(max(ends)), rel=1e-12)
@@ -240,7 +247,10 @@ def test_tiny_parameters_of_exchangeable_entries(n, alpha, beta):
         ]
         plus = [m * j / n * (a + b) / a for j, m in enumerate(masses)]
         minus = [m * (n - j) / n * (a + b) / b for j, m in enumerate(masses)]
-        truth = max(exact.hockey_stick(*laws, 0.5) for laws in ((plus, minus), (minus, plus)))
+        truth = max(
+            exact.hockey_stick(*distributions, 0.5)
+            for distributions in ((plus, minus), (minus, plus))
+        )
     for parameters in ((alpha, beta), (beta, alpha)):
         found = sp.beta_binomial_delta(0.5, n, *parameters)
         assert found == pytest.approx(float(truth), rel=1e-11)

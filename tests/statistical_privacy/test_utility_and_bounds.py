@@ -37,15 +37,15 @@ def test_losses_of_a_sample_by_hand(n, drawn, prob):
     [(sp.GaussianNoise(0.01), stats.norm), (sp.LaplaceNoise(0.01), stats.laplace)],
     ids=["gaussian", "laplace"],
 )
-def test_losses_of_noise(noise, law):
-    assert sp.utility_loss(50, 0.3, noise) == pytest.approx(law.var(scale=0.01))
-    mean = 2 * law.expect(lambda x: x, lb=0.0, scale=0.01)
+def test_losses_of_noise(noise, distribution):
+    assert sp.utility_loss(50, 0.3, noise) == pytest.approx(distribution.var(scale=0.01))
+    mean = 2 * distribution.expect(lambda x: x, lb=0.0, scale=0.01)
     assert sp.utility_loss(50, 0.3, noise, kind="absolute") == pytest.approx(mean, rel=1e-6)
     both = (sp.Subsampling(size=10), noise)
     parts = sp.utility_loss(50, 0.3, both[0]) + sp.utility_loss(50, 0.3, noise)
     assert sp.utility_loss(50, 0.3, both) == pytest.approx(parts)
     error, weight = literal_error(50, 10, 0.3)
-    x = law.ppf((np.arange(20_000) + 0.5) / 20_000, scale=0.01)
+    x = distribution.ppf((np.arange(20_000) + 0.5) / 20_000, scale=0.01)
     literal = sum(
         w * np.abs(e + x).mean()
         for e, w in zip(error.ravel(), weight.ravel(), strict=True)

@@ -1,16 +1,17 @@
 """The field of log ratios over cells: exact forward filtering and backward sampling.
 
-A cell k has a outcomes of the first law and b of the second; given their sum, a is binomial with
-logit r_k + offset, where r_k = log(p_k / q_k) and the offset is the log ratio of the sample sizes.
-The model is
+A cell k has a outcomes of the first distribution and b of the second; given their sum, a is
+binomial with logit r_k + offset, where r_k = log(p_k / q_k) and the offset is the log ratio of the
+sample sizes. The model is
 
     r_k = clip(alpha + beta x_k + g_k, -lambda_2, lambda_1),
 
 with g a Markov chain along ordered cells that stays where it is, moves a little (a Laplace step)
-or jumps (to a draw of a Laplace law); cells without an order jump every time, and have no drift.
-A cell may also be seen under one law alone, r = +inf or -inf. Clipping gives cells that share the
-supremum exactly, as the plateaus of a mechanism do, so that a maximum over them is one number and
-not the largest of many noisy ones. On a grid of levels the chain is summed out exactly.
+or jumps (to a draw of a Laplace distribution); cells without an order jump every time, and have no
+drift. A cell may also be seen under one distribution alone, r = +inf or -inf. Clipping gives cells
+that share the supremum exactly, as the plateaus of a mechanism do, so that a maximum over them is
+one number and not the largest of many noisy ones. On a grid of levels the chain is summed out
+exactly.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Field(NamedTuple):
     Attributes
     ----------
     a, b : ndarray
-        Shape (cell,): outcomes of the first and of the second law.
+        Shape (cell,): outcomes of the first and of the second distribution.
     x : ndarray
         Shape (cell,): where an ordered cell lies, in units of the spread of the outcomes.
     ordered, fresh, clipped : ndarray
@@ -140,8 +141,8 @@ def _likelihood(field: Field, hyper: Array, k: int, row: Array, out: Array) -> N
 
 
 @compiled
-def _laws(field: Field, hyper: Array) -> tuple[Array, Array, Array, Array]:
-    """Return the law of jumps, and decay, width and norm of a Laplace step between levels."""
+def _distributions(field: Field, hyper: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the distribution of jumps, and decay, width and norm of a Laplace step of levels."""
     edges, grid, size = field.edges, field.grid, field.grid.size
     base, decay, width, norm = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     spread, step = math.exp(hyper[LOG_BASE]), math.exp(hyper[LOG_STEP])
@@ -188,12 +189,12 @@ def _change(hyper: Array) -> float:
 
 @compiled
 def forward(field: Field, hyper: Array, table: Array, filtered: Array) -> float:
-    """Return the log marginal likelihood of the hyperparameters; fill in the filtered laws.
+    """Return the log marginal likelihood of the hyperparameters; fill in what the filter finds.
 
     filtered has shape (cell, level + 2); the last two levels are +inf and -inf.
     """
     size = field.grid.size
-    base, decay, width, norm = _laws(field, hyper)
+    base, decay, width, norm = _distributions(field, hyper)
     from_below, from_above = np.empty(size), np.empty(size)
     likelihood = np.empty(size + 2)
     change, entry = _change(hyper), field.open_end
@@ -244,7 +245,7 @@ def _pick(weights: Array, u: float) -> int:
 def sample_path(
     field: Field, hyper: Array, filtered: Array, rng: np.random.Generator, out: Array
 ) -> None:
-    """Draw the log ratios from the filtered laws; fill them in, shape (cell,).
+    """Draw the log ratios from the filtered distributions; fill them in, shape (cell,).
 
     Levels are drawn backwards; a run of cells that stay at one level is then placed within that
     level's cell of the grid, by its likelihood.
@@ -272,28 +273,28 @@ def _draw_levels(
     field: Field, hyper: Array, filtered: Array, rng: np.random.Generator, level: Any, stays: Flags
 ) -> None:
     grid, size, entry = field.grid, field.grid.size, field.open_end
-    base, _, width, norm = _laws(field, hyper)
+    base, _, width, norm = _distributions(field, hyper)
     weights = np.empty(size + 2)
     change, step = _change(hyper), math.exp(hyper[LOG_STEP])
     move = 0.5 * change * (1.0 - 2.0 * entry)
     last = field.a.size - 1
     level[last] = _pick(filtered[last], rng.random())
     for k in range(last - 1, -1, -1):
-        law, after = filtered[k], level[k + 1]
+        distribution, after = filtered[k], level[k + 1]
         if field.fresh[k + 1]:
-            level[k] = _pick(law, rng.random())
+            level[k] = _pick(distribution, rng.random())
             continue
         if after >= size:
-            weights[:size] = law[:size] * entry
+            weights[:size] = distribution[:size] * entry
             weights[size:] = 0.0
-            weights[after] = law[after] * STAY_INFINITE
+            weights[after] = distribution[after] * STAY_INFINITE
             level[k] = _pick(weights, rng.random())
             continue
         for i in range(size):
             near = width[after] * math.exp(-abs(grid[i] - grid[after]) / step) * norm[i]
-            weights[i] = law[i] * move * (near + base[after])
-        weights[size:] = law[size:] * (1.0 - STAY_INFINITE) * base[after]
-        stay = law[after] * (1.0 - 2.0 * entry) * (1.0 - change)
+            weights[i] = distribution[i] * move * (near + base[after])
+        weights[size:] = distribution[size:] * (1.0 - STAY_INFINITE) * base[after]
+        stay = distribution[after] * (1.0 - 2.0 * entry) * (1.0 - change)
         if rng.random() * (stay + weights.sum()) < stay:
             level[k] = after
             stays[k + 1] = True

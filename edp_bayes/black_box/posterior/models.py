@@ -70,7 +70,7 @@ NEWTON_STEPS = 8
 
 @runtime_checkable
 class LogRatioModel(Protocol):
-    """A model of the log ratios of two laws over cells."""
+    """A model of the log ratios of two distributions over cells."""
 
     def draw(self, cells: Cells, settings: SamplerSettings) -> Array:
         """Return draws of log(p / q), shape (chain * draw, cell), infinite where q or p is 0."""
@@ -91,8 +91,8 @@ class ClippedField:
         Prior probability that both clips are equal, as those of a mechanism with symmetric noise
         are; strictly between 0 and 1.
     open_end : float
-        Prior probability, at every cell, that one of the two laws has no mass there (each of
-        them); strictly between 0 and 0.5.
+        Prior probability, at every cell, that one of the two distributions has no mass there (each
+        of them); strictly between 0 and 0.5.
 
     Raises
     ------
@@ -130,7 +130,7 @@ class ClippedField:
 
 @dataclass(frozen=True)
 class IndependentCells:
-    """Independent posteriors of every cell: both laws Dirichlet, nothing shared.
+    """Independent posteriors of every cell: both distributions Dirichlet, nothing shared.
 
     For comparison only: a maximum over independently fitted cells is too large, and its bands do
     not cover.
@@ -138,7 +138,7 @@ class IndependentCells:
     Parameters
     ----------
     concentration : float
-        Prior weight of every cell in both laws.
+        Prior weight of every cell in both distributions.
 
     Raises
     ------

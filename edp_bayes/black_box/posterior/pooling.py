@@ -1,10 +1,10 @@
 """The largest of many quantities, each known with error: one hierarchical posterior of all.
 
-Every pair's local epsilon T_k is known through draws, summarised as a normal law of log T_k. A
-maximum of separate posteriors is too large. Here log T_k = min(g_k, L), with g_k normal around a
-common mean: pairs that reach the mechanism's own level L share it exactly. On a grid of L and of
-the hyperparameters everything is summed out, so the draws are independent and exact. Delta, which
-may be 0, is pooled in the same way without the logarithm.
+Every pair's local epsilon T_k is known through draws, summarised as a normal distribution of log
+T_k. A maximum of separate posteriors is too large. Here log T_k = min(g_k, L), with g_k normal
+around a common mean: pairs that reach the mechanism's own level L share it exactly. On a grid of L
+and of the hyperparameters everything is summed out, so the draws are independent and exact. Delta,
+which may be 0, is pooled in the same way without the logarithm.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ SPREADS = np.geomspace(0.02, 2.0, 9)
 REACH = 5.0
 SMALLEST_ERROR = 1e-4
 SMALLEST = 1e-6
-# Quantiles, of the draws above 0, that a normal law is fitted to; no law is fitted to few of them.
+# Quantiles, of the draws above 0, that a normal distribution is fitted to; no distribution is
+# fitted to few of them.
 FITTED_AT = (0.32, 0.84)
 MOSTLY_ZERO = 0.95
 
@@ -85,8 +86,8 @@ def _levels(centre: Array, error: Array, high: float) -> Array:
 def pool_shares(draws: Array, rng: np.random.Generator) -> Array:
     """Return joint draws of several quantities that may be 0, such as delta.
 
-    As `pool`, but with normal laws of the quantities themselves, not of their logarithms; what
-    such a law has below 0 are the draws of 0.
+    As `pool`, but with normal distributions of the quantities themselves, not of their logarithms;
+    what such a distribution has below 0 are the draws of 0.
 
     Parameters
     ----------

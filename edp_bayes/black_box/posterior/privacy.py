@@ -1,4 +1,4 @@
-"""From draws of log ratios to draws of both laws, of delta and of the local epsilon."""
+"""From draws of log ratios to draws of both distributions, of delta and of the local epsilon."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.black_box.cells import DENSITY, POINT, Cells
 
-__all__ = ["Laws", "delta_curves", "laws", "local_epsilon"]
+__all__ = ["Distributions", "delta_curves", "distributions", "local_epsilon"]
 
 Array = NDArray[np.float64]
 
@@ -19,8 +19,8 @@ BLOCK = 2**22
 
 
 @dataclass(frozen=True, eq=False)
-class Laws:
-    """Draws of both laws over the cells.
+class Distributions:
+    """Draws of both distributions over the cells.
 
     Attributes
     ----------
@@ -35,13 +35,13 @@ class Laws:
     q: Array
 
 
-def laws(cells: Cells, log_ratio: Array, rng: np.random.Generator) -> Laws:
-    """Return both laws from log ratios and the pooled law of the cells.
+def distributions(cells: Cells, log_ratio: Array, rng: np.random.Generator) -> Distributions:
+    """Return both distributions from log ratios and the pooled distribution of the cells.
 
-    The pooled law has a Dirichlet posterior (vanishing prior). The field treats the size of each
-    sample as random; it is not, so draws are conditioned on the pooled share of the first sample
-    being what it is, by regression on its logit: exact for a normal posterior, and cells that
-    share a level still share it afterwards.
+    The pooled distribution has a Dirichlet posterior (vanishing prior). The field treats the size
+    of each sample as random; it is not, so draws are conditioned on the pooled share of the first
+    sample being what it is, by regression on its logit: exact for a normal posterior, and cells
+    that share a level still share it afterwards.
     """
     total = cells.a + cells.b
     offset = float(np.log(cells.sizes[0] / cells.sizes[1]))
@@ -57,10 +57,10 @@ def laws(cells: Cells, log_ratio: Array, rng: np.random.Generator) -> Laws:
     mass = np.exp(log_mass - _explained(log_mass, excess))
     first = _logistic(ratio + offset)
     p, q = mass * first, mass * (1.0 - first)
-    return Laws(ratio, p / p.sum(1, keepdims=True), q / q.sum(1, keepdims=True))
+    return Distributions(ratio, p / p.sum(1, keepdims=True), q / q.sum(1, keepdims=True))
 
 
-def delta_curves(found: Laws, epsilon: Array) -> Array:
+def delta_curves(found: Distributions, epsilon: Array) -> Array:
     """Return delta(epsilon), the larger of both hockey-stick sums, shape (draw, epsilon)."""
     out = np.empty((len(found.p), epsilon.size))
     for e, value in enumerate(epsilon):
@@ -71,7 +71,7 @@ def delta_curves(found: Laws, epsilon: Array) -> Array:
     return np.clip(out, 0.0, 1.0)
 
 
-def local_epsilon(cells: Cells, found: Laws, tau: float) -> Array:
+def local_epsilon(cells: Cells, found: Distributions, tau: float) -> Array:
     """Return sup abs(log p - log q) over outcomes with max(p, q) >= tau, shape (draw,).
 
     For a value, tau is a probability; for densities it is relative to the largest value of the
@@ -90,7 +90,7 @@ def local_epsilon(cells: Cells, found: Laws, tau: float) -> Array:
     return largest
 
 
-def _over_lines(cells: Cells, found: Laws, lines: Array, rows: slice, tau: float) -> Array:
+def _over_lines(cells: Cells, found: Distributions, lines: Array, rows: slice, tau: float) -> Array:
     parts = [_on_line(cells, found, cells.stratum == line, rows) for line in lines]
     peak = np.max([density.max(axis=1) for density, _ in parts], axis=0)
     floor = peak[:, None] + np.log(tau)
@@ -98,7 +98,7 @@ def _over_lines(cells: Cells, found: Laws, lines: Array, rows: slice, tau: float
     return np.asarray(np.max(tops, axis=0))
 
 
-def _on_line(cells: Cells, found: Laws, here: Array, rows: slice) -> tuple[Array, Array]:
+def _on_line(cells: Cells, found: Distributions, here: Array, rows: slice) -> tuple[Array, Array]:
     """Return the log of the larger density and the log ratio at points of a line."""
     ratio = found.log_ratio[rows, here]
     width, position = cells.width[here], cells.position[here]

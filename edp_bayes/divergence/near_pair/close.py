@@ -58,14 +58,14 @@ def workspace(components, levels):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def convexity_bound(base, law, without, rho, growth, enough):  # type: ignore[no-untyped-def]
+def convexity_bound(base, given, without, rho, growth, enough):  # type: ignore[no-untyped-def]
     """Bound the risk for p of components (1 - rho_k) q_k + rho_k g_k, by pairs of components.
 
     A pair whose log ratio stays within the thresholds wherever it counts adds nothing, others
     their closed form. Stops once the bound is more than `enough`.
     """
     total, before, up, down, backward = 0.0, -1.0, 0.0, 0.0, 0.0
-    for k in range(law.shape[1]):
+    for k in range(given.shape[1]):
         forward = rho[k]
         if forward == 0.0:
             continue
@@ -73,7 +73,7 @@ def convexity_bound(base, law, without, rho, growth, enough):  # type: ignore[no
             before, backward = forward, max(forward - growth * (1.0 - forward), 0.0)
             down = math.log1p(growth / forward)
             up = math.log1p(growth / backward) if backward > 0.0 else np.inf
-        m, s, n, t = law[0, k], law[1, k], without[0, k], without[1, k]
+        m, s, n, t = given[0, k], given[1, k], without[0, k], without[1, k]
         stretch = s / t
         move = (abs(m - n) / t + abs(stretch - 1.0) * FARTHEST) * max(stretch, 1.0 / stretch)
         if move * (FARTHEST + 0.5 * move) + abs(math.log(stretch)) <= min(up, down):
@@ -93,7 +93,8 @@ def pair_integral(m, s, n, t, epsilon):  # type: ignore[no-untyped-def]
     d = (m - n) / s
     r = s / t
     curvature = 0.5 * (r * r - 1.0)
-    # In units of s about m: log ratio = c u^2 + b u + a with u ~ N(0, 1) under the first law.
+    # In units of s about m: log ratio = c u^2 + b u + a with u ~ N(0, 1) under the first
+    # distribution.
     b = r * r * d
     a = 0.5 * r * r * d * d - math.log(r) - epsilon
     root = b * b - 4.0 * curvature * a
@@ -128,19 +129,19 @@ def _upper(u):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def are_close(base, law, without):  # type: ignore[no-untyped-def]
+def are_close(base, given, without):  # type: ignore[no-untyped-def]
     """Return whether every component of g and of q is near its own in the base."""
     close = True
     for k in range(base.shape[1]):
-        close = close and is_close(base, law, without, k)
+        close = close and is_close(base, given, without, k)
     return close
 
 
 @borrowing
-def is_close(base, law, without, k):  # type: ignore[no-untyped-def]
+def is_close(base, given, without, k):  # type: ignore[no-untyped-def]
     """Return whether component k of g and of q is near its own in the base."""
     sd = base[2, k]
-    for part in (law, without):
+    for part in (given, without):
         stretch = part[1, k] / sd
         if abs(part[0, k] - base[1, k]) > CLOSE_SHIFT * sd:
             return False
@@ -163,7 +164,7 @@ def densities(base, nodes, count, work):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _ratio(base, law, without, share, x, table, ranges, count, g, slope, d, d_slope):  # type: ignore[no-untyped-def]
+def _ratio(base, given, without, share, x, table, ranges, count, g, slope, d, d_slope):  # type: ignore[no-untyped-def]
     """Fill g and d = q - g with their slopes at the nodes."""
     for j in range(count):
         g[j] = slope[j] = d[j] = d_slope[j] = 0.0
@@ -171,7 +172,7 @@ def _ratio(base, law, without, share, x, table, ranges, count, g, slope, d, d_sl
         if base[0, k] == 0.0:
             continue
         mu, sd = base[1, k], base[2, k]
-        a0, b0, c0, e0, f0 = _quadratic(mu, sd, law[0, k], law[1, k])
+        a0, b0, c0, e0, f0 = _quadratic(mu, sd, given[0, k], given[1, k])
         a1, b1, c1, e1, f1 = _quadratic(mu, sd, without[0, k], without[1, k])
         small = _largest(a0, b0, c0) <= SERIES and _largest(a1, b1, c1) <= SERIES
         inverse, part, rest = 1.0 / sd, share[k], 1.0 - share[k]
@@ -198,7 +199,7 @@ def _ratio(base, law, without, share, x, table, ranges, count, g, slope, d, d_sl
 
 
 @borrowing
-def _pairs(base, law, without, share, pair):  # type: ignore[no-untyped-def]
+def _pairs(base, given, without, share, pair):  # type: ignore[no-untyped-def]
     """Fill what one point needs of every component; return whether series will do.
 
     Rows: location and 1 / sd of g given presence, its factor in front, the quadratic log ratio of q
@@ -207,7 +208,7 @@ def _pairs(base, law, without, share, pair):  # type: ignore[no-untyped-def]
     """
     series = True
     for k in range(base.shape[1]):
-        mu, sd = law[0, k], law[1, k]
+        mu, sd = given[0, k], given[1, k]
         a, b, c, e, f = _quadratic(mu, sd, without[0, k], without[1, k])
         series = series and (base[0, k] == 0.0 or _largest(a, b, c) <= SERIES)
         pair[0, k], pair[1, k], pair[2, k] = mu, 1.0 / sd, base[0, k] / (sd * ROOT_TWO_PI)
@@ -333,18 +334,18 @@ _integrate = sweep(_point, _tails)
 
 
 @borrowing
-def both_integrals(base, law, without, share, nodes, count, low, high, work, total):  # type: ignore[no-untyped-def]
+def both_integrals(base, given, without, share, nodes, count, low, high, work, total):  # type: ignore[no-untyped-def]
     """Fill total with the integrals of (g - q / (1 + low))_+ and of (q - (1 + high) g)_+.
 
     base is (3, K), weights, locations and standard deviations, with its `count` nodes; without is
     (2, K), locations and standard deviations of q. Component k of g is (1 - share[k]) of that of q
-    and share[k] of that in law, (2, K).
+    and share[k] of that in given, (2, K).
     """
     table, ranges, pair, values, state = work
     x = nodes[0]
     g, slope, d, d_slope = values[0], values[1], values[2], values[3]
-    near = pair, _pairs(base, law, without, share, pair)
-    _ratio(base, law, without, share, x, table, ranges, count, g, slope, d, d_slope)
+    near = pair, _pairs(base, given, without, share, pair)
+    _ratio(base, given, without, share, x, table, ranges, count, g, slope, d, d_slope)
     for j in range(count):
         if g[j] <= 0.0:
             d[j] = d_slope[j] = 0.0

@@ -65,8 +65,12 @@ def bend(components: Array, values: Array, lattice: NoisyDensities) -> Array:
     lattice : NoisyDensities
         The points and the noise.
     """
-    single, s = lattice.noise.laws[0], float(components[..., 2].min())
-    if len(lattice.noise.laws) > 1 or not isinstance(single, LaplaceNoise) or single.scale < s:
+    single, s = lattice.noise.components[0], float(components[..., 2].min())
+    if (
+        len(lattice.noise.components) > 1
+        or not isinstance(single, LaplaceNoise)
+        or single.scale < s
+    ):
         return _bend_of_kernel(components, lattice)
     # Laplace noise of scale b makes P'' = (P - p) / b^2 as well, with p the density without noise,
     # and in a cell no kernel exceeds the larger of its values at the ends by more than this factor

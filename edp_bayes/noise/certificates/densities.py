@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.distributions.lattice import LatticeNoise
-from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, NoiseLaw, NoNoise
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, Noise, NoNoise
 from edp_bayes.noise.distribution import NoiseDistribution
 
 __all__ = ["NoisyDensities", "noise_rows", "tail_scale"]
@@ -21,21 +21,21 @@ NEGLIGIBLE = 1e-30  # of the peak of a density without noise, which its noise li
 
 
 def noise_rows(components: Array, kernel: str, noise: NoiseDistribution) -> Array:
-    """Return the rows of a mixture with noise of closed form added, one set for each law.
+    """Return the rows of a mixture with noise of closed form added, one set for each distribution.
 
-    components has shape (..., component, 3), the result (..., component * laws, 5).
+    components has shape (..., component, 3), the result (..., component * distributions, 5).
     """
     from edp_bayes.divergence.any_pair.components import GAUSSIAN, LAPLACE, rows
     from edp_bayes.divergence.integral import component_rows
 
     w, mu, s = np.moveaxis(components, -1, 0)
     parts = []
-    for share, law in noise:
-        if isinstance(law, NoNoise):
+    for share, distribution in noise:
+        if isinstance(distribution, NoNoise):
             family = GAUSSIAN if kernel == "gaussian" else LAPLACE
             parts.append(rows(family, share * w, mu, s))
-        elif isinstance(law, LaplaceNoise | GaussianNoise):
-            parts.append(component_rows(share * w, mu, s, kernel, law))
+        elif isinstance(distribution, LaplaceNoise | GaussianNoise):
+            parts.append(component_rows(share * w, mu, s, kernel, distribution))
     return np.concatenate(parts, axis=-2)
 
 
@@ -69,13 +69,15 @@ class NoisyDensities:
         from edp_bayes.noise.certificates.smoothing import point_values
 
         total = np.zeros((len(components), self.count))
-        if any(not isinstance(law, LatticeNoise) for law in self.noise.laws):
+        if any(
+            not isinstance(distribution, LatticeNoise) for distribution in self.noise.components
+        ):
             rows = noise_rows(components, self.kernel, self.noise)
             x = np.broadcast_to(self.points, total.shape)
             total += point_values(rows, x)
-        for share, law in self.noise:
-            if isinstance(law, LatticeNoise):
-                total += share * self.convolved(law, components)
+        for share, distribution in self.noise:
+            if isinstance(distribution, LatticeNoise):
+                total += share * self.convolved(distribution, components)
         return total
 
     @property
@@ -83,9 +85,9 @@ class NoisyDensities:
         """The points, shape (count,)."""
         return np.asarray(self.start + self.step * np.arange(self.count), dtype=np.float64)
 
-    def convolved(self, law: LatticeNoise, components: Array) -> Array:
+    def convolved(self, distribution: LatticeNoise, components: Array) -> Array:
         """Return the densities with lattice noise, shape (draw, count)."""
-        return self.applied(law, self.triangles(law.spacing, components))
+        return self.applied(distribution, self.triangles(distribution.spacing, components))
 
     def triangles(self, spacing: float, components: Array) -> Array:
         """Return the densities with one triangle of noise, `reach` beyond the points' ends."""
@@ -101,10 +103,10 @@ class NoisyDensities:
             spacing=spacing,
         )
 
-    def applied(self, law: LatticeNoise, triangles: Array) -> Array:
+    def applied(self, distribution: LatticeNoise, triangles: Array) -> Array:
         """Return the sum over k of P(K = k) times the triangles moved by k, (draw, count)."""
-        stride, reach = self.strides(law.spacing)
-        weights = law.probability(np.arange(-reach, reach + 1))
+        stride, reach = self.strides(distribution.spacing)
+        weights = distribution.probability(np.arange(-reach, reach + 1))
         out = np.empty((len(triangles), self.count))
         low, high = _support(triangles)
         for offset in range(stride):
@@ -138,12 +140,12 @@ def _toeplitz(weights: Array, columns: int, first: int, last: int) -> Array:
 def tail_scale(noise: NoiseDistribution, side: int) -> float:
     """Return the scale of the noise's exponential tail on one side, 0 where it has none."""
 
-    def scale(law: NoiseLaw) -> float:
-        if isinstance(law, LaplaceNoise):
-            return law.scale
-        if isinstance(law, LatticeNoise):
-            mass = law.right if side > 0 else law.left
-            return law.tail_scale if mass > 0.0 else 0.0
+    def scale(distribution: Noise) -> float:
+        if isinstance(distribution, LaplaceNoise):
+            return distribution.scale
+        if isinstance(distribution, LatticeNoise):
+            mass = distribution.right if side > 0 else distribution.left
+            return distribution.tail_scale if mass > 0.0 else 0.0
         return 0.0
 
-    return max(scale(law) for weight, law in noise if weight > 0.0)
+    return max(scale(distribution) for weight, distribution in noise if weight > 0.0)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.contributions import ContributionDraws
-from edp_bayes.coupling.curves import pair_laws, relative_presence
+from edp_bayes.coupling.curves import given_and_without, relative_presence
 from edp_bayes.distributions.lattice import LatticeNoise
 from edp_bayes.distributions.noise import LaplaceNoise
 from edp_bayes.noise.certificates.smoothing import triangle_values
@@ -85,7 +85,12 @@ class KernelTables:
         return np.where(level >= 0, known, np.inf)
 
     def bounds(
-        self, base: Array, law: ContributionDraws, rows: Index, columns: Index, epsilon: float
+        self,
+        base: Array,
+        distribution: ContributionDraws,
+        rows: Index,
+        columns: Index,
+        epsilon: float,
     ) -> Array:
         """Return a bound on the log ratio of some pairs, infinite above epsilon: (pair,).
 
@@ -93,14 +98,19 @@ class KernelTables:
         ----------
         base : ndarray, shape (draw, 3, component)
             Weights, locations and scales of p.
-        law : ContributionDraws
-            Contribution laws, each of shape (draw, individual), presence by component.
+        distribution : ContributionDraws
+            Contribution distributions, each of shape (draw, individual), presence by component.
         rows, columns : ndarray of int
             Shape (pair,): draw and individual of each pair.
         epsilon : float
             Where looking for a bound ends.
         """
-        parts = (law.presence, law.intercept, law.slope, law.spread)
+        parts = (
+            distribution.presence,
+            distribution.intercept,
+            distribution.slope,
+            distribution.spread,
+        )
         rho, a, b, spread = (np.ascontiguousarray(part[rows, columns]) for part in parts)
         out = np.empty(rows.size)
         in_threads(
@@ -331,7 +341,7 @@ def _bounds(  # type: ignore[no-untyped-def]
     values, tail, error, epsilon, out,
 ):  # fmt: skip
     size = base.shape[2]
-    law, without = np.empty((2, size)), np.empty((2, size))
+    distribution, without = np.empty((2, size)), np.empty((2, size))
     # presence relative to the largest: g has so much of the component given presence
     part = np.empty(size)
     # first the components without, then those given presence
@@ -343,11 +353,11 @@ def _bounds(  # type: ignore[no-untyped-def]
         if present == 0.0:
             out[j] = 0.0
             continue
-        pair_laws(parts, rho[j], a[j], b[j], tau2[j], 1.0, 0.0, law, without)
+        given_and_without(parts, rho[j], a[j], b[j], tau2[j], 1.0, 0.0, distribution, without)
         out[j] = np.inf
         usable = True
         for k in range(2 * size):
-            side = without if k < size else law
+            side = without if k < size else distribution
             weight[k], place[k] = parts[0, k % size], side[0, k % size]
             wide[k] = side[1, k % size] ** 2
             at = np.searchsorted(variance, wide[k] * (1.0 + 1e-12), side="right") - 1
@@ -356,7 +366,7 @@ def _bounds(  # type: ignore[no-untyped-def]
                 usable = False
         if not usable:
             continue
-        bound = _by_movement(parts, law, without, level, rise, slope)
+        bound = _by_movement(parts, distribution, without, level, rise, slope)
         bound = math.log1p(present * math.expm1(min(bound, LARGEST)))
         if bound <= epsilon:
             out[j] = bound
@@ -369,7 +379,7 @@ def _bounds(  # type: ignore[no-untyped-def]
                 reach[k], stride[k] = edge[at + 1], 1.0 / math.sqrt(curvature[at])
                 off = max(off, error[at])
                 low, high = min(low, place[k] - reach[k]), max(high, place[k] + reach[k])
-        # what the part that he is present in may differ by, more and less
+        # what the part that they are present in may differ by, more and less
         missing = -math.expm1(-epsilon) / present
         upper = math.log1p(math.expm1(epsilon) / present)
         lower = -math.log1p(-missing) if missing < 1.0 else LARGEST
@@ -425,18 +435,20 @@ def _bounds(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _by_movement(parts, law, without, level, rise, slope):  # type: ignore[no-untyped-def]
+def _by_movement(parts, distribution, without, level, rise, slope):  # type: ignore[no-untyped-def]
     """Bound log(g / q) by that of every component, moved and widened by an independent amount.
 
     log E exp(slope abs(Z)) <= x^2 / 2 + min(x sqrt(2 / pi), log 2) for Z ~ N(0, (x / slope)^2).
     """
-    size, largest = law.shape[1], 0.0
+    size, largest = distribution.shape[1], 0.0
     for k in range(size):
         if parts[0, k] == 0.0:
             continue
         at = min(level[k], level[size + k]) // LEVELS_A_LINE
-        moved = abs(law[0, k] - without[0, k])
-        wider = math.sqrt(abs((law[1, k] - without[1, k]) * (law[1, k] + without[1, k])))
+        moved = abs(distribution[0, k] - without[0, k])
+        wider = math.sqrt(
+            abs((distribution[1, k] - without[1, k]) * (distribution[1, k] + without[1, k]))
+        )
         best = np.inf
         for line in range(rise.shape[1]):
             x = slope[at, line] * wider

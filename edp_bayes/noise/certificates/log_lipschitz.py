@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.distributions.lattice import LatticeNoise
-from edp_bayes.distributions.noise import LaplaceNoise, NoiseLaw
+from edp_bayes.distributions.noise import LaplaceNoise, Noise
 from edp_bayes.noise.certificates.densities import NoisyDensities
 from edp_bayes.noise.certificates.kernel_tables import noisy_kernel
 from edp_bayes.noise.distribution import NoiseDistribution
@@ -36,22 +36,22 @@ def log_lipschitz(noise: NoiseDistribution, kernel: str, scales: Array) -> Array
     """
     scales = np.asarray(scales, dtype=np.float64)
     slope = np.zeros(scales.size)
-    for weight, law in noise:
+    for weight, distribution in noise:
         if weight > 0.0:
-            slope = np.maximum(slope, _of_law(law, kernel, scales))
+            slope = np.maximum(slope, _of_distribution(distribution, kernel, scales))
     return slope
 
 
-def _of_law(law: NoiseLaw, kernel: str, s: Array) -> Array:
+def _of_distribution(distribution: Noise, kernel: str, s: Array) -> Array:
     of_kernel = 1.0 / s if kernel == "laplace" else np.full(s.size, np.inf)
-    if isinstance(law, LatticeNoise):
-        return np.minimum(_of_lattice(law, kernel, s), of_kernel)
-    if isinstance(law, LaplaceNoise):
-        return np.minimum(1.0 / law.scale, of_kernel)
+    if isinstance(distribution, LatticeNoise):
+        return np.minimum(_of_lattice(distribution, kernel, s), of_kernel)
+    if isinstance(distribution, LaplaceNoise):
+        return np.minimum(1.0 / distribution.scale, of_kernel)
     return of_kernel
 
 
-def _of_lattice(law: LatticeNoise, kernel: str, scales: Array) -> Array:
+def _of_lattice(distribution: LatticeNoise, kernel: str, scales: Array) -> Array:
     levels, position = np.unique(scales, return_inverse=True)
     # Smaller kernels are steeper: a few levels, each good for all above it, save most of the work.
     if levels.size > LEVELS:
@@ -60,32 +60,36 @@ def _of_lattice(law: LatticeNoise, kernel: str, scales: Array) -> Array:
         first = np.unique(rank, return_index=True)[1]
         position = (np.searchsorted(first, np.arange(levels.size), side="right") - 1)[position]
         levels = levels[first]
-    return np.array([_lattice_level(law, kernel, float(s)) for s in levels])[position]
+    return np.array([_lattice_level(distribution, kernel, float(s)) for s in levels])[position]
 
 
-def _lattice_level(law: LatticeNoise, kernel: str, s: float) -> float:
-    own = law.log_lipschitz
+def _lattice_level(distribution: LatticeNoise, kernel: str, s: float) -> float:
+    own = distribution.log_lipschitz
     if kernel == "gaussian":
-        narrow = s * NARROW < law.spacing  # the sum is as steep as the noise, or nearly
-        level = None if narrow else noisy_kernel(law, s**2, CLOSENESS)
+        narrow = s * NARROW < distribution.spacing  # the sum is as steep as the noise, or nearly
+        level = None if narrow else noisy_kernel(distribution, s**2, CLOSENESS)
         return own if level is None else min(own, level.log_lipschitz)
-    fine = int(np.clip(np.ceil(4.0 * law.spacing / s), 2, FINEST))
-    step, reach = law.spacing / fine, (law.half + 4) * law.spacing
+    fine = int(np.clip(np.ceil(4.0 * distribution.spacing / s), 2, FINEST))
+    step, reach = distribution.spacing / fine, (distribution.half + 4) * distribution.spacing
     evaluate = NoisyDensities(
-        NoiseDistribution((law,)),
+        NoiseDistribution((distribution,)),
         kernel,
         -reach,
         step,
-        2 * (law.half + 4) * fine + 1,
-        2.0 * reach + 12.0 * s + 40.0 * law.spacing,
+        2 * (distribution.half + 4) * fine + 1,
+        2.0 * reach + 12.0 * s + 40.0 * distribution.spacing,
     )
     total = evaluate(np.array([[[1.0, 0.0, s]]]))[0]
     if (total <= 0.0).any():
         return own
     # further out only the tails of noise and kernel are left: the slope goes from one to the other
-    tail = (1.0 - law.decay) / (law.decay * law.spacing) if law.decay > 0.0 else math.inf
+    tail = (
+        (1.0 - distribution.decay) / (distribution.decay * distribution.spacing)
+        if distribution.decay > 0.0
+        else math.inf
+    )
     jump = max(float(np.abs(np.diff(np.log(total))).max()) / step, min(tail, 1.0 / s))
-    density = np.asarray(law.pdf(evaluate.points))
+    density = np.asarray(distribution.pdf(evaluate.points))
     lower = np.minimum(total[1:], total[:-1]) * math.exp(-0.5 * step / s)
     curvature = max(1.0, float((np.maximum(density[1:], density[:-1]) / lower).max())) / s**2
     # with abs(G'') <= C G the slope is at most sqrt(C), and abs((log G)'') <= C + slope^2
@@ -142,8 +146,9 @@ def movement_bound(p: Array, q: Array, kernel: str, slope: Array) -> Array:
 def presence_share(p: Array, q: Array) -> Array:
     """Return rho where p is q with a share rho of a component moved, 1 elsewhere.
 
-    That is the law of somebody who is absent from some databases: the first half of the components
-    of p are those of q, the second half those of q moved, with weights in the ratio 1 - rho to rho.
+    That is the distribution of an individual who is absent from some databases: the first half of
+    the components of p are those of q, the second half those of q moved, with weights in the ratio
+    1 - rho to rho.
 
     Returns
     -------

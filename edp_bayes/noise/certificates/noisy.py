@@ -34,12 +34,12 @@ TAILS = 20.0  # scales of the tail up to which it is integrated
 
 @dataclass(eq=False)
 class NoisyCoupling:
-    """The laws of the noisy response with and without each individual, as an audit takes them.
+    """The noisy response with and without each individual, as an audit takes them.
 
     Parameters
     ----------
     posterior : Posterior
-        The laws without noise.
+        The distributions without noise.
     noise : NoiseDistribution
         Laplace noise, Gaussian noise, no noise and mixtures of these are integrated exactly;
         lattice noise by quadrature.
@@ -72,7 +72,9 @@ class NoisyCoupling:
     @property
     def exact(self) -> bool:
         """Whether the integrals have closed forms between their sign changes."""
-        return not any(isinstance(law, LatticeNoise) for law in self.noise.laws)
+        return not any(
+            isinstance(distribution, LatticeNoise) for distribution in self.noise.components
+        )
 
     def error(self, epsilon: float) -> float:
         """Return a bound on the error of any delta_i computed so far."""
@@ -100,12 +102,16 @@ class NoisyCoupling:
     @cached_property
     def _widened(self) -> RegressionCoupling | None:
         """The coupling itself with Gaussian noise on Gaussian kernels, for which it is fast."""
-        coupling, law = self.posterior.coupling, self.noise.laws[0]
+        coupling, distribution = self.posterior.coupling, self.noise.components[0]
         fast = isinstance(coupling, RegressionCoupling) and self.posterior.kernel == "gaussian"
-        if not fast or len(self.noise.laws) > 1 or not isinstance(law, GaussianNoise):
+        if (
+            not fast
+            or len(self.noise.components) > 1
+            or not isinstance(distribution, GaussianNoise)
+        ):
             return None
         assert isinstance(coupling, RegressionCoupling)
-        return replace(coupling, noise=law)
+        return replace(coupling, noise=distribution)
 
     def _by_pairs(self, individuals: Index, epsilon: Array, draws: Index, out: Array) -> Array:
         out[...] = 0.0

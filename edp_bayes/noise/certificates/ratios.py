@@ -99,7 +99,7 @@ def certified_log_ratios(
     Parameters
     ----------
     posterior : Posterior
-        The laws with and without each individual.
+        The distributions with and without each individual.
     noise : NoiseDistribution
         The noise.
     epsilon : float
@@ -140,8 +140,8 @@ def protected_draws(
 ) -> NDArray[np.bool_]:
     """Return the draws in which nobody's certified log ratio exceeds epsilon, shape (draw,).
 
-    Draws in which somebody is not protected are not looked at again, and once fewer than `needed`
-    are left the others are no longer looked at either.
+    Draws in which an individual is not protected are not looked at again, and once fewer than
+    `needed` are left the others are no longer looked at either.
     """
     alive = np.ones(posterior.n_draws, dtype=bool)
     scan = _Scan(posterior, noise, epsilon, TOLERANCE)
@@ -157,7 +157,7 @@ def protected_draws(
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """One individual in those draws where no bound shows that noise makes him safe.
+    """One individual in those draws where no bound shows that noise makes them safe.
 
     Attributes
     ----------
@@ -219,18 +219,20 @@ def doubtful_pairs(
 def _tables(
     posterior: Posterior, screen: Screen, noise: NoiseDistribution, epsilon: float
 ) -> KernelTables | None:
-    """Return tables of the noisy kernels, where these are normal and the noise is of one law."""
-    law = noise.laws[0]
+    """Return tables of the noisy kernels, where these are normal and the noise is a single one."""
+    distribution = noise.components[0]
     if not isinstance(posterior.coupling, RegressionCoupling) or posterior.kernel != "gaussian":
         return None
-    if len(noise.laws) > 1 or not isinstance(law, LatticeNoise | LaplaceNoise):
+    if len(noise.components) > 1 or not isinstance(distribution, LatticeNoise | LaplaceNoise):
         return None
-    return kernel_tables(law, float(screen.scales[0]), float(posterior.base[..., 2].max()), epsilon)
+    return kernel_tables(
+        distribution, float(screen.scales[0]), float(posterior.base[..., 2].max()), epsilon
+    )
 
 
 def _slopes(screen: Screen, tables: KernelTables | None, noise: NoiseDistribution) -> Array:
     """Return the log_lipschitz of the noisy kernels at every level of the screen."""
-    if tables is None or isinstance(noise.laws[0], LaplaceNoise):
+    if tables is None or isinstance(noise.components[0], LaplaceNoise):
         return screen.slopes(noise)
     slopes = tables.log_lipschitz(screen.scales)
     unknown = np.isinf(slopes)
@@ -255,15 +257,15 @@ def _sharpened(
     coupling = posterior.coupling
     assert isinstance(coupling, RegressionCoupling)
     base = np.ascontiguousarray(np.moveaxis(posterior.base, -1, 1))
-    # The tables are of the law of the response: not for those whose pair has another.
+    # The tables are of the distribution of the response: not for those whose pair has another.
     alone = np.isin(people[columns], list(coupling.without))
     yield from columns[alone]
     columns = columns[~alone]
     for start in range(0, columns.size, BLOCK):
         block = columns[start : start + BLOCK]
         rows, places = np.nonzero(bounds[:, block] > epsilon)
-        law = coupling.laws(people[block])
-        found = tables.bounds(base, law, draws[rows], places, epsilon)
+        distribution = coupling.contributions(people[block])
+        found = tables.bounds(base, distribution, draws[rows], places, epsilon)
         bounds[rows, block[places]] = found
         yield from block
 
@@ -364,13 +366,18 @@ class _Scan:
 
 
 def _can_be_scanned(noise: NoiseDistribution) -> bool:
-    """Return whether tails are known: one law, or a simple one beside no noise at all.
+    """Return whether tails are known: one distribution, or a simple one beside no noise at all.
 
-    Beyond the points several laws leave sums of exponentials whose ratio need not be monotone.
+    Beyond the points several distributions leave sums of exponentials whose ratio need not be
+    monotone.
     """
-    laws = [law for weight, law in noise if weight > 0.0 and not isinstance(law, NoNoise)]
-    lattice = any(isinstance(law, LatticeNoise) for law in laws)
-    return len(laws) <= 1 and not (lattice and noise.atom > 0.0)
+    distributions = [
+        distribution
+        for weight, distribution in noise
+        if weight > 0.0 and not isinstance(distribution, NoNoise)
+    ]
+    lattice = any(isinstance(distribution, LatticeNoise) for distribution in distributions)
+    return len(distributions) <= 1 and not (lattice and noise.atom > 0.0)
 
 
 def _between(
@@ -411,21 +418,30 @@ def lattice_for(
     scales = np.concatenate([p[..., 2].ravel(), q[..., 2].ravel()])
     low, high = float(locations.min()), float(locations.max())
     small, large = float(scales.min()), float(scales.max())
-    lattices = [law for law in noise.laws if isinstance(law, LatticeNoise)]
-    widths = [small, *(law.scale for law in noise.laws if hasattr(law, "scale"))]
+    lattices = [
+        distribution for distribution in noise.components if isinstance(distribution, LatticeNoise)
+    ]
+    widths = [
+        small,
+        *(
+            distribution.scale
+            for distribution in noise.components
+            if hasattr(distribution, "scale")
+        ),
+    ]
     pad = _kernel_pad(noise, kernel, large)
     widest = max(tail_scale(noise, 1), tail_scale(noise, -1), large)
     pad += tails * widest
     span = high - low + 2.0 * pad
     if lattices:
-        spacing = min(law.spacing for law in lattices)
-        if any(round(law.spacing / spacing, 9) % 1.0 for law in lattices):
+        spacing = min(distribution.spacing for distribution in lattices)
+        if any(round(distribution.spacing / spacing, 9) % 1.0 for distribution in lattices):
             raise InvalidInputError(
                 "the spacings of lattices in one noise must be multiples of the smallest, found "
-                f"{sorted({law.spacing for law in lattices})}"
+                f"{sorted({distribution.spacing for distribution in lattices})}"
             )
         step = spacing / (fine * math.ceil(min(POINTS_PER_SCALE * spacing / small, 16.0)))
-        pad += max((law.half + 2) * law.spacing for law in lattices)
+        pad += max((distribution.half + 2) * distribution.spacing for distribution in lattices)
         # few different widths, so that matrices made for one pair serve the next
         block = 64.0 * spacing
         reach = block * math.ceil((span + pad + 40.0 * small) / block)
@@ -439,7 +455,14 @@ def _kernel_pad(noise: NoiseDistribution, kernel: str, scale: float) -> float:
     if kernel == "gaussian":
         tail = max(tail_scale(noise, 1), tail_scale(noise, -1))
         return GAUSSIAN_REACH * scale + (scale**2 / tail if tail > 0.0 else 0.0)
-    normal = max((law.scale for law in noise.laws if isinstance(law, GaussianNoise)), default=0.0)
+    normal = max(
+        (
+            distribution.scale
+            for distribution in noise.components
+            if isinstance(distribution, GaussianNoise)
+        ),
+        default=0.0,
+    )
     return GAUSSIAN_REACH * normal + (normal**2 / scale if normal > 0.0 else 0.0)
 
 
@@ -461,7 +484,7 @@ def limits(p: Array, q: Array, kernel: str, noise: NoiseDistribution) -> Array:
 
 
 def several_scales(p: Array, q: Array) -> NDArray[np.bool_]:
-    """Return in which draws the components of both laws have more than one scale, (draw,)."""
+    """Return in which draws the components have more than one scale, shape (draw,)."""
     both = np.concatenate([p, q], axis=1)
     counted = both[..., 0] > 0.0
     widest = np.where(counted, both[..., 2], 0.0).max(axis=1)
@@ -480,7 +503,7 @@ def beyond(p: Array, q: Array, noise: NoiseDistribution) -> Array:
     rows = np.flatnonzero(several_scales(p, q))
     if rows.size == 0:
         return result
-    if any(isinstance(law, LatticeNoise) for law in noise.laws):
+    if any(isinstance(distribution, LatticeNoise) for distribution in noise.components):
         result[rows] = np.inf
         return result
     for side in (-1.0, 1.0):
@@ -499,15 +522,15 @@ def _exponentials(
     end = end + _kernel_pad(noise, "laplace", float(max(s.max(), other[..., 2].max())))
     distance = end - side * mu
     rates, values = [], []
-    for share, law in noise:
-        if isinstance(law, LaplaceNoise):
-            t = law.scale
+    for share, distribution in noise:
+        if isinstance(distribution, LaplaceNoise):
+            t = distribution.scale
             with np.errstate(divide="ignore", invalid="ignore"):
                 factor = 0.5 * share * w / ((t - s) * (t + s))
                 rates += [1.0 / s, np.full_like(s, 1.0 / t)]
                 values += [-factor * s * np.exp(-distance / s), factor * t * np.exp(-distance / t)]
         else:
-            normal = law.scale if isinstance(law, GaussianNoise) else 0.0
+            normal = distribution.scale if isinstance(distribution, GaussianNoise) else 0.0
             rates.append(1.0 / s)
             values.append(0.5 * share * w / s * np.exp(0.5 * (normal / s) ** 2 - distance / s))
     return np.concatenate(rates, axis=1), np.concatenate(values, axis=1)

@@ -106,8 +106,8 @@ def _measured(posterior: Posterior, epsilon: float) -> Iterator[tuple[Index, Arr
     size = max(1, NUMBERS // (posterior.n_draws * base.shape[2]))
     for start in range(0, everybody.size, size):
         people = everybody[start : start + size]
-        law = coupling.laws(people)
-        yield people, *movement_lengths(base, law, epsilon, kernel=posterior.kernel)
+        distribution = coupling.contributions(people)
+        yield people, *movement_lengths(base, distribution, epsilon, kernel=posterior.kernel)
 
 
 def _lengths(p: Array, q: Array, kernel: str, epsilon: float) -> Array:

@@ -1,12 +1,12 @@
-"""How little noise any law could have: a lower bound from the multipliers of the program.
+"""How little noise any distribution could have: a lower bound from the multipliers of the program.
 
 For multipliers mu >= 0 of any finite set of constraints p_h(x) <= exp(eps) q_h(x) + ..., every
-law h of noise that meets them has
+distribution h of noise that meets them has
 
     E cost(Z) >= inf_z [cost(z) + sum mu (p(x - z) - exp(eps) q(x - z))] - delta sum mu,
 
 because h is a probability and meets the constraints. The infimum is over the whole line, so the
-bound holds for atoms and for laws of any shape, not for the lattice alone.
+bound holds for atoms and for distributions of any shape, not for the lattice alone.
 """
 
 from __future__ import annotations

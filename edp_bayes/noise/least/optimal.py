@@ -65,7 +65,7 @@ class Optimum:
     active : ndarray of bool
         Shape (draw,): the draws in which it was made to hold.
     lower : float
-        No law of noise that holds in these draws has a smaller objective.
+        No distribution of noise that holds in these draws has a smaller objective.
     margin : float
         By how much epsilon (or delta) was lowered for what lies between the points.
     """
@@ -97,7 +97,7 @@ class OptimalNoise:
     @property
     def noise(self) -> NoiseDistribution:
         """The current noise."""
-        return NoiseDistribution((self.program.basis.law(self.weights),))
+        return NoiseDistribution((self.program.basis.distribution(self.weights),))
 
     def solve(self, epsilon: float, delta: float, close: float, *, worth: float = math.inf) -> None:
         """Add violated constraints and solve, until the noise is enough and nearly the least.
@@ -151,13 +151,13 @@ class OptimalNoise:
     def _solve(self, epsilon: float, delta: float) -> None:
         self.solution = self.program.solve(epsilon, delta, self.active, self.weights)
         if len(self.program.constraints) > MOST_CUTS:
-            law = self.weights
+            distribution = self.weights
             slack = np.array(
                 [
                     1.0
                     - math.exp(epsilon)
-                    * float(constraint.second @ law)
-                    / float(constraint.first @ law)
+                    * float(constraint.second @ distribution)
+                    / float(constraint.first @ distribution)
                     for constraint in self.program.constraints
                 ]
             )
@@ -230,8 +230,8 @@ class OptimalNoise:
         parts = [part[rows] for part in self.posterior.pair(person)]
         lattice = self._lattice(*parts)
         triangles = [lattice.triangles(self.spacing, part) for part in parts]
-        law = self.program.basis.law(self.weights)
-        values = [lattice.applied(law, each) for each in triangles]
+        distribution = self.program.basis.distribution(self.weights)
+        values = [lattice.applied(distribution, each) for each in triangles]
         matrix = self._matrix(lattice.strides(self.spacing)[1])
         for k, (_, side) in enumerate(chosen):
             sides = [triangles[0][k], triangles[1][k]]
@@ -319,7 +319,7 @@ def optimal_noise(
     Parameters
     ----------
     posterior : Posterior
-        The laws with and without each individual.
+        The distributions with and without each individual.
     epsilon, delta : float
         Target.
     assurance : float

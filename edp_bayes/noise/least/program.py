@@ -1,4 +1,4 @@
-"""The linear program: the least noise under a set of linear constraints on its law."""
+"""The linear program: the least noise under a set of linear constraints on its distribution."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SolverError(EdpBayesError, RuntimeError):
 
 @dataclass(frozen=True)
 class Basis:
-    """Lattice noise as a combination of columns that are laws of noise themselves.
+    """Lattice noise as a combination of columns that are distributions of noise themselves.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Basis:
         folded = 0.5 * (both + both[:, ::-1])
         return np.asarray(folded[:, self.half + 1 :])
 
-    def law(self, weights: Array) -> LatticeNoise:
+    def distribution(self, weights: Array) -> LatticeNoise:
         """Return the noise that has these weights of the columns."""
         w = np.where(weights > NEGLIGIBLE, weights, 0.0)
         w = w / w.sum()
@@ -104,7 +104,7 @@ class Constraint:
     draw, individual : int
         Whose.
     sign : int
-        1 where p stands first, -1 where the law without the individual does.
+        1 where p stands first, -1 where the distribution without the individual does.
     points, weights : ndarray
         Places x and the weight of each, a single one of weight 1 where delta = 0.
     first, second : ndarray

@@ -9,7 +9,15 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from edp_bayes.report.content import Band, Curve, Histogram, Laws, People, Person, TotalRisk
+from edp_bayes.report.content import (
+    Band,
+    Curve,
+    Distributions,
+    Histogram,
+    People,
+    Person,
+    TotalRisk,
+)
 from edp_bayes.report.pseudonyms import Namer
 from edp_bayes.report.sections.curves import banded, numbers, thinned
 from edp_bayes.results import bands
@@ -19,7 +27,7 @@ from edp_bayes.utils import labels
 if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
-__all__ = ["laws", "people", "rounded_up", "total_risk"]
+__all__ = ["distributions", "people", "rounded_up", "total_risk"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -73,14 +81,16 @@ def people(audit: Audit, at: int, prob: float, named: Namer) -> People:
     return People(rows, total=len(plain), rest=_histogram(rest))
 
 
-def laws(audit: Audit, at: int, prob: float, named: Namer) -> tuple[Laws, ...]:
+def distributions(audit: Audit, at: int, prob: float, named: Namer) -> tuple[Distributions, ...]:
     """Return the densities with and without the riskiest of those whose draws were kept."""
     group = audit.tree["densities"].to_dataset()
     mean = audit.individual_delta.mean(("chain", "draw")).transpose("individual", "epsilon")
     risk = mean.to_numpy()
     order = np.lexsort((-risk.sum(axis=1), -risk[:, at]))[:MOST_LAWS]
     plain = labels.plain_list(group["individual"].to_numpy())
-    return tuple(_laws(group.isel(individual=k), named(plain[k]), prob) for k in order.tolist())
+    return tuple(
+        _distributions(group.isel(individual=k), named(plain[k]), prob) for k in order.tolist()
+    )
 
 
 def rounded_up(value: float, digits: int = 2) -> float:
@@ -119,14 +129,16 @@ def _histogram(mean: Array) -> Histogram:
     )
 
 
-def _laws(draws: xr.Dataset, name: str, prob: float) -> Laws:
+def _distributions(draws: xr.Dataset, name: str, prob: float) -> Distributions:
     x = draws["x"].to_numpy()
-    present, absent = (_flat(draws[f"density_{law}"]) for law in ("with", "without"))
+    present, absent = (
+        _flat(draws[f"density_{distribution}"]) for distribution in ("with", "without")
+    )
     tiny = np.finfo(np.float32).tiny
     ratio = np.log(np.maximum(present, tiny)) - np.log(np.maximum(absent, tiny))
     typical = present.mean(axis=0)
     visible = typical >= VISIBLE_SHARE * typical.max()
-    return Laws(
+    return Distributions(
         name,
         numbers(x),
         _curve(present, prob),

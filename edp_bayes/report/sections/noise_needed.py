@@ -25,11 +25,11 @@ __all__ = ["enough", "found", "interval_rows"]
 
 
 def found(noise: Any, worded: Callable[[str], str], prob: float) -> tuple[NoiseFound, ...]:
-    """Return calibrated laws of noise as rows.
+    """Return calibrated distributions of noise as rows.
 
     Parameters
     ----------
-    noise : NoiseDistribution, law of noise, Verification or a sequence of them
+    noise : NoiseDistribution, distribution of noise, Verification or a sequence of them
         What `edp_bayes.noise.calibrate` or `edp_bayes.noise.verify` returned.
     worded : callable
         Puts pseudonyms into a sentence.
@@ -39,7 +39,7 @@ def found(noise: Any, worded: Callable[[str], str], prob: float) -> tuple[NoiseF
     Raises
     ------
     InputTypeError
-        If one of them is no law of noise.
+        If one of them is no distribution of noise.
     """
     if isinstance(noise, tuple) and not noise:
         return ()
@@ -60,7 +60,8 @@ def enough(audit: Audit, shown: NDArray[np.int64], *, rounded: bool) -> Enough |
 
     Adding Laplace noise of scale C / epsilon makes the answers with and without anybody whose
     contribution never exceeds C differ by at most exp(epsilon), database by database, so it does
-    whatever their law. None where nobody changes an answer, or where noise is there already.
+    whatever their distribution. None where nobody changes an answer, or where noise is there
+    already.
     """
     largest = float(audit.individuals["largest_contribution"].max())
     if largest == 0.0 or json.loads(audit.tree.attrs["noise"]) is not None:
@@ -73,9 +74,9 @@ def enough(audit: Audit, shown: NDArray[np.int64], *, rounded: bool) -> Enough |
 
 def _row(noise: NoiseDistribution, worded: Callable[[str], str]) -> NoiseFound:
     record = noise.record
-    laws = [type(law).__name__ for _, law in noise]
+    distributions = [type(distribution).__name__ for _, distribution in noise]
     return NoiseFound(
-        law=" with ".join(dict.fromkeys(laws)),
+        distribution=" with ".join(dict.fromkeys(distributions)),
         method=str(record.get("method", "given")),
         epsilon=record.get("epsilon"),
         delta=record.get("delta"),

@@ -105,20 +105,20 @@ def _of_query(record: Mapping[str, Any]) -> tuple[str, ...]:
     resampled = str(record["model"]).startswith("SmoothedBootstrap")
     screened = max(record.get("screened_out", {}).values(), default=0.0)
     return (
-        f"The {record['databases']:,} databases are independent draws of one law. The checks of "
-        "autocorrelation, trend and halves above test this; where one of those failed, the bands "
-        "are likely too narrow.",
-        "Whoever sees an answer knows that law and none of the databases. What somebody knows "
+        f"The {record['databases']:,} databases are independent draws of one distribution. The "
+        "checks of autocorrelation, trend and halves above test this; where one of those failed, "
+        "the bands are likely too narrow.",
+        "Whoever sees an answer knows that distribution and none of the databases. What is known "
         "beyond it is not covered.",
         "The unit of privacy is one individual with all of their records; the risks are those "
         f"of the {record['individuals']:,} individuals in the data.",
-        f"The law of the answer is {record['model']}. The law without an individual follows from "
-        "the same posterior draw"
+        f"The distribution of the answer is {record['model']}. That without an individual follows "
+        "from the same posterior draw"
         + (
             "."
             if resampled
-            else ", in which presence may change from one component of that law to another and "
-            "within one does not depend on the others."
+            else ", in which presence may change from one component of that distribution to "
+            "another and within one does not depend on the others."
         ),
         "δ* takes individuals to be exposed independently of each other. Whatever the "
         "dependence, the total risk lies between the largest risk and the sum of all risks.",
@@ -149,7 +149,7 @@ def _of_property(record: Mapping[str, Any]) -> tuple[str, ...]:
     known = record.get("known", 0)
     knowledge = f"{known:,} of the other entries" if known else "none of the entries"
     return (
-        f"The law of the counts is {record.get('model', 'not recorded')}. Entries are as "
+        f"The distribution of the counts is {record.get('model', 'not recorded')}. Entries are as "
         "independent as that model says.",
         f"The adversary knows the probability of the property, and {knowledge}; the answer is "
         "the share of entries that have it.",

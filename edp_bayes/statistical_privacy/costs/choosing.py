@@ -122,8 +122,8 @@ def _candidates(n: int, delta: float, reached: Callable[[Mechanism], bool]) -> I
     size = _largest_sample(n, reached)
     if size:
         yield Subsampling(size=size)
-    laws: tuple[type[Noise], ...] = (LaplaceNoise, GaussianNoise)
-    for noise in laws[: 2 if delta > 0.0 else 1]:  # Gaussian tails never end
+    distributions: tuple[type[Noise], ...] = (LaplaceNoise, GaussianNoise)
+    for noise in distributions[: 2 if delta > 0.0 else 1]:  # Gaussian tails never end
         scale = _smallest_scale(n, noise, reached)
         if scale is not None:
             yield noise(scale)

@@ -1,4 +1,4 @@
-"""The binomial law to the last digits: its mass, and the mean excess over a strike.
+"""The binomial distribution to the last digits: its mass, and the mean excess over a strike.
 
 The mass follows Loader (2000), "Fast and accurate computation of binomial probabilities": each
 term of the exponent is a deviance, so nothing large cancels. Here the deviances are those of the
@@ -26,7 +26,7 @@ __all__ = ["log_choose", "log_mass", "log_mean_excess", "log_probability", "mass
 Array = NDArray[np.float64]
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-# Terms of the tail beyond which an integral over the beta law is cheaper than a sum.
+# Terms of the tail beyond which an integral over the beta distribution is cheaper than a sum.
 _LONGEST_SUM = 300.0
 _DECAY = 45.0  # exp(-45) is nothing beside 1
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
@@ -109,7 +109,7 @@ def _sum_of_tail(a: float, gap: float, n: float, odds: float) -> float:
 
 @compiled
 def _integral_of_tail(a: float, gap: float, n: float, p: Pair, q: Pair) -> float:
-    """Compute the same as an integral over the beta law, all of whose terms are positive.
+    """Compute the same as an integral over the beta distribution, all of whose terms are positive.
 
     With rho(y) = (1 - y/p)^(a-1) (1 + y/q)^(n-a) it is
     (a / p) times the integral over 0 < y < p of rho(y) (gap + (n - a) y / (q + y)).

@@ -1,8 +1,8 @@
 """delta_plus of a property query without noise, from the two distributions.
 
 With S ~ Binomial(m, pi) the number of positives among the m sampled entries, L = exp(eps) and
-rho = 1 - pi, both laws of the sampled count given the critical entry are masses of S times a
-linear function, so
+rho = 1 - pi, both distributions of the sampled count given the critical entry are masses of S times
+a linear function, so
 
     delta_plus = (rho + L pi) / (n pi rho) E (S - k)_+,
     k = m pi + n pi rho (L - 1) / (rho + L pi),

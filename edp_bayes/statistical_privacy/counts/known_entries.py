@@ -10,21 +10,24 @@ from numpy.typing import NDArray
 
 from edp_bayes.statistical_privacy.counts.arithmetic import Pair, compiled
 from edp_bayes.statistical_privacy.counts.binomial import log_mass
-from edp_bayes.statistical_privacy.counts.law_pairs import LawPair, binomial_window
+from edp_bayes.statistical_privacy.counts.distribution_pairs import (
+    DistributionPair,
+    binomial_window,
+)
 
 __all__ = ["known_pairs"]
 
 Array = NDArray[np.float64]
 
 _LEAST = 1e-308
-# Values of a table that serves all laws together, at most 240 MB.
+# Values of a table that serves all distributions together, at most 240 MB.
 _LARGEST_TABLE = 30_000_000
 
 
 def known_pairs(
     n: int, drawn: int, prob: float, known: int, known_positive: range
-) -> Iterator[LawPair]:
-    """Yield the laws of the positives among `drawn` of n entries, `known` of them known.
+) -> Iterator[DistributionPair]:
+    """Yield the distributions of the positives among `drawn` of n entries, `known` of them known.
 
     All entries but the critical one hold known_positive + B positives, B ~ Binomial(n - 1 -
     known, prob); given those, a sample holds a hypergeometric number of them. How many known
@@ -36,8 +39,8 @@ def known_pairs(
     included = _Mixtures(weights, first, len(known_positive), n - 1, drawn - 1)
     excluded = _Mixtures(weights, first, len(known_positive), n - 1, drawn)
     for k in range(len(known_positive)):
-        missed = (0, excluded.law(k)) if drawn < n else None
-        yield LawPair.of_shares(drawn / n, (0, included.law(k)), missed)
+        missed = (0, excluded.distribution(k)) if drawn < n else None
+        yield DistributionPair.of_shares(drawn / n, (0, included.distribution(k)), missed)
 
 
 class _Mixtures:
@@ -52,7 +55,7 @@ class _Mixtures:
             for i in range(rows):
                 _add_hypergeometric(1.0, first + i, float(n), float(self.drawn), self.table[i])
 
-    def law(self, k: int) -> Array:
+    def distribution(self, k: int) -> Array:
         if self.table is not None:
             return np.asarray(self.weights @ self.table[k : k + self.weights.size])
         out = np.zeros(self.drawn + 1)

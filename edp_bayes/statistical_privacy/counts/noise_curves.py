@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy.counts.arithmetic import compiled
-from edp_bayes.statistical_privacy.counts.law_pairs import LawPair
+from edp_bayes.statistical_privacy.counts.distribution_pairs import DistributionPair
 from edp_bayes.statistical_privacy.counts.noise_tails import (
     LAPLACE,
     decay_difference,
@@ -50,13 +50,13 @@ def check(epsilon: Array) -> None:
         )
 
 
-def curve(pair: LawPair, epsilon: Array, family: int, scale: float) -> Array:
+def curve(pair: DistributionPair, epsilon: Array, family: int, scale: float) -> Array:
     """Return delta_plus of the noisy count at every epsilon.
 
     Parameters
     ----------
-    pair : LawPair
-        The laws without noise.
+    pair : DistributionPair
+        The distributions without noise.
     epsilon : ndarray, shape (E,)
         From 0 to `LARGEST_EPSILON`, or infinity.
     family : {GAUSSIAN, LAPLACE}

@@ -81,7 +81,9 @@ def _gaussian_increment(near: float, scale: float) -> tuple[float, float]:
 @compiled
 def increment(family: int, d: float, scale: float) -> tuple[float, float]:
     """Return (distance, factor) of P(d - 1 < noise <= d), precise however wide the noise."""
-    near = d - 1.0 if d >= 0.5 else -d  # the law is symmetric: take the interval on the right
+    near = (
+        d - 1.0 if d >= 0.5 else -d
+    )  # the distribution is symmetric: take the interval on the right
     if family == GAUSSIAN:
         return _gaussian_increment(near, scale)
     h = 1.0 / scale

@@ -1,7 +1,8 @@
-"""The least epsilon at which delta is zero: the log ratio of both laws where it is largest.
+"""The least epsilon at which delta is zero: the largest log ratio of both distributions.
 
-Both laws have a monotone ratio, and log-concave noise keeps it, so the largest log ratios are at
-the ends: all drawn entries positive, or none. Probabilities there underflow; their ratio does not.
+Both distributions have a monotone ratio, and log-concave noise keeps it, so the largest log ratios
+are at the ends: all drawn entries positive, or none. Probabilities there underflow; their ratio
+does not.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def sampled_ratio(n: int, drawn: int, prob: float, known: int, positive: float) 
 def laplace_ratio(n: int, drawn: int, prob: float, scale: float) -> float:
     """Return the largest log ratio with Laplace noise, whose scale is in counts; none known.
 
-    Beyond all counts the laws are in the ratio of their means of exp(+-count / scale).
+    Beyond all counts the distributions are in the ratio of their means of exp(+-count / scale).
     """
     shift = 1.0 / scale
     if drawn == n:

@@ -1,4 +1,4 @@
-"""The two laws of a count that an adversary compares, as arrays over a window of counts."""
+"""The two distributions of a count that an adversary compares, over a window of counts."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 from edp_bayes.statistical_privacy.counts.binomial import masses
 from edp_bayes.statistical_privacy.counts.exact_curves import probabilities
 
-__all__ = ["LawPair", "binomial_pair", "binomial_window"]
+__all__ = ["DistributionPair", "binomial_pair", "binomial_window"]
 
 Array = NDArray[np.float64]
 Window = tuple[int, Array]
 
 
 @dataclass(frozen=True, eq=False)
-class LawPair:
+class DistributionPair:
     """Laws of the count given that the critical entry is positive (plus) or not (minus).
 
     The ratio plus / minus must not decrease with the count. So it is for a count of independent
-    entries, for a sample of it, and for exchangeable entries: their laws are log-concave and the
-    critical entry shifts them, or their ratio is linear in the count.
+    entries, for a sample of it, and for exchangeable entries: their distributions are log-concave
+    and the critical entry shifts them, or their ratio is linear in the count.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class LawPair:
     gain: Array
 
     @classmethod
-    def of_shares(cls, rate: float, included: Window, excluded: Window | None) -> LawPair:
+    def of_shares(cls, rate: float, included: Window, excluded: Window | None) -> DistributionPair:
         """Return the pair for a critical entry that is drawn with probability rate.
 
         Parameters
@@ -66,8 +66,8 @@ class LawPair:
         return cls(first, shifted + missed, drawn + missed, drawn)
 
     @classmethod
-    def of_masses(cls, start: int, plus: Array, minus: Array) -> LawPair:
-        """Return the pair of two laws whose gain is not known otherwise.
+    def of_masses(cls, start: int, plus: Array, minus: Array) -> DistributionPair:
+        """Return the pair of two distributions whose gain is not known otherwise.
 
         The gain is summed from the end at which plus - minus has one sign, so nothing cancels.
         """
@@ -78,11 +78,11 @@ class LawPair:
         gain = np.where(np.arange(plus.size) < rising, below, above)
         return cls(start, plus, minus, np.maximum(gain, 0.0))
 
-    def mirrored(self) -> LawPair:
+    def mirrored(self) -> DistributionPair:
         """Return the pair of counts of entries without the property: delta_minus of this one."""
         last = self.start + self.plus.size - 1
         gain = np.append(self.gain[:-1][::-1], 0.0)
-        return LawPair(-last, self.minus[::-1].copy(), self.plus[::-1].copy(), gain)
+        return DistributionPair(-last, self.minus[::-1].copy(), self.plus[::-1].copy(), gain)
 
     def delta_plus(self, epsilon: Array) -> Array:
         """Return sum of (plus - exp(epsilon) minus)_+ at every epsilon, an infinite one too."""
@@ -95,14 +95,14 @@ class LawPair:
         return np.minimum(result, 1.0)
 
 
-def binomial_pair(n: int, drawn: int, prob: float) -> LawPair:
-    """Return the laws of the positives among `drawn` of n entries, the critical one among the n.
+def binomial_pair(n: int, drawn: int, prob: float) -> DistributionPair:
+    """Return the distributions of the positives among `drawn` of n entries, one of them critical.
 
     With rate = drawn / n the count of the other entries is Binomial(drawn - 1) if the critical
     entry is drawn and Binomial(drawn) if not (the paper's Lemma 4).
     """
     excluded = binomial_window(drawn, prob) if drawn < n else None
-    return LawPair.of_shares(drawn / n, binomial_window(drawn - 1, prob), excluded)
+    return DistributionPair.of_shares(drawn / n, binomial_window(drawn - 1, prob), excluded)
 
 
 def binomial_window(n: int, prob: float) -> Window:
