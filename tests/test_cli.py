@@ -247,21 +247,21 @@ def test_failed_checks_are_printed_in_plain_words(tmp_path, capsys):
         ({"epsilon": ""}, "--epsilon must be start:stop:count or a list"),
         (
             {"model": "normal"},
-            "--model must be dpm-gibbs, dpm, finite:K or bootstrap, found 'normal'",
+            "--model must be dpm, finite:K or bootstrap, found 'normal'",
         ),
-        ({"model": "finite:0"}, "--model must be dpm-gibbs, dpm, finite:K or bootstrap"),
+        ({"model": "finite:0"}, "--model must be dpm, finite:K or bootstrap"),
         ({"kernel": "cauchy"}, "kernel must be one of gaussian, laplace, found 'cauchy'"),
         ({"name": "south,99"}, "there is no individual 'south,99'"),
         ({"draws": "0"}, "--draws"),
         ({"draws": "ten"}, "--draws"),
         ({"seed": "-1"}, "--seed"),
         (
-            {"target-accept": "1.2", "model": "dpm"},
+            {"target-accept": "1.2", "sampler": "nutpie"},
             "--target-accept must lie strictly between 0 and 1",
         ),
         (
             {"target-accept": "0.99", "model": "bootstrap"},
-            "--target-accept is for --model dpm and finite:K",
+            "--target-accept is for --sampler nutpie and pymc, found no --sampler",
         ),
         ({"query": None}, "--query"),
         ({"colour": "red"}, "--colour"),
@@ -350,7 +350,7 @@ def test_unreadable_tables_are_one_line(capsys, table, tmp_path):
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
 )
 def test_a_run_that_is_ended_is_one_line_and_leaves_nothing(table, tmp_path, number, code, word):
-    process = launch(*options(table, tmp_path, model="dpm", draws=20_000, tune=20_000))
+    process = launch(*options(table, tmp_path, sampler="nutpie", draws=20_000, tune=20_000))
     assert process.stdout is not None
     while "Sampling" not in process.stdout.readline():
         pass

@@ -51,7 +51,7 @@ def table(tmp_path_factory):
 def audits(table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("audits")
     paths = {}
-    for model in ("bootstrap", "dpm-gibbs"):
+    for model in ("bootstrap", "dpm"):
         words = [str(table), *KEYS, "--query", "sum:kwh", "--epsilon", "0.5", "--model", model]
         sizes = ["--draws", "15", "--chains", "2", "--seed", "7", "--quiet"]
         assert main(["audit", *words, *sizes, "--out", str(folder / model)]) == 0
@@ -69,7 +69,7 @@ def test_help_imports_nothing_heavy(command):
     assert done.stdout.strip().endswith("0 []")
 
 
-@pytest.mark.parametrize("model", ["bootstrap", "dpm-gibbs"])
+@pytest.mark.parametrize("model", ["bootstrap", "dpm"])
 def test_noise_of_an_audit_is_found_verified_written_and_released(capsys, tmp_path, audits, model):
     out = tmp_path / "noise.json"
     words = in_words(
@@ -117,9 +117,7 @@ def test_what_is_doubtful_about_the_audit_is_said_again(capsys, tmp_path, audits
 
 def test_a_delta_can_be_given(capsys, tmp_path, audits):
     arguments = ("--epsilon", "1", "--delta", "0.01", "--method", "gaussian")
-    words = in_words(
-        capsys, "noise", audits["dpm-gibbs"], *arguments, "--out", tmp_path / "noise.json"
-    )
+    words = in_words(capsys, "noise", audits["dpm"], *arguments, "--out", tmp_path / "noise.json")
     assert "Noise by the method gaussian, for epsilon = 1, delta = 0.01" in words
 
 

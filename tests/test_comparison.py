@@ -13,8 +13,8 @@ from scipy.special import logsumexp
 import edp_bayes as edp
 from edp_bayes.models import (
     BaseMeasure,
-    GibbsDirichletProcessMixture,
-    GibbsFiniteMixture,
+    DirichletProcessMixture,
+    FiniteMixture,
     SamplerSettings,
     Stacked,
 )
@@ -26,8 +26,8 @@ from edp_bayes.models.leave_one_out import doubtful, leave_one_out, stacking_wei
 
 QUICK = {"draws": 300, "tune": 200, "chains": 2, "random_seed": 5, "progressbar": False}
 MODELS = {
-    "one": GibbsFiniteMixture(),
-    "many": GibbsDirichletProcessMixture(),
+    "one": FiniteMixture(),
+    "many": DirichletProcessMixture(),
     "bootstrap": edp.SmoothedBootstrap(),
 }
 
@@ -172,7 +172,7 @@ def test_responses_and_their_audits_give_one_table(responses, audits, tmp_path):
 
 def test_a_stack_predicts_no_worse_than_its_members(responses):
     kernel = {"kernel": "gaussian"}
-    members = [GibbsFiniteMixture(), edp.SmoothedBootstrap(**kernel)]
+    members = [FiniteMixture(), edp.SmoothedBootstrap(**kernel)]
     models = {"a": members[0], "b": members[1], "both": Stacked(members)}
     table = compare(responses, models=models, **QUICK)
     assert table.index[0] in ("both", "b")
@@ -209,7 +209,7 @@ def wrong(case, responses, audits):
     [
         ("no models", "responses need models to compare"),
         ("one model", "at least 2 models, found 1"),
-        ("twice", "two models are GibbsFiniteMixture.*give a mapping of names"),
+        ("twice", "two models are FiniteMixture.*give a mapping of names"),
         ("no model", "model 'normal' must be a density model"),
         ("a class", "must be a density model such as"),
         ("models too", "audits have theirs already"),

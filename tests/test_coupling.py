@@ -10,7 +10,7 @@ import edp_bayes as edp
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.distributions.mixtures import Mixture
-from edp_bayes.models import GibbsDirichletProcessMixture, SamplerSettings, SmoothedBootstrap
+from edp_bayes.models import DirichletProcessMixture, SamplerSettings, SmoothedBootstrap
 
 EPSILON = np.array([0.0, 0.02, 0.1, 0.5])
 SETTINGS = SamplerSettings(draws=15, tune=50, chains=2, random_seed=2, progressbar=False)
@@ -38,7 +38,7 @@ def privacy_curve(p, q, epsilon=EPSILON):
         SmoothedBootstrap(),
         SmoothedBootstrap(kernel="gaussian"),
         SmoothedBootstrap(variable=True),
-        GibbsDirichletProcessMixture(),
+        DirichletProcessMixture(),
     ],
     ids=["laplace", "gaussian", "variable", "mixture"],
 )
@@ -51,7 +51,7 @@ def test_curves_are_the_integrals_of_the_pair(model, responses):
 
 
 @pytest.mark.parametrize("noise", [edp.GaussianNoise(0.3), edp.LaplaceNoise(0.3)])
-@pytest.mark.parametrize("model", [SmoothedBootstrap(), GibbsDirichletProcessMixture()])
+@pytest.mark.parametrize("model", [SmoothedBootstrap(), DirichletProcessMixture()])
 def test_known_noise_is_convolved_with_both(model, noise, responses):
     noisy = edp.Responses(
         responses.response,

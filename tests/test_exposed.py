@@ -15,7 +15,7 @@ from edp_bayes.coupling.contributions import ContributionPosterior
 from edp_bayes.coupling.dominance import dominant_individuals
 from edp_bayes.coupling.exposure import raw_exposure
 from edp_bayes.diagnostics import check_individuals
-from edp_bayes.models import GibbsDirichletProcessMixture, SamplerSettings
+from edp_bayes.models import DirichletProcessMixture, SamplerSettings
 from edp_bayes.noise.calibration import _refuse_exposed
 from edp_bayes.noise.posterior import posterior_of
 
@@ -82,7 +82,7 @@ class Pooled:
         small = responses.contribution.copy()
         small.data = np.sign(small.data) * np.minimum(np.abs(small.data), 1.0)
         shrunk = edp.Responses.from_arrays(responses.response, contribution=small)
-        return GibbsDirichletProcessMixture(thin=5).fit(shrunk, settings)
+        return DirichletProcessMixture(thin=5).fit(shrunk, settings)
 
 
 def test_a_model_that_contradicts_an_individual_gets_no_verdict_and_no_clean_bill():
@@ -208,7 +208,7 @@ def test_the_risk_of_a_dominant_individual_covers_the_truth():
         rng = np.random.default_rng([8, repetition])
         c = rng.normal(2.0, 5.0, (60, 1))
         responses = edp.Responses.from_arrays(rng.standard_normal(60) + c[:, 0], contribution=c)
-        fitted = GibbsDirichletProcessMixture(thin=10).fit(
+        fitted = DirichletProcessMixture(thin=10).fit(
             responses,
             SamplerSettings(draws=150, tune=500, chains=1, random_seed=1, progressbar=False),
         )
@@ -280,5 +280,5 @@ def test_a_new_individual_is_one_of_the_sample_or_from_the_pool():
     assert 0.9 < float(same.mean()) < 1.0
     bootstrap = audited(responses, model=edp.SmoothedBootstrap(), draws=50).new_individual()
     assert (bootstrap["exceeds"] == 0).all()
-    stacked = edp.Stacked([GibbsDirichletProcessMixture(), edp.SmoothedBootstrap("gaussian")])
+    stacked = edp.Stacked([DirichletProcessMixture(), edp.SmoothedBootstrap("gaussian")])
     assert (audited(responses, model=stacked, draws=50).new_individual()["delta"] >= 0).all()

@@ -10,7 +10,7 @@ from edp_bayes.auditing.evaluation import evaluate
 from edp_bayes.auditing.lower_bounds import Cells, lower_bounds
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.divergence import hockey_stick
-from edp_bayes.models import GibbsDirichletProcessMixture, SamplerSettings
+from edp_bayes.models import DirichletProcessMixture, SamplerSettings
 from edp_bayes.results import bands
 from edp_bayes.results.query import Audit
 
@@ -100,7 +100,7 @@ def fitted():
     settings = SamplerSettings(
         draws=40, tune=200, chains=2, random_seed=1, progressbar=False, cores=1
     )
-    return responses, GibbsDirichletProcessMixture().fit(responses, settings).coupling
+    return responses, DirichletProcessMixture().fit(responses, settings).coupling
 
 
 def test_delta_and_delta_star_follow_from_everybody(fitted):

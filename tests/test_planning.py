@@ -13,7 +13,7 @@ from edp_bayes.auditing import planning
 from edp_bayes.auditing.future_databases import FutureDatabases
 from edp_bayes.auditing.planning import Plan, plan
 from edp_bayes.coupling.regression import RegressionCoupling
-from edp_bayes.models import GibbsDirichletProcessMixture, GibbsFiniteMixture, SamplerSettings
+from edp_bayes.models import DirichletProcessMixture, FiniteMixture, SamplerSettings
 
 QUICK = {"repetitions": 4, "draws": 40, "random_seed": 1, "progressbar": False}
 
@@ -33,7 +33,7 @@ def responses():
 @pytest.fixture(scope="module")
 def coupling(responses):
     quick = SamplerSettings(draws=20, tune=300, chains=1, random_seed=1, progressbar=False)
-    found = GibbsDirichletProcessMixture().fit(responses, quick).coupling
+    found = DirichletProcessMixture().fit(responses, quick).coupling
     assert isinstance(found, RegressionCoupling)
     return found
 
@@ -125,7 +125,7 @@ def test_known_noise_and_fewer_components_narrow_the_band(responses):
     plain = plan(responses, **options)
     assert plain.databases == 40
     assert plan(noisy, **options).widths.mean() < plain.widths.mean()
-    normal = plan(responses, model=GibbsFiniteMixture(components=1), **options)
+    normal = plan(responses, model=FiniteMixture(components=1), **options)
     assert normal.widths.mean() < plain.widths.mean()
 
 

@@ -151,7 +151,7 @@ def test_the_band_of_a_large_contribution_holds_the_truth(size):
     audit = edp.audit(
         responses,
         epsilon=[0.1],
-        model=edp.models.GibbsDirichletProcessMixture(),
+        model=edp.DirichletProcessMixture(),
         draws=100,
         tune=300,
         chains=2,
@@ -186,7 +186,7 @@ def test_many_who_come_by_chance_do_not_make_the_largest_risk_larger():
     quick = edp.models.SamplerSettings(
         draws=150, tune=500, chains=1, random_seed=1, progressbar=False
     )
-    coupling = edp.models.GibbsDirichletProcessMixture().fit(responses, quick).coupling
+    coupling = edp.DirichletProcessMixture().fit(responses, quick).coupling
     largest = [
         np.median(each.curves(np.arange(people), np.array([0.02])).max(axis=1))
         for each in (coupling, replace(coupling, presence=None))

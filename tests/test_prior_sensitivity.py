@@ -13,8 +13,8 @@ import edp_bayes as edp
 from edp_bayes.diagnostics import prior_sensitivity
 from edp_bayes.models import (
     BaseMeasure,
-    GibbsDirichletProcessMixture,
-    GibbsFiniteMixture,
+    DirichletProcessMixture,
+    FiniteMixture,
     SamplerSettings,
     Stacked,
 )
@@ -43,7 +43,7 @@ def audited(model, n=41, epsilon=EPSILON, **changes):
 
 @pytest.fixture(scope="module")
 def audit():
-    return audited(GibbsFiniteMixture())
+    return audited(FiniteMixture())
 
 
 def parameters(size, rng):
@@ -149,8 +149,8 @@ def test_weighted_draws_are_those_of_the_scaled_prior():
         location_scale=base.location_scale / np.sqrt(power),
     )
     long = {"draws": 8000, "chains": 2, "epsilon": [0.1]}
-    plain = audited(GibbsFiniteMixture(base_measure=base), **long)
-    target = audited(GibbsFiniteMixture(base_measure=scaled), **{**long, "random_seed": 2})
+    plain = audited(FiniteMixture(base_measure=base), **long)
+    target = audited(FiniteMixture(base_measure=scaled), **{**long, "random_seed": 2})
     prior = plain.tree["log_prior"].to_dataset()[["centre", "rate", "precision"]]
     weight = np.exp((power - 1.0) * prior.to_dataarray().sum("variable"))
     weighted = float((plain.delta[..., 0] * weight).sum() / weight.sum())
@@ -161,9 +161,9 @@ def test_weighted_draws_are_those_of_the_scaled_prior():
 
 
 def test_a_silly_prior_shows_and_much_data_do_not_need_one():
-    one_rate = GibbsFiniteMixture(base_measure=BaseMeasure(scale_shape=None))
+    one_rate = FiniteMixture(base_measure=BaseMeasure(scale_shape=None))
     default, silly = prior_sensitivity(audited(one_rate)), prior_sensitivity(audited(
-        GibbsFiniteMixture(base_measure=SILLY)
+        FiniteMixture(base_measure=SILLY)
     ))  # fmt: skip
     assert default.index.tolist() == [
         f"{name}[{value}]" for name in ("delta", "total_risk") for value in EPSILON
@@ -179,10 +179,10 @@ def test_a_silly_prior_shows_and_much_data_do_not_need_one():
 
 
 def test_process_and_bootstrap_have_their_priors_too():
-    silly = GibbsDirichletProcessMixture(base_measure=BaseMeasure(shape=50.0, scale_shape=None))
+    silly = DirichletProcessMixture(base_measure=BaseMeasure(shape=50.0, scale_shape=None))
     one = {"epsilon": [0.1], "draws": 400}
     found = prior_sensitivity(audited(silly, **one))["prior"]
-    usual = prior_sensitivity(audited(GibbsDirichletProcessMixture(), **one))["prior"]
+    usual = prior_sensitivity(audited(DirichletProcessMixture(), **one))["prior"]
     assert (found > 2 * usual).all()
     tight = audited(edp.SmoothedBootstrap(bandwidth_spread=0.05), **one)
     wide = audited(edp.SmoothedBootstrap(bandwidth_spread=2.0), **one)
@@ -212,7 +212,7 @@ def test_parameters_can_be_named_and_files_keep_them(audit, tmp_path):
 def test_nuts_and_gibbs_are_equally_sensitive():
     base = BaseMeasure(shape=50.0, scale_shape=None)
     nuts = audited(edp.FiniteMixture(base_measure=base), sampler="pymc", cores=1)
-    gibbs = audited(GibbsFiniteMixture(base_measure=base))
+    gibbs = audited(FiniteMixture(base_measure=base))
     first, second = (prior_sensitivity(a)[["prior", "likelihood"]] for a in (nuts, gibbs))
     np.testing.assert_allclose(first, second, rtol=0.25)
     for name in ("centre", "rate", "precision", "unit_variance", "offset"):
@@ -239,7 +239,7 @@ def test_bad_arguments_are_named(audit, options, message):
 
 
 def test_audits_without_a_prior_are_refused():
-    stacked = audited(Stacked([GibbsFiniteMixture()]), draws=100)
+    stacked = audited(Stacked([FiniteMixture()]), draws=100)
     with pytest.raises(edp.InvalidInputError, match=r"no log prior.*Stacked\(.*audit each of its"):
         prior_sensitivity(stacked)
     with pytest.raises(edp.InputTypeError, match="an audit is needed, found int"):
@@ -254,6 +254,6 @@ def test_the_units_of_the_base_measure_do_not_enter(audit):
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", edp.EdpBayesWarning)
-        other = edp.audit(scaled, epsilon=EPSILON, model=GibbsFiniteMixture(), **OPTIONS)
+        other = edp.audit(scaled, epsilon=EPSILON, model=FiniteMixture(), **OPTIONS)
     first, second = (prior_sensitivity(a)[["prior", "likelihood"]] for a in (audit, other))
     np.testing.assert_allclose(first, second, rtol=1e-3)

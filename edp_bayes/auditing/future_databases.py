@@ -61,7 +61,7 @@ class FutureDatabases:
             raise InvalidInputError(
                 "new databases are simulated from mixture models with Gaussian kernels, found "
                 f"{type(coupling).__name__} with {coupling.mixture.kernel} kernels; use "
-                "models.GibbsDirichletProcessMixture()"
+                "DirichletProcessMixture()"
             )
         object.__setattr__(self, "coupling", coupling)
         object.__setattr__(self, "individuals", individuals)

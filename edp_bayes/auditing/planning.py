@@ -155,7 +155,7 @@ def plan(
     prob : float, optional
         Probability of the band; ArviZ's ``stats.ci_prob`` if not given.
     model : DensityModel, optional
-        A mixture model with Gaussian kernels; ``models.GibbsDirichletProcessMixture()`` if not
+        A mixture model with Gaussian kernels; ``DirichletProcessMixture()`` if not
         given.
     keep : int
         How many of the riskiest individuals are simulated; delta is the maximum over them.

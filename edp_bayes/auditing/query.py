@@ -38,7 +38,7 @@ def audit(
     chains: int = 4,
     random_seed: int | None = None,
     progressbar: bool = True,
-    sampler: str = "nutpie",
+    sampler: str | None = None,
     cores: int | None = None,
     **sample_kwargs: Any,
 ) -> Audit:
@@ -51,7 +51,7 @@ def audit(
     epsilon : array_like
         Shape (epsilon,): increasing, not negative.
     model : DensityModel, optional
-        Distribution of the response; ``models.GibbsDirichletProcessMixture()`` if not given.
+        Distribution of the response; ``DirichletProcessMixture()`` if not given.
     individuals : iterable
         Labels of individuals whose draws are kept whatever their risk.
     keep : int
@@ -63,8 +63,9 @@ def audit(
         The same seed gives the same numbers, whatever the number of cores.
     progressbar : bool
         Show progress of sampling and of the individuals.
-    sampler : {"nutpie", "pymc"}
-        Implementation of NUTS for the models that need one.
+    sampler : {"gibbs", "nutpie", "pymc"}, optional
+        Gibbs sampling, or NUTS by one of two libraries. By default Gibbs sampling where a model has
+        it, and NUTS by nutpie where it has not.
     cores : int, optional
         Chains sampled at the same time.
     **sample_kwargs
@@ -136,7 +137,7 @@ def audit(
         cores=cores,
         sample_kwargs=sample_kwargs,
     )
-    chosen = model_or_default(model, sample_kwargs)
+    chosen = model_or_default(model)
     require_enough_draws(settings.chains, settings.draws)
     fitted = fit_as_asked(chosen, responses, settings)
     copies = settings.generator("copies").integers(

@@ -120,11 +120,13 @@ def audit(
     epsilon: Annotated[
         str, typer.Option("--epsilon", help="start:stop:count, or a list 0.1,0.2,0.5.")
     ] = "0.01:0.5:50",
-    model: Annotated[
-        str, typer.Option("--model", help="dpm-gibbs, dpm, finite:K or bootstrap.")
-    ] = "dpm-gibbs",
+    model: Annotated[str, typer.Option("--model", help="dpm, finite:K or bootstrap.")] = "dpm",
     kernel: Annotated[
         str | None, typer.Option("--kernel", help="gaussian or laplace; by default the model's.")
+    ] = None,
+    sampler: Annotated[
+        str | None,
+        typer.Option("--sampler", help="gibbs, nutpie or pymc; by default the model's."),
     ] = None,
     seed: Seed = None,
     draws: Annotated[int, typer.Option(min=1, help="Kept draws of each chain.")] = 500,
@@ -132,7 +134,7 @@ def audit(
     chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
     target_accept: Annotated[
         float | None,
-        typer.Option("--target-accept", help="Of NUTS (dpm, finite:K); raise it if that diverges."),
+        typer.Option("--target-accept", help="Of NUTS; raise it if that diverges."),
     ] = None,
     keep: Annotated[int, typer.Option(min=1, help="Riskiest individuals to keep draws of.")] = 10,
     name: Annotated[
@@ -155,6 +157,7 @@ def audit(
         query=query,
         epsilon=epsilon,
         model=model,
+        sampler=sampler,
         kernel=kernel,
         draws=draws,
         tune=tune,

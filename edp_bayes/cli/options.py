@@ -43,7 +43,7 @@ class Run:
         HTML file of the report, in a folder known to be writable; None for no report.
     report_names : bool
         Names rather than pseudonyms in the report.
-    draws, tune, chains, keep, seed, target_accept
+    sampler, draws, tune, chains, keep, seed, target_accept
         As for `edp_bayes.audit`; None takes what is usual.
     zarr, quiet : bool
         Save to Zarr; print nothing.
@@ -54,6 +54,7 @@ class Run:
     model: DensityModel
     out: Path
     names: tuple[str, ...] = ()
+    sampler: str | None = None
     draws: int = 500
     tune: int = 1000
     chains: int = 4
@@ -77,7 +78,8 @@ class Run:
         query: str,
         epsilon: str,
         out: Path,
-        model: str = "dpm-gibbs",
+        model: str = "dpm",
+        sampler: str | None = None,
         kernel: str | None = None,
         names: tuple[str, ...] = (),
         draws: int = 500,
@@ -107,10 +109,12 @@ class Run:
             require_zarr("--zarr")
         if target_accept is not None:
             validate.probability(target_accept, "--target-accept")
-            if model != "dpm" and not model.startswith("finite"):
+            from edp_bayes.models.sampling import NUTS
+
+            if sampler not in NUTS:
                 raise InvalidInputError(
-                    "--target-accept is for --model dpm and finite:K, which are sampled by NUTS; "
-                    f"{model} is not"
+                    f"--target-accept is for --sampler {' and '.join(NUTS)}, found "
+                    f"{sampler or 'no --sampler'}"
                 )
         grid, distribution, asked = parse_epsilon(epsilon), parse_model(model, kernel), parse(query)
         named = [out / name for name in RESULTS]
@@ -128,6 +132,7 @@ class Run:
             model=distribution,
             out=out,
             names=names,
+            sampler=sampler,
             draws=draws,
             tune=tune,
             chains=chains,
@@ -209,7 +214,7 @@ def parse_epsilon(text: str) -> NDArray[np.float64]:
 
 
 def parse_model(text: str, kernel: str | None) -> DensityModel:
-    """Return the density model that dpm-gibbs, dpm, finite:K or bootstrap stands for.
+    """Return the density model that dpm, finite:K or bootstrap stands for.
 
     Raises
     ------
@@ -219,7 +224,6 @@ def parse_model(text: str, kernel: str | None) -> DensityModel:
     from edp_bayes.models import (
         DirichletProcessMixture,
         FiniteMixture,
-        GibbsDirichletProcessMixture,
         SmoothedBootstrap,
     )
 
@@ -227,14 +231,10 @@ def parse_model(text: str, kernel: str | None) -> DensityModel:
     model: DirichletProcessMixture | FiniteMixture | SmoothedBootstrap
     if text == "dpm":
         model = DirichletProcessMixture()
-    elif text == "dpm-gibbs":
-        model = GibbsDirichletProcessMixture()
     elif text == "bootstrap":
         model = SmoothedBootstrap()
     elif name == "finite" and count.isdecimal() and int(count) > 0:
         model = FiniteMixture(components=int(count))
     else:
-        raise InvalidInputError(
-            f"--model must be dpm-gibbs, dpm, finite:K or bootstrap, found {text!r}"
-        )
+        raise InvalidInputError(f"--model must be dpm, finite:K or bootstrap, found {text!r}")
     return model if kernel is None else replace(model, kernel=kernel)

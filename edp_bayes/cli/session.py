@@ -75,6 +75,7 @@ def audit_databases(
             chains=run.chains,
             random_seed=run.seed,
             progressbar=show,
+            sampler=run.sampler,
             **run.nuts,
         )
         refuse_interrupted()

@@ -94,10 +94,8 @@ class DrawChecks:
         if self.divergences:
             found.append(
                 f"The sampler diverged {self.divergences} time(s) in {self.draws} draws: part of "
-                "the posterior may be missing. Mixtures of Gaussian kernels can be drawn without, "
-                "by models.GibbsDirichletProcessMixture(), the default of audits (--model "
-                "dpm-gibbs), or models.GibbsFiniteMixture(). Otherwise raise target_accept to 0.99 "
-                "(--target-accept)."
+                "the posterior may be missing. Mixtures of Gaussian kernels are drawn without by "
+                "default; otherwise raise target_accept to 0.99 (--target-accept)."
             )
         return tuple(found)
 

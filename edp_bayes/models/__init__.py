@@ -5,7 +5,6 @@ from edp_bayes.models.base_measure import BaseMeasure
 from edp_bayes.models.custom import PyMCMixture
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
-from edp_bayes.models.gibbs import GibbsDirichletProcessMixture, GibbsFiniteMixture
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
 from edp_bayes.models.stacking import Stacked
@@ -16,8 +15,6 @@ __all__ = [
     "DirichletProcessMixture",
     "FiniteMixture",
     "FittedModel",
-    "GibbsDirichletProcessMixture",
-    "GibbsFiniteMixture",
     "PyMCMixture",
     "SamplerSettings",
     "SmoothedBootstrap",

@@ -189,7 +189,7 @@ def fitted_mixture(
     """Couple the draws of a mixture model to the distribution without each individual."""
     from edp_bayes.coupling.regression import RegressionCoupling
 
-    sampler = settings.sampler if tree is not None else "gibbs"
+    sampler = settings.nuts if tree is not None else "gibbs"
     return FittedModel(
         mixture=mixture,
         coupling=RegressionCoupling.fit(mixture, responses, settings.random_seed or 0, without),

@@ -33,7 +33,7 @@ def compare(
     chains: int = 4,
     random_seed: int | None = None,
     progressbar: bool = True,
-    sampler: str = "nutpie",
+    sampler: str | None = None,
     cores: int | None = None,
     **sample_kwargs: Any,
 ) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Dirichlet process mixture by truncated stick-breaking, sampled by NUTS."""
+"""Dirichlet process mixture by truncated stick-breaking: the default of audits."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ TRUNCATION_TOLERANCE = 0.05
 
 @dataclass(frozen=True, repr=False)
 class DirichletProcessMixture(ShortRepr):
-    """Mixture with weights by stick-breaking and a learned base measure, sampled by NUTS.
+    """Mixture with weights by stick-breaking and a learned base measure: the default of audits.
 
-    `GibbsDirichletProcessMixture`, the default of audits, draws from the same posterior.
+    With a Gaussian kernel it is drawn by blocked Gibbs sampling (Ishwaran and James 2001, Section
+    5), otherwise or with ``sampler="nutpie"`` from its PyMC model by NUTS.
 
     Parameters
     ----------
@@ -42,6 +43,8 @@ class DirichletProcessMixture(ShortRepr):
         at most 0.05.
     base_measure : BaseMeasure
         Prior of the components.
+    thin : int
+        Of Gibbs sampling: one sweep in so many is kept.
 
     Raises
     ------
@@ -59,8 +62,10 @@ class DirichletProcessMixture(ShortRepr):
     concentration: tuple[float, float] = (2.0, 2.0)
     components: int | None = None
     base_measure: BaseMeasure = field(default_factory=BaseMeasure)
+    thin: int = 50
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "thin", validate.positive_integer(self.thin, "thin"))
         validate.choice(self.kernel, validate.KERNELS, "kernel")
         pair = validate.finite_array(self.concentration, "concentration")
         if pair.shape != (2,) or (pair <= 0).any():
@@ -106,7 +111,14 @@ class DirichletProcessMixture(ShortRepr):
         return model
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
-        """Draw from the posterior by NUTS."""
+        """Draw from the posterior, by Gibbs sampling where the kernel is Gaussian.
+
+        The same posterior is drawn by NUTS for other kernels, and where the settings ask for it.
+        """
+        if settings.by_gibbs(self.kernel):
+            from edp_bayes.models.gibbs import fit_dirichlet_process
+
+            return fit_dirichlet_process(self, responses, settings)
         model = self.build(responses)
         tree = sample_nuts(model, settings)
         return fitted_mixture(

@@ -33,6 +33,8 @@ class FiniteMixture(ShortRepr):
         Each parameter of the symmetric Dirichlet prior on the weights.
     base_measure : BaseMeasure
         Prior of the components.
+    thin : int
+        Of Gibbs sampling: one sweep in so many is kept.
 
     Raises
     ------
@@ -50,8 +52,10 @@ class FiniteMixture(ShortRepr):
     kernel: str = "gaussian"
     weight_concentration: float = 1.0
     base_measure: BaseMeasure = field(default_factory=BaseMeasure)
+    thin: int = 50
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "thin", validate.positive_integer(self.thin, "thin"))
         components = validate.positive_integer(self.components, "components")
         object.__setattr__(self, "components", components)
         validate.choice(self.kernel, validate.KERNELS, "kernel")
@@ -82,7 +86,14 @@ class FiniteMixture(ShortRepr):
         return model
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
-        """Draw from the posterior by NUTS."""
+        """Draw from the posterior, by Gibbs sampling where the kernel is Gaussian.
+
+        The same posterior is drawn by NUTS for other kernels, and where the settings ask for it.
+        """
+        if settings.by_gibbs(self.kernel):
+            from edp_bayes.models.gibbs import fit_finite
+
+            return fit_finite(self, responses, settings)
         model = self.build(responses)
         tree = sample_nuts(model, settings)
         return fitted_mixture(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edp_bayes.exceptions import InputTypeError, SamplingError
+from edp_bayes.exceptions import InputTypeError, InvalidInputError, SamplingError
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SamplerSettings", "refuse_incomplete", "sample_nuts"]
 
-SAMPLERS = ("nutpie", "pymc")
+NUTS = ("nutpie", "pymc")
+SAMPLERS = ("gibbs", *NUTS)
 # What may be passed on to pymc.sample. Models that do without it would not notice a wrong name.
 SAMPLE_OPTIONS = frozenset(
     {
@@ -54,8 +55,9 @@ class SamplerSettings:
         Seed of every stage; None takes one from the operating system and records it.
     progressbar : bool
         Show progress of what takes longer than a moment.
-    sampler : {"nutpie", "pymc"}
-        Implementation of NUTS for the models that need one.
+    sampler : {"gibbs", "nutpie", "pymc"}, optional
+        Gibbs sampling, or NUTS by one of two libraries. By default Gibbs sampling where a model has
+        it, and NUTS by nutpie where it has not.
     cores : int, optional
         Chains sampled at the same time.
     sample_kwargs : mapping
@@ -80,7 +82,7 @@ class SamplerSettings:
     chains: int = 4
     random_seed: int | None = None
     progressbar: bool = True
-    sampler: str = "nutpie"
+    sampler: str | None = None
     cores: int | None = None
     sample_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
@@ -89,7 +91,8 @@ class SamplerSettings:
         for name in ("draws", "tune", "chains", *optional):
             count = validate.positive_integer(getattr(self, name), name)
             object.__setattr__(self, name, count)
-        validate.choice(self.sampler, SAMPLERS, "sampler")
+        if self.sampler is not None:
+            validate.choice(self.sampler, SAMPLERS, "sampler")
         unknown = [name for name in self.sample_kwargs if name not in SAMPLE_OPTIONS]
         if unknown:
             raise InputTypeError(
@@ -100,6 +103,38 @@ class SamplerSettings:
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
         object.__setattr__(self, "random_seed", seed)
+
+    @property
+    def nuts(self) -> str:
+        """Library of NUTS; raises InvalidInputError where Gibbs sampling was asked for."""
+        if self.sampler == "gibbs":
+            raise InvalidInputError(
+                f"sampler must be one of {', '.join(NUTS)} for this model, which has no Gibbs "
+                "sampler, found 'gibbs'"
+            )
+        return self.sampler or NUTS[0]
+
+    def by_gibbs(self, kernel: str) -> bool:
+        """Return whether a mixture of this kernel is drawn by Gibbs sampling.
+
+        Raises
+        ------
+        InvalidInputError
+            If that is asked for with a kernel that is not conjugate, or with arguments of NUTS.
+        """
+        if self.sampler in NUTS or (self.sampler is None and kernel != "gaussian"):
+            return False
+        if kernel != "gaussian":
+            raise InvalidInputError(
+                f"Gibbs sampling needs the conjugate gaussian kernel, found kernel = {kernel!r}; "
+                "use sampler='nutpie' or SmoothedBootstrap"
+            )
+        if self.sample_kwargs:
+            raise InvalidInputError(
+                f"{next(iter(self.sample_kwargs))} is an argument of NUTS, and this model is drawn "
+                "by Gibbs sampling: give sampler='nutpie', or leave it out"
+            )
+        return True
 
     def generator(self, stage: str, *key: int) -> np.random.Generator:
         """Return a generator of its own for a named stage."""
@@ -113,6 +148,7 @@ def sample_nuts(model: Any, settings: SamplerSettings) -> xr.DataTree:
     import pymc as pm
     import pytensor
 
+    library = settings.nuts
     options: dict[str, Any] = dict(settings.sample_kwargs)
     options.setdefault("target_accept", 0.95)
     # Fast mathematics rounds otherwise in code fresh from the compiler than in code from its
@@ -129,7 +165,7 @@ def sample_nuts(model: Any, settings: SamplerSettings) -> xr.DataTree:
                 cores=settings.cores,
                 random_seed=settings.random_seed,
                 progressbar=settings.progressbar,
-                nuts_sampler=settings.sampler,
+                nuts_sampler=library,
                 compute_convergence_checks=False,
                 quiet=not settings.progressbar,
                 **options,

@@ -59,8 +59,8 @@ class Stacked:
 
     Examples
     --------
-    >>> from edp_bayes.models import GibbsDirichletProcessMixture, SmoothedBootstrap
-    >>> model = Stacked([GibbsDirichletProcessMixture(), SmoothedBootstrap(kernel="gaussian")])
+    >>> from edp_bayes.models import DirichletProcessMixture, SmoothedBootstrap
+    >>> model = Stacked([DirichletProcessMixture(), SmoothedBootstrap(kernel="gaussian")])
     >>> model.kernel
     'gaussian'
     """

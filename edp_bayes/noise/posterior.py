@@ -254,7 +254,7 @@ def posterior_of(
         sample_kwargs=sample_options,
         **named,
     )
-    fitted = model_or_default(model, sample_options).fit(source, settings)
+    fitted = model_or_default(model).fit(source, settings)
     return Posterior(fitted.coupling, source.individual, source, source.fingerprint)
 
 

@@ -49,7 +49,7 @@ def audit_property(
     chains: int = 4,
     random_seed: int | None = None,
     progressbar: bool = True,
-    sampler: str = "nutpie",
+    sampler: str | None = None,
     cores: int | None = None,
     **sample_kwargs: Any,
 ) -> PropertyAudit:

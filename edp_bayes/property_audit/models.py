@@ -312,7 +312,7 @@ class PyMCProbabilities:
             np.clip(prob, exact_draws.LEAST, exact_draws.MOST),
             concentration,
             sample_stats=tree["sample_stats"].to_dataset(),
-            attributes={"model": model or repr(self), "sampler": settings.sampler},
+            attributes={"model": model or repr(self), "sampler": settings.nuts},
         )
 
 

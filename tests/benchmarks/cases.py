@@ -16,7 +16,7 @@ from scipy import integrate
 
 import edp_bayes as edp
 from edp_bayes.auditing.evaluation import evaluate
-from edp_bayes.models import GibbsDirichletProcessMixture, SamplerSettings
+from edp_bayes.models import DirichletProcessMixture, SamplerSettings
 
 DATA = Path(os.environ.get("EDP_BAYES_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 GRID = np.linspace(0.01, 0.30, 50)
@@ -35,8 +35,10 @@ def peak() -> str:
     return f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB peak"
 
 
-def settings(draws: int) -> SamplerSettings:
-    return SamplerSettings(draws=draws // 4, tune=1000, chains=4, random_seed=1, progressbar=False)
+def settings(draws: int, **options: object) -> SamplerSettings:
+    return SamplerSettings(
+        draws=draws // 4, tune=1000, chains=4, random_seed=1, progressbar=False, **options
+    )
 
 
 def gpcp() -> edp.Responses:
@@ -55,11 +57,11 @@ def gpcp() -> edp.Responses:
     return databases.respond(edp.queries.Mean(), progressbar=False)
 
 
-def _audit(responses: edp.Responses, model: object) -> list[Row]:
+def _audit(responses: edp.Responses, model: object, **options: object) -> list[Row]:
     rows = []
     for run in ("first, with compilation", "second"):
         with stopwatch() as sampling:
-            fitted = model.fit(responses, settings(1000))
+            fitted = model.fit(responses, settings(1000, **options))
         with stopwatch() as evaluation:
             evaluate(fitted.coupling, GRID, progressbar=False)
         rows.append((f"{run}: fit", f"{sampling():.1f} s"))
@@ -74,12 +76,12 @@ def gpcp_bootstrap() -> list[Row]:
 
 def gpcp_mixture() -> list[Row]:
     """GPCP days, DirichletProcessMixture by NUTS: 59 x 10,368, 1,000 draws x 50 epsilons."""
-    return _audit(gpcp(), edp.DirichletProcessMixture())
+    return _audit(gpcp(), edp.DirichletProcessMixture(), sampler="nutpie")
 
 
 def gpcp_gibbs() -> list[Row]:
     """GPCP days, the Gibbs sibling: 59 x 10,368, 1,000 draws x 50 epsilons."""
-    return _audit(gpcp(), GibbsDirichletProcessMixture())
+    return _audit(gpcp(), DirichletProcessMixture())
 
 
 def excess(x: float, p: edp.Mixture, one: np.ndarray, other: np.ndarray, growth: float) -> float:

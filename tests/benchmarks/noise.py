@@ -90,7 +90,7 @@ def cdnow() -> Case:
 
 def mixture() -> Case:
     """CDNOW, revenue of 65 weeks, 10,010 customers, under the Dirichlet process mixture."""
-    model = edp.models.GibbsDirichletProcessMixture(thin=10)
+    model = edp.DirichletProcessMixture(thin=10)
     models = {f"posterior, Dirichlet process, {10 * CHAINS} draws, assurance 0.95": (model, 10)}
     responses, largest = weekly_revenue()
     return Case(responses, largest, "$", models, (0.1,), FEW_METHODS)

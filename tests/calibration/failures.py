@@ -30,7 +30,7 @@ from edp_bayes.auditing.evaluation import evaluate
 from edp_bayes.divergence import gaussian
 from edp_bayes.models import (
     BaseMeasure,
-    GibbsDirichletProcessMixture,
+    DirichletProcessMixture,
     SamplerSettings,
     SmoothedBootstrap,
 )
@@ -203,8 +203,8 @@ def _thin(n: int) -> int:
 
 
 METHODS = {
-    "default": lambda n: GibbsDirichletProcessMixture(thin=_thin(n)),
-    "one scale": lambda n: GibbsDirichletProcessMixture(
+    "default": lambda n: DirichletProcessMixture(thin=_thin(n)),
+    "one scale": lambda n: DirichletProcessMixture(
         base_measure=BaseMeasure(scale_shape=None), thin=_thin(n)
     ),
     "smoothed bootstrap": lambda n: SmoothedBootstrap(),

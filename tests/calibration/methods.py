@@ -17,8 +17,8 @@ from edp_bayes.auditing.reductions import accumulate
 from edp_bayes.divergence import gaussian
 from edp_bayes.models import (
     BaseMeasure,
-    GibbsDirichletProcessMixture,
-    GibbsFiniteMixture,
+    DirichletProcessMixture,
+    FiniteMixture,
     SamplerSettings,
     SmoothedBootstrap,
 )
@@ -80,7 +80,7 @@ def posterior(make: Callable[..., Any]) -> Callable[[Responses, int], dict[str, 
 
 def unpaired(responses: Responses, seed: int) -> dict[str, Bands]:
     """Separate posteriors of p and of every p_i, of equal models."""
-    model = gibbs(GibbsDirichletProcessMixture, responses)
+    model = gibbs(DirichletProcessMixture, responses)
     fits = responses.n_individuals + 1
 
     def draws(data: Responses, part: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -123,11 +123,11 @@ def plug_in(responses: Responses, seed: int) -> dict[str, Bands]:
     return out
 
 
-ONE_RATE = partial(GibbsDirichletProcessMixture, base_measure=BaseMeasure(scale_shape=None))
+ONE_RATE = partial(DirichletProcessMixture, base_measure=BaseMeasure(scale_shape=None))
 METHODS: dict[str, Callable[[Responses, int], dict[str, Bands]]] = {
-    "dirichlet process": posterior(partial(gibbs, GibbsDirichletProcessMixture)),
+    "dirichlet process": posterior(partial(gibbs, DirichletProcessMixture)),
     "one rate": posterior(partial(gibbs, ONE_RATE)),
-    "normal": posterior(partial(gibbs, partial(GibbsFiniteMixture, components=1))),
+    "normal": posterior(partial(gibbs, partial(FiniteMixture, components=1))),
     "smoothed bootstrap": posterior(lambda responses: SmoothedBootstrap(kernel="laplace")),
     "plug-in bootstrap": plug_in,
     "unpaired": unpaired,

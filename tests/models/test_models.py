@@ -13,8 +13,8 @@ import edp_bayes as edp
 from edp_bayes.exceptions import SamplingError
 from edp_bayes.models import (
     BaseMeasure,
-    GibbsDirichletProcessMixture,
-    GibbsFiniteMixture,
+    DirichletProcessMixture,
+    FiniteMixture,
     SamplerSettings,
 )
 from edp_bayes.models.base import database_log_likelihood, mixture_from
@@ -51,8 +51,10 @@ def test_gibbs_and_nuts_draw_from_one_posterior(samples):
     responses = make_responses(samples=samples)
     x = np.linspace(-3, 4, 15)
     small = {"components": 5}
-    nuts = edp.DirichletProcessMixture(**small).fit(responses, settings(draws=4000, tune=1500))
-    gibbs = GibbsDirichletProcessMixture(**small, thin=2).fit(
+    nuts = DirichletProcessMixture(**small).fit(
+        responses, settings(draws=4000, tune=1500, sampler="nutpie")
+    )
+    gibbs = DirichletProcessMixture(**small, thin=2).fit(
         responses, settings(draws=20_000, tune=1000)
     )
     difference = np.abs(density_quantiles(nuts, x) - density_quantiles(gibbs, x))
@@ -74,9 +76,7 @@ def test_gibbs_of_one_component_matches_quadrature():
         location_scale=1e-4,
         scale_shape=None,
     )
-    fitted = GibbsFiniteMixture(components=1, base_measure=base).fit(
-        responses, settings(draws=20_000)
-    )
+    fitted = FiniteMixture(components=1, base_measure=base).fit(responses, settings(draws=20_000))
     y = responses.response
     unit = (y - y.mean()) / y.std(ddof=1)
     n = unit.size
@@ -102,9 +102,7 @@ def test_gibbs_of_one_component_with_a_rate_of_its_own_matches_quadrature(scale_
         location_scale=1e-4,
         scale_shape=scale_shape,
     )
-    fitted = GibbsFiniteMixture(components=1, base_measure=base).fit(
-        responses, settings(draws=20_000)
-    )
+    fitted = FiniteMixture(components=1, base_measure=base).fit(responses, settings(draws=20_000))
     y = responses.response
     unit = (y - y.mean()) / y.std(ddof=1)
     found = (fitted.mixture.scales[..., 0].ravel() / y.std(ddof=1)) ** 2
@@ -134,7 +132,7 @@ def test_rounded_responses_do_not_collapse_a_component(rounding):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", edp.EdpBayesWarning)
         responses = edp.Responses.from_arrays(y, contribution=np.full((41, 1), 0.05))
-    fitted = GibbsDirichletProcessMixture(thin=5).fit(responses, settings(draws=200))
+    fitted = DirichletProcessMixture(thin=5).fit(responses, settings(draws=200))
     assert fitted.mixture.scales.min() >= 0.5 * rounding
 
 
@@ -292,7 +290,7 @@ def test_bootstrap_mean_is_the_published_kernel_estimate():
 
 def test_log_likelihood_is_that_of_the_mixture():
     responses = make_responses()
-    fitted = GibbsDirichletProcessMixture().fit(responses, settings(draws=5))
+    fitted = DirichletProcessMixture().fit(responses, settings(draws=5))
     np.testing.assert_allclose(
         fitted.log_likelihood, fitted.mixture.logpdf(responses.response), rtol=1e-10
     )
@@ -308,7 +306,7 @@ def test_samples_of_a_database_share_the_weight_of_one():
         presence=once.presence,
         samples=3,
     )
-    for model in (GibbsDirichletProcessMixture(), edp.SmoothedBootstrap()):
+    for model in (DirichletProcessMixture(), edp.SmoothedBootstrap()):
         x = np.linspace(-3, 3, 7)
         first = density_quantiles(model.fit(once, settings(draws=3000)), x)
         second = density_quantiles(model.fit(repeated, settings(draws=3000)), x)
@@ -357,12 +355,25 @@ def test_incomplete_or_broken_chains_are_an_error():
         (lambda: edp.SmoothedBootstrap(kernel="x"), "kernel must be one of"),
         (lambda: edp.SmoothedBootstrap(bandwidth_spread=0.0), "must be greater than 0"),
         (lambda: BaseMeasure(shape=0.0), "base measure shape must be greater than 0"),
-        (lambda: GibbsFiniteMixture(kernel="laplace"), "needs the conjugate gaussian kernel"),
+        (lambda: FiniteMixture(thin=0), "thin must be at least 1"),
     ],
 )
 def test_bad_models_are_named(make, message):
     with pytest.raises(edp.InvalidInputError, match=message):
         make()
+
+
+def test_a_sampler_must_suit_the_model():
+    responses = make_responses()
+    with pytest.raises(edp.InvalidInputError, match="needs the conjugate gaussian kernel"):
+        FiniteMixture(kernel="laplace").fit(responses, settings(sampler="gibbs"))
+    with pytest.raises(edp.InvalidInputError, match="target_accept is an argument of NUTS"):
+        FiniteMixture().fit(responses, settings(sample_kwargs={"target_accept": 0.9}))
+    own = edp.PyMCMixture(FiniteMixture().build)
+    with pytest.raises(edp.InvalidInputError, match="has no Gibbs sampler"):
+        own.fit(responses, settings(sampler="gibbs"))
+    with pytest.raises(edp.InvalidInputError, match="sampler must be one of gibbs, nutpie, pymc"):
+        settings(sampler="stan")
 
 
 def _posterior(**values):

@@ -12,8 +12,8 @@ from edp_bayes.coupling.stacked import pick, stack_couplings
 from edp_bayes.diagnostics import check_draws
 from edp_bayes.models import (
     BaseMeasure,
-    GibbsDirichletProcessMixture,
-    GibbsFiniteMixture,
+    DirichletProcessMixture,
+    FiniteMixture,
     SamplerSettings,
     Stacked,
 )
@@ -27,8 +27,8 @@ BOOTSTRAP = edp.SmoothedBootstrap(kernel="gaussian")
 ONE_RATE = BaseMeasure(scale_shape=None)  # so that every member has some weight
 MEMBERS = (
     BOOTSTRAP,
-    GibbsDirichletProcessMixture(base_measure=ONE_RATE),
-    GibbsFiniteMixture(base_measure=ONE_RATE),
+    DirichletProcessMixture(base_measure=ONE_RATE),
+    FiniteMixture(base_measure=ONE_RATE),
 )
 NOISES = {"quiet": None, "gaussian": edp.GaussianNoise(0.3), "laplace": edp.LaplaceNoise(0.3)}
 
@@ -213,7 +213,7 @@ def test_two_clusters_are_for_the_model_that_has_them(responses):
     y = np.where(rng.random(120) < 0.5, rng.normal(-3.0, 0.4, 120), rng.normal(3.0, 0.4, 120))
     c = np.abs(rng.normal(0.1, 0.02, (120, 1)))
     split = edp.Responses.from_arrays(y, contribution=sp.csc_array(c))
-    members = [GibbsFiniteMixture(), GibbsFiniteMixture(components=2)]
+    members = [FiniteMixture(), FiniteMixture(components=2)]
     fitted = Stacked(members).fit(split, SamplerSettings(**{**QUICK, "draws": 300}))
     assert fitted.attributes["stacking_weights"][1] > 0.95
 
@@ -248,10 +248,10 @@ def test_doubtful_weights_stand_in_the_audit():
         audit = edp.audit(
             far,
             epsilon=[0.1],
-            model=Stacked([GibbsFiniteMixture(), BOOTSTRAP]),
+            model=Stacked([FiniteMixture(), BOOTSTRAP]),
             **{**QUICK, "draws": 300},
         )
-    assert any("under GibbsFiniteMixture(" in sentence for sentence in audit.warnings)
+    assert any("under FiniteMixture(" in sentence for sentence in audit.warnings)
 
 
 def test_divergences_are_those_of_the_draws_taken(responses):
@@ -259,7 +259,7 @@ def test_divergences_are_those_of_the_draws_taken(responses):
 
     import xarray as xr
 
-    class Diverging(GibbsDirichletProcessMixture):
+    class Diverging(DirichletProcessMixture):
         def fit(self, data, sampler):
             flags = np.zeros((2, 40), dtype=bool)
             flags[0] = True
@@ -275,9 +275,9 @@ BAD = {
     "nothing": ([], "at least one model, found none"),
     "one model": (BOOTSTRAP, "must be a list of density models"),
     "text": (["dpm"], "every model must be a density model such as .*found 'dpm'"),
-    "a class": ([GibbsFiniteMixture], "every model must be a density model"),
+    "a class": ([FiniteMixture], "every model must be a density model"),
     "kernels": (
-        [edp.SmoothedBootstrap(), GibbsFiniteMixture()],
+        [edp.SmoothedBootstrap(), FiniteMixture()],
         "must have the same kernel.*found gaussian and laplace.*kernel=",
     ),
 }
@@ -290,7 +290,7 @@ def test_bad_stacks_are_named(models, message):
 
 
 def test_a_model_that_draws_something_else_is_named(responses):
-    class Half(GibbsFiniteMixture):
+    class Half(FiniteMixture):
         def fit(self, data, sampler):
             return super().fit(data, SamplerSettings(**{**QUICK, "draws": 20}))
 

@@ -36,7 +36,7 @@ def bootstrap(responses):
 def mixture(responses):
     return posterior_of(
         responses,
-        model=edp.models.GibbsFiniteMixture(components=2),
+        model=edp.FiniteMixture(components=2),
         draws=5,
         random_seed=1,
         progressbar=False,

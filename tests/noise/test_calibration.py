@@ -388,7 +388,7 @@ def test_a_draw_that_the_tails_alone_do_not_protect_is_left_out():
     data = edp.Responses.from_arrays(20.0 + rng.standard_normal(12) + c.sum(1), contribution=c)
     posterior = posterior_of(
         data,
-        model=edp.models.GibbsFiniteMixture(components=1),
+        model=edp.FiniteMixture(components=1),
         draws=10,
         chains=2,
         tune=100,

@@ -185,7 +185,7 @@ def test_gaussian_noise_has_no_finite_log_ratio(mixture):
 
 
 def test_a_fitted_model_and_an_audit_give_the_same_posterior(responses):
-    model = edp.models.GibbsFiniteMixture(components=2)
+    model = edp.FiniteMixture(components=2)
     options = {"draws": 20, "chains": 2, "random_seed": 3, "progressbar": False}
     direct = posterior_of(responses, model=model, **options)
     with pytest.warns(edp.EdpBayesWarning):
@@ -211,7 +211,7 @@ def test_kernel_sums_agree_with_every_kernel_at_every_point(kernel):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_lengths_of_the_regression_are_those_of_its_components(responses, kernel):
     settings = edp.models.SamplerSettings(draws=5, tune=50, chains=2, random_seed=1)
-    drawn = edp.models.GibbsFiniteMixture(components=2).fit(responses, settings).coupling
+    drawn = edp.FiniteMixture(components=2).fit(responses, settings).coupling
     distribution = drawn.mixture
     components = Mixture(
         distribution.weights, distribution.locations, distribution.scales, kernel=kernel

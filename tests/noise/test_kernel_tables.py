@@ -115,7 +115,7 @@ def everybody(responses):
     c = rng.gamma(2.0, 0.1, (40, PEOPLE)) * (rng.random((40, PEOPLE)) < PRESENCE)
     data = edp.Responses.from_arrays(rng.standard_normal(40) + c.sum(axis=1), contribution=c)
     base = edp.models.BaseMeasure(scale_shape=None)  # as wide components as the tables are for
-    model = edp.models.GibbsFiniteMixture(components=3, base_measure=base)
+    model = edp.FiniteMixture(components=3, base_measure=base)
     return posterior_of(data, model=model, draws=2, random_seed=2, progressbar=False)
 
 
