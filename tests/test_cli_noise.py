@@ -74,7 +74,7 @@ def test_noise_of_an_audit_is_found_verified_written_and_released(capsys, tmp_pa
     out = tmp_path / "noise.json"
     words = in_words(
         capsys,
-        *("noise", audits[model], "--epsilon", "2", "--method", "laplace", "--assurance", "0.9"),
+        *("noise", audits[model], "--epsilon", "2", "--method", "laplace", "--prob", "0.9"),
         *("--out", out),
     )
     noise = NoiseDistribution.load(out)
@@ -97,7 +97,7 @@ def test_the_same_noise_as_from_python_on_fewer_draws(capsys, tmp_path, audits, 
     audit = edp.load_audit(audits["bootstrap"])
     responses = responses_of(audit, str(table), ("week",), ("meter",), progressbar=False)
     expected = edp.noise.calibrate(
-        audit, 2.0, method="bottleneck", responses=responses, most_draws=6
+        audit, epsilon=2.0, method="bottleneck", responses=responses, most_draws=6
     )
     found = NoiseDistribution.load(out)
     np.testing.assert_array_equal(found.weights, expected.weights)
@@ -258,7 +258,7 @@ def test_the_audit_of_a_stacked_model_is_refused(capsys, tmp_path, audits):
         ({"method": "gaussian"}, "Gaussian noise is made for delta above 0"),
         ({"method": "partial", "delta": "0.1"}, "partial noise is made for delta = 0"),
         ({"method": "magic"}, "method must be one of"),
-        ({"assurance": "1"}, "assurance must lie strictly between 0 and 1"),
+        ({"prob": "1"}, "prob must lie strictly between 0 and 1"),
         ({"draws": "0"}, "--draws"),
         ({"out": "/proc/none/noise.json"}, "cannot be written"),
     ],

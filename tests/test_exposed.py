@@ -68,7 +68,9 @@ def test_noise_is_found_for_the_exposed_from_responses_and_from_a_saved_audit(tm
     sizes = []
     for source in (audit, saved):
         with pytest.warns(edp.EdpBayesWarning, match="larger than the spread"):
-            found = noise.calibrate(source, 0.5, 0.01, method="gaussian", responses=responses)
+            found = noise.calibrate(
+                source, epsilon=0.5, delta=0.01, method="gaussian", responses=responses
+            )
         sizes.append(found.mean_absolute)
     assert sizes[0] == sizes[1] > 30.0
 

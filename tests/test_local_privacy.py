@@ -202,7 +202,7 @@ def test_pairs_of_different_kinds_are_refused():
     [
         ({"tau": 0.0}, InvalidInputError),
         ({"tau": 1.0}, InvalidInputError),
-        ({"confidence": 1.0}, InvalidInputError),
+        ({"prob": 1.0}, InvalidInputError),
         ({"first_size": 99}, InvalidInputError),
         ({"second_size": 1e5}, InputTypeError),
         ({"kind": "mixed"}, InvalidInputError),

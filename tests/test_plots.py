@@ -113,7 +113,9 @@ def test_probability_follows_arviz(audit):
 
 
 def test_a_property_has_one_database_and_a_critical_entry():
-    audit = edp.audit_property({"older": 9}, 500, [0.1, 0.5], random_seed=1, progressbar=False)
+    audit = edp.audit_property(
+        {"older": 9}, 500, epsilon=[0.1, 0.5], random_seed=1, progressbar=False
+    )
     ax = plots.plot_delta(audit, backend="matplotlib").get_viz("plot", "delta")
     assert ax.get_title() == "Privacy curve of the share with 'older'\n1 database, 500 individuals"
     assert ax.get_ylabel() == "delta: risk of the critical entry"

@@ -152,7 +152,7 @@ def test_quotient_of_point_masses():
 
 def test_quotient_estimate_takes_about_root_n_points():
     responses = study(n=41)
-    result = empirical_privacy(responses, EPSILON, density="difference_quotient")
+    result = empirical_privacy(responses, epsilon=EPSILON, density="difference_quotient")
     assert (result.density, result.kernel, result.bandwidth) == ("difference_quotient", None, 6)
     assert cell_points(41) == 6
     assert result.log_likelihood == {"difference_quotient": -np.inf}
@@ -244,7 +244,7 @@ def test_variable_ratios_have_unit_geometric_mean_despite_ties():
 
 
 def test_auto_takes_the_largest_likelihood():
-    result = empirical_privacy(study(n=41), EPSILON)
+    result = empirical_privacy(study(n=41), epsilon=EPSILON)
     assert set(result.log_likelihood) == {
         "fixed gaussian",
         "fixed laplace",
@@ -256,7 +256,7 @@ def test_auto_takes_the_largest_likelihood():
     assert best == f"{result.density} {result.kernel}"
     for density in ("fixed", "variable"):
         for kernel in ("gaussian", "laplace"):
-            alone = empirical_privacy(study(n=41), EPSILON, density=density, kernel=kernel)
+            alone = empirical_privacy(study(n=41), epsilon=EPSILON, density=density, kernel=kernel)
             name = f"{density} {kernel}"
             assert alone.log_likelihood == {name: result.log_likelihood[name]}
 
@@ -266,7 +266,7 @@ def test_heavy_ties_are_warned_of():
     with pytest.warns(EdpBayesWarning, match="tied"):
         responses = Responses.from_arrays(y, response_without=y - 0.1)
     with pytest.warns(EdpBayesWarning, match="best at the edge"):
-        empirical_privacy(responses, [1.0], density="fixed")
+        empirical_privacy(responses, epsilon=[1.0], density="fixed")
 
 
 # estimates
@@ -277,7 +277,7 @@ def test_heavy_ties_are_warned_of():
 @pytest.mark.parametrize("samples", [1, 2])
 def test_risks_are_the_integrals(density, kernel, samples):
     responses = study(n=20, samples=samples)
-    result = empirical_privacy(responses, EPSILON, density=density, kernel=kernel)
+    result = empirical_privacy(responses, epsilon=EPSILON, density=density, kernel=kernel)
     assert result.bandwidths.shape == (20 * samples,)
     assert result.individual_delta[0].tolist() == [0.0] * 4
     for i in (1, 3):
@@ -292,7 +292,9 @@ def test_risks_are_the_integrals(density, kernel, samples):
 
 
 def test_fixed_bandwidths_are_equal_and_given_ones_are_kept():
-    result = empirical_privacy(study(), EPSILON, density="fixed", bandwidth=0.4, kernel="laplace")
+    result = empirical_privacy(
+        study(), epsilon=EPSILON, density="fixed", bandwidth=0.4, kernel="laplace"
+    )
     assert result.bandwidths.tolist() == [0.4] * 21
     assert result.bandwidth == 0.4
 
@@ -301,7 +303,7 @@ def test_laplace_risk_is_exactly_zero_beyond_the_largest_shift():
     responses = study()
     largest = responses.largest_contribution.max()
     result = empirical_privacy(
-        responses, [largest / 0.4], density="fixed", kernel="laplace", bandwidth=0.4
+        responses, epsilon=[largest / 0.4], density="fixed", kernel="laplace", bandwidth=0.4
     )
     assert result.delta.tolist() == [0.0]
     assert result.total_risk.tolist() == [0.0]
@@ -312,29 +314,29 @@ def test_blocks_do_not_change_the_result(density, monkeypatch):
     responses = study(individuals=7)
     kernel = "auto" if density == "difference_quotient" else "laplace"
     how = {"density": density, "kernel": kernel}
-    whole = empirical_privacy(responses, EPSILON, **how)
-    band = bootstrap(responses, EPSILON, resamples=9, random_seed=0, **how)
+    whole = empirical_privacy(responses, epsilon=EPSILON, **how)
+    band = bootstrap(responses, epsilon=EPSILON, resamples=9, random_seed=0, **how)
     monkeypatch.setattr(integrals, "BLOCK_VALUES", 60)
-    pieces = empirical_privacy(responses, EPSILON, **how)
+    pieces = empirical_privacy(responses, epsilon=EPSILON, **how)
     assert pieces.individual_delta.tolist() == whole.individual_delta.tolist()
-    again = bootstrap(responses, EPSILON, resamples=9, random_seed=0, **how)
+    again = bootstrap(responses, epsilon=EPSILON, resamples=9, random_seed=0, **how)
     assert again.individual_delta.tolist() == band.individual_delta.tolist()
     assert again.total_risk == pytest.approx(band.total_risk, rel=1e-12)
 
 
 def test_gaussian_noise_widens_gaussian_kernels():
     noisy = study(noise=GaussianNoise(0.6))
-    result = empirical_privacy(noisy, EPSILON, density="fixed")
+    result = empirical_privacy(noisy, epsilon=EPSILON, density="fixed")
     assert set(result.log_likelihood) == {"fixed gaussian"}
     widened = empirical_privacy(
         study(),
-        EPSILON,
+        epsilon=EPSILON,
         density="fixed",
         kernel="gaussian",
         bandwidth=float(np.hypot(result.bandwidth, 0.6)),
     )
     assert result.individual_delta == pytest.approx(widened.individual_delta, abs=1e-12)
-    assert "difference_quotient" not in empirical_privacy(noisy, EPSILON).log_likelihood
+    assert "difference_quotient" not in empirical_privacy(noisy, epsilon=EPSILON).log_likelihood
 
 
 @pytest.mark.parametrize(
@@ -347,7 +349,7 @@ def test_gaussian_noise_widens_gaussian_kernels():
 )
 def test_noise_no_estimate_can_hold_is_refused(noise, options):
     with pytest.raises(InvalidInputError, match="known noise"):
-        empirical_privacy(study(noise=noise), EPSILON, **options)
+        empirical_privacy(study(noise=noise), epsilon=EPSILON, **options)
 
 
 @pytest.mark.parametrize(
@@ -366,12 +368,12 @@ def test_noise_no_estimate_can_hold_is_refused(noise, options):
 )
 def test_bad_options_are_refused(options, match):
     with pytest.raises(InvalidInputError, match=match):
-        empirical_privacy(study(), EPSILON, **options)
+        empirical_privacy(study(), epsilon=EPSILON, **options)
 
 
 def test_bad_epsilon_is_refused():
     with pytest.raises(InvalidInputError, match="epsilon"):
-        empirical_privacy(study(), [0.5, 0.1])
+        empirical_privacy(study(), epsilon=[0.5, 0.1])
 
 
 # bootstrap
@@ -420,10 +422,10 @@ def test_resampled_bandwidth_maximises_its_own_score():
 def test_same_seed_same_band_and_wider_with_more_probability():
     responses = study()
     options = {"resamples": 100, "random_seed": 5}
-    first = bootstrap(responses, EPSILON, **options)
-    second = bootstrap(responses, EPSILON, **options)
+    first = bootstrap(responses, epsilon=EPSILON, **options)
+    second = bootstrap(responses, epsilon=EPSILON, **options)
     assert first.individual_delta.tolist() == second.individual_delta.tolist()
-    narrow = bootstrap(responses, EPSILON, ci_prob=0.5, **options)
+    narrow = bootstrap(responses, epsilon=EPSILON, prob=0.5, **options)
     for field in ("individual_delta", "delta", "total_risk"):
         inner, outer = getattr(narrow, field), getattr(first, field)
         assert (outer[..., 0] <= inner[..., 0]).all()
@@ -435,11 +437,11 @@ def test_same_seed_same_band_and_wider_with_more_probability():
 
 def test_bandwidth_can_be_kept():
     responses = study()
-    kept = bootstrap(responses, EPSILON, rechoose=False, resamples=10, random_seed=0)
+    kept = bootstrap(responses, epsilon=EPSILON, rechoose=False, resamples=10, random_seed=0)
     assert np.unique(kept.bandwidth).size == 1
-    given_one = bootstrap(responses, EPSILON, bandwidth=0.3, resamples=10, random_seed=0)
+    given_one = bootstrap(responses, epsilon=EPSILON, bandwidth=0.3, resamples=10, random_seed=0)
     assert np.unique(given_one.bandwidth).tolist() == [0.3]
-    again = bootstrap(responses, EPSILON, resamples=10, random_seed=0)
+    again = bootstrap(responses, epsilon=EPSILON, resamples=10, random_seed=0)
     assert np.unique(again.bandwidth).size > 1
 
 
@@ -447,19 +449,19 @@ def test_one_individual_is_quick():
     y = np.random.default_rng(0).normal(size=41)
     responses = Responses.from_arrays(y, response_without=y - 0.2)
     grid = np.linspace(0, 2, 20)
-    bootstrap(responses, grid, kernel="laplace", resamples=2)
+    bootstrap(responses, epsilon=grid, kernel="laplace", resamples=2)
     start = time.perf_counter()
-    bootstrap(responses, grid, kernel="laplace", resamples=200, random_seed=1)
+    bootstrap(responses, epsilon=grid, kernel="laplace", resamples=200, random_seed=1)
     assert time.perf_counter() - start < 1.0
 
 
 @pytest.mark.parametrize(
     ("options", "match"),
-    [({"resamples": 0}, "resamples"), ({"ci_prob": 1.5}, "ci_prob"), ({"kernel": "box"}, "kernel")],
+    [({"resamples": 0}, "resamples"), ({"prob": 1.5}, "prob"), ({"kernel": "box"}, "kernel")],
 )
 def test_bad_bootstrap_options_are_refused(options, match):
     with pytest.raises(InvalidInputError, match=match):
-        bootstrap(study(), EPSILON, **options)
+        bootstrap(study(), epsilon=EPSILON, **options)
 
 
 # distances
@@ -514,7 +516,9 @@ def test_climate_divisions(data_dir):
     y = rain.mean(axis=1)
     without = (rain.sum(axis=1, keepdims=True) - rain) / (places - 1)
     responses = Responses.from_arrays(y, response_without=without)
-    result = empirical_privacy(responses, [0.0, 0.05, 0.5], kernel="laplace", density="fixed")
+    result = empirical_privacy(
+        responses, epsilon=[0.0, 0.05, 0.5], kernel="laplace", density="fixed"
+    )
     assert result.individual_delta.shape == (places, 3)
     assert 0 < result.delta[0] < 0.2
     assert result.delta[2] == 0.0

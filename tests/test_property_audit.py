@@ -166,7 +166,14 @@ def test_the_pymc_model_is_the_posterior_that_is_drawn_exactly(name):
 def several():
     counts = {"older": [437, 420], "veteran": [90, 104], "rare": [0, 1]}
     return audit_property(
-        counts, 1000, EPSILON, draws=400, tune=500, chains=2, random_seed=3, progressbar=False
+        counts,
+        1000,
+        epsilon=EPSILON,
+        draws=400,
+        tune=500,
+        chains=2,
+        random_seed=3,
+        progressbar=False,
     )
 
 
@@ -205,7 +212,7 @@ def test_a_users_own_pymc_model_can_be_audited():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EdpBayesWarning)
         found = audit_property(
-            103, 1000, [0.1], model=PyMCProbabilities(build, prob="pi"), tune=200, **QUICK
+            103, 1000, epsilon=[0.1], model=PyMCProbabilities(build, prob="pi"), tune=200, **QUICK
         )
         assert float(abs(found.prob - 0.5).max()) < 0.01
 
@@ -223,7 +230,7 @@ def test_a_model_without_the_named_variable_is_refused(several):
 
 
 def test_curves_are_the_exact_ones_of_every_draw():
-    found = audit_property(103, 1000, EPSILON, **QUICK)
+    found = audit_property(103, 1000, epsilon=EPSILON, **QUICK)
     pi = found.prob.isel(property=0).to_numpy()[..., None]
     np.testing.assert_array_equal(found.delta, delta(EPSILON, 1000, pi))
     assert found.delta.dims == ("chain", "draw", "epsilon")
@@ -254,18 +261,18 @@ def test_interpolated_curves_are_exact_to_1e5(mechanism, count):
 def test_rough_curves_are_computed_one_by_one_and_thinned(monkeypatch):
     monkeypatch.setattr("edp_bayes.property_audit.curves.FEW", 20)
     narrow = GaussianNoise(1e-4)
-    found = audit_property(103, 1000, [0.1, 0.2], mechanism=narrow, **QUICK)
+    found = audit_property(103, 1000, epsilon=[0.1, 0.2], mechanism=narrow, **QUICK)
     assert found.delta.sizes["draw"] == 10
     assert found.settings["interpolation_error"] == 0.0
     pi = found.prob.isel(property=0).to_numpy()[..., None]
     np.testing.assert_array_equal(found.delta, delta([0.1, 0.2], 1000, pi, narrow))
-    full = audit_property(103, 1000, [0.1, 0.2], **QUICK)
+    full = audit_property(103, 1000, epsilon=[0.1, 0.2], **QUICK)
     np.testing.assert_array_equal(found.prob, full.prob.sel(draw=found.prob["draw"]))
 
 
 def test_curves_of_dependent_entries_are_the_exact_ones():
     found = audit_property(
-        VARIED, 1000, EPSILON, model=BetaBinomialModel(), curve_draws=10, **QUICK
+        VARIED, 1000, epsilon=EPSILON, model=BetaBinomialModel(), curve_draws=10, **QUICK
     )
     assert found.dependent
     assert found.delta.sizes == {"chain": 2, "draw": 5, "epsilon": 3}
@@ -341,24 +348,24 @@ def test_coverage_for_one_fixed_pi_summed_over_all_counts(pi):
 
 def test_overdispersion_is_found_said_and_reported():
     with pytest.warns(EdpBayesWarning, match="Entries are dependent"):
-        found = audit_property(VARIED, 1000, EPSILON, curve_draws=40, **QUICK)
+        found = audit_property(VARIED, 1000, epsilon=EPSILON, curve_draws=40, **QUICK)
     assert found.dependent
     assert not found.checks.loc["overdispersion", "passed"]
     assert "beta-binomial" in found.warnings[0]
     assert set(found.tree["log_likelihood"].data_vars) == {"binomial", "beta_binomial"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EdpBayesWarning)
-        ignored = audit_property(VARIED, 1000, EPSILON, model=BinomialModel(), **QUICK)
+        ignored = audit_property(VARIED, 1000, epsilon=EPSILON, model=BinomialModel(), **QUICK)
     assert float(found.delta[..., 0].median()) > 2.0 * float(ignored.delta[..., 0].median())
 
 
 def test_independent_counts_pass_and_keep_the_binomial_curve():
     counts = np.random.default_rng(1).binomial(1000, 0.1, 12)
-    found = audit_property(counts, 1000, EPSILON, **{**QUICK, "draws": 400})
+    found = audit_property(counts, 1000, epsilon=EPSILON, **{**QUICK, "draws": 400})
     assert not found.dependent
     assert found.warnings == ()
     assert found.checks.loc["overdispersion", "sentence"].startswith("No overdispersion")
-    few = audit_property(counts[:4], 1000, EPSILON, **{**QUICK, "draws": 400})
+    few = audit_property(counts[:4], 1000, epsilon=EPSILON, **{**QUICK, "draws": 400})
     assert few.checks.loc["overdispersion", "sentence"].startswith("Not tested: 4 database(s)")
 
 
@@ -390,7 +397,9 @@ def test_adults_of_forty_and_more_and_a_rare_property(data_dir):
     older = int((table["age"] >= 40).sum())
     rare = int((table["occupation"] == "Armed-Forces").sum())
     assert (n, older, rare) == (32561, 14237, 9)
-    frequent, seldom = (audit_property(k, n, [0.01, 0.1, 0.5], **QUICK) for k in (older, rare))
+    frequent, seldom = (
+        audit_property(k, n, epsilon=[0.01, 0.1, 0.5], **QUICK) for k in (older, rare)
+    )
     for found, count in ((frequent, older), (seldom, rare)):
         truth = delta([0.01, 0.1, 0.5], n, count / n)
         band = found.band(prob=0.99)
@@ -425,7 +434,7 @@ def test_another_file_is_refused(tmp_path):
 
 
 def test_bands_summary_and_plot_are_those_of_every_audit():
-    found = audit_property({"older": 103}, 1000, EPSILON, **QUICK)
+    found = audit_property({"older": 103}, 1000, epsilon=EPSILON, **QUICK)
     band = found.band(prob=0.9)
     assert band.attrs == {"quantity": "delta", "kind": "simultaneous", "prob": 0.9}
     table = found.summary(ci_prob=0.95)
@@ -437,7 +446,7 @@ def test_bands_summary_and_plot_are_those_of_every_audit():
 
 def test_the_seed_alone_decides():
     first, second, third = (
-        audit_property(VARIED, 1000, [0.1], model=BetaBinomialModel(), curve_draws=20,
+        audit_property(VARIED, 1000, epsilon=[0.1], model=BetaBinomialModel(), curve_draws=20,
                        **{**QUICK, "random_seed": seed})
         for seed in (1, 1, 2)
     )  # fmt: skip
@@ -446,17 +455,17 @@ def test_the_seed_alone_decides():
 
 
 def test_databases_of_unequal_size_release_the_smallest_by_default():
-    found = audit_property([50, 103], [500, 1000], [0.1], **QUICK)
+    found = audit_property([50, 103], [500, 1000], epsilon=[0.1], **QUICK)
     assert found.settings["individuals"] == 500
     pi = found.prob.isel(property=0).to_numpy()[..., None]
     np.testing.assert_array_equal(found.delta, delta([0.1], 500, pi))
-    larger = audit_property([50, 103], [500, 1000], [0.1], released_n=2000, **QUICK)
+    larger = audit_property([50, 103], [500, 1000], epsilon=[0.1], released_n=2000, **QUICK)
     np.testing.assert_array_equal(larger.delta, delta([0.1], 2000, pi))
 
 
 @pytest.mark.parametrize("count", [0, 1000], ids=["none", "all"])
 def test_nobody_or_everybody_is_no_trivial_query(count):
-    found = audit_property(count, 1000, EPSILON, **QUICK)
+    found = audit_property(count, 1000, epsilon=EPSILON, **QUICK)
     assert np.isfinite(found.delta).all()
     assert ((found.prob > 0) & (found.prob < 1)).all()
 
@@ -515,5 +524,10 @@ def test_priors_must_be_above_zero(name):
 def test_too_few_draws_to_compare_distributions():
     with pytest.raises(InvalidInputError, match="at least 25 draws in all chains, found 12"):
         audit_property(
-            [10, 12, 9, 11, 8], [100] * 5, [0.1, 0.5], draws=3, random_seed=1, progressbar=False
+            [10, 12, 9, 11, 8],
+            [100] * 5,
+            epsilon=[0.1, 0.5],
+            draws=3,
+            random_seed=1,
+            progressbar=False,
         )

@@ -29,8 +29,8 @@ def noise(
             "--method", help="optimal, bottleneck, partial, laplace, gaussian or hausdorff."
         ),
     ] = "optimal",
-    assurance: Annotated[
-        float, typer.Option("--assurance", help="Share of the draws in which the target must hold.")
+    prob: Annotated[
+        float, typer.Option("--prob", help="Share of the draws in which the target must hold.")
     ] = 0.95,
     table: Annotated[
         str | None,
@@ -63,7 +63,7 @@ def noise(
     from edp_bayes.utils import validate
 
     validate.positive_number(epsilon, "--epsilon")
-    check(epsilon, delta, method=method, assurance=assurance)
+    check(epsilon, delta, method=method, prob=prob)
     if out.is_dir():
         raise InvalidInputError(f"--out must name a file, {out} is a folder")
     refuse_overwriting([out], [audit, *_files(table)])
@@ -90,7 +90,7 @@ def noise(
             responses=responses,
             most_draws=draws,
             method=method,
-            assurance=assurance,
+            prob=prob,
             output=out,
             progressbar=show,
         )

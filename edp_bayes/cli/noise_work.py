@@ -73,7 +73,7 @@ def noise_for_audit(
     progressbar : bool
         Show progress.
     **options
-        method, assurance, objective, symmetric, spacing of `calibrate`.
+        method, prob, objective, symmetric, spacing of `calibrate`.
 
     Raises
     ------
@@ -85,12 +85,12 @@ def noise_for_audit(
     target = validate.positive_number(epsilon, "epsilon")
     found = audit if isinstance(audit, Audit) else load_audit(audit)
     posterior = posterior_of(found, responses=responses, most_draws=most_draws)
-    noise = calibrate(posterior, target, delta, **options)
+    noise = calibrate(posterior, epsilon=target, delta=delta, **options)
     if found.warnings:
         record = {**noise.record, "audit_warnings": list(found.warnings)}
         noise = NoiseDistribution(noise.components, noise.weights, record)
     grid = [level for level in (target, 2.0 * target) if level <= validate.LARGEST_EPSILON]
-    verification = verify(posterior, noise, grid, progressbar=progressbar)
+    verification = verify(posterior, noise, epsilon=grid, progressbar=progressbar)
     return NoiseRun(noise, verification, None if output is None else noise.save(output))
 
 

@@ -49,11 +49,11 @@ STANDS_OUT = 2.0  # times the next largest contribution
 
 def calibrate(
     source: Responses | Audit | FittedModel | Posterior,
+    *,
     epsilon: float,
     delta: float = 0.0,
-    *,
     method: str = "optimal",
-    assurance: float = 0.95,
+    prob: float = 0.95,
     objective: str = "absolute",
     symmetric: bool = True,
     spacing: float | None = None,
@@ -77,7 +77,7 @@ def calibrate(
         "gaussian" look for the smallest scale; "bottleneck" is Laplace noise of scale
         max_i W_inf(p, p_i) / epsilon, "partial" the same with an atom at zero, for Laplace
         kernels. "hausdorff" is the published construction, which guarantees nothing.
-    assurance : float
+    prob : float
         Share of the posterior draws, between 0 and 1, in which the target must hold for every
         individual.
     objective : {"absolute", "variance"}
@@ -125,18 +125,18 @@ def calibrate(
     >>> contribution = rng.gamma(2.0, 0.1, (30, 4))
     >>> response = rng.normal(10.0, 1.0, 30) + contribution.sum(axis=1)
     >>> data = edp.Responses.from_arrays(response, contribution=contribution)
-    >>> noise = edp.noise.calibrate(data, 0.5, method="laplace", model=FixedBandwidth(0.6))
+    >>> noise = edp.noise.calibrate(data, epsilon=0.5, method="laplace", model=FixedBandwidth(0.6))
     >>> noise.record["reached"]
     1.0
     """
-    target, slack, share = check(epsilon, delta, method=method, assurance=assurance)
+    target, slack, share = check(epsilon, delta, method=method, prob=prob)
     validate.choice(objective, ("absolute", "variance"), "objective")
     posterior = posterior_of(source, responses=responses, **fit_options)
     record: dict[str, Any] = {
         "method": method,
         "epsilon": target,
         "delta": slack,
-        "assurance": share,
+        "prob": share,
         "draws": posterior.n_draws,
         "individuals": posterior.n_individuals,
         "fingerprint": posterior.fingerprint,
@@ -152,7 +152,7 @@ def calibrate(
         slack,
         people=people,
         method=method,
-        assurance=share,
+        prob=share,
         objective=objective,
         symmetric=symmetric,
         spacing=spacing,
@@ -164,10 +164,8 @@ def calibrate(
     return NoiseDistribution(noise.components, noise.weights, record)
 
 
-def check(
-    epsilon: float, delta: float, *, method: str, assurance: float
-) -> tuple[float, float, float]:
-    """Return epsilon, delta and assurance as numbers; refuse what no data could make right.
+def check(epsilon: float, delta: float, *, method: str, prob: float) -> tuple[float, float, float]:
+    """Return epsilon, delta and prob as numbers; refuse what no data could make right.
 
     Raises
     ------
@@ -176,7 +174,7 @@ def check(
     """
     target = float(validate.epsilon_grid(validate.positive_number(epsilon, "epsilon"))[0])
     slack = _delta(delta)
-    share = validate.probability(assurance, "assurance")
+    share = validate.probability(prob, "prob")
     validate.choice(method, METHODS, "method")
     if slack > 0.0 and method in PURE_ONLY:
         raise InvalidInputError(
@@ -193,16 +191,16 @@ def check(
 
 
 def _without_noise(
-    posterior: Posterior, epsilon: float, delta: float, assurance: float
+    posterior: Posterior, epsilon: float, delta: float, prob: float
 ) -> tuple[float | None, Index]:
     """Return the share of draws protected as it is, if enough, and the individuals that matter."""
     if delta > 0.0:
         risk, people = exposed(posterior, epsilon, delta)
         share = float((risk <= delta).mean())
-        return (share if share >= assurance else None), people
+        return (share if share >= prob else None), people
     nothing = NoiseDistribution((NoNoise(),))
     people = np.arange(posterior.n_individuals)
-    share = protected_share(posterior, nothing, epsilon, delta, least=assurance)
+    share = protected_share(posterior, nothing, epsilon, delta, least=prob)
     return share or None, people
 
 
@@ -234,7 +232,7 @@ def _find(
     *,
     people: Index,
     method: str,
-    assurance: float,
+    prob: float,
     objective: str,
     symmetric: bool,
     spacing: float | None,
@@ -242,16 +240,16 @@ def _find(
     if method == "hausdorff":
         return closed_forms.hausdorff(posterior, epsilon), {}
     scales = closed_forms.laplace_scales(posterior, epsilon)
-    sound = closed_forms.bottleneck(scales, assurance)
+    sound = closed_forms.bottleneck(scales, prob)
     size = sound.mean_absolute
     if method == "bottleneck":
         return sound, {"proved": float((scales <= size).mean())}
     if method == "partial":
-        noise, share = closed_forms.partial(posterior, scales, assurance)
+        noise, share = closed_forms.partial(posterior, scales, prob)
         return noise, {"proved": share}
     if not math.isfinite(size):
         size = float(np.sqrt(posterior.coupling.mixture.variance()).max()) / epsilon
-    search: dict[str, Any] = {"assurance": assurance, "start": size, "people": people}
+    search: dict[str, Any] = {"prob": prob, "start": size, "people": people}
     if method == "gaussian":
         return smallest_scale(posterior, method, epsilon, delta, **search), {}
     laplace = smallest_scale(posterior, "laplace", epsilon, delta, **search)
@@ -282,7 +280,7 @@ def _find(
                 posterior,
                 epsilon,
                 delta,
-                assurance=assurance,
+                prob=prob,
                 scale=width,
                 near=near,
                 spacing=step,

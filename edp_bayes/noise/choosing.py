@@ -55,7 +55,7 @@ class Tradeoff:
     >>> contribution = rng.gamma(2.0, 0.1, (30, 4))
     >>> response = rng.normal(10.0, 1.0, 30) + contribution.sum(axis=1)
     >>> data = edp.Responses.from_arrays(response, contribution=contribution)
-    >>> curve = edp.noise.tradeoff(data, [0.2, 0.4], model=edp.noise.FixedBandwidth(0.6))
+    >>> curve = edp.noise.tradeoff(data, epsilon=[0.2, 0.4], model=edp.noise.FixedBandwidth(0.6))
     >>> bool(curve.best_privacy(curve.error[1]).mean_absolute == curve.error[1])
     True
     """
@@ -137,11 +137,11 @@ class Tradeoff:
 
 def tradeoff(
     source: Responses | Audit | FittedModel | Posterior,
+    *,
     epsilon: ArrayLike,
     delta: float = 0.0,
-    *,
     method: str = "laplace",
-    assurance: float = 0.95,
+    prob: float = 0.95,
     responses: Responses | None = None,
     **fit_options: Any,
 ) -> Tradeoff:
@@ -153,7 +153,7 @@ def tradeoff(
         As for `calibrate`; it is fitted once.
     epsilon : array_like
         Shape (target,): increasing, above zero.
-    delta, method, assurance
+    delta, method, prob
         As for `calibrate`.
     responses, **fit_options
         As for `calibrate`.
@@ -175,7 +175,7 @@ def tradeoff(
     >>> contribution = rng.gamma(2.0, 0.1, (30, 4))
     >>> response = rng.normal(10.0, 1.0, 30) + contribution.sum(axis=1)
     >>> data = edp.Responses.from_arrays(response, contribution=contribution)
-    >>> curve = edp.noise.tradeoff(data, [0.2, 0.4], model=edp.noise.FixedBandwidth(0.6))
+    >>> curve = edp.noise.tradeoff(data, epsilon=[0.2, 0.4], model=edp.noise.FixedBandwidth(0.6))
     >>> bool(curve.error[0] > curve.error[1])
     True
     """
@@ -189,7 +189,7 @@ def tradeoff(
     }
     posterior = posterior_of(source, responses=responses, **fit_options)
     noises = tuple(
-        calibrate(posterior, float(e), delta, method=method, assurance=assurance, **options)
+        calibrate(posterior, epsilon=float(e), delta=delta, method=method, prob=prob, **options)
         for e in grid
     )
     reached = np.empty((posterior.n_draws, 0))

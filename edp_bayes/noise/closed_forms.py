@@ -76,14 +76,12 @@ def _by_components(posterior: Posterior, person: int, epsilon: float, known: Arr
     return result
 
 
-def bottleneck(scales: Array, assurance: float) -> NoiseDistribution:
+def bottleneck(scales: Array, prob: float) -> NoiseDistribution:
     """Return Laplace noise that is enough in the required share of the draws."""
-    return NoiseDistribution((LaplaceNoise(_upper_quantile(scales, assurance) * ROUNDED_UP),))
+    return NoiseDistribution((LaplaceNoise(_upper_quantile(scales, prob) * ROUNDED_UP),))
 
 
-def partial(
-    posterior: Posterior, scales: Array, assurance: float
-) -> tuple[NoiseDistribution, float]:
+def partial(posterior: Posterior, scales: Array, prob: float) -> tuple[NoiseDistribution, float]:
     """Return the least noise of the form: nothing with probability (s / b)^2, else Laplace(b).
 
     Beside it stands the share of draws for which it is proved to be enough.
@@ -103,7 +101,7 @@ def partial(
             "partial noise needs Laplace kernels of one scale in each draw, as those of "
             "SmoothedBootstrap(kernel='laplace')"
         )
-    needed = _needed(kernels.size, assurance)
+    needed = _needed(kernels.size, prob)
     best: tuple[float, float, float] | None = None
     for s in np.unique(kernels):
         members = scales[kernels >= s]
@@ -153,11 +151,11 @@ def hausdorff(posterior: Posterior, epsilon: float) -> NoiseDistribution:
     return NoiseDistribution((LaplaceNoise(distance / epsilon),))
 
 
-def _needed(draws: int, assurance: float) -> int:
+def _needed(draws: int, prob: float) -> int:
     """Return how many draws make up the required share."""
-    return max(1, math.ceil(assurance * draws - 1e-9))
+    return max(1, math.ceil(prob * draws - 1e-9))
 
 
-def _upper_quantile(values: Array, assurance: float) -> float:
-    rank = _needed(values.size, assurance) - 1
+def _upper_quantile(values: Array, prob: float) -> float:
+    rank = _needed(values.size, prob) - 1
     return float(np.partition(values, rank)[rank])

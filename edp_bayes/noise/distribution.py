@@ -43,7 +43,7 @@ class NoiseDistribution:
     weights : array_like
         Their probabilities; by default a single distribution has all of it.
     record : mapping
-        What the noise was found for: method, epsilon, delta, assurance, what was reached.
+        What the noise was found for: method, epsilon, delta, prob, what was reached.
 
     Raises
     ------

@@ -122,7 +122,7 @@ def smallest_scale(
     epsilon: float,
     delta: float,
     *,
-    assurance: float,
+    prob: float,
     start: float,
     people: Index | None = None,
 ) -> NoiseDistribution:
@@ -137,7 +137,7 @@ def smallest_scale(
         The distributions with and without each individual.
     family : {"gaussian", "laplace"}
         Distribution of the noise.
-    epsilon, delta, assurance : float
+    epsilon, delta, prob : float
         Target, and the share of draws that must meet it.
     start : float
         A first guess of the scale.
@@ -154,7 +154,7 @@ def smallest_scale(
 
     def enough(scale: float) -> bool:
         noise = NoiseDistribution((FAMILIES[family](scale),))
-        share = protected_share(posterior, noise, epsilon, delta, people, least=assurance)
+        share = protected_share(posterior, noise, epsilon, delta, people, least=prob)
         return share > 0.0
 
     low, high = 0.0, start
@@ -165,7 +165,7 @@ def smallest_scale(
     else:
         raise InvalidInputError(
             f"no scale of {family} noise up to {high:g} meets epsilon = {epsilon:g}, "
-            f"delta = {delta:g} in {assurance:.0%} of the draws"
+            f"delta = {delta:g} in {prob:.0%} of the draws"
         )
     while low == 0.0:
         if not enough(0.5 * high):

@@ -64,7 +64,7 @@ class Verification:
     >>> response = rng.normal(10.0, 1.0, 30) + contribution.sum(axis=1)
     >>> data = edp.Responses.from_arrays(response, contribution=contribution)
     >>> model = edp.noise.FixedBandwidth(0.6)
-    >>> found = edp.noise.verify(data, edp.LaplaceNoise(1.0), [0.1, 0.5], model=model)
+    >>> found = edp.noise.verify(data, edp.LaplaceNoise(1.0), epsilon=[0.1, 0.5], model=model)
     >>> found.delta.shape[1], found.mean.shape
     (2, (4, 2))
     """
@@ -169,8 +169,8 @@ class Verification:
 def verify(
     source: Responses | Audit | FittedModel | Posterior,
     noise: NoiseDistribution | Noise,
-    epsilon: ArrayLike,
     *,
+    epsilon: ArrayLike,
     responses: Responses | None = None,
     **fit_options: Any,
 ) -> Verification:
@@ -213,7 +213,7 @@ def verify(
     >>> response = rng.normal(10.0, 1.0, 30) + contribution.sum(axis=1)
     >>> data = edp.Responses.from_arrays(response, contribution=contribution)
     >>> model = edp.noise.FixedBandwidth(0.6)
-    >>> edp.noise.verify(data, edp.LaplaceNoise(5.0), [0.5], model=model).probability(0.5)
+    >>> edp.noise.verify(data, edp.LaplaceNoise(5.0), epsilon=[0.5], model=model).probability(0.5)
     1.0
     """
     from edp_bayes.auditing.evaluation import evaluate

@@ -62,7 +62,7 @@ class EmpiricalPrivacy:
     >>> import edp_bayes as edp
     >>> y = np.random.default_rng(1).normal(size=40)
     >>> responses = edp.Responses.from_arrays(y, response_without=y - 0.3)
-    >>> found = edp.plugin.empirical_privacy(responses, [0.1, 0.5])
+    >>> found = edp.plugin.empirical_privacy(responses, epsilon=[0.1, 0.5])
     >>> found.individual_delta.shape
     (1, 2)
     """
@@ -89,8 +89,8 @@ class EmpiricalPrivacy:
 
 def empirical_privacy(
     responses: Responses,
-    epsilon: ArrayLike,
     *,
+    epsilon: ArrayLike,
     density: str = "auto",
     kernel: str = "auto",
     bandwidth: float | None = None,
@@ -149,7 +149,8 @@ def empirical_privacy(
     >>> from edp_bayes.records.responses import Responses
     >>> y = np.random.default_rng(1).normal(size=41)
     >>> responses = Responses.from_arrays(y, response_without=y - 0.05)
-    >>> empirical_privacy(responses, [0.0, 0.05], density="fixed", kernel="laplace").delta.round(4)
+    >>> options = {"density": "fixed", "kernel": "laplace"}
+    >>> empirical_privacy(responses, epsilon=[0.0, 0.05], **options).delta.round(4)
     array([0.0212, 0.0057])
     """
     grid = validate.epsilon_grid(epsilon)

@@ -41,7 +41,7 @@ class MplEstimate:
         noisy log ratios, so it errs upwards; the bound does not.
     lower : float
         One-sided lower confidence bound on the largest eps_{x,x'}(tau), from the second stage.
-    confidence : float
+    prob : float
     pair : int
         Position of the pair that gave the estimate.
     location : object
@@ -75,7 +75,7 @@ class MplEstimate:
 
     epsilon: float
     lower: float
-    confidence: float
+    prob: float
     pair: int
     location: Hashable
     log_ratio: float
@@ -95,7 +95,7 @@ def mpl(
     first_size: int = 10_000,
     second_size: int = 100_000,
     tau: float = 0.01,
-    confidence: float = 0.95,
+    prob: float = 0.95,
     kind: str = "auto",
     points: int = 1000,
     random_seed: int | None = None,
@@ -105,7 +105,7 @@ def mpl(
     The first stage draws `first_size` outputs a side of every pair, estimates both distributions,
     floors them at tau and takes the largest abs(log f - log f') over a grid; the pair and the
     outcome t* that attain it go to the second stage. There `second_size` fresh outputs a side give
-    the log ratio at t* alone, l*, and the lower bound l* + Phi^{-1}(1 - confidence) sigma / c_N.
+    the log ratio at t* alone, l*, and the lower bound l* + Phi^{-1}(1 - prob) sigma / c_N.
     Continuous distributions are estimated by Epanechnikov kernels with one bandwidth a pair, h, of
     order n^(-1/5) in the first stage and N^(-2/5) in the second, which undersmooths; c_N = sqrt(N
     h) and sigma^2 = int K^2 (1/f + 1/f'). Discrete ones are relative frequencies; c_N = sqrt(N) and
@@ -124,7 +124,7 @@ def mpl(
         Floor of densities (in units of one over the output) or probabilities, as published: a
         distribution below tau counts as tau. The audit's tau, by contrast, is relative to the
         largest density.
-    confidence : float
+    prob : float
         Of the one-sided bound, between 0 and 1.
     kind : {"auto", "continuous", "discrete"}
         Auto takes floats as continuous and all else as discrete.
@@ -165,7 +165,7 @@ def mpl(
         raise InputTypeError(f"mechanism must be callable, found {type(mechanism).__name__}")
     sides = _checked_pairs(pairs)
     first, second = (_size(first_size, "first_size"), _size(second_size, "second_size"))
-    floor, level = validate.probability(tau, "tau"), validate.probability(confidence, "confidence")
+    floor, level = validate.probability(tau, "tau"), validate.probability(prob, "prob")
     validate.choice(kind, KINDS, "kind")
     count = validate.positive_integer(points, "points")
     streams = iter(np.random.SeedSequence(validate.seed(random_seed)).spawn(2 * len(sides) + 2))
@@ -195,7 +195,7 @@ def mpl(
     return MplEstimate(
         epsilon=best[chosen][0],
         lower=max(0.0, ratio + NormalDist().inv_cdf(1.0 - level) * error),
-        confidence=level,
+        prob=level,
         pair=chosen,
         location=location,
         log_ratio=ratio,

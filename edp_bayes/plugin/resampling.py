@@ -54,7 +54,7 @@ class BootstrapBand:
         Bandwidth of each resample, shape (resamples,).
     density, kernel : str, str or None
         The estimate, chosen once on all databases.
-    ci_prob : float
+    prob : float
         Nominal probability of the band at each epsilon.
 
     Examples
@@ -63,7 +63,7 @@ class BootstrapBand:
     >>> import edp_bayes as edp
     >>> y = np.random.default_rng(1).normal(size=40)
     >>> responses = edp.Responses.from_arrays(y, response_without=y - 0.3)
-    >>> bootstrap(responses, [0.1, 0.5], resamples=20, random_seed=1).delta.shape
+    >>> bootstrap(responses, epsilon=[0.1, 0.5], resamples=20, random_seed=1).delta.shape
     (2, 2)
     """
 
@@ -75,20 +75,20 @@ class BootstrapBand:
     bandwidth: Floats
     density: str
     kernel: str | None
-    ci_prob: float
+    prob: float
 
 
 def bootstrap(
     responses: Responses,
-    epsilon: ArrayLike,
     *,
+    epsilon: ArrayLike,
     density: str = "fixed",
     kernel: str = "auto",
     bandwidth: float | None = None,
     neighbours: int | None = None,
     rechoose: bool = True,
     resamples: int = 1000,
-    ci_prob: float = 0.95,
+    prob: float = 0.95,
     random_seed: int | np.random.SeedSequence | np.random.Generator | None = None,
 ) -> BootstrapBand:
     """Return bootstrap percentile bands for `empirical_privacy`.
@@ -110,7 +110,7 @@ def bootstrap(
         Choose the bandwidth again in every resample, or keep that of the full sample.
     resamples : int
         Number of bootstrap samples.
-    ci_prob : float
+    prob : float
         Probability between the two percentiles.
     random_seed : int, SeedSequence or Generator, optional
         Seed; the same one gives the same band.
@@ -123,7 +123,7 @@ def bootstrap(
     Raises
     ------
     InvalidInputError
-        As `empirical_privacy`, or if resamples or ci_prob are out of range.
+        As `empirical_privacy`, or if resamples or prob are out of range.
 
     Examples
     --------
@@ -131,13 +131,13 @@ def bootstrap(
     >>> import edp_bayes as edp
     >>> y = np.random.default_rng(1).normal(size=40)
     >>> responses = edp.Responses.from_arrays(y, response_without=y - 0.3)
-    >>> low, high = bootstrap(responses, 0.1, resamples=20, random_seed=1).delta[0]
+    >>> low, high = bootstrap(responses, epsilon=0.1, resamples=20, random_seed=1).delta[0]
     >>> bool(low < high)
     True
     """
     grid = validate.epsilon_grid(epsilon)
     draws = validate.positive_integer(resamples, "resamples")
-    tail = 0.5 * (1.0 - validate.probability(ci_prob, "ci_prob"))
+    tail = 0.5 * (1.0 - validate.probability(prob, "prob"))
     sample = sample_of(responses)
     chosen = candidates(
         sample, density=density, kernel=kernel, bandwidth=bandwidth, neighbours=neighbours
@@ -162,7 +162,7 @@ def bootstrap(
         bandwidth=bandwidths,
         density=chosen.density,
         kernel=chosen.kernel,
-        ci_prob=float(ci_prob),
+        prob=float(prob),
     )
 
 

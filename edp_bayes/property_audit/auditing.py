@@ -36,8 +36,8 @@ Draws = NDArray[np.int64]
 def audit_property(
     count: ArrayLike | Mapping[str, ArrayLike],
     n: ArrayLike,
-    epsilon: ArrayLike,
     *,
+    epsilon: ArrayLike,
     mechanism: Mechanism = None,
     known: int = 0,
     known_positive: int | None = None,
@@ -120,7 +120,7 @@ def audit_property(
     Examples
     --------
     >>> from edp_bayes.property_audit import audit_property
-    >>> found = audit_property(103, 1000, [0.1, 0.5], random_seed=1, progressbar=False)
+    >>> found = audit_property(103, 1000, epsilon=[0.1, 0.5], random_seed=1, progressbar=False)
     >>> found.delta.dims, found.prob.dims
     (('chain', 'draw', 'epsilon'), ('chain', 'draw', 'property'))
     >>> round(float(found.prob.median()), 2)

@@ -32,7 +32,7 @@ class PropertyAudit(PrivacyCurves):
     Examples
     --------
     >>> import edp_bayes as edp
-    >>> audit = edp.audit_property(103, 1000, [0.1, 0.5], random_seed=1, progressbar=False)
+    >>> audit = edp.audit_property(103, 1000, epsilon=[0.1, 0.5], random_seed=1, progressbar=False)
     >>> audit.prob.dims, audit.property_delta.dims
     (('chain', 'draw', 'property'), ('chain', 'draw', 'property', 'epsilon'))
     >>> audit.dependent
@@ -98,7 +98,7 @@ def load_property_audit(path: str | Path) -> PropertyAudit:
     --------
     >>> import tempfile
     >>> import edp_bayes as edp
-    >>> audit = edp.audit_property(103, 1000, [0.1], random_seed=1, progressbar=False)
+    >>> audit = edp.audit_property(103, 1000, epsilon=[0.1], random_seed=1, progressbar=False)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     again = edp.load_property_audit(audit.save(f"{folder}/audit.nc"))
     >>> bool((again.delta == audit.delta).all())

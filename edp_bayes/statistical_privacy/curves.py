@@ -99,8 +99,9 @@ def delta_plus(
     """Return H_eps(P_plus || P_minus), the risk that the critical entry is seen to be positive.
 
     Without a mechanism P_minus is Binomial(n - 1, prob) and P_plus one more (the paper's
-    Theorems 4.1 and 4.2, computed from the two distributions). Arguments, results and errors are
-    those of `delta`.
+    Theorems 4.1 and 4.2, computed from the two distributions).
+
+    Arguments, results and errors are those of `delta`.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 Every row is verified: "protected" is the share of posterior draws in which the certified log
 ratio of every individual is at most epsilon. The classical Laplace mechanism takes the observed
 range of one individual's values as its sensitivity. Few draws, so that a run takes minutes: the
-price of assurance is that of all but 1 of 20, for the mixture 2 of 40.
+price of prob is that of all but 1 of 20, for the mixture 2 of 40.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def cdnow() -> Case:
 def mixture() -> Case:
     """CDNOW, revenue of 65 weeks, 10,010 customers, under the Dirichlet process mixture."""
     model = edp.DirichletProcessMixture(thin=10)
-    models = {f"posterior, Dirichlet process, {10 * CHAINS} draws, assurance 0.95": (model, 10)}
+    models = {f"posterior, Dirichlet process, {10 * CHAINS} draws, prob 0.95": (model, 10)}
     responses, largest = weekly_revenue()
     return Case(responses, largest, "$", models, (0.1,), FEW_METHODS)
 
@@ -103,7 +103,7 @@ def kernel_estimates(bandwidth: float, unit: str) -> dict[str, tuple[DensityMode
             edp.noise.FixedBandwidth(bandwidth),
             DRAWS,
         ),
-        f"posterior, SmoothedBootstrap(), {DRAWS * CHAINS} draws, assurance 0.95": (
+        f"posterior, SmoothedBootstrap(), {DRAWS * CHAINS} draws, prob 0.95": (
             edp.SmoothedBootstrap(),
             DRAWS,
         ),
@@ -132,7 +132,7 @@ def rows(posterior: Posterior, case: Case, epsilon: float) -> None:
         if method == "classical":
             noise = as_distribution(edp.LaplaceNoise(case.range / epsilon))
         else:
-            noise = edp.noise.calibrate(posterior, epsilon, method=method)
+            noise = edp.noise.calibrate(posterior, epsilon=epsilon, method=method)
         seconds = time.process_time() - start
         base = noise.mean_absolute if method == "bottleneck" else base
         lower = noise.record.get("lower_bound")

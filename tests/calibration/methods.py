@@ -106,14 +106,16 @@ def plug_in(responses: Responses, seed: int) -> dict[str, Bands]:
     """The published estimate with a bootstrap percentile band."""
     found = plugin.bootstrap(
         responses,
-        EPSILON,
+        epsilon=EPSILON,
         density="fixed",
         kernel="laplace",
         resamples=RESAMPLES,
         ci_prob=PROB,
         random_seed=seed,
     )
-    estimate = plugin.empirical_privacy(responses, EPSILON, density="fixed", kernel="laplace")
+    estimate = plugin.empirical_privacy(
+        responses, epsilon=EPSILON, density="fixed", kernel="laplace"
+    )
     out = {}
     for name, band, point in (
         ("delta", found.delta, estimate.delta),

@@ -34,7 +34,7 @@ SPACING = 0.15  # a coarse lattice, for the sake of time
 def found(plug_in):
     methods = ("bottleneck", "partial", "laplace", "optimal")
     return {
-        name: edp.noise.calibrate(plug_in, EPSILON, method=name, spacing=SPACING)
+        name: edp.noise.calibrate(plug_in, epsilon=EPSILON, method=name, spacing=SPACING)
         for name in methods
     }
 
@@ -81,7 +81,7 @@ def test_less_than_the_bound_cannot_hold(plug_in, found):
 
 
 def test_laplace_noise_is_taken_where_the_lattice_is_too_coarse_to_gain(plug_in, found):
-    noise = edp.noise.calibrate(plug_in, EPSILON, spacing=8.0)
+    noise = edp.noise.calibrate(plug_in, epsilon=EPSILON, spacing=8.0)
     assert noise.components == found["laplace"].components
     assert noise.record["reached"] == 1.0
     assert noise.record["lower_bound"] <= found["optimal"].mean_absolute
@@ -89,7 +89,7 @@ def test_laplace_noise_is_taken_where_the_lattice_is_too_coarse_to_gain(plug_in,
 
 @pytest.fixture(scope="module")
 def lopsided(plug_in):
-    return edp.noise.calibrate(plug_in, EPSILON, symmetric=False, spacing=SPACING)
+    return edp.noise.calibrate(plug_in, epsilon=EPSILON, symmetric=False, spacing=SPACING)
 
 
 def test_noise_that_may_be_lopsided_is_smaller(lopsided, found):
@@ -98,32 +98,32 @@ def test_noise_that_may_be_lopsided_is_smaller(lopsided, found):
 
 
 def test_the_least_variance_has_less_variance(plug_in, found):
-    noise = edp.noise.calibrate(plug_in, EPSILON, objective="variance", spacing=SPACING)
+    noise = edp.noise.calibrate(plug_in, epsilon=EPSILON, objective="variance", spacing=SPACING)
     assert noise.variance < found["optimal"].variance
     assert noise.mean_absolute >= found["optimal"].mean_absolute * 0.999
 
 
 def test_objectives_differ_by_more_where_noise_may_be_lopsided(plug_in, lopsided):
     noise = edp.noise.calibrate(
-        plug_in, EPSILON, objective="variance", symmetric=False, spacing=SPACING
+        plug_in, epsilon=EPSILON, objective="variance", symmetric=False, spacing=SPACING
     )
     assert noise.variance < 0.99 * lopsided.variance
     assert noise.mean_absolute > 1.01 * lopsided.mean_absolute
 
 
 def test_assurance_is_reached_under_the_posterior(bootstrap):
-    noise = edp.noise.calibrate(bootstrap, 0.3, assurance=0.8, spacing=0.2)
+    noise = edp.noise.calibrate(bootstrap, epsilon=0.3, prob=0.8, spacing=0.2)
     certified = certified_log_ratios(bootstrap, noise, 0.3)
     assert 0.8 <= certified.share(0.3) < 1.0
     assert noise.record["reached"] == certified.share(0.3)
-    everywhere = edp.noise.calibrate(bootstrap, 0.3, assurance=0.99, spacing=0.2)
+    everywhere = edp.noise.calibrate(bootstrap, epsilon=0.3, prob=0.99, spacing=0.2)
     assert everywhere.mean_absolute > noise.mean_absolute
 
 
 def test_gaussian_mixtures_with_residual_spread_are_protected(mixture):
-    noise = edp.noise.calibrate(mixture, 0.8, assurance=0.7, spacing=0.2)
+    noise = edp.noise.calibrate(mixture, epsilon=0.8, prob=0.7, spacing=0.2)
     assert certified_log_ratios(mixture, noise, 0.8).share(0.8) >= 0.7
-    laplace = edp.noise.calibrate(mixture, 0.8, method="laplace", assurance=0.7)
+    laplace = edp.noise.calibrate(mixture, epsilon=0.8, method="laplace", prob=0.7)
     assert laplace.record["reached"] >= 0.7
     less = NoiseDistribution((LaplaceNoise(0.99 * laplace.mean_absolute),))
     assert certified_log_ratios(mixture, less, 0.8).share(0.8) < 0.7
@@ -133,8 +133,8 @@ def test_gaussian_mixtures_with_residual_spread_are_protected(mixture):
 @pytest.mark.parametrize("method", ["laplace", "gaussian", "optimal"])
 def test_a_delta_above_zero_is_met(plug_in, method):
     delta = 2e-3
-    noise = edp.noise.calibrate(plug_in, EPSILON, delta, method=method, spacing=0.1)
-    check = edp.noise.verify(plug_in, noise, [EPSILON])
+    noise = edp.noise.calibrate(plug_in, epsilon=EPSILON, delta=delta, method=method, spacing=0.1)
+    check = edp.noise.verify(plug_in, noise, epsilon=[EPSILON])
     assert check.delta[0, 0] + check.error[0] <= delta
     assert check.delta[0, 0] >= 0.9 * delta  # and not by much more than asked
     assert check.probability(EPSILON, delta) == 1.0
@@ -151,7 +151,7 @@ def test_exact_integrals_agree_with_those_of_the_audit(responses):
         direct = dataclasses.replace(fitted.coupling, responses=noisy)
         everybody = np.arange(responses.n_individuals)
         expected = direct.curves(everybody, np.array(grid)).max(axis=1)
-        check = edp.noise.verify(responses, noise, grid, model=model, **options)
+        check = edp.noise.verify(responses, noise, epsilon=grid, model=model, **options)
         np.testing.assert_allclose(check.delta, expected, rtol=1e-7, atol=1e-11)
 
 
@@ -176,7 +176,7 @@ def test_quadrature_agrees_with_exact_integrals_within_its_bound(plug_in):
 
 
 def test_verification_counts_draws(bootstrap):
-    check = edp.noise.verify(bootstrap, LaplaceNoise(0.5), [0.1, 0.4])
+    check = edp.noise.verify(bootstrap, LaplaceNoise(0.5), epsilon=[0.1, 0.4])
     assert check.delta.shape == (bootstrap.n_draws, 2)
     expected = (check.delta[:, 1] <= 1e-3).mean()
     assert check.probability(0.4, 1e-3) == expected
@@ -195,7 +195,7 @@ def test_verification_counts_draws(bootstrap):
 
 
 def test_a_target_already_met_needs_no_noise(plug_in):
-    noise = edp.noise.calibrate(plug_in, 5.0)
+    noise = edp.noise.calibrate(plug_in, epsilon=5.0)
     assert noise.atom == 1.0
     assert noise.record["message"].startswith("No noise is needed")
 
@@ -204,7 +204,7 @@ def test_a_dominating_individual_is_named():
     data = make_responses(dominated=True)
     with pytest.warns(EdpBayesWarning, match="Individual 0 contributes up to"):
         noise = edp.noise.calibrate(
-            data, 0.5, method="laplace", model=edp.noise.FixedBandwidth(0.6)
+            data, epsilon=0.5, method="laplace", model=edp.noise.FixedBandwidth(0.6)
         )
     assert "cap or leave out" in noise.record["message"]
 
@@ -215,7 +215,7 @@ BAD = {
     "delta": ({"delta": 1.0}, "delta must be 0, or at least 1e-09 and below 1"),
     "tiny delta": ({"delta": 1e-13}, "not told from zero"),
     "large": ({"epsilon": 701.0}, "at most 700"),
-    "assurance": ({"assurance": 1.0}, "assurance must lie strictly between"),
+    "prob": ({"prob": 1.0}, "prob must lie strictly between"),
     "method": ({"method": "magic"}, "method must be one of"),
     "objective": ({"objective": "size"}, "objective must be one of"),
     "gaussian": ({"method": "gaussian"}, "Gaussian noise is made for delta above 0"),
@@ -236,7 +236,7 @@ def test_optimal_noise_for_a_constant_contribution(epsilon):
     y = 10.0 + np.random.default_rng(5).normal(size=15)
     data = edp.Responses.from_arrays(y, contribution=np.ones((15, 1)))
     source = posterior_of(data, model=FixedBandwidth(0.5, "gaussian"))
-    noise = edp.noise.calibrate(source, epsilon)
+    noise = edp.noise.calibrate(source, epsilon=epsilon)
     assert certified_log_ratios(source, noise, epsilon).largest[0] <= epsilon
     assert noise.mean_absolute <= 1.0 / epsilon * (1.0 + 1e-9)
     assert noise.record["lower_bound"] <= noise.mean_absolute
@@ -244,7 +244,7 @@ def test_optimal_noise_for_a_constant_contribution(epsilon):
 
 def test_noise_too_small_for_a_lattice_is_refused():
     with pytest.raises(InvalidInputError, match="too fine beside responses"):
-        edp.noise.calibrate(make_responses(), 690.0, model=FixedBandwidth(0.01, "gaussian"))
+        edp.noise.calibrate(make_responses(), epsilon=690.0, model=FixedBandwidth(0.01, "gaussian"))
 
 
 @pytest.mark.parametrize("method", ["optimal", "laplace", "bottleneck"])
@@ -252,20 +252,20 @@ def test_noise_too_small_for_a_lattice_is_refused():
 def test_nobody_contributes_and_no_noise_is_needed(kernel, method):
     y = np.random.default_rng(5).normal(size=15)
     data = edp.Responses.from_arrays(y, contribution=np.zeros((15, 2)))
-    noise = edp.noise.calibrate(data, 0.3, method=method, model=FixedBandwidth(0.5, kernel))
+    noise = edp.noise.calibrate(data, epsilon=0.3, method=method, model=FixedBandwidth(0.5, kernel))
     assert noise.atom == 1.0
 
 
 def test_noise_is_never_larger_than_what_is_proved(plug_in):
     for epsilon in (1e-4, 30.0):
-        least = edp.noise.calibrate(plug_in, epsilon, method="laplace")
-        proved = edp.noise.calibrate(plug_in, epsilon, method="bottleneck")
+        least = edp.noise.calibrate(plug_in, epsilon=epsilon, method="laplace")
+        proved = edp.noise.calibrate(plug_in, epsilon=epsilon, method="bottleneck")
         assert least.mean_absolute <= proved.mean_absolute * (1.0 + 1e-9)
 
 
 def test_a_delta_below_what_integrals_tell_from_zero_is_not_certified():
     source = posterior_of(make_responses(), model=FixedBandwidth(0.6, "gaussian"))
-    check = edp.noise.verify(source, GaussianNoise(20.0), [0.5], progressbar=False)
+    check = edp.noise.verify(source, GaussianNoise(20.0), epsilon=[0.5], progressbar=False)
     assert check.delta[0, 0] == 0.0
     assert np.isinf(check.log_ratio[0])
     assert [check.probability(0.5, delta) for delta in (1e-13, 1e-11)] == [0.0, 1.0]
@@ -281,15 +281,15 @@ def test_a_solver_that_fails_is_an_error(plug_in, monkeypatch):
         lambda *a, **k: real(*a, **{**k, "options": {"maxiter": 1, "presolve": False}}),
     )
     with pytest.raises(SolverError, match="status 1"):
-        edp.noise.calibrate(plug_in, EPSILON)
+        edp.noise.calibrate(plug_in, epsilon=EPSILON)
 
 
 def test_sources_that_cannot_be_used(responses, bootstrap):
     with pytest.raises(InputTypeError, match="responses or an audit are needed"):
-        edp.noise.calibrate([1.0, 2.0], 0.1)
+        edp.noise.calibrate([1.0, 2.0], epsilon=0.1)
     noisy = dataclasses.replace(responses, noise=LaplaceNoise(1.0))
     with pytest.raises(InvalidInputError, match="already carry"):
-        edp.noise.calibrate(noisy, 0.1)
+        edp.noise.calibrate(noisy, epsilon=0.1)
     settings = edp.models.SamplerSettings(draws=10, chains=1, random_seed=1, progressbar=False)
     fitted = edp.SmoothedBootstrap().fit(noisy, settings)
     for ask in (edp.noise.calibrate, edp.noise.verify):
@@ -297,7 +297,7 @@ def test_sources_that_cannot_be_used(responses, bootstrap):
         with pytest.raises(InvalidInputError, match="already carry"):
             ask(fitted, *arguments, responses=noisy)
     with pytest.raises(InputTypeError, match="density model"):
-        edp.noise.calibrate(responses, 0.1, model="bootstrap")
+        edp.noise.calibrate(responses, epsilon=0.1, model="bootstrap")
     assert isinstance(bootstrap, Posterior)
 
 
@@ -308,7 +308,7 @@ def test_an_audit_needs_its_own_responses(responses):
         posterior_of(audit)
     with pytest.raises(InvalidInputError, match="not those of the audit"):
         posterior_of(audit, responses=make_responses(seed=8))
-    noise = edp.noise.calibrate(audit, 0.2, method="laplace", responses=responses)
+    noise = edp.noise.calibrate(audit, epsilon=0.2, method="laplace", responses=responses)
     assert noise.record["draws"] == 20
 
 
@@ -323,7 +323,7 @@ def test_the_audit_of_a_stacked_model_is_refused(responses):
 
 
 def test_bands_of_a_tradeoff_have_an_end_where_some_draws_have_none(plug_in):
-    curve = edp.noise.tradeoff(plug_in, [0.2], method="laplace")
+    curve = edp.noise.tradeoff(plug_in, epsilon=[0.2], method="laplace")
     reached = np.repeat([0.1, np.inf], [95, 5])[:, None]
     curve = dataclasses.replace(curve, reached=reached)
     assert [float(end[0]) for end in curve.band(0.8)] == [0.1, 0.1, 0.1]
@@ -331,7 +331,7 @@ def test_bands_of_a_tradeoff_have_an_end_where_some_draws_have_none(plug_in):
 
 
 def test_tradeoff_offers_points(plug_in):
-    curve = edp.noise.tradeoff(plug_in, [0.05, 0.1, 0.2], method="laplace")
+    curve = edp.noise.tradeoff(plug_in, epsilon=[0.05, 0.1, 0.2], method="laplace")
     assert (np.diff(curve.error) < 0).all()
     assert curve.least_noise(0.15) is curve.noises[1]
     assert curve.best_privacy(float(curve.error[1])) is curve.noises[1]
@@ -370,12 +370,12 @@ def test_the_climate_divisions_need_what_is_written(data_dir):
     data = edp.Responses.from_arrays(y, (values.sum(axis=1)[:, None] - values) / (m - 1))
     posterior = posterior_of(data, model=edp.noise.FixedBandwidth(30.9))
     size = {
-        name: edp.noise.calibrate(posterior, 0.1, method=name).mean_absolute
+        name: edp.noise.calibrate(posterior, epsilon=0.1, method=name).mean_absolute
         for name in ("bottleneck", "partial")
     }
     assert size["bottleneck"] == pytest.approx(65.8, abs=0.05)
     assert size["partial"] == pytest.approx(51.2, abs=0.05)
-    noise = edp.noise.calibrate(posterior, 0.1, spacing=3.0)
+    noise = edp.noise.calibrate(posterior, epsilon=0.1, spacing=3.0)
     assert noise.record["reached"] == 1.0
     assert 24.0 < noise.record["lower_bound"] <= noise.mean_absolute < 28.5
 
@@ -400,7 +400,7 @@ def test_a_draw_that_the_tails_alone_do_not_protect_is_left_out():
     hopeless = optimal_module._hopeless(posterior, 1.0, size, np.arange(6))
     assert hopeless.sum() == 1
     assert scales[hopeless] > size
-    noise = edp.noise.calibrate(posterior, 1.0, assurance=0.95)
+    noise = edp.noise.calibrate(posterior, epsilon=1.0, prob=0.95)
     assert noise.record["reached"] == 0.95
     assert noise.mean_absolute < size
 

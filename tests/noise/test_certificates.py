@@ -125,8 +125,8 @@ def test_optimal_noise_for_laplace_kernels_of_several_scales_is_laplace_noise():
     model = edp.FiniteMixture(2, kernel="laplace")
     options = {"draws": 10, "tune": 100, "chains": 1, "random_seed": 1, "progressbar": False}
     posterior = posterior_of(data, model=model, **options)
-    found = edp.noise.calibrate(posterior, 0.2)
-    least = edp.noise.calibrate(posterior, 0.2, method="laplace")
+    found = edp.noise.calibrate(posterior, epsilon=0.2)
+    least = edp.noise.calibrate(posterior, epsilon=0.2, method="laplace")
     assert found.mean_absolute == least.mean_absolute
     assert found.record["reached"] >= 0.95
     assert found.record["lower_bound"] is None
@@ -200,7 +200,7 @@ def test_log_ratios_of_mixed_noise_are_never_below_the_true_ones(model, data, no
         edp.Responses.from_arrays(data[0], contribution=data[1][:, None]), model=model
     )
     true = _true_log_ratio(source, noise, np.linspace(-120.0, 120.0, 200_001))
-    assert verify(source, noise, [0.1, 0.4], progressbar=False).log_ratio[0] >= true > 0.15
+    assert verify(source, noise, epsilon=[0.1, 0.4], progressbar=False).log_ratio[0] >= true > 0.15
 
 
 def _lattice(spacing, half=6, tail=0.02):
@@ -216,7 +216,7 @@ def test_an_atom_beside_a_lattice_is_within_the_error_of_the_quadrature():
         edp.Responses.from_arrays(y, contribution=np.full((8, 1), 0.4)), model=FixedBandwidth(0.3)
     )
     noise = NoiseDistribution((NoNoise(), _lattice(0.5)), (0.5, 0.5))
-    found = verify(source, noise, [0.1], progressbar=False)
+    found = verify(source, noise, epsilon=[0.1], progressbar=False)
     step = 1e-3
     x = np.arange(-30_000, 30_001) * step
     kernel = np.exp(-np.abs(x) / 0.3) / 0.6
@@ -237,4 +237,4 @@ def test_lattices_of_unrelated_spacings_are_refused():
     )
     noise = NoiseDistribution((_lattice(0.5), _lattice(0.61)), (0.2, 0.8))
     with pytest.raises(InvalidInputError, match="multiples of the smallest"):
-        verify(source, noise, [0.1], progressbar=False)
+        verify(source, noise, epsilon=[0.1], progressbar=False)

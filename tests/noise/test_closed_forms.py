@@ -119,10 +119,10 @@ def test_the_published_hausdorff_construction_breaks_its_promise():
         data = edp.Responses.from_arrays(y, moved)
     model = edp.noise.FixedBandwidth(0.02)
     with pytest.warns(edp.EdpBayesWarning, match="does not guarantee epsilon"):
-        noise = edp.noise.calibrate(data, 0.2, method="hausdorff", model=model)
+        noise = edp.noise.calibrate(data, epsilon=0.2, method="hausdorff", model=model)
     assert noise.mean_absolute == pytest.approx(1.0, rel=1e-6)
     assert noise.record["reached"] == 0.0
-    check = edp.noise.verify(data, noise, [0.2, 1.21], model=model, progressbar=False)
+    check = edp.noise.verify(data, noise, epsilon=[0.2, 1.21], model=model, progressbar=False)
     assert check.log_ratio[0] == pytest.approx(1.2018, rel=0.01)
     assert check.probability(0.2) == 0.0
 
@@ -140,5 +140,5 @@ def test_rounding_takes_no_draw_that_meets_epsilon_exactly(method):
     responses = edp.Responses.from_arrays(y, contribution=contribution)
     model = edp.SmoothedBootstrap(kernel="laplace")
     options = {"model": model, "draws": 25, "random_seed": 1, "progressbar": False}
-    noise = edp.noise.calibrate(responses, 1.0, method=method, assurance=0.9, **options)
+    noise = edp.noise.calibrate(responses, epsilon=1.0, method=method, prob=0.9, **options)
     assert noise.record["reached"] >= 0.9

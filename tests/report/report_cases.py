@@ -66,7 +66,7 @@ PROPERTIES = {"smoker": 310, "<b>rare</b> & hidden": 4, "of right\nto left \u202
 
 def several_properties():
     return edp.audit_property(
-        PROPERTIES, 1000, EPSILON, model=Unpooled(), random_seed=1, progressbar=False
+        PROPERTIES, 1000, epsilon=EPSILON, model=Unpooled(), random_seed=1, progressbar=False
     )
 
 

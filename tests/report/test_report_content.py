@@ -129,7 +129,9 @@ def test_calibrated_noise_is_shown(audit):
 def test_verified_noise_says_what_risk_is_left(audit):
     from edp_bayes.noise import FixedBandwidth, LaplaceNoise, verify
 
-    found = verify(small_responses(), LaplaceNoise(50.0), [0.02, 0.5], model=FixedBandwidth(3.0))
+    found = verify(
+        small_responses(), LaplaceNoise(50.0), epsilon=[0.02, 0.5], model=FixedBandwidth(3.0)
+    )
     (row,) = describe(audit, noise=found, prob=0.9).noise
     assert row.method == "given, verified"
     first, second = found.summary(prob=0.9)
@@ -227,7 +229,7 @@ def test_a_mechanism_is_described_by_its_local_epsilon():
 
 
 def test_a_property_is_described_by_its_probability():
-    result = audit_property(103, 1000, [0.0, 0.1, 0.5], random_seed=1, progressbar=False)
+    result = audit_property(103, 1000, epsilon=[0.0, 0.1, 0.5], random_seed=1, progressbar=False)
     content = describe(result, prob=0.9, epsilon=0.1)
     (row,) = content.properties
     assert row.prob[0] < 0.103 < row.prob[2]

@@ -83,7 +83,7 @@ class OptimalNoise:
     posterior: Posterior
     epsilon: float
     delta: float
-    assurance: float
+    prob: float
     objective: str
     program: Program
     weights: Array
@@ -305,7 +305,7 @@ def optimal_noise(
     epsilon: float,
     delta: float,
     *,
-    assurance: float,
+    prob: float,
     scale: float,
     near: float,
     spacing: float,
@@ -322,7 +322,7 @@ def optimal_noise(
         The distributions with and without each individual.
     epsilon, delta : float
         Target.
-    assurance : float
+    prob : float
         Share of the draws in which it must hold for every individual.
     scale : float
         Scale of the tails.
@@ -345,7 +345,7 @@ def optimal_noise(
     wide, enough = (math.ceil(REACH * size / spacing) for size in (scale, near))
     count = max(enough, min(wide, MOST_WEIGHTS))
     basis = Basis(spacing, count, math.exp(-spacing / scale), symmetric)
-    excluded = int((1.0 - assurance) * posterior.n_draws + 1e-9)
+    excluded = int((1.0 - prob) * posterior.n_draws + 1e-9)
     hopeless = np.zeros(posterior.n_draws, dtype=bool)
     if delta == 0.0:
         hopeless = _hopeless(posterior, epsilon, scale, people)
@@ -357,7 +357,7 @@ def optimal_noise(
         posterior,
         epsilon,
         delta,
-        assurance,
+        prob,
         objective,
         Program(basis, objective, least=LEAST if posterior.kernel == "gaussian" else 0.0),
         _geometric(basis, 0.1 * scale),
