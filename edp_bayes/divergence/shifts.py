@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["convexity_bound", "gaussian_shift", "laplace_shift"]
+__all__ = ["gaussian_shift", "laplace_shift"]
 
 Array = NDArray[np.float64]
 
@@ -81,22 +81,3 @@ def gaussian_shift(shift: ArrayLike, epsilon: ArrayLike) -> Array:
     value = np.where(s < _SMALL_SHIFT, small, large)
     result[live] = np.where(a > 40.0, 0.0, np.clip(value, 0.0, 1.0))
     return result
-
-
-def convexity_bound(weights: ArrayLike, component_divergences: ArrayLike) -> Array:
-    """Return sum_k w_k H_k, which H_eps of the mixtures never exceeds.
-
-    Parameters
-    ----------
-    weights : array_like, shape (..., component)
-        Common weights of both mixtures.
-    component_divergences : array_like, shape (..., component)
-        H_eps(P_k || Q_k) of each pair of components.
-
-    Examples
-    --------
-    >>> float(convexity_bound([0.5, 0.5], [0.2, 0.0]))
-    0.1
-    """
-    w = np.asarray(weights, dtype=np.float64)
-    return np.asarray(np.sum(w * np.asarray(component_divergences, dtype=np.float64), axis=-1))

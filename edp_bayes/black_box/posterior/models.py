@@ -32,7 +32,7 @@ from edp_bayes.utils.compiled import compiled
 if TYPE_CHECKING:
     from edp_bayes.models.sampling import SamplerSettings
 
-__all__ = ["ClippedField", "IndependentCells", "LogRatioModel"]
+__all__ = ["ClippedField", "LogRatioModel"]
 
 Array = NDArray[np.float64]
 
@@ -126,40 +126,6 @@ class ClippedField:
             return np.concatenate([_run(*job) for job in jobs])
         with ThreadPoolExecutor(settings.cores or settings.chains) as pool:
             return np.concatenate(list(pool.map(lambda job: _run(*job), jobs)))
-
-
-@dataclass(frozen=True)
-class IndependentCells:
-    """Independent posteriors of every cell: both distributions Dirichlet, nothing shared.
-
-    For comparison only: a maximum over independently fitted cells is too large, and its bands do
-    not cover.
-
-    Parameters
-    ----------
-    concentration : float
-        Prior weight of every cell in both distributions.
-
-    Raises
-    ------
-    InvalidInputError
-        If the concentration is not above 0.
-    """
-
-    concentration: float = 0.5
-
-    def __post_init__(self) -> None:
-        validate.positive_number(self.concentration, "concentration")
-
-    def draw(self, cells: Cells, settings: SamplerSettings) -> Array:
-        """Return draws of log(p / q), shape (chain * draw, cell)."""
-        rng = settings.generator("field")
-        shape = (settings.chains * settings.draws, cells.a.size)
-        sides = []
-        for counts in (cells.a, cells.b):
-            mass = np.maximum(rng.standard_gamma(counts + self.concentration, shape), 1e-300)
-            sides.append(np.log(mass) - np.log(mass.sum(axis=1, keepdims=True)))
-        return np.asarray(sides[0] - sides[1])
 
 
 def _problem(cells: Cells, open_end: float) -> tuple[Field, Array, float]:

@@ -283,12 +283,14 @@ def _unscreened(
     kernel, base = posterior.kernel, posterior.base[draws]
     smallest = base[..., 2].min(axis=1)
     steep = log_lipschitz(noise, kernel, smallest)
-    coarse = steep.max() * posterior.largest_move
+    moved = posterior.largest_move
+    # Whoever moves nothing is safe, whatever the slope.
+    coarse = np.multiply(steep.max(), moved, out=np.zeros_like(moved), where=moved > 0.0)
     for column in track(range(people.size), "Individuals", total=people.size, show=progressbar):
         person = int(people[column])
         if coarse[person] <= epsilon:
             if out is not None:
-                out[:, column] = steep * posterior.largest_move[person]
+                out[:, column] = steep * moved[person] if moved[person] > 0.0 else 0.0
             continue
         p, q = (part[draws] for part in posterior.pair(person))
         least = np.minimum(p[..., 2].min(axis=1), q[..., 2].min(axis=1))

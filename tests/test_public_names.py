@@ -1,0 +1,71 @@
+"""The public names of every public module: a change here is a change for users."""
+
+import importlib
+
+import pytest
+
+PUBLIC = {
+    "edp_bayes": """
+        Audit Databases DirichletProcessMixture EdpBayesError EdpBayesWarning FiniteMixture
+        GaussianNoise InputTypeError InvalidInputError LaplaceNoise MechanismAudit Mixture
+        PropertyAudit PyMCMixture Responses SamplingError SmoothedBootstrap Stacked __version__
+        audit audit_mechanism audit_mechanisms audit_property compare data diagnostics
+        epsilon_from_membership hockey_stick interval load_audit load_mechanism_audit
+        load_property_audit local_privacy mechanisms models noise plan plots plugin property_audit
+        queries report statistical_privacy
+    """,
+    "edp_bayes.auditing.planning": "Plan plan",
+    "edp_bayes.black_box.auditing": "audit_mechanism audit_mechanisms",
+    "edp_bayes.black_box.membership": "MembershipEpsilon epsilon_from_membership",
+    "edp_bayes.data": "load_cdnow load_cdnow_weeks",
+    "edp_bayes.diagnostics": """
+        Check Checks DatabaseChecks DrawChecks MIN_REPLICATES PredictiveChecks check_databases
+        check_draws check_individuals posterior_predictive_check prior_sensitivity
+    """,
+    "edp_bayes.interval": """
+        answer_from_data answer_from_mixture answer_from_release count_curves epsilon iso_curves
+        level_from_epsilon posterior width_from_epsilon
+    """,
+    "edp_bayes.mechanisms": """
+        DiscreteMechanism ExponentialMechanism Gaussian Geometric Laplace Mechanism NoisyHistogram
+        NoisyMaxIndex NoisyMaxValue NumericalSparseVector OneTimeRappor PrefixSum
+        RandomizedResponse Rappor RestrictedLaplace SparseVector SparseVectorWithAnswers
+        TruncatedGeometric suite
+    """,
+    "edp_bayes.models": """
+        BaseMeasure DensityModel DirichletProcessMixture FiniteMixture FittedModel PyMCMixture
+        SamplerSettings SmoothedBootstrap Stacked
+    """,
+    "edp_bayes.noise": """
+        FixedBandwidth GaussianNoise LaplaceNoise LatticeNoise NoNoise NoiseDistribution Tradeoff
+        Verification calibrate release tradeoff verify
+    """,
+    "edp_bayes.plots": """
+        plot_count_curves plot_delta plot_density plot_individuals plot_interval_level
+        plot_iso_curves plot_total_risk
+    """,
+    "edp_bayes.plugin": """
+        BootstrapBand EmpiricalPrivacy bootstrap bottleneck_epsilon empirical_privacy
+        hausdorff_epsilon local_privacy
+    """,
+    "edp_bayes.plugin.local_privacy": "MplEstimate mpl",
+    "edp_bayes.property_audit": """
+        BetaBinomialModel BinomialModel PropertyCounts PyMCProbabilities audit_property
+    """,
+    "edp_bayes.queries": "Count Mean Proportion Quantile Query Slope Sum Variance parse",
+    "edp_bayes.report": "describe pseudonym_table write_report",
+    "edp_bayes.results.bands": "KINDS band fewest_draws pointwise simultaneous upper_limit",
+    "edp_bayes.statistical_privacy": """
+        GaussianNoise LaplaceNoise MechanismChoice PropertyQuery Subsampling beta_binomial_delta
+        delta delta_minus delta_plus differential_privacy_delta epsilon_at group_delta
+        laplace_epsilon least_utility_loss matching_rate matching_scale normal_approximation
+        subsampling_bound utility_loss
+    """,
+}
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_names_are_these(module):
+    found = importlib.import_module(module)
+    assert sorted(found.__all__) == sorted(PUBLIC[module].split())
+    assert all(hasattr(found, name) for name in found.__all__)
