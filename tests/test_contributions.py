@@ -132,4 +132,9 @@ def test_equally_variable_individuals_do_not_break_the_pooling():
         rng = np.random.default_rng(seed)
         size = rng.gamma(2.0, 0.05, 9)
         c = size * (1.0 + 0.3 * rng.standard_normal((30, 9)))
-        ContributionPosterior.fit(make_responses(c, rng.normal(5.0, 1.0, 30)), 0)
+        found = ContributionPosterior.fit(make_responses(c, rng.normal(5.0, 1.0, 30)), 0)
+        drawn = found.draw(np.arange(9), 50)
+        for part in (drawn.presence, drawn.intercept, drawn.slope, drawn.spread):
+            assert np.isfinite(part).all()
+        own = np.sqrt((c**2).mean(axis=0))
+        assert (np.abs(np.log(np.abs(found.mean[:, 0]) / own)) < 0.5).all()

@@ -467,7 +467,7 @@ def test_too_few_draws_or_noise_are_refused():
     with pytest.raises(InvalidInputError, match="at least 100 draws"):
         posterior_predictive_check(posterior_draws(y, 99), responses_of(y), 1)
     noisy = Mixture(np.ones((200, 1)), 0.0, 1.0, noise=LaplaceNoise(1.0))
-    with pytest.raises(InvalidInputError, match="law of the responses alone"):
+    with pytest.raises(InvalidInputError, match="that of the responses alone"):
         posterior_predictive_check(noisy, responses_of(y), 1)
 
 

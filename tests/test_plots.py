@@ -338,6 +338,12 @@ def test_audit_has_the_plots_as_methods(audit):
     assert audit.plot_individuals(backend="none").backend == "none"
 
 
+def limits(pc):
+    """Return the limits of both axes of the only panel."""
+    (axes,) = pc.get_viz("figure").axes
+    return axes.get_xlim(), axes.get_ylim()
+
+
 def test_a_curve_of_zeros_can_be_drawn(audit):
     tree = audit.tree.copy()
     posterior = tree["posterior"].to_dataset()
@@ -346,13 +352,16 @@ def test_a_curve_of_zeros_can_be_drawn(audit):
         for log in (False, True):
             pc = plot(edp.Audit(tree), log=log, backend="matplotlib")
             pc.get_viz("figure").draw_without_rendering()
+            assert all(np.isfinite(ends).all() for ends in limits(pc))
 
 
 def test_one_epsilon_can_be_drawn(audit):
     tree = audit.tree.copy()
     tree["posterior"] = xr.DataTree(tree["posterior"].to_dataset().isel(epsilon=[0]))
     for plot in PLOTS[:2]:
-        plot(edp.Audit(tree), backend="matplotlib").get_viz("figure").draw_without_rendering()
+        pc = plot(edp.Audit(tree), backend="matplotlib")
+        pc.get_viz("figure").draw_without_rendering()
+        assert all(high > low for low, high in limits(pc))
 
 
 @pytest.mark.parametrize("label", [r"$\frac{$", "a$b$c", "$5 to $10"])

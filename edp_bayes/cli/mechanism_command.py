@@ -91,14 +91,17 @@ def _load(path: Path) -> Any:
     if not path.is_file():
         raise InvalidInputError(f"cannot read {path}: there is no such file")
     try:
-        found = np.load(path, allow_pickle=False)
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+            if not isinstance(found, np.ndarray):
+                names = ", ".join(found)
     except (OSError, ValueError, EOFError, BadZipFile):
         raise InvalidInputError(
             f"cannot read {path} as a NumPy file of numbers or strings; write one by numpy.save"
         ) from None
     if not isinstance(found, np.ndarray):
         raise InvalidInputError(
-            f"{path} must hold one array, found an archive of {', '.join(found)}"
+            f"{path} must hold one array, found an archive of {names}"
         )
     return found
 

@@ -293,9 +293,10 @@ def test_sources_that_cannot_be_used(responses, bootstrap):
     settings = edp.models.SamplerSettings(draws=10, chains=1, random_seed=1, progressbar=False)
     fitted = edp.SmoothedBootstrap().fit(noisy, settings)
     for ask in (edp.noise.calibrate, edp.noise.verify):
-        arguments = (0.1,) if ask is edp.noise.calibrate else (LaplaceNoise(1.0), [0.1])
+        arguments = () if ask is edp.noise.calibrate else (LaplaceNoise(1.0),)
+        epsilon = [0.1] if arguments else 0.1
         with pytest.raises(InvalidInputError, match="already carry"):
-            ask(fitted, *arguments, responses=noisy)
+            ask(fitted, *arguments, epsilon=epsilon, responses=noisy)
     with pytest.raises(InputTypeError, match="density model"):
         edp.noise.calibrate(responses, epsilon=0.1, model="bootstrap")
     assert isinstance(bootstrap, Posterior)

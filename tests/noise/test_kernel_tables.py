@@ -150,7 +150,7 @@ def test_bounds_hold_and_are_near(everybody, seed, scale, shape):
 
 
 @pytest.mark.parametrize(
-    "law", [*(jagged(seed, spacing=0.05, half=60) for seed in (0, 1)), LaplaceNoise(2.0)]
+    "distribution", [*(jagged(seed, spacing=0.05, half=60) for seed in (0, 1)), LaplaceNoise(2.0)]
 )
 def test_nobody_who_is_exposed_is_passed_over(everybody, distribution):
     noise = NoiseDistribution((distribution,))

@@ -20,7 +20,7 @@ LATTICE = LatticeNoise(0.5, [0.1, 0.2, 0.3, 0.2, 0.1], left=0.04, right=0.06, de
 CONTINUOUS = {"laplace": LaplaceNoise(1.7), "gaussian": GaussianNoise(0.8), "lattice": LATTICE}
 
 
-@pytest.mark.parametrize("law", CONTINUOUS.values(), ids=CONTINUOUS)
+@pytest.mark.parametrize("distribution", CONTINUOUS.values(), ids=CONTINUOUS)
 def test_moments_and_distribution_function_follow_from_the_density(distribution):
     x = np.linspace(-60.0, 60.0, 1_200_001)
     f = distribution.pdf(x)
@@ -33,7 +33,7 @@ def test_moments_and_distribution_function_follow_from_the_density(distribution)
     np.testing.assert_allclose(distribution.cdf(x), steps, atol=1e-7)
 
 
-@pytest.mark.parametrize("law", CONTINUOUS.values(), ids=CONTINUOUS)
+@pytest.mark.parametrize("distribution", CONTINUOUS.values(), ids=CONTINUOUS)
 def test_samples_follow_the_distribution_function(distribution):
     sample = distribution.sample(20_000, np.random.default_rng(3))
     assert stats.kstest(sample, distribution.cdf).pvalue > 1e-3

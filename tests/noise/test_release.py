@@ -29,7 +29,7 @@ def seeded(seed=5):
     return random.Random(seed).getrandbits
 
 
-@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+@pytest.mark.parametrize("distribution", LAWS.values(), ids=LAWS)
 def test_exact_numbers_follow_the_distribution(distribution):
     bits = seeded()
     values = [float(exact.draw_noise(distribution, bits)) for _ in range(4000)]

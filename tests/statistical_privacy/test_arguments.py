@@ -76,7 +76,7 @@ def test_bad_arguments_of_curves(function, case):
 
 
 @pytest.mark.parametrize("scale", [-0.1, 0.0, np.nan, np.inf])
-@pytest.mark.parametrize("law", ["GaussianNoise", "LaplaceNoise"])
+@pytest.mark.parametrize("distribution", ["GaussianNoise", "LaplaceNoise"])
 def test_bad_scales(distribution, scale):
     with pytest.raises(InvalidInputError, match="noise scale"):
         getattr(sp, distribution)(scale)

@@ -33,7 +33,7 @@ def test_losses_of_a_sample_by_hand(n, drawn, prob):
 
 
 @pytest.mark.parametrize(
-    ("noise", "law"),
+    ("noise", "distribution"),
     [(sp.GaussianNoise(0.01), stats.norm), (sp.LaplaceNoise(0.01), stats.laplace)],
     ids=["gaussian", "laplace"],
 )
