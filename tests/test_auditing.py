@@ -169,7 +169,7 @@ def test_numbers_of_numpy_will_do(responses):
 
 
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
-def test_somebody_named_twice_counts_once(responses):
+def test_an_individual_named_twice_counts_once(responses):
     options = {"epsilon": [0.05, 0.3], "model": edp.SmoothedBootstrap(), "keep": 1, **QUICK}
     once = edp.audit(responses, individuals=[4], **options)
     often = edp.audit(responses, individuals=[4, 2, 4, 4], **options)

@@ -46,7 +46,7 @@ def test_draws_of_an_individual_do_not_depend_on_who_else_is_drawn():
         np.testing.assert_array_equal(getattr(together, name)[:, [7]], getattr(alone, name))
 
 
-def test_somebody_never_absent_is_always_present(steady):
+def test_an_individual_never_absent_is_always_present(steady):
     posterior = ContributionPosterior.fit(steady, 0)
     assert (posterior.draw(np.array([0]), 20).presence == 1.0).all()
 
@@ -101,7 +101,7 @@ def test_those_seen_once_shrink_towards_the_common_size_and_the_others_do_not():
     assert posterior.mean[0, 0] == pytest.approx(mean[0], rel=0.05)
 
 
-def test_somebody_never_seen_has_a_risk_from_the_prior_and_not_nan():
+def test_an_individual_never_seen_has_a_risk_from_the_prior_and_not_nan():
     rng = np.random.default_rng(12)
     c = np.zeros((30, 2))
     c[:, 1] = rng.gamma(2.0, 0.1, 30)

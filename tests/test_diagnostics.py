@@ -50,7 +50,7 @@ def test_independent_databases_pass():
         "lag-1 autocorrelation",
         "Ljung-Box",
         "trend",
-        "halves, law",
+        "halves, distribution",
         "halves, spread",
         "ties",
         "largest share",
@@ -81,7 +81,7 @@ def come_and_go(rng, present, samples=1):
     ("present", "how"), [(lambda r: r > 0.5, "high"), (lambda r: r < -0.5, "low")]
 )
 @pytest.mark.parametrize("samples", [1, 3])
-def test_somebody_who_follows_the_rest_is_named(present, how, samples):
+def test_an_individual_who_follows_the_rest_is_named(present, how, samples):
     checks = check_databases(come_and_go(np.random.default_rng(4), present, samples))
     check = checks["presence"]
     assert not check.passed
@@ -153,7 +153,7 @@ def test_trend_is_found_with_its_direction(sign):
     y = 10 + sign * np.linspace(0, 4, N) + np.random.default_rng(1).normal(size=N)
     checks = check_databases(responses_of(y))
     assert not checks["trend"].passed
-    assert not checks["halves, law"].passed
+    assert not checks["halves, distribution"].passed
     assert f"drift {'up' if sign > 0 else 'down'}" in checks["trend"].sentence
 
 

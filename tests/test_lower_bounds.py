@@ -61,7 +61,7 @@ def test_no_test_is_better_than_the_best(seed, size, distribution, spread):
     size=st.integers(1, 6),
     distribution=st.sampled_from(sorted(LAWS)),
 )
-def test_where_draws_agree_the_fixed_test_is_the_best(seed, size, distribution):
+def test_where_draws_agree_the_lower_bound_is_the_best(seed, size, distribution):
     p, q = drawn(seed, size, LAWS[distribution], 0.0)
     same = np.zeros((1, 5), dtype=int)
     p, q = (each[0, same] for each in (p, q))
@@ -147,7 +147,7 @@ def audit(fitted):
 
 @pytest.mark.parametrize("kind", bands.KINDS)
 @pytest.mark.parametrize("quantity", ["delta", "total_risk", "individual_delta"])
-def test_a_band_ends_below_at_the_fixed_test(audit, kind, quantity):
+def test_a_band_ends_below_at_the_lower_bound(audit, kind, quantity):
     band = audit.band(quantity, kind=kind, prob=0.9)
     tested = audit.tree["lower_bounds"][quantity]
     assert tested.sizes["draw"] == 150

@@ -194,7 +194,7 @@ def test_many_who_come_by_chance_do_not_make_the_largest_risk_larger():
     assert largest[0] < 1.25 * largest[1]
 
 
-def test_somebody_rare_has_the_same_shares_when_no_absence_is_passed_over(monkeypatch):
+def test_an_individual_rare_has_the_same_shares_when_no_absence_is_passed_over(monkeypatch):
     responses = two_groups([(1, 3)], distance=2.0)
     found = []
     for few in (5, 0):
@@ -273,7 +273,7 @@ def test_known_noise_widens_what_is_compared():
     assert shares.mean(axis=0) == pytest.approx([0.8, 0.1], abs=0.07)
 
 
-def test_the_risk_of_somebody_who_comes_with_few_is_that_of_his_own_shares():
+def test_the_risk_of_an_individual_who_comes_with_few_is_that_of_their_own_shares():
     responses = two_groups([(25, 0)])
     plain = RegressionCoupling(mixture(100), ContributionPosterior.fit(responses, 3))
     coupling = RegressionCoupling.fit(mixture(100), responses, 3)

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FutureDatabases:
-    """Law of new databases under every draw of a mixture model of Gaussian kernels.
+    """Distribution of new databases under every draw of a mixture model of Gaussian kernels.
 
     A response y comes from the distribution p of a draw. Given y, the contributions of the
     individuals are drawn independently of each other, each from its distribution given y under the

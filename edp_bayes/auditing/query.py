@@ -69,8 +69,8 @@ def audit(
     cores : int, optional
         Chains sampled at the same time.
     **sample_kwargs
-        Further arguments of ``pymc.sample``, ``target_accept`` for one, for a model that samples
-        by NUTS; they do nothing for others.
+        Further arguments of ``pymc.sample``, ``target_accept`` for one, for NUTS; refused where a
+        mixture is drawn by Gibbs sampling.
 
     Returns
     -------

@@ -100,9 +100,7 @@ def _load(path: Path) -> Any:
             f"cannot read {path} as a NumPy file of numbers or strings; write one by numpy.save"
         ) from None
     if not isinstance(found, np.ndarray):
-        raise InvalidInputError(
-            f"{path} must hold one array, found an archive of {names}"
-        )
+        raise InvalidInputError(f"{path} must hold one array, found an archive of {names}")
     return found
 
 

@@ -111,7 +111,7 @@ class Run:
             validate.probability(target_accept, "--target-accept")
             from edp_bayes.models.sampling import NUTS
 
-            if sampler not in NUTS:
+            if sampler not in NUTS and (sampler is not None or kernel in (None, "gaussian")):
                 raise InvalidInputError(
                     f"--target-accept is for --sampler {' and '.join(NUTS)}, found "
                     f"{sampler or 'no --sampler'}"

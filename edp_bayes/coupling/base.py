@@ -24,7 +24,7 @@ class Coupling(Protocol):
 
     @property
     def mixture(self) -> Mixture:
-        """Law of the response, shape (chain, draw, component), without known noise."""
+        """Distribution of the response, shape (chain, draw, component), without known noise."""
         ...
 
     @property

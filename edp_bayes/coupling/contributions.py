@@ -44,7 +44,7 @@ NEW = [0, 0, 0, 3]  # stream of random numbers of an individual not in the sampl
 
 @dataclass(frozen=True)
 class ContributionPrior:
-    """Proper prior of every individual's contribution contributions, in place of the learned one.
+    """Proper prior of how every individual contributes, in place of the learned one.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class ContributionPrior:
 
 @dataclass(frozen=True)
 class ContributionDraws:
-    """Draws of the contribution contributions, each of shape (draw, individual).
+    """Draws of how individuals contribute, each of shape (draw, individual).
 
     Attributes
     ----------

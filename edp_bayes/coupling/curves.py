@@ -239,7 +239,7 @@ def given_and_without(base, rho, a, b, tau2, unit, noise, given, without):  # ty
 
 @borrowing
 def moments_without(mu, variance, here, a, b, tau2):  # type: ignore[no-untyped-def]
-    """Return mean and variance of a component without an individual present with probability here.
+    """Return mean and variance of a component without an individual present there by `here`.
 
     They are those which, with their contribution added back, give the mean and variance of the
     component of p, unless that would take more than LARGEST_SHARE of its variance.

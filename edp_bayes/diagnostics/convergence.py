@@ -94,8 +94,9 @@ class DrawChecks:
         if self.divergences:
             found.append(
                 f"The sampler diverged {self.divergences} time(s) in {self.draws} draws: part of "
-                "the posterior may be missing. Mixtures of Gaussian kernels are drawn without by "
-                "default; otherwise raise target_accept to 0.99 (--target-accept)."
+                "the posterior may be missing. Mixtures of Gaussian kernels have no "
+                "divergences by default, where Gibbs sampling draws them; otherwise raise "
+                "target_accept to 0.99 (--target-accept)."
             )
         return tuple(found)
 

@@ -191,7 +191,7 @@ def _drift(y: Floats) -> tuple[PendingTest, PendingTest, PendingTest]:
             ONE_LAW,
         ),
         PendingTest(
-            "halves, law",
+            "halves, distribution",
             distance,
             p_distribution,
             f"Kolmogorov-Smirnov distance {distance:.2f}",

@@ -1,4 +1,4 @@
-"""Laws of noise that a query adds to its response."""
+"""Distributions of noise that a query adds to its response."""
 
 from __future__ import annotations
 

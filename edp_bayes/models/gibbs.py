@@ -123,7 +123,7 @@ class GibbsDraws:
 
     @property
     def mixture(self) -> Mixture:
-        """Law of the response, in its own units."""
+        """Distribution of the response, in its own units."""
         centre, spread = self.units.centre, self.units.spread
         scales = np.maximum(spread * self.spreads, self.finest)
         return Mixture(self.weights, centre + spread * self.locations, scales)

@@ -110,7 +110,7 @@ class Stacked:
             log_likelihood=_chosen(log_likelihood, member),
             predictive=_averaged(log_density, weights),
             sample_stats=_statistics(fits, member),
-            warnings=_doubts(self.models, fits, found),
+            warnings=_warnings(self.models, fits, found),
             attributes={
                 "model": repr(self),
                 "sampler": "stacked",
@@ -171,7 +171,7 @@ def _statistics(fits: list[FittedModel], member: Index) -> xr.Dataset:
     )
 
 
-def _doubts(
+def _warnings(
     models: tuple[DensityModel, ...], fits: list[FittedModel], found: list[Any]
 ) -> tuple[str, ...]:
     """Return what the members are doubtful about, and where their scores are."""

@@ -34,7 +34,7 @@ NAMES = {kind: name for name, kind in SIMPLE.items()}
 
 @dataclass(frozen=True, eq=False)
 class NoiseDistribution:
-    """A mixture of distributions of noise, with an atom at zero where one of them is no noise.
+    """A mixture of noises, with an atom at zero where one of them is no noise.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class NoiseDistribution:
 
 
 def as_distribution(noise: object) -> NoiseDistribution:
-    """Return a distribution or a distribution of noise as a distribution; refuse anything else."""
+    """Return noise of any kind as a NoiseDistribution; refuse anything else."""
     if isinstance(noise, NoiseDistribution):
         return noise
     if isinstance(noise, NoNoise | LaplaceNoise | GaussianNoise | LatticeNoise):

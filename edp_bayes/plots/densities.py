@@ -224,7 +224,7 @@ def _band(
 
 def _dress(canvas: Canvas, audit: Audit, name: str, draws: xr.Dataset) -> None:
     query = audit.settings["query"]
-    canvas.title("density", f"Law of {query} with and without {name}")
+    canvas.title("density", f"Distribution of {query} with and without {name}")
     canvas.words("density", y="density")
     canvas.words("ratio", x=f"response of {query}", y="log(with / without)")
     x = draws["x"].to_numpy()

@@ -149,7 +149,7 @@ def plot_interval_level(
     Raises
     ------
     InvalidInputError
-        If the audit holds no levels over widths, or those of several epsilons.
+        If found holds no levels over widths, or those of several epsilons.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def plot_interval_level(
     name = "interval_level"
     if name not in found or set(found[name].dims) != {"chain", "draw", "width"}:
         raise InvalidInputError(
-            "the audit must hold interval_level with the dims chain, draw and width, "
+            "found must hold interval_level with the dims chain, draw and width, "
             f"found {dict(found.sizes)} and {', '.join(map(str, found.data_vars))}"
         )
     prob = default_probability(ci_prob, "ci_prob")

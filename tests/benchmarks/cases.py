@@ -80,7 +80,7 @@ def gpcp_mixture() -> list[Row]:
 
 
 def gpcp_gibbs() -> list[Row]:
-    """GPCP days, the Gibbs sibling: 59 x 10,368, 1,000 draws x 50 epsilons."""
+    """GPCP days, the default by Gibbs sampling: 59 x 10,368, 1,000 draws x 50 epsilons."""
     return _audit(gpcp(), DirichletProcessMixture())
 
 

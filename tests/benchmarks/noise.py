@@ -19,7 +19,7 @@ import numpy as np
 
 import edp_bayes as edp
 from edp_bayes.models.base import DensityModel
-from edp_bayes.noise.certificates.ratios import log_ratios
+from edp_bayes.noise.certificates.ratios import certified_log_ratios
 from edp_bayes.noise.distribution import as_distribution
 from edp_bayes.noise.posterior import Posterior, posterior_of
 from tests.benchmarks.__main__ import machine
@@ -136,7 +136,7 @@ def rows(posterior: Posterior, case: Case, epsilon: float) -> None:
         seconds = time.process_time() - start
         base = noise.mean_absolute if method == "bottleneck" else base
         lower = noise.record.get("lower_bound")
-        bounds = log_ratios(posterior, noise, epsilon)
+        bounds = certified_log_ratios(posterior, noise, epsilon)
         print(
             f"| {method} | {epsilon:g} | {noise.mean_absolute:.4g} | {noise.variance**0.5:.4g} | "
             f"{noise.mean_absolute / base:.0%} | {'' if lower is None else f'{lower:.4g}'} | "

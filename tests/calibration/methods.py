@@ -28,7 +28,7 @@ from tests.calibration.scenarios import EPSILON
 
 PROB = 0.95
 DRAWS, TUNE = 199, 500
-KEEP = 10  # individuals whose risk is that of a fixed test at lower ends, as in an audit
+KEEP = 10  # individuals whose lower bounds stand at lower ends, as in an audit
 # Few databases leave the sampler slow: draws are kept this many sweeps apart, over n, and so are
 # worth about as many independent ones.
 SWEEPS, LEAST_SWEEPS = 1000, 5
@@ -110,7 +110,7 @@ def plug_in(responses: Responses, seed: int) -> dict[str, Bands]:
         density="fixed",
         kernel="laplace",
         resamples=RESAMPLES,
-        ci_prob=PROB,
+        prob=PROB,
         random_seed=seed,
     )
     estimate = plugin.empirical_privacy(

@@ -35,8 +35,8 @@ def tables(table: pd.DataFrame) -> str:
         meets = (part["coverage_high"] >= 0.93) & (part["coverage_low"] <= 0.97)
         parts.append(f"### {method}, population {population}, {quantity} ({count} repetitions)\n")
         parts.append(
-            f"{len(part)} cells of law, n, individual and epsilon; {meets.mean():.0%} have a 99% "
-            f"Wilson interval that meets [0.93, 0.97].\n"
+            f"{len(part)} cells of distribution, n, individual and epsilon; {meets.mean():.0%} "
+            f"have a 99% Wilson interval that meets [0.93, 0.97].\n"
         )
         rows = part.groupby("n").agg(
             mean=("coverage", "mean"),
@@ -46,7 +46,7 @@ def tables(table: pd.DataFrame) -> str:
         )
         parts.append(_markdown(rows, "n"))
         by_law = part.pivot_table(index="law", columns="n", values="coverage", observed=True)
-        parts.append(_markdown(by_law, "coverage by law and n"))
+        parts.append(_markdown(by_law, "coverage by distribution and n"))
     parts.append(misses(table))
     both = table[table["method"].isin([DEFAULT, RIVAL])]
     for (population, quantity), part in both.groupby(["population", "quantity"], sort=False):
@@ -120,7 +120,7 @@ def widths(both: pd.DataFrame, what: str) -> str:
 
 def _by_law(ratio: pd.Series) -> str:
     by_law = ratio.groupby(["law", "n"], observed=True).mean().unstack("n")
-    return _markdown(by_law, "ratio by law and n")
+    return _markdown(by_law, "ratio by distribution and n")
 
 
 def _markdown(rows: pd.DataFrame, corner: str) -> str:

@@ -125,7 +125,7 @@ def test_bend_bounds_the_second_derivative(kernel, name):
     assert (largest <= bound * (1 + 1e-6) + 1e-9).all()
 
 
-def test_somebody_sometimes_absent_is_evaluated_once_and_alike():
+def test_an_individual_sometimes_absent_is_evaluated_once_and_alike():
     w, mu, s = np.array([0.4, 0.6]), np.array([0.0, 1.3]), np.array([0.3, 0.5])
     rho = np.array([0.25, 1.0])
     weights = np.stack([np.concatenate([(1 - r) * w, r * w]) for r in rho])

@@ -56,7 +56,7 @@ class NoisyCoupling:
 
     @property
     def mixture(self) -> Mixture:
-        """Law of the response without noise."""
+        """Distribution of the response without noise."""
         return self.posterior.coupling.mixture
 
     @property

@@ -518,7 +518,7 @@ def beyond(p: Array, q: Array, noise: NoiseDistribution) -> Array:
 def _exponentials(
     part: Array, other: Array, noise: NoiseDistribution, side: float
 ) -> tuple[Array, Array]:
-    """Return rates of exponentials and values where both laws' locations end, (draw, term)."""
+    """Return rates of exponentials and values where the locations of both end, (draw, term)."""
     w, mu, s = np.moveaxis(part, -1, 0)
     end = np.maximum((side * mu).max(axis=1), (side * other[..., 1]).max(axis=1))[:, None]
     end = end + _kernel_pad(noise, "laplace", float(max(s.max(), other[..., 2].max())))

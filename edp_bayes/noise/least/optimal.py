@@ -36,7 +36,7 @@ REPAIRS = 20
 NUMBERS = 2**21
 WORST = 100  # pairs of a draw and an individual that add constraints in one round
 CROWD = 30  # individuals who miss the target, after whom a round looks no further
-MOST_CUTS = 12_000
+MOST_CONSTRAINTS = 12_000
 PEAKS = 6
 NEIGHBOURS = np.array([-12, -4, 0, 4, 12])
 EXCHANGES = 3
@@ -150,19 +150,19 @@ class OptimalNoise:
 
     def _solve(self, epsilon: float, delta: float) -> None:
         self.solution = self.program.solve(epsilon, delta, self.active, self.weights)
-        if len(self.program.constraints) > MOST_CUTS:
-            distribution = self.weights
+        if len(self.program.constraints) > MOST_CONSTRAINTS:
+            current = self.weights
             slack = np.array(
                 [
                     1.0
                     - math.exp(epsilon)
-                    * float(constraint.second @ distribution)
-                    / float(constraint.first @ distribution)
+                    * float(constraint.second @ current)
+                    / float(constraint.first @ current)
                     for constraint in self.program.constraints
                 ]
             )
             held = self.solution.multipliers > 0
-            keep = held | (slack > np.quantile(slack, 1.0 - 0.5 * MOST_CUTS / slack.size))
+            keep = held | (slack > np.quantile(slack, 1.0 - 0.5 * MOST_CONSTRAINTS / slack.size))
             self.program.drop(keep)
             self.solution = Solution(
                 self.solution.weights, self.solution.value, self.solution.multipliers[keep]
@@ -196,7 +196,7 @@ class OptimalNoise:
         misses.sort(key=lambda miss: (-miss[0], miss[1:]))
         for person in sorted({miss[1] for miss in misses[:WORST]}):
             chosen = [miss[2:] for miss in misses[:WORST] if miss[1] == person]
-            self._cuts_of(person, draws, chosen, epsilon, delta)
+            self._constraints_of(person, draws, chosen, epsilon, delta)
         return bool(misses)
 
     def _excess(self, pair: Pairs, epsilon: float, delta: float) -> Array:
@@ -217,7 +217,7 @@ class OptimalNoise:
                     out[part, side] = np.maximum(f, 0.0).sum(axis=1) * lattice.step - delta
         return out
 
-    def _cuts_of(
+    def _constraints_of(
         self,
         person: int,
         draws: Index,

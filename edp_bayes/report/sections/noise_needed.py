@@ -29,7 +29,7 @@ def found(noise: Any, worded: Callable[[str], str], prob: float) -> tuple[NoiseF
 
     Parameters
     ----------
-    noise : NoiseDistribution, distribution of noise, Verification or a sequence of them
+    noise : NoiseDistribution, Noise, Verification or a sequence of them
         What `edp_bayes.noise.calibrate` or `edp_bayes.noise.verify` returned.
     worded : callable
         Puts pseudonyms into a sentence.

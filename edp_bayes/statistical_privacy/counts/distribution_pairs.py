@@ -18,7 +18,7 @@ Window = tuple[int, Array]
 
 @dataclass(frozen=True, eq=False)
 class DistributionPair:
-    """Laws of the count given that the critical entry is positive (plus) or not (minus).
+    """Distributions of the count given that the critical entry is positive (plus) or not (minus).
 
     The ratio plus / minus must not decrease with the count. So it is for a count of independent
     entries, for a sample of it, and for exchangeable entries: their distributions are log-concave

@@ -44,7 +44,7 @@ def known_pairs(
 
 
 class _Mixtures:
-    """Laws sum_i weights[i] Hypergeometric(n, first + k + i, drawn), k = 0, 1, ..."""
+    """Distributions sum_i weights[i] Hypergeometric(n, first + k + i, drawn), k = 0, 1, ..."""
 
     def __init__(self, weights: Array, first: float, count: int, n: int, drawn: int) -> None:
         self.weights, self.first, self.n, self.drawn = weights, first, n, min(drawn, n)

@@ -1,4 +1,4 @@
-"""Laws of noise: densities, distribution functions, moments, samples, and saved files."""
+"""Distributions of noise: densities, distribution functions, moments, samples, and saved files."""
 
 import numpy as np
 import pytest
