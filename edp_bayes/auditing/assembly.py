@@ -306,17 +306,7 @@ def _checks(
     score = _score(responses, fitted)
     tables = [test.table().reset_index() for test in tests]
     rows = [row for table in tables for row in json.loads(table.to_json(orient="records"))]
-    for check in draws:
-        rows.append(
-            {
-                "check": f"convergence of {check.name}",
-                "statistic": float(check.rhat.max()),
-                "passed": check.passed,
-                "sentence": " ".join(check.warnings)
-                or f"R-hat at most {float(check.rhat.max()):.3f}, effective sample size at least "
-                f"{min(float(check.ess_bulk.min()), float(check.ess_tail.min())):.0f}.",
-            }
-        )
+    rows.extend(check.row() for check in draws)
     rows.append(score)
     warnings = [
         *responses.warnings,

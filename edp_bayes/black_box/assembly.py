@@ -121,21 +121,8 @@ def fingerprint(*samples: Outcomes) -> str:
 
 def _checks(posterior: xr.Dataset) -> tuple[list[dict[str, Any]], list[str]]:
     """Return a row for each quantity whose draws are checked, and the failures in words."""
-    rows: list[dict[str, Any]] = []
-    failed: list[str] = []
     if posterior.sizes["draw"] < 2 * LEAST_DRAWS:
-        return rows, failed
+        return [], []
     finite, _ = finite_draws(posterior[["delta", "local_epsilon"]])
-    for name, draws in finite.items():
-        check = diagnostics.check_draws(draws)
-        sentence = " ".join(check.warnings) or f"R-hat at most {float(check.rhat.max()):.3f}."
-        rows.append(
-            {
-                "check": f"convergence of {name}",
-                "statistic": float(check.rhat.max()),
-                "passed": check.passed,
-                "sentence": sentence,
-            }
-        )
-        failed.extend(check.warnings)
-    return rows, failed
+    checks = [diagnostics.check_draws(draws) for draws in finite.values()]
+    return [check.row() for check in checks], [w for check in checks for w in check.warnings]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -99,6 +99,18 @@ class DrawChecks:
                 "target_accept to 0.99 (--target-accept)."
             )
         return tuple(found)
+
+    def row(self) -> dict[str, Any]:
+        """Return what an audit records: check, statistic, whether it passed, a sentence."""
+        largest = float(self.rhat.max())
+        fewest = min(float(self.ess_bulk.min()), float(self.ess_tail.min()))
+        good = f"R-hat at most {largest:.3f}, effective sample size at least {fewest:.0f}."
+        return {
+            "check": f"convergence of {self.name}",
+            "statistic": largest,
+            "passed": self.passed,
+            "sentence": " ".join(self.warnings) or good,
+        }
 
     def table(self) -> pd.DataFrame:
         """Return one row an element of the array."""

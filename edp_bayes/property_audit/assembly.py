@@ -106,22 +106,10 @@ def assemble(
 
 def _convergence(posterior: xr.Dataset, divergences: int) -> tuple[list[dict[str, Any]], list[str]]:
     """Return a row for each quantity whose draws are checked, and the failures in words."""
-    rows: list[dict[str, Any]] = []
-    failed: list[str] = []
     if posterior.sizes["draw"] < LEAST_DRAWS:
-        return rows, failed
-    for name in ("prob", "delta"):
-        check = diagnostics.check_draws(
-            posterior[name], divergences=divergences if name == "prob" else 0
-        )
-        sentence = " ".join(check.warnings) or f"R-hat at most {float(check.rhat.max()):.3f}."
-        rows.append(
-            {
-                "check": f"convergence of {name}",
-                "statistic": float(check.rhat.max()),
-                "passed": check.passed,
-                "sentence": sentence,
-            }
-        )
-        failed.extend(check.warnings)
-    return rows, failed
+        return [], []
+    checks = [
+        diagnostics.check_draws(posterior["prob"], divergences=divergences),
+        diagnostics.check_draws(posterior["delta"]),
+    ]
+    return [check.row() for check in checks], [w for check in checks for w in check.warnings]
