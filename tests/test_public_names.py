@@ -38,7 +38,7 @@ PUBLIC = {
     """,
     "edp_bayes.noise": """
         FixedBandwidth GaussianNoise LaplaceNoise LatticeNoise NoNoise NoiseDistribution Tradeoff
-        Verification calibrate release tradeoff verify
+        Verification calibrate load_verification release tradeoff verify
     """,
     "edp_bayes.plots": """
         plot_count_curves plot_delta plot_density plot_individuals plot_interval_level

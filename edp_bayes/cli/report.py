@@ -15,7 +15,7 @@ from edp_bayes.interval.response_intervals import WIDTHS, interval_quantities
 from edp_bayes.report.sections.curves import position
 from edp_bayes.results.base import TARGETS
 from edp_bayes.results.summaries import interval, riskiest
-from edp_bayes.utils.formatting import clean, crossing, percent, risk, short
+from edp_bayes.utils.formatting import clean, crossing, percent, risk, risk_limit, short
 
 if TYPE_CHECKING:
     from edp_bayes.results.base import PrivacyCurves
@@ -93,7 +93,7 @@ def verdict(audit: Audit, prob: float) -> Text:
     middle = float(audit.delta.isel(epsilon=at).median())
     return Text(
         f"At epsilon = {float(audit.epsilon[at]):.4g} the largest risk of any individual is at "
-        f"most {risk(float(limit[at]))}, with {percent(prob)} probability; its median is "
+        f"most {risk_limit(float(limit[at]))}, with {percent(prob)} probability; its median is "
         f"{risk(middle)}.",
         style="bold",
     )

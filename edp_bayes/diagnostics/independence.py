@@ -27,6 +27,10 @@ WATCHED = 20  # individuals whose presence is compared with the rest
 LEAST_SEEN = 3  # databases with and without an individual
 ALIKE = "The bands assume independent databases and are likely too narrow."
 OPPOSED = "The bands assume independent databases and are likely too wide."
+REPEATS = (
+    "The bands assume independent databases and may be too narrow; whoever knows what repeats, a "
+    "season for one, knows more than they allow for."
+)
 COMES_AND_GOES = (
     "The mixture models know that only from one component to another, the smoothed bootstrap "
     "assumes nothing of the kind: see what it says."
@@ -169,7 +173,7 @@ def _dependence(y: Floats) -> tuple[PendingTest, PendingTest]:
             p_ljung,
             f"{words}, Ljung-Box over {lags} lags",
             "The databases are not independent",
-            advice,
+            advice if p_lag < LEVEL else REPEATS,
         ),
     )
 

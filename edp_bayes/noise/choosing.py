@@ -13,9 +13,11 @@ from edp_bayes.noise.calibration import METHODS, calibrate
 from edp_bayes.noise.certificates.ratios import certified_log_ratios
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.posterior import Posterior, posterior_of
+from edp_bayes.results.summaries import default_probability
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
+    import xarray as xr
     from arviz_plots import PlotCollection
 
     from edp_bayes.models.base import FittedModel
@@ -94,21 +96,34 @@ class Tradeoff:
             )
         return self.noises[int(good[0])]
 
-    def band(self, prob: float = 0.95) -> tuple[Array, Array, Array]:
-        """Return lower end, median and upper end of the epsilon reached, each (target,).
+    def band(self, *, prob: float | None = None) -> xr.Dataset:
+        """Return the pointwise band of the epsilon reached, for each target.
+
+        Parameters
+        ----------
+        prob : float, optional
+            ArviZ's ``stats.ci_prob`` if not given.
+
+        Returns
+        -------
+        Dataset
+            lower, median and upper, dims epsilon: the targets.
 
         Raises
         ------
         InvalidInputError
             If delta is not 0.
         """
+        import xarray as xr
+
         if self.reached.size == 0:
             raise InvalidInputError("bands of epsilon are there for delta = 0 only")
-        tail = 0.5 * (1.0 - validate.probability(prob, "prob"))
-        lower, middle, upper = np.quantile(
-            self.reached, [tail, 0.5, 1.0 - tail], axis=0, method="inverted_cdf"
+        tail = 0.5 * (1.0 - default_probability(prob))
+        ends = np.quantile(self.reached, [tail, 0.5, 1.0 - tail], axis=0, method="inverted_cdf")
+        named = zip(("lower", "median", "upper"), ends, strict=True)
+        return xr.Dataset(
+            {name: ("epsilon", values) for name, values in named}, {"epsilon": self.epsilon}
         )
-        return lower, middle, upper
 
     def plot(self, **options: Any) -> PlotCollection:
         """Plot epsilon against expected error; see `edp_bayes.plots.noise.plot_tradeoff`."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
@@ -13,7 +17,8 @@ from edp_bayes.noise.certificates.noisy import NoisyCoupling
 from edp_bayes.noise.certificates.ratios import certified_log_ratios
 from edp_bayes.noise.distribution import NoiseDistribution, as_distribution
 from edp_bayes.noise.posterior import Posterior, posterior_of
-from edp_bayes.utils import labels, validate
+from edp_bayes.results.base import PrivacyCurves
+from edp_bayes.utils import files, validate
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
@@ -23,37 +28,25 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
     from edp_bayes.results.query import Audit
 
-__all__ = ["Verification", "verify"]
+__all__ = ["Verification", "load_verification", "verify"]
 
 Array = NDArray[np.float64]
 
 SMALLEST = 1e-6  # epsilon that log ratios are sharpened for at epsilon = 0
 
 
-@dataclass(frozen=True, eq=False)
-class Verification:
-    """What a query is worth in privacy once noise is added.
+@dataclass(frozen=True, eq=False, repr=False)
+class Verification(PrivacyCurves):
+    """Posterior draws of the privacy of a query once noise is added.
 
-    Attributes
+    Made by `verify` and `load_verification`.
+
+    Parameters
     ----------
-    noise : NoiseDistribution
-        The noise.
-    epsilon : ndarray
-        Shape (epsilon,): the grid.
-    delta, total_risk, total_risk_bound : ndarray
-        Shape (draw, epsilon): max_i delta_i, 1 - prod_i (1 - delta_i), min(1, sum_i delta_i).
-    mean, sd : ndarray
-        Shape (individual, epsilon): posterior mean and standard deviation of delta_i.
-    individual : ndarray
-        Labels.
-    log_ratio : ndarray
-        Shape (draw,): certified upper bound on the largest log ratio of any individual, which is
-        the epsilon at which delta is 0. It is sharp near the values of the grid for one
-        distribution of noise, with or without a share of no noise; otherwise coarse, often
-        infinite.
-    error : ndarray
-        Shape (epsilon,): bound on the error of any delta_i, 1e-12 for exact integrals. Of m
-        individuals that of delta* is at most m times as large.
+    tree : xarray.DataTree
+        Groups posterior (delta, total_risk, total_risk_bound over epsilon, and log_ratio) and
+        individuals (posterior mean and standard deviation of every delta_i, and the bound on the
+        error of the integrals); the noise stands in the attributes.
 
     Examples
     --------
@@ -65,20 +58,49 @@ class Verification:
     >>> data = edp.Responses.from_arrays(response, contribution=contribution)
     >>> model = edp.noise.FixedBandwidth(0.6)
     >>> found = edp.noise.verify(data, edp.LaplaceNoise(1.0), epsilon=[0.1, 0.5], model=model)
-    >>> found.delta.shape[1], found.mean.shape
-    (2, (4, 2))
+    >>> found.delta.dims, found.individuals["mean"].shape
+    (('chain', 'draw', 'epsilon'), (4, 2))
     """
 
-    noise: NoiseDistribution
-    epsilon: Array
-    delta: Array
-    total_risk: Array
-    total_risk_bound: Array
-    mean: Array
-    sd: Array
-    individual: NDArray[Any]
-    log_ratio: Array
-    error: Array
+    risk: ClassVar[str] = "largest risk of an individual, with the noise"
+
+    @property
+    def noise(self) -> NoiseDistribution:
+        """The noise."""
+        return NoiseDistribution.from_json(self.tree.attrs["noise"])
+
+    @property
+    def total_risk(self) -> xr.DataArray:
+        """delta*(epsilon) = 1 - prod_i (1 - delta_i), dims (chain, draw, epsilon)."""
+        return self._posterior["total_risk"]
+
+    @property
+    def total_risk_bound(self) -> xr.DataArray:
+        """min(1, sum_i delta_i), dims (chain, draw, epsilon)."""
+        return self._posterior["total_risk_bound"]
+
+    @property
+    def log_ratio(self) -> xr.DataArray:
+        """Certified upper bound on the largest log ratio of any individual, dims (chain, draw).
+
+        It is the epsilon at which delta is 0, sharp near the values of the grid for one
+        distribution of noise, with or without a share of no noise; otherwise coarse, often
+        infinite.
+        """
+        return self._posterior["log_ratio"]
+
+    @property
+    def individuals(self) -> xr.Dataset:
+        """Posterior mean and sd of delta_i of every individual, dims (individual, epsilon)."""
+        return self.tree["individuals"].to_dataset()[["mean", "sd"]]
+
+    @property
+    def error(self) -> xr.DataArray:
+        """Bound on the error of any delta_i, dims epsilon: 1e-12 for exact integrals.
+
+        Of m individuals that of delta* is at most m times as large.
+        """
+        return self.tree["individuals"].to_dataset()["error"]
 
     def probability(self, epsilon: float, delta: float = 0.0) -> float:
         """Return P((epsilon, delta) holds for every individual | data).
@@ -107,57 +129,32 @@ class Verification:
             raise InvalidInputError(f"epsilon must not be negative, found {level:g}")
         if not 0.0 <= allowed < 1.0:
             raise InvalidInputError(f"delta must lie in [0, 1), found {allowed:g}")
+        pure = self.log_ratio <= level
         if allowed == 0.0:
-            return float((self.log_ratio <= level).mean())
-        found = np.flatnonzero(np.isclose(self.epsilon, level, rtol=1e-9, atol=0.0))
+            return float(pure.mean())
+        grid = self.epsilon.to_numpy()
+        found = np.flatnonzero(np.isclose(grid, level, rtol=1e-9, atol=0.0))
         if found.size == 0:
             raise InvalidInputError(
-                f"epsilon must be one of {self.epsilon.tolist()} where delta is not 0, "
-                f"found {level:g}"
+                f"epsilon must be one of {grid.tolist()} where delta is not 0, found {level:g}"
             )
-        column = int(found[0])
-        within = self.delta[:, column] + self.error[column] <= allowed
-        return float((within | (self.log_ratio <= level)).mean())
+        at = {"epsilon": int(found[0])}
+        within = self.delta.isel(at) + self.error.isel(at) <= allowed
+        return float((within | pure).mean())
 
     def __repr__(self) -> str:
         """Return what holds at every epsilon of the grid."""
-        held = ", ".join(f"{e:g}: {self.probability(float(e)):.3g}" for e in self.epsilon)
+        held = ", ".join(f"{e:g}: {self.probability(e):.3g}" for e in self.epsilon.to_numpy())
+        sizes = self.individuals.sizes
         return (
-            f"Verification({self.noise!r}, {len(self.delta)} draws, {self.individual.size} "
+            f"Verification({self.noise!r}, {self.log_ratio.size} draws, {sizes['individual']} "
             f"individuals, P((epsilon, 0) holds | data) for epsilon {held})"
         )
 
     def riskiest(self, count: int = 5) -> list[Any]:
         """Return the labels of the individuals of largest mean risk over the grid."""
-        order = np.argsort(-self.mean.sum(axis=1), kind="stable")[:count]
-        return [labels.show(self.individual[k]) for k in order]
-
-    def summary(self, *, prob: float = 0.95) -> list[dict[str, float]]:
-        """Return a row for each epsilon, with medians and equal-tailed intervals.
-
-        Parameters
-        ----------
-        prob : float
-            Probability of the intervals.
-
-        Returns
-        -------
-        list of dict
-            epsilon, the median and both ends for delta and delta*, P(delta = 0 | data) and the
-            bound on the error of the integrals.
-        """
-        tail = 0.5 * (1.0 - validate.probability(prob, "prob"))
-        rows = []
-        for column, epsilon in enumerate(self.epsilon):
-            row = {"epsilon": float(epsilon)}
-            for name in ("delta", "total_risk"):
-                ends = np.quantile(getattr(self, name)[:, column], [0.5, tail, 1.0 - tail])
-                keys = (name, f"{name}_lower", f"{name}_upper")
-                row |= dict(zip(keys, map(float, ends), strict=True))
-            row["probability_pure"] = float((self.log_ratio <= epsilon).mean())
-            row["error"] = float(self.error[column])
-            rows.append(row)
-        return rows
+        order = np.argsort(-self.individuals["mean"].sum("epsilon").to_numpy(), kind="stable")
+        return list(self.individuals["individual"].to_numpy()[order[:count]].tolist())
 
     def plot(self, **options: Any) -> PlotCollection:
         """Plot delta(epsilon) of the noisy query; see `edp_bayes.plots.noise.plot_verification`."""
@@ -216,6 +213,7 @@ def verify(
     >>> edp.noise.verify(data, edp.LaplaceNoise(5.0), epsilon=[0.5], model=model).probability(0.5)
     1.0
     """
+    from edp_bayes.auditing.assembly import label_coordinate
     from edp_bayes.auditing.evaluation import evaluate
 
     distribution = as_distribution(noise)
@@ -227,15 +225,81 @@ def verify(
     bounds = [
         certified_log_ratios(posterior, distribution, max(float(e), SMALLEST)).largest for e in grid
     ]
-    return Verification(
-        noise=distribution,
-        epsilon=grid,
-        delta=risks.delta,
-        total_risk=risks.total_risk,
-        total_risk_bound=risks.total_risk_bound,
-        mean=risks.mean,
-        sd=risks.deviation,
-        individual=posterior.individual,
-        log_ratio=np.min(bounds, axis=0),
-        error=np.array([coupling.error(float(e)) for e in grid]),
+    chains = posterior.coupling.mixture.weights.shape[0]
+    lead = ("chain", "draw")
+
+    def curves(values: Array) -> tuple[tuple[str, ...], Array]:
+        return (*lead, "epsilon"), values.reshape(chains, -1, grid.size)
+
+    draws = {
+        "delta": curves(risks.delta),
+        "total_risk": curves(risks.total_risk),
+        "total_risk_bound": curves(risks.total_risk_bound),
+        "log_ratio": (lead, np.min(bounds, axis=0).reshape(chains, -1)),
+    }
+    everybody = {
+        "mean": (("individual", "epsilon"), risks.mean),
+        "sd": (("individual", "epsilon"), risks.deviation),
+        "error": ("epsilon", [coupling.error(float(e)) for e in grid]),
+    }
+    names = label_coordinate(posterior.individual)
+    coords = {"chain": np.arange(chains), "draw": np.arange(posterior.n_draws // chains)}
+    tree = xr.DataTree.from_dict(
+        {
+            "posterior": xr.Dataset(draws, {**coords, "epsilon": grid}),
+            "individuals": xr.Dataset(everybody, {"individual": names, "epsilon": grid}),
+        }
     )
+    data = posterior.responses
+    settings = {
+        "query": "a query" if data is None else data.query,
+        "databases": 0 if data is None else data.n_databases,
+        "individuals": posterior.n_individuals,
+        "fingerprint": posterior.fingerprint,
+    }
+    tree.attrs = {
+        "edp_bayes_version": version("edp_bayes"),
+        "noise": distribution.to_json(),
+        "settings": json.dumps(settings),
+        "checks": json.dumps([]),
+        "warnings": json.dumps([] if data is None else list(data.warnings)),
+    }
+    return Verification(tree)
+
+
+def load_verification(path: str | Path) -> Verification:
+    """Load what `Verification.save` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        A NetCDF file or a Zarr folder.
+
+    Returns
+    -------
+    Verification
+        The same draws and noise.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file does not exist, is not whole or is not a verification.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> data = edp.Responses.from_arrays(rng.normal(10.0, 1.0, 30), contribution=np.eye(30, 2))
+    >>> model = edp.noise.FixedBandwidth(0.6)
+    >>> found = edp.noise.verify(data, edp.LaplaceNoise(1.0), epsilon=[0.5], model=model)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = load_verification(found.save(f"{folder}/noise.nc"))
+    >>> bool((again.delta == found.delta).all())
+    True
+    """
+    tree = files.load_tree(Path(path))
+    if "posterior" not in tree.children or "log_ratio" not in tree["posterior"].data_vars:
+        raise InvalidInputError(f"{path} is not a saved verification")
+    return Verification(tree)

@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 
 from edp_bayes.plots.drawing import Canvas, Visuals
-from edp_bayes.results.bands import pointwise, simultaneous
 from edp_bayes.results.summaries import default_probability
 from edp_bayes.utils.formatting import percent
 
@@ -116,7 +115,8 @@ def plot_tradeoff(
         target, ("band", "median", "target"), visuals, plot_collection, backend, pc_kwargs
     )
     if tradeoff.reached.size:
-        lower, middle, upper = tradeoff.band(prob)
+        found = tradeoff.band(prob=prob)
+        lower, middle, upper = (found[end].to_numpy() for end in ("lower", "median", "upper"))
         label = f"{percent(prob)} pointwise band of what is reached"
         canvas.band("band", curve(lower), curve(upper), label, color="C0", alpha=0.3)
         canvas.line("median", curve(middle), "posterior median", color="C0", width=2)
@@ -163,20 +163,15 @@ def plot_verification(
         If a visual is unknown or the probability is none.
     """
     prob = default_probability(ci_prob, "ci_prob")
-    grid = {"epsilon": verification.epsilon}
-    draws = verification.delta
-
-    def curve(values: np.ndarray[Any, np.dtype[np.float64]]) -> xr.DataArray:
-        return xr.DataArray(values, grid, ("epsilon",), name="delta")
-
-    middle = curve(np.median(draws, axis=0))
+    bands = {
+        kind: verification.band("delta", kind=kind, prob=prob)
+        for kind in ("simultaneous", "pointwise")
+    }
+    middle = bands["pointwise"]["median"].rename("delta")
     names = ("simultaneous_band", "pointwise_band", "median")
     canvas = _canvas(middle, names, visuals, plot_collection, backend, pc_kwargs)
-    for kind, make, opacity in (
-        ("simultaneous", simultaneous, 0.25),
-        ("pointwise", pointwise, 0.5),
-    ):
-        lower, upper = (curve(end) for end in make(draws, prob))
+    for kind, opacity in (("simultaneous", 0.25), ("pointwise", 0.5)):
+        lower, upper = (bands[kind][end].rename("delta") for end in ("lower", "upper"))
         label = f"{percent(prob)} {kind} band"
         canvas.band(f"{kind}_band", lower, upper, label, color="C0", alpha=opacity)
     canvas.line("median", middle, "posterior median", color="C0", width=2)

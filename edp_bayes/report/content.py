@@ -201,7 +201,9 @@ class Content:
     curve : Curve
         delta over epsilon.
     limit : tuple of float or None
-        One-sided upper limit of delta with probability `prob`; None where it is exact.
+        One-sided upper limit of delta; None where it is exact.
+    limit_prob : float
+        Probability of that limit.
     withheld : str or None
         Why there is no verdict.
     pseudonyms : str or None
@@ -230,6 +232,7 @@ class Content:
     checks: tuple[CheckRow, ...] = ()
     pseudonyms: str | None = None
     limit: Numbers | None = None
+    limit_prob: float | None = None
     withheld: str | None = None
 
     @property

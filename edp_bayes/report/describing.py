@@ -61,7 +61,7 @@ def describe(
     >>> content.kind, content.exact
     ('property', True)
     """
-    from edp_bayes.results.base import PrivacyCurves
+    from edp_bayes.results.base import ASSURANCE, PrivacyCurves
     from edp_bayes.results.summaries import default_probability
 
     if not isinstance(result, PrivacyCurves):
@@ -77,7 +77,7 @@ def describe(
     probability = default_probability(prob)
     grid = result.epsilon.to_numpy()
     curve = curves.banded(result, "delta", probability)
-    limit = result.upper("delta", prob=probability).to_numpy()
+    limit = result.upper("delta").to_numpy()
     at = curves.position(grid, epsilon, limit)
     shown = curves.shown_positions(grid.size, at)
     parts: dict[str, Any] = {}
@@ -98,6 +98,7 @@ def describe(
         at=int(np.flatnonzero(shown == at)[0]),
         curve=curves.thinned(curve, shown),
         limit=curves.numbers(limit[shown]),
+        limit_prob=ASSURANCE,
         withheld=records.withheld(parts["checks"]),
         crossings=curves.crossings(result, probability),
         assumptions=records.assumptions(result, parts["kind"]),

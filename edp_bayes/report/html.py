@@ -167,7 +167,7 @@ def _values(content: Content) -> dict[str, list[str]]:
         **_worded("delta", content.curve),
     }
     if content.limit is not None:
-        values["delta_limit"] = [formatting.risk(value) for value in content.limit]
+        values["delta_limit"] = [formatting.risk_limit(value) for value in content.limit]
     if content.total is not None:
         values |= _worded("total", content.total.curve)
         values["bound"] = [formatting.risk(value) for value in content.total.bound]

@@ -321,5 +321,8 @@ def load_audit(path: str | Path) -> Audit:
     """
     tree = files.load_tree(Path(path))
     if "edp_bayes_version" not in tree.attrs or "mixture" not in tree.children:
-        raise InvalidInputError(f"{path} is not a saved audit")
+        raise InvalidInputError(
+            f"{path} is not a saved audit of a query; for others there are load_mechanism_audit and "
+            "load_property_audit"
+        )
     return Audit(tree)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["clean", "crossing", "number", "percent", "risk", "short"]
+__all__ = ["clean", "crossing", "number", "percent", "risk", "risk_limit", "short"]
 
 SMALLEST = 1e-6
 LONGEST = 120
@@ -33,6 +33,20 @@ def risk(value: float) -> str:
     if 0.0 < value < SMALLEST:
         return "< 1e-6"
     return f"{value:.2g}" if value == 0.0 or value >= 1e-3 else f"{value:.1e}".replace("e-0", "e-")
+
+
+def risk_limit(value: float) -> str:
+    """Return an upper limit of a probability with two digits, rounded up.
+
+    Examples
+    --------
+    >>> [risk_limit(value) for value in (0.2001, 0.0451, 0.2, 3e-9, 0.0)]
+    ['0.21', '0.046', '0.2', '< 1e-6', '0']
+    """
+    if value <= 0.0:
+        return risk(value)
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return risk(min(math.ceil(value / unit - 1e-9) * unit, 1.0))
 
 
 def number(value: float, digits: int = 4) -> str:

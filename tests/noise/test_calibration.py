@@ -135,8 +135,8 @@ def test_a_delta_above_zero_is_met(plug_in, method):
     delta = 2e-3
     noise = edp.noise.calibrate(plug_in, epsilon=EPSILON, delta=delta, method=method, spacing=0.1)
     check = edp.noise.verify(plug_in, noise, epsilon=[EPSILON])
-    assert check.delta[0, 0] + check.error[0] <= delta
-    assert check.delta[0, 0] >= 0.9 * delta  # and not by much more than asked
+    assert check.delta[0, 0, 0] + check.error[0] <= delta
+    assert check.delta[0, 0, 0] >= 0.9 * delta  # and not by much more than asked
     assert check.probability(EPSILON, delta) == 1.0
 
 
@@ -152,7 +152,9 @@ def test_exact_integrals_agree_with_those_of_the_audit(responses):
         everybody = np.arange(responses.n_individuals)
         expected = direct.curves(everybody, np.array(grid)).max(axis=1)
         check = edp.noise.verify(responses, noise, epsilon=grid, model=model, **options)
-        np.testing.assert_allclose(check.delta, expected, rtol=1e-7, atol=1e-11)
+        np.testing.assert_allclose(
+            check.delta.to_numpy().reshape(expected.shape), expected, rtol=1e-7, atol=1e-11
+        )
 
 
 def test_quadrature_agrees_with_exact_integrals_within_its_bound(plug_in):
@@ -175,15 +177,21 @@ def test_quadrature_agrees_with_exact_integrals_within_its_bound(plug_in):
     np.testing.assert_allclose(a, b, atol=2e-4 * b.max() + max(rough.errors.values()))
 
 
-def test_verification_counts_draws(bootstrap):
+def test_verification_counts_draws(bootstrap, tmp_path):
     check = edp.noise.verify(bootstrap, LaplaceNoise(0.5), epsilon=[0.1, 0.4])
-    assert check.delta.shape == (bootstrap.n_draws, 2)
-    expected = (check.delta[:, 1] <= 1e-3).mean()
+    assert check.delta.size == 2 * bootstrap.n_draws
+    expected = (check.delta[..., 1] <= 1e-3).mean()
     assert check.probability(0.4, 1e-3) == expected
     assert check.probability(0.4) == (check.log_ratio <= 0.4).mean()
-    row = check.summary(prob=0.9)[0]
-    assert row["delta_lower"] <= row["delta"] <= row["delta_upper"]
-    assert len(check.riskiest(3)) == 3
+    band = check.band(prob=0.9)
+    assert (band["lower"] <= band["median"]).all()
+    assert (band["median"] <= band["upper"]).all()
+    riskiest = check.individuals["mean"].sum("epsilon")
+    assert check.riskiest(3)[0] == riskiest["individual"].to_numpy()[riskiest.to_numpy().argmax()]
+    assert "delta[0.4]" in check.summary().index
+    again = edp.noise.load_verification(check.save(tmp_path / "check.nc"))
+    assert (again.delta == check.delta).all()
+    assert again.noise.components == check.noise.components
     assert check.plot(backend="none") is not None
     with pytest.raises(InvalidInputError, match="one of"):
         check.probability(0.2, 1e-3)
@@ -266,8 +274,8 @@ def test_noise_is_never_larger_than_what_is_proved(plug_in):
 def test_a_delta_below_what_integrals_tell_from_zero_is_not_certified():
     source = posterior_of(make_responses(), model=FixedBandwidth(0.6, "gaussian"))
     check = edp.noise.verify(source, GaussianNoise(20.0), epsilon=[0.5], progressbar=False)
-    assert check.delta[0, 0] == 0.0
-    assert np.isinf(check.log_ratio[0])
+    assert check.delta[0, 0, 0] == 0.0
+    assert np.isinf(check.log_ratio[0, 0])
     assert [check.probability(0.5, delta) for delta in (1e-13, 1e-11)] == [0.0, 1.0]
 
 
@@ -327,8 +335,9 @@ def test_bands_of_a_tradeoff_have_an_end_where_some_draws_have_none(plug_in):
     curve = edp.noise.tradeoff(plug_in, epsilon=[0.2], method="laplace")
     reached = np.repeat([0.1, np.inf], [95, 5])[:, None]
     curve = dataclasses.replace(curve, reached=reached)
-    assert [float(end[0]) for end in curve.band(0.8)] == [0.1, 0.1, 0.1]
-    assert [float(end[0]) for end in curve.band(0.98)] == [0.1, 0.1, np.inf]
+    for prob, ends in ((0.8, [0.1, 0.1, 0.1]), (0.98, [0.1, 0.1, np.inf])):
+        band = curve.band(prob=prob).isel(epsilon=0)
+        assert [float(band[end]) for end in ("lower", "median", "upper")] == ends
 
 
 def test_tradeoff_offers_points(plug_in):
@@ -336,7 +345,8 @@ def test_tradeoff_offers_points(plug_in):
     assert (np.diff(curve.error) < 0).all()
     assert curve.least_noise(0.15) is curve.noises[1]
     assert curve.best_privacy(float(curve.error[1])) is curve.noises[1]
-    lower, middle, upper = curve.band(0.9)
+    band = curve.band(prob=0.9)
+    lower, middle, upper = (band[end].to_numpy() for end in ("lower", "median", "upper"))
     assert (lower <= middle).all()
     assert (upper <= curve.epsilon).all()
     assert curve.plot(backend="none") is not None

@@ -200,7 +200,9 @@ def test_log_ratios_of_mixed_noise_are_never_below_the_true_ones(model, data, no
         edp.Responses.from_arrays(data[0], contribution=data[1][:, None]), model=model
     )
     true = _true_log_ratio(source, noise, np.linspace(-120.0, 120.0, 200_001))
-    assert verify(source, noise, epsilon=[0.1, 0.4], progressbar=False).log_ratio[0] >= true > 0.15
+    assert (
+        verify(source, noise, epsilon=[0.1, 0.4], progressbar=False).log_ratio[0, 0] >= true > 0.15
+    )
 
 
 def _lattice(spacing, half=6, tail=0.02):
@@ -225,9 +227,9 @@ def test_an_atom_beside_a_lattice_is_within_the_error_of_the_quadrature():
     p, q = (sum(w * np.interp(x - mu, x, noisy) for w, mu, _ in part[0]) for part in source.pair(0))
     both = [np.maximum(a - math.exp(0.1) * b, 0.0).sum() for a, b in ((p, q), (q, p))]
     true = step * float(max(both))
-    assert abs(found.delta[0, 0] - true) <= found.error[0] + 1e-5
+    assert abs(float(found.delta[0, 0, 0]) - true) <= float(found.error[0]) + 1e-5
     assert found.error[0] < 0.02 * true
-    assert np.isinf(found.log_ratio[0]) or found.log_ratio[0] >= 0.4
+    assert float(found.log_ratio[0, 0]) >= 0.4
 
 
 def test_lattices_of_unrelated_spacings_are_refused():

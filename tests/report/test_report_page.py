@@ -23,7 +23,7 @@ import edp_bayes as edp
 from edp_bayes.black_box.auditing import audit_mechanism
 from edp_bayes.report import describe, write_report
 from edp_bayes.statistical_privacy import PropertyQuery
-from edp_bayes.utils.formatting import clean, risk, short
+from edp_bayes.utils.formatting import clean, risk, risk_limit, short
 
 
 class Elements(HTMLParser):
@@ -142,7 +142,7 @@ def test_the_verdict_and_the_slider(opened, audit):
     for key, k in ((None, 1), (Keys.ARROW_RIGHT, 2), (Keys.END, 5), (Keys.HOME, 0)):
         if key:
             slider.send_keys(key)
-        limit = risk(float(audit.upper("delta", prob=0.95)[k]))
+        limit = risk_limit(float(audit.upper("delta")[k]))
         expected = sentence.format(f"{EPSILON[k]:.4g}", limit, numbers_at(audit, "delta", k)[0])
         assert text(opened, "#sentence") == expected
         assert total.format(*numbers_at(audit, "total_risk", k)) in text(opened, "#total .sentence")
@@ -349,7 +349,7 @@ def test_several_properties_stand_in_a_table_by_falling_risk(browser, tmp_path):
     look(browser)
     browser.get(write_report(result, tmp_path / "a.html", prob=0.95, epsilon=0.1).as_uri())
     k = int(np.flatnonzero(EPSILON == 0.1)[0])
-    median, limit = numbers_at(result, "delta", k)[0], risk(float(result.upper(prob=0.95)[k]))
+    median, limit = numbers_at(result, "delta", k)[0], risk_limit(float(result.upper()[k]))
     assert text(browser, "#sentence") == (
         "At ε = 0.1 the risk of the critical entry, for the riskiest of 3 properties, is "
         f"at most δ = {limit}, with 95% probability; its median is {median}."

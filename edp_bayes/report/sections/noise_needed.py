@@ -89,14 +89,16 @@ def _row(noise: NoiseDistribution, worded: Callable[[str], str]) -> NoiseFound:
 
 def _verified(verification: Verification, worded: Callable[[str], str], prob: float) -> NoiseFound:
     """Return the noise that was verified, with what is left of the risk in words."""
-    said = [
-        f"At ε = {row['epsilon']:.4g} with this noise, δ is {risk(row['delta'])} "
-        f"({percent(prob)} interval {risk(row['delta_lower'])} to {risk(row['delta_upper'])}) and "
-        f"δ* is {risk(row['total_risk'])} ({risk(row['total_risk_lower'])} to "
-        f"{risk(row['total_risk_upper'])}); nobody has any risk in "
-        f"{percent(row['probability_pure'])} of the draws."
-        for row in verification.summary(prob=prob)
-    ]
+    said = []
+    for k, epsilon in enumerate(verification.epsilon.to_numpy()):
+        low, middle, high = interval(verification.delta.isel(epsilon=k), prob)
+        least, total, most = interval(verification.total_risk.isel(epsilon=k), prob)
+        said.append(
+            f"At ε = {epsilon:.4g} with this noise, δ is {risk(middle)} "
+            f"({percent(prob)} interval {risk(low)} to {risk(high)}) and δ* is {risk(total)} "
+            f"({risk(least)} to {risk(most)}); nobody has any risk in "
+            f"{percent(verification.probability(float(epsilon)))} of the draws."
+        )
     plain = _row(verification.noise, worded)
     return replace(plain, method=f"{plain.method}, verified", message=" ".join(said))
 
