@@ -322,7 +322,7 @@ def load_audit(path: str | Path) -> Audit:
     tree = files.load_tree(Path(path))
     if "edp_bayes_version" not in tree.attrs or "mixture" not in tree.children:
         raise InvalidInputError(
-            f"{path} is not a saved audit of a query; for others there are load_mechanism_audit and "
+            f"{path} is not a saved audit of a query; others load by load_mechanism_audit and "
             "load_property_audit"
         )
     return Audit(tree)
