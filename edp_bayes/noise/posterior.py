@@ -195,9 +195,9 @@ def posterior_of(
     *,
     responses: Responses | None = None,
     model: DensityModel | None = None,
-    draws: int = 250,
-    tune: int = 1000,
-    chains: int = 4,
+    draws: int | None = None,
+    tune: int | None = None,
+    chains: int | None = None,
     random_seed: int | None = None,
     progressbar: bool = True,
     most_draws: int | None = None,
@@ -214,7 +214,7 @@ def posterior_of(
     responses : Responses, optional
         The data of an audit.
     model, draws, tune, chains, random_seed, progressbar, **sample_options
-        As for `edp_bayes.audit`, for responses only.
+        As for `edp_bayes.audit`, for responses only; 250 draws of each chain if not given.
     most_draws : int, optional
         For an audit only: how many of its draws to take, evenly spaced; all by default.
 
@@ -223,13 +223,21 @@ def posterior_of(
     InputTypeError
         If the source is something else.
     InvalidInputError
-        If an audit comes without responses or with other ones, or the responses carry noise.
+        If an audit comes without responses or with other ones, the responses carry noise, or
+        options of a fit are given where nothing is fitted.
     """
     from edp_bayes.models.default import model_or_default
     from edp_bayes.results.query import Audit
 
     if isinstance(source, Posterior):
         return source
+    if isinstance(source, Audit | FittedModel):
+        asked = {"model": model, "draws": draws, "tune": tune, "chains": chains, **sample_options}
+        if useless := [name for name, value in asked.items() if value is not None]:
+            raise InvalidInputError(
+                f"{useless[0]} is for responses, which are fitted; what was fitted has its own: "
+                "leave it out, or give most_draws= for fewer draws of an audit"
+            )
     if isinstance(source, Audit):
         return _of_audit(source, responses, most_draws)
     if isinstance(source, FittedModel):
@@ -246,9 +254,9 @@ def posterior_of(
     names = ("sampler", "cores")
     named = {name: sample_options.pop(name) for name in names if name in sample_options}
     settings = SamplerSettings(
-        draws=draws,
-        tune=tune,
-        chains=chains,
+        draws=250 if draws is None else draws,
+        tune=1000 if tune is None else tune,
+        chains=4 if chains is None else chains,
         random_seed=random_seed,
         progressbar=progressbar,
         sample_kwargs=sample_options,

@@ -319,6 +319,12 @@ def test_an_audit_needs_its_own_responses(responses):
         posterior_of(audit, responses=make_responses(seed=8))
     noise = edp.noise.calibrate(audit, epsilon=0.2, method="laplace", responses=responses)
     assert noise.record["draws"] == 20
+    with pytest.raises(InvalidInputError, match="draws is for responses, which are fitted"):
+        edp.noise.calibrate(audit, epsilon=0.2, responses=responses, draws=5)
+    few = edp.noise.calibrate(
+        audit, epsilon=0.2, method="laplace", responses=responses, most_draws=4
+    )
+    assert few.record["draws"] == 4
 
 
 def test_the_audit_of_a_stacked_model_is_refused(responses):
