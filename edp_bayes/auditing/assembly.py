@@ -48,7 +48,7 @@ def assemble(
 ) -> Audit:
     """Return the audit; nothing is sampled here but replicates for the predictive check."""
     shape = (settings.chains, settings.draws)
-    names = label_coordinate(responses.individual)
+    names = labels.as_coordinate(responses.individual)
     curves = risks.curves_of(kept, fitted.coupling, epsilon)
     tested = lower_bounds(fitted.coupling, kept, curves, risks.delta, risks.total_risk, epsilon)
     lead = ("chain", "draw")
@@ -85,7 +85,7 @@ def assemble(
         "observed_data": _observed(responses),
         "log_likelihood": xr.Dataset(
             {"response": ((*lead, "database"), fitted.log_likelihood)},
-            coords={**chains, "database": label_coordinate(responses.database)},
+            coords={**chains, "database": labels.as_coordinate(responses.database)},
         ),
     }
     groups["new_individual"] = _new_individual(fitted, risks, epsilon, settings, chains)
@@ -94,7 +94,7 @@ def assemble(
     if fitted.predictive is not None:
         groups["log_predictive"] = xr.Dataset(
             {"response": ("database", fitted.predictive)},
-            coords={"database": label_coordinate(responses.database)},
+            coords={"database": labels.as_coordinate(responses.database)},
         )
     if fitted.log_prior is not None:
         groups["log_prior"] = fitted.log_prior.assign_coords(chains)
@@ -109,16 +109,6 @@ def assemble(
         "noise": json.dumps(_noise(responses)),
     }
     return Audit(tree)
-
-
-def label_coordinate(values: NDArray[Any]) -> NDArray[Any]:
-    """Return labels as numbers or text, the parts of a compound key joined by a comma."""
-    if values.dtype.kind in "iufM":
-        return values
-    text = [labels.as_text(v) for v in values]
-    if len(set(text)) < len(text):
-        text = [repr(v) for v in values]
-    return np.array(text)
 
 
 def _provenance() -> dict[str, str]:
@@ -272,7 +262,7 @@ def _without(without: Mapping[int, Mixture], chains: Mapping[str, Any]) -> xr.Da
 
 def _observed(responses: Responses) -> xr.Dataset:
     values = responses.response.reshape(responses.n_databases, responses.samples)
-    database = label_coordinate(responses.database)
+    database = labels.as_coordinate(responses.database)
     if responses.samples == 1:
         return xr.Dataset({"response": ("database", values[:, 0])}, {"database": database})
     return xr.Dataset({"response": (("database", "sample"), values)}, {"database": database})

@@ -45,24 +45,19 @@ def fit_dirichlet_process(
 
     Ishwaran and James (2001), Section 5.
     """
-    draw = partial(
-        draw_parameters,
-        settings=settings,
-        components=model.truncate(responses.n_databases),
-        base=model.base_measure,
-        concentration=model.concentration,
-        weight_concentration=0.0,
-        thin=model.thin,
-    )
-    drawn = draw(responses.response_by_database)
-    sticks = drawn.weights.shape[-1] - 1
-    densities = stick_priors(model.concentration, drawn.concentration, drawn.log_rest, sticks)
-    return fitted_mixture(
-        drawn.mixture,
+
+    def weight_priors(drawn: GibbsDraws) -> dict[str, Array]:
+        sticks = drawn.weights.shape[-1] - 1
+        return stick_priors(model.concentration, drawn.concentration, drawn.log_rest, sticks)
+
+    return _fit(
+        model,
         responses,
         settings,
-        log_prior=gather({**densities, **drawn.component_priors(model.base_measure)}),
-        without=_without(responses, settings, draw),
+        components=model.truncate(responses.n_databases),
+        concentration=model.concentration,
+        weight_concentration=0.0,
+        weight_priors=weight_priors,
         attributes=model.attributes(responses),
     )
 
@@ -71,24 +66,47 @@ def fit_finite(
     model: FiniteMixture, responses: Responses, settings: SamplerSettings
 ) -> FittedModel:
     """Draw a finite mixture with a Gaussian kernel."""
+    return _fit(
+        model,
+        responses,
+        settings,
+        components=model.components,
+        concentration=(1.0, 1.0),
+        weight_concentration=model.weight_concentration,
+        weight_priors=lambda drawn: share_prior(model.weight_concentration, drawn.weights),
+        attributes={"model": repr(model), "components": model.components},
+    )
+
+
+def _fit(
+    model: DirichletProcessMixture | FiniteMixture,
+    responses: Responses,
+    settings: SamplerSettings,
+    *,
+    components: int,
+    concentration: tuple[float, float],
+    weight_concentration: float,
+    weight_priors: Callable[[GibbsDraws], dict[str, Array]],
+    attributes: dict[str, Any],
+) -> FittedModel:
     draw = partial(
         draw_parameters,
         settings=settings,
-        components=model.components,
+        components=components,
         base=model.base_measure,
-        concentration=(1.0, 1.0),
-        weight_concentration=model.weight_concentration,
+        concentration=concentration,
+        weight_concentration=weight_concentration,
         thin=model.thin,
     )
     drawn = draw(responses.response_by_database)
-    densities = share_prior(model.weight_concentration, drawn.weights)
+    priors = {**weight_priors(drawn), **drawn.component_priors(model.base_measure)}
     return fitted_mixture(
         drawn.mixture,
         responses,
         settings,
-        log_prior=gather({**densities, **drawn.component_priors(model.base_measure)}),
+        log_prior=gather(priors),
         without=_without(responses, settings, draw),
-        attributes={"model": repr(model), "components": model.components},
+        attributes=attributes,
     )
 
 

@@ -17,8 +17,8 @@ from edp_bayes.noise.certificates.noisy import NoisyCoupling
 from edp_bayes.noise.certificates.ratios import certified_log_ratios
 from edp_bayes.noise.distribution import NoiseDistribution, as_distribution
 from edp_bayes.noise.posterior import Posterior, posterior_of
-from edp_bayes.results.base import PrivacyCurves
-from edp_bayes.utils import files, validate
+from edp_bayes.results.base import PrivacyCurves, load_curves
+from edp_bayes.utils import labels, validate
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
@@ -213,7 +213,6 @@ def verify(
     >>> edp.noise.verify(data, edp.LaplaceNoise(5.0), epsilon=[0.5], model=model).probability(0.5)
     1.0
     """
-    from edp_bayes.auditing.assembly import label_coordinate
     from edp_bayes.auditing.evaluation import evaluate
 
     distribution = as_distribution(noise)
@@ -242,7 +241,7 @@ def verify(
         "sd": (("individual", "epsilon"), risks.deviation),
         "error": ("epsilon", [coupling.error(float(e)) for e in grid]),
     }
-    names = label_coordinate(posterior.individual)
+    names = labels.as_coordinate(posterior.individual)
     coords = {"chain": np.arange(chains), "draw": np.arange(posterior.n_draws // chains)}
     tree = xr.DataTree.from_dict(
         {
@@ -299,7 +298,4 @@ def load_verification(path: str | Path) -> Verification:
     >>> bool((again.delta == found.delta).all())
     True
     """
-    tree = files.load_tree(Path(path))
-    if "posterior" not in tree.children or "log_ratio" not in tree["posterior"].data_vars:
-        raise InvalidInputError(f"{path} is not a saved verification")
-    return Verification(tree)
+    return load_curves(Verification, path, "log_ratio", "verification")

@@ -27,6 +27,7 @@ __all__ = [
     "BAND_KINDS",
     "TARGETS",
     "PrivacyCurves",
+    "load_curves",
 ]
 
 Array = NDArray[np.float64]
@@ -324,6 +325,14 @@ class PrivacyCurves:
         from edp_bayes.report import write_report
 
         return write_report(self, path, **options)
+
+
+def load_curves[T: PrivacyCurves](kind: type[T], path: str | Path, holds: str, what: str) -> T:
+    """Load the file of a result whose posterior holds a variable; refuse any other file."""
+    tree = files.load_tree(Path(path))
+    if "posterior" not in tree.children or holds not in tree["posterior"].data_vars:
+        raise InvalidInputError(f"{path} is not a saved {what}")
+    return kind(tree)
 
 
 def _joined(draws: xr.DataArray, name: str) -> xr.DataArray:

@@ -10,9 +10,8 @@ import numpy as np
 import xarray as xr
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.results.base import PrivacyCurves
+from edp_bayes.results.base import PrivacyCurves, load_curves
 from edp_bayes.results.summaries import default_probability, interval
-from edp_bayes.utils import files
 
 __all__ = ["MechanismAudit", "load_mechanism_audit"]
 
@@ -199,7 +198,4 @@ def load_mechanism_audit(path: str | Path) -> MechanismAudit:
     >>> bool((again.local_epsilon == audit.local_epsilon).all())
     True
     """
-    tree = files.load_tree(Path(path))
-    if "posterior" not in tree.children or "local_epsilon" not in tree["posterior"].data_vars:
-        raise InvalidInputError(f"{path} is not a saved audit of a mechanism")
-    return MechanismAudit(tree)
+    return load_curves(MechanismAudit, path, "local_epsilon", "audit of a mechanism")

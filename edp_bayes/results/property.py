@@ -9,8 +9,7 @@ from typing import ClassVar
 import xarray as xr
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.results.base import PrivacyCurves
-from edp_bayes.utils import files
+from edp_bayes.results.base import PrivacyCurves, load_curves
 
 __all__ = ["PropertyAudit", "load_property_audit"]
 
@@ -104,7 +103,4 @@ def load_property_audit(path: str | Path) -> PropertyAudit:
     >>> bool((again.delta == audit.delta).all())
     True
     """
-    tree = files.load_tree(Path(path))
-    if "posterior" not in tree.children or "prob" not in tree["posterior"].data_vars:
-        raise InvalidInputError(f"{path} is not a saved audit of properties")
-    return PropertyAudit(tree)
+    return load_curves(PropertyAudit, path, "prob", "audit of properties")

@@ -169,6 +169,16 @@ def as_text(label: Any) -> str:
     return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
+def as_coordinate(values: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as numbers or text, the parts of a compound key joined by a comma."""
+    if values.dtype.kind in "iufM":
+        return values
+    text = [as_text(v) for v in values]
+    if len(set(text)) < len(text):
+        text = [repr(v) for v in values]
+    return np.array(text)
+
+
 def show(label: Any) -> str:
     """Return a label as it stands in a message."""
     plain = _plain(label)

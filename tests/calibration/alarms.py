@@ -15,9 +15,7 @@ from multiprocessing import get_context
 import numpy as np
 import pandas as pd
 
-from edp_bayes.auditing.evaluation import evaluate
 from edp_bayes.diagnostics import check_individuals
-from edp_bayes.models import SamplerSettings
 from edp_bayes.results import bands
 from tests.calibration import failures, scenarios, study
 
@@ -33,16 +31,8 @@ def once(cell: failures.Cell | scenarios.Scenario, repetition: int) -> tuple[boo
         epsilon, truth = scenarios.EPSILON, cell.truth["delta"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        settings = SamplerSettings(
-            draws=failures.DRAWS,
-            tune=failures.TUNE,
-            chains=1,
-            random_seed=repetition,
-            progressbar=False,
-            cores=1,
-        )
-        coupling = failures.METHODS["default"](N).fit(responses, settings).coupling
-        limit = bands.upper_limit(evaluate(coupling, epsilon, progressbar=False).delta, 0.95)
+        draws = failures.delta_of(responses, "default", repetition, epsilon)
+        limit = bands.upper_limit(draws, 0.95)
         failed = not check_individuals(responses, epsilon, limit).passed
     seen = (truth >= failures.SMALLEST) & (truth <= failures.LARGEST)
     return failed, bool((limit < truth)[seen].any())

@@ -211,16 +211,20 @@ METHODS = {
 }
 
 
+def delta_of(responses: Responses, method: str, seed: int, epsilon: np.ndarray) -> np.ndarray:
+    """Draws of delta, shape (DRAWS, epsilon)."""
+    settings = SamplerSettings(
+        draws=DRAWS, tune=TUNE, chains=1, random_seed=seed, progressbar=False, cores=1
+    )
+    coupling = METHODS[method](responses.n_databases).fit(responses, settings).coupling
+    return evaluate(coupling, epsilon, progressbar=False).delta
+
+
 def once(cell: Cell, method: str, repetition: int) -> np.ndarray:
     """Lower end, median and upper end of the band, and the upper limit."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        responses = cell.sample(repetition)
-        settings = SamplerSettings(
-            draws=DRAWS, tune=TUNE, chains=1, random_seed=repetition, progressbar=False, cores=1
-        )
-        coupling = METHODS[method](cell.n).fit(responses, settings).coupling
-        draws = evaluate(coupling, EPSILON, progressbar=False).delta
+        draws = delta_of(cell.sample(repetition), method, repetition, EPSILON)
         lower, upper = bands.pointwise(draws, 0.95)
         limit = bands.upper_limit(draws, 0.95)
     return np.stack([lower, np.median(draws, axis=0), upper, limit])
