@@ -38,7 +38,7 @@ def test_a_known_probability_prints_and_writes_its_exact_curve(capsys, tmp_path)
     )
     assert {path.name for path in tmp_path.iterdir()} == {"curve.csv", "delta.png"}
     table = pd.read_csv(tmp_path / "curve.csv")
-    truth = delta(table["epsilon"].to_numpy(), 1000, 0.1, GaussianNoise(0.001))
+    truth = delta(1000, 0.1, epsilon=table["epsilon"].to_numpy(), mechanism=GaussianNoise(0.001))
     np.testing.assert_allclose(table["delta"], truth, rtol=1e-12)
     np.testing.assert_array_equal(table["delta"], table[["delta_plus", "delta_minus"]].max(axis=1))
     assert len(table) == 51

@@ -67,7 +67,9 @@ def exact(base, distribution, i, epsilon=EPSILON):
         np.r_[q[1], g[1]],
     )
     twin = Mixture(np.r_[(1 - rho) * w, rho * w], np.r_[q[0], q[0]], np.r_[q[1], q[1]])
-    return np.maximum(edp.hockey_stick(both, twin, epsilon), edp.hockey_stick(twin, both, epsilon))
+    return np.maximum(
+        edp.hockey_stick(both, twin, epsilon=epsilon), edp.hockey_stick(twin, both, epsilon=epsilon)
+    )
 
 
 @settings(derandomize=True, deadline=None, max_examples=150)
@@ -113,7 +115,8 @@ def test_noise_widens_every_distribution():
         both = Mixture(np.r_[(1 - rho) * w, rho * w], np.r_[q[0], g[0]], np.r_[q[1], g[1]])
         without = Mixture(w, *q)
         expected = np.maximum(
-            edp.hockey_stick(both, without, EPSILON), edp.hockey_stick(without, both, EPSILON)
+            edp.hockey_stick(both, without, epsilon=EPSILON),
+            edp.hockey_stick(without, both, epsilon=EPSILON),
         )
         np.testing.assert_allclose(noisy[0, i], expected, rtol=1e-6, atol=2e-12)
 
@@ -124,7 +127,7 @@ def test_noise_widens_every_distribution():
 )
 def test_integral_of_one_pair_is_the_closed_form(m, s, t, epsilon):
     found = pair_integral(m, s, 0.0, t, epsilon)
-    expected = edp.hockey_stick(Mixture(1.0, m, s), Mixture(1.0, 0.0, t), epsilon)
+    expected = edp.hockey_stick(Mixture(1.0, m, s), Mixture(1.0, 0.0, t), epsilon=epsilon)
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-14)
 
 

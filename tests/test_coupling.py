@@ -29,7 +29,9 @@ def responses():
 
 
 def privacy_curve(p, q, epsilon=EPSILON):
-    return np.maximum(edp.hockey_stick(p, q, epsilon), edp.hockey_stick(q, p, epsilon))
+    return np.maximum(
+        edp.hockey_stick(p, q, epsilon=epsilon), edp.hockey_stick(q, p, epsilon=epsilon)
+    )
 
 
 @pytest.mark.parametrize(

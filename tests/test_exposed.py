@@ -115,7 +115,9 @@ def test_raw_exposure_is_that_of_mixtures_or_above_it(variation):
             edp.Mixture(np.full((1, 30), 1 / 30), place, spread)
             for place in (c[None, :, person], np.zeros((1, 30)))
         )
-        exact = np.maximum(edp.hockey_stick(p, q, epsilon), edp.hockey_stick(q, p, epsilon))[0]
+        exact = np.maximum(
+            edp.hockey_stick(p, q, epsilon=epsilon), edp.hockey_stick(q, p, epsilon=epsilon)
+        )[0]
         if variation:
             assert (found[person] >= exact - 1e-12).all()
             assert (found[person] <= 3.0 * exact + 1e-3).all()
@@ -131,7 +133,9 @@ def test_the_check_names_the_worst_first_and_counts_the_others():
     responses = edp.Responses.from_arrays(
         response + c.sum(axis=1), contribution=c, individual=list("abcdef")
     )
-    check = check_individuals(responses, np.array([0.5]), np.array([1e-3]))["individuals"]
+    check = check_individuals(responses, epsilon=np.array([0.5]), upper=np.array([1e-3]))[
+        "individuals"
+    ]
     assert check.statistic > 2.0
     assert "; and 3 more do" in check.sentence
 

@@ -56,15 +56,15 @@ def test_the_papers_example_with_its_sign():
 def test_the_inverses_are_inverses(count, width, level, sensitivity):
     e = interval.epsilon(count, width, level, sensitivity=sensitivity)
     assert e > 0.0
-    back = interval.level_from_epsilon(e, count, width, sensitivity=sensitivity)
+    back = interval.level_from_epsilon(count, width, epsilon=e, sensitivity=sensitivity)
     assert back == pytest.approx(level, rel=1e-9)
-    back = interval.width_from_epsilon(e, count, level, sensitivity=sensitivity)
+    back = interval.width_from_epsilon(count, level, epsilon=e, sensitivity=sensitivity)
     assert back == pytest.approx(width, rel=1e-9)
 
 
 def test_the_level_is_that_of_laplace_noise():
     for sensitivity in (1.0, 3.0):
-        found = interval.level_from_epsilon(0.1, 50, 0.3, sensitivity=sensitivity)
+        found = interval.level_from_epsilon(50, 0.3, epsilon=0.1, sensitivity=sensitivity)
         noise = stats.laplace(scale=sensitivity / 0.1)
         assert found == pytest.approx(noise.cdf(15) - noise.cdf(-15), abs=1e-12)
 
@@ -101,11 +101,11 @@ def test_bad_input_is_refused(change, error, message):
 
 def test_inverses_refuse_bad_input_too():
     with pytest.raises(InvalidInputError, match="epsilon"):
-        interval.level_from_epsilon(0.0, 100, 0.2)
+        interval.level_from_epsilon(100, 0.2, epsilon=0.0)
     with pytest.raises(InvalidInputError, match="count"):
-        interval.level_from_epsilon(0.1, 0, 0.2)
+        interval.level_from_epsilon(0, 0.2, epsilon=0.1)
     with pytest.raises(InvalidInputError, match="level"):
-        interval.width_from_epsilon(0.1, 100, 1.2)
+        interval.width_from_epsilon(100, 1.2, epsilon=0.1)
 
 
 # Figures
@@ -115,7 +115,7 @@ def test_data_of_both_figures():
     iso = interval.iso_curves()
     assert iso.dims == ("epsilon", "width")
     at = iso.sel(epsilon=0.1).isel(width=19)
-    assert float(at) == interval.level_from_epsilon(0.1, 100.0, float(at["width"]))
+    assert float(at) == interval.level_from_epsilon(100.0, float(at["width"]), epsilon=0.1)
     counts = interval.count_curves(count=[50, 100], width=[0.2, 0.4])
     np.testing.assert_allclose(counts.sel(width=0.2), [2 * 0.0804719, 0.0804719], atol=1e-6)
     with pytest.raises(InvalidInputError, match="width"):
@@ -143,10 +143,12 @@ def test_plot_of_a_posterior_level():
     band = pc.get_viz("band", "interval_level")
     ends = np.quantile(draws, [0.05, 0.95])
     np.testing.assert_allclose(
-        band["y_bottom"], interval.level_from_epsilon(0.1, ends[0], [0.1, 0.2, 0.4]), rtol=1e-3
+        band["y_bottom"],
+        interval.level_from_epsilon(ends[0], [0.1, 0.2, 0.4], epsilon=0.1),
+        rtol=1e-3,
     )
     np.testing.assert_allclose(
-        band["y_top"], interval.level_from_epsilon(0.1, ends[1], [0.1, 0.2, 0.4]), rtol=1e-3
+        band["y_top"], interval.level_from_epsilon(ends[1], [0.1, 0.2, 0.4], epsilon=0.1), rtol=1e-3
     )
     assert plot_interval_level(found, backend="matplotlib") is not None
     with pytest.raises(InvalidInputError, match="interval_level"):
@@ -166,10 +168,10 @@ def test_audit_of_draws():
         found["interval_epsilon"].sel(width=0.2, level=0.8), interval.epsilon(draws, 0.2, 0.8)
     )
     np.testing.assert_allclose(
-        found["interval_level"].sel(width=0.1), interval.level_from_epsilon(0.1, draws, 0.1)
+        found["interval_level"].sel(width=0.1), interval.level_from_epsilon(draws, 0.1, epsilon=0.1)
     )
     np.testing.assert_allclose(
-        found["interval_width"].sel(level=0.9), interval.width_from_epsilon(0.1, draws, 0.9)
+        found["interval_width"].sel(level=0.9), interval.width_from_epsilon(draws, 0.9, epsilon=0.1)
     )
     np.testing.assert_array_equal(found["answer"], draws)
     assert found.attrs["inference_library"] == "edp_bayes"
@@ -387,7 +389,7 @@ def test_the_book_count_of_those_aged_40_or_older(data_dir):
     count = int((age >= 40).sum())
     assert count == 14_237
     # Noise at epsilon 0.1 keeps it within 0.2% of the truth with 94%.
-    assert interval.level_from_epsilon(0.1, count, 0.002) == pytest.approx(0.942, abs=5e-4)
+    assert interval.level_from_epsilon(count, 0.002, epsilon=0.1) == pytest.approx(0.942, abs=5e-4)
 
 
 def test_samples_of_a_database_share_its_weight():

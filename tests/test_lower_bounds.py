@@ -23,7 +23,7 @@ LAWS = {
 
 
 def best(p, q):
-    return np.maximum(hockey_stick(p, q, EPSILON), hockey_stick(q, p, EPSILON))
+    return np.maximum(hockey_stick(p, q, epsilon=EPSILON), hockey_stick(q, p, epsilon=EPSILON))
 
 
 def drawn(seed, size, distribution, spread):

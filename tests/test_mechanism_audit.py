@@ -283,7 +283,7 @@ def test_bins_hardly_change_the_truth(mechanism):
     p, q = (side / side.sum() for side in (cells.a + 1e-9, cells.b + 1e-9))
     found = Distributions(np.log(p / q)[None], p[None], q[None])
     epsilon = np.array([0.1, 0.5])
-    truth = [mechanism.delta(float(e)) for e in epsilon]
+    truth = [mechanism.delta(epsilon=float(e)) for e in epsilon]
     np.testing.assert_allclose(delta_curves(found, epsilon)[0], truth, atol=0.003)
 
 
@@ -362,7 +362,7 @@ def test_a_large_audit_is_fast_and_its_band_narrow():
     assert time.process_time() - start < 10
     assert audit.warnings == ()
     band = audit.band(kind="pointwise", prob=0.95)
-    truth = [mechanism.delta(e) for e in (0.1, 0.5, 1.0)]
+    truth = [mechanism.delta(epsilon=e) for e in (0.1, 0.5, 1.0)]
     assert (band.upper - band.lower).max() < 0.0587
     assert ((band.lower < truth) & (truth < band.upper)).all()
 
@@ -378,7 +378,7 @@ def test_draws_surround_the_truth_of_other_kinds(mechanism):
     assert audit.kind == mechanism.kind
     local, curve = audit.local_epsilon, audit.delta.sel(epsilon=0.5)
     assert local.min() <= mechanism.local_epsilon(0.01) <= local.max()
-    assert curve.min() <= mechanism.delta(0.5) <= curve.max()
+    assert curve.min() <= mechanism.delta(epsilon=0.5) <= curve.max()
     assert local.max() - local.min() < 0.7
     assert curve.max() - curve.min() < 0.1
 

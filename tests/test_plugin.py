@@ -132,7 +132,7 @@ def test_step_hockey_stick_is_the_exact_sum(rows, points):
     assume(np.ptp(y) > 0 and np.ptp(moved) > 0)
     p, q = step_density(y, points), step_density(moved, points)
     assert (p.heights * np.diff(p.edges)).sum() == pytest.approx(1, abs=1e-12)
-    found = hockey_stick(p, q, np.log([1.0, 2.0, 5.0]))
+    found = hockey_stick(p, q, epsilon=np.log([1.0, 2.0, 5.0]))
     exact = [exact_hockey_stick(y, moved, points, ratio) for ratio in (1, 2, 5)]
     assert found == pytest.approx(exact, abs=1e-12)
 
@@ -140,14 +140,14 @@ def test_step_hockey_stick_is_the_exact_sum(rows, points):
 def test_quotient_where_only_one_density_is_positive():
     p, q = step_density(np.arange(5.0), 2), step_density(np.arange(5.0) - 1.0, 2)
     # Uniform on [0, 4] and on [-1, 3]: a quarter is apart, whatever epsilon is.
-    assert hockey_stick(p, q, np.array([0.0, 3.0, 700.0])) == pytest.approx(0.25)
+    assert hockey_stick(p, q, epsilon=np.array([0.0, 3.0, 700.0])) == pytest.approx(0.25)
 
 
 def test_quotient_of_point_masses():
     distribution, atom = step_density(np.arange(5.0), 2), step_density(np.ones(5), 2)
-    assert hockey_stick(distribution, atom, EPSILON).tolist() == [1.0] * 4
-    assert hockey_stick(atom, atom, EPSILON).tolist() == [0.0] * 4
-    assert hockey_stick(atom, step_density(np.zeros(5), 2), EPSILON).tolist() == [1.0] * 4
+    assert hockey_stick(distribution, atom, epsilon=EPSILON).tolist() == [1.0] * 4
+    assert hockey_stick(atom, atom, epsilon=EPSILON).tolist() == [0.0] * 4
+    assert hockey_stick(atom, step_density(np.zeros(5), 2), epsilon=EPSILON).tolist() == [1.0] * 4
 
 
 def test_quotient_estimate_takes_about_root_n_points():
@@ -398,7 +398,9 @@ def test_a_resample_is_the_estimate_of_its_rows(density):
         rows = np.repeat(np.arange(42), count[sample.database])
         y, moved = responses.response[rows], responses.response_without(2)[rows]
         expected = (
-            hockey_stick(*(step_density(v, int(chosen.bandwidth)) for v in (y, moved)), EPSILON)
+            hockey_stick(
+                *(step_density(v, int(chosen.bandwidth)) for v in (y, moved)), epsilon=EPSILON
+            )
             if density == "difference_quotient"
             else quadrature("laplace", y, moved, chosen.bandwidth * chosen.ratios[rows], EPSILON)
         )

@@ -160,7 +160,7 @@ def test_the_band_of_a_large_contribution_holds_the_truth(size):
     )
     p = Mixture([0.5, 0.5], [0.0, size], [1.0, np.hypot(1.0, 0.1 * size)])
     q = Mixture(1.0, 0.0, 1.0)
-    truth = max(float(edp.hockey_stick(*pair, 0.1)) for pair in ((p, q), (q, p)))
+    truth = max(float(edp.hockey_stick(*pair, epsilon=0.1)) for pair in ((p, q), (q, p)))
     band = audit.band("delta", kind="pointwise", prob=0.95)
     assert band["lower"].item() < truth < band["upper"].item()
     assert band["upper"].item() - band["lower"].item() < 0.16
@@ -281,7 +281,9 @@ def test_the_risk_of_an_individual_who_comes_with_few_is_that_of_their_own_share
     with_shares, without = (c.curves(np.arange(1), epsilon)[:, 0] for c in (coupling, plain))
     assert (with_shares.mean(axis=0) > 1.3 * without.mean(axis=0)).all()
     p, q = coupling.pair(0)
-    exact = np.maximum(edp.hockey_stick(p[0], q[0], epsilon), edp.hockey_stick(q[0], p[0], epsilon))
+    exact = np.maximum(
+        edp.hockey_stick(p[0], q[0], epsilon=epsilon), edp.hockey_stick(q[0], p[0], epsilon=epsilon)
+    )
     np.testing.assert_allclose(with_shares, exact, rtol=1e-7, atol=1e-11)
 
 

@@ -186,7 +186,7 @@ def test_several_properties_are_pooled_and_delta_is_that_of_the_riskiest(several
     # Every single curve is the exact one of its own draw of pi.
     one = several.property_delta.isel(chain=1, draw=7)
     pi = several.prob.isel(chain=1, draw=7).to_numpy()
-    np.testing.assert_array_equal(one, delta(EPSILON, 1000, pi[:, None]))
+    np.testing.assert_array_equal(one, delta(1000, pi[:, None], epsilon=EPSILON))
     assert several.checks.loc["convergence of prob", "statistic"] < 1.05
     assert "sample_stats" in several.tree.children
     table, medians = several.summary(), several.property_delta.median(("chain", "draw"))
@@ -232,7 +232,7 @@ def test_a_model_without_the_named_variable_is_refused(several):
 def test_curves_are_the_exact_ones_of_every_draw():
     found = audit_property(103, 1000, epsilon=EPSILON, **QUICK)
     pi = found.prob.isel(property=0).to_numpy()[..., None]
-    np.testing.assert_array_equal(found.delta, delta(EPSILON, 1000, pi))
+    np.testing.assert_array_equal(found.delta, delta(1000, pi, epsilon=EPSILON))
     assert found.delta.dims == ("chain", "draw", "epsilon")
     assert found.property_delta.dims == ("chain", "draw", "property", "epsilon")
     np.testing.assert_array_equal(found.property_delta.isel(property=0), found.delta)
@@ -252,7 +252,7 @@ def test_interpolated_curves_are_exact_to_1e5(mechanism, count):
     epsilon = np.array([0.0, 0.02, 0.04])
     values, error = query.interpolated(pi, epsilon)
     some = [0, 3, 700, 1500, -1]
-    truth = delta(epsilon, 1000, pi[some, None], mechanism)
+    truth = delta(1000, pi[some, None], epsilon=epsilon, mechanism=mechanism)
     # What is not exact to 1e-5 says so, and is then computed one by one.
     assert error <= 1e-5 or isinstance(mechanism, LaplaceNoise)
     np.testing.assert_allclose(values[some], truth, rtol=max(error, 1e-5), atol=1e-14)
@@ -265,7 +265,9 @@ def test_rough_curves_are_computed_one_by_one_and_thinned(monkeypatch):
     assert found.delta.sizes["draw"] == 10
     assert found.settings["interpolation_error"] == 0.0
     pi = found.prob.isel(property=0).to_numpy()[..., None]
-    np.testing.assert_array_equal(found.delta, delta([0.1, 0.2], 1000, pi, narrow))
+    np.testing.assert_array_equal(
+        found.delta, delta(1000, pi, epsilon=[0.1, 0.2], mechanism=narrow)
+    )
     full = audit_property(103, 1000, epsilon=[0.1, 0.2], **QUICK)
     np.testing.assert_array_equal(found.prob, full.prob.sel(draw=found.prob["draw"]))
 
@@ -279,9 +281,9 @@ def test_curves_of_dependent_entries_are_the_exact_ones():
     pi, strength = (
         part.isel(property=0).to_numpy()[..., None] for part in (found.prob, found.concentration)
     )
-    truth = beta_binomial_delta(EPSILON, 1000, pi * strength, (1 - pi) * strength)
+    truth = beta_binomial_delta(1000, pi * strength, (1 - pi) * strength, epsilon=EPSILON)
     np.testing.assert_array_equal(found.delta, truth)
-    independent = delta(EPSILON, 1000, pi)
+    independent = delta(1000, pi, epsilon=EPSILON)
     assert (found.delta.to_numpy() > independent).all()
 
 
@@ -318,7 +320,7 @@ def test_bands_cover_the_truth_over_simulated_counts():
         counts = PropertyCounts(rng.binomial(1000, pi), 1000)
         draws = BinomialModel().fit(counts, sampling(400, 1, seed=k)).prob.ravel()
         curves = Query(1000).exact(draws, None, epsilon, progressbar=False)
-        truth = delta(epsilon, 1000, pi)
+        truth = delta(1000, pi, epsilon=epsilon)
         pointwise, whole = (make(curves, 0.95) for make in (bands.pointwise, bands.simultaneous))
         inside = (pointwise[0] <= truth) & (truth <= pointwise[1])
         hits.append([*inside, ((whole[0] <= truth) & (truth <= whole[1])).all()])
@@ -333,7 +335,7 @@ def test_coverage_for_one_fixed_pi_summed_over_all_counts(pi):
     count = np.arange(1001)
     mass = stats.binom.pmf(count, 1000, pi)
     epsilon = np.array([0.1])
-    truth, covered = float(delta(0.1, 1000, pi)), 0.0
+    truth, covered = float(delta(1000, pi, epsilon=0.1)), 0.0
     for k in count[mass > 1e-4]:
         draws = BinomialModel().fit(PropertyCounts(k, 1000), sampling(1000, 1, seed=k)).prob
         low, high = bands.pointwise(
@@ -401,7 +403,7 @@ def test_adults_of_forty_and_more_and_a_rare_property(data_dir):
         audit_property(k, n, epsilon=[0.01, 0.1, 0.5], **QUICK) for k in (older, rare)
     )
     for found, count in ((frequent, older), (seldom, rare)):
-        truth = delta([0.01, 0.1, 0.5], n, count / n)
+        truth = delta(n, count / n, epsilon=[0.01, 0.1, 0.5])
         band = found.band(prob=0.99)
         assert ((band["lower"] <= truth) & (truth <= band["upper"])).all()
     # Fewer positives hide each other less, and their number is known less well.
@@ -458,9 +460,9 @@ def test_databases_of_unequal_size_release_the_smallest_by_default():
     found = audit_property([50, 103], [500, 1000], epsilon=[0.1], **QUICK)
     assert found.settings["individuals"] == 500
     pi = found.prob.isel(property=0).to_numpy()[..., None]
-    np.testing.assert_array_equal(found.delta, delta([0.1], 500, pi))
+    np.testing.assert_array_equal(found.delta, delta(500, pi, epsilon=[0.1]))
     larger = audit_property([50, 103], [500, 1000], epsilon=[0.1], released_n=2000, **QUICK)
-    np.testing.assert_array_equal(larger.delta, delta([0.1], 2000, pi))
+    np.testing.assert_array_equal(larger.delta, delta(2000, pi, epsilon=[0.1]))
 
 
 @pytest.mark.parametrize("count", [0, 1000], ids=["none", "all"])

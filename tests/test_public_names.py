@@ -1,6 +1,7 @@
 """The public names of every public module: a change here is a change for users."""
 
 import importlib
+import inspect
 
 import pytest
 
@@ -69,3 +70,19 @@ def test_public_names_are_these(module):
     found = importlib.import_module(module)
     assert sorted(found.__all__) == sorted(PUBLIC[module].split())
     assert all(hasattr(found, name) for name in found.__all__)
+
+
+def _functions(module):
+    for name in module.__all__:
+        found = getattr(module, name)
+        members = vars(found).values() if inspect.isclass(found) else [found]
+        yield from (f for f in (getattr(m, "__func__", m) for m in members) if callable(f))
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_epsilon_is_given_by_name(module):
+    for function in _functions(importlib.import_module(module)):
+        if not inspect.isfunction(function) or function.__name__ == "__init__":
+            continue
+        epsilon = inspect.signature(function).parameters.get("epsilon")
+        assert epsilon is None or epsilon.kind is epsilon.KEYWORD_ONLY, function.__qualname__

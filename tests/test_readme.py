@@ -186,7 +186,7 @@ def test_known_distributions_have_an_exact_curve():
     p, q = (edp.Mixture(1.0, location, 1.0, kernel="laplace") for location in (0.0, 1.0))
     epsilon = np.array([0.0, 0.3, 0.9])
     exact = -np.expm1((epsilon - 1.0) / 2)
-    np.testing.assert_allclose(edp.hockey_stick(p, q, epsilon), exact, rtol=1e-12)
+    np.testing.assert_allclose(edp.hockey_stick(p, q, epsilon=epsilon), exact, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

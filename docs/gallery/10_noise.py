@@ -35,6 +35,6 @@ for color, scale in enumerate((0.0, 1.0, 3.0)):
     axes.plot(epsilon, band["median"], color=f"C{color}", label=label)
     if scale:
         p, q = (edp.Mixture(1.0, x, scale) for x in (0.0, responses.largest_contribution.max()))
-        axes.plot(epsilon, edp.hockey_stick(p, q, epsilon), ":", color=f"C{color}")
+        axes.plot(epsilon, edp.hockey_stick(p, q, epsilon=epsilon), ":", color=f"C{color}")
 axes.set(xlabel="epsilon", ylabel="delta", xlim=(0, 1), ylim=(0, None))
 _ = axes.legend(frameon=False)

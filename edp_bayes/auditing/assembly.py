@@ -278,7 +278,7 @@ def _checks(
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, ASSURANCE)
     tests: list[diagnostics.Checks] = [
-        diagnostics.check_individuals(responses, grid, limit),
+        diagnostics.check_individuals(responses, epsilon=grid, upper=limit),
         diagnostics.check_databases(responses),
     ]
     if settings.chains * settings.draws >= diagnostics.MIN_REPLICATES:

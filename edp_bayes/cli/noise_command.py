@@ -122,7 +122,7 @@ def _print(run: NoiseRun, console: Console, epsilon: float, delta: float, out: P
                 f"  no symmetric noise that holds in the same draws has less than {lower:.4g}"
             )
     console.print(record["message"])
-    held = run.verification.probability(epsilon, delta)
+    held = run.verification.probability(epsilon=epsilon, delta=delta)
     console.print(
         f"Verified: P({target} holds | data) = {held:.3g}, from the {record['draws']} draws it was "
         f"made for and all {record['individuals']:,} individuals."

@@ -133,7 +133,10 @@ def _known_probability(query: PropertyQuery, grid: Any, out: Path | None, consol
     from edp_bayes.utils import files
     from edp_bayes.utils.formatting import risk
 
-    curves = [np.asarray(side(grid)) for side in (query.delta_plus, query.delta_minus, query.delta)]
+    curves = [
+        np.asarray(side(epsilon=grid))
+        for side in (query.delta_plus, query.delta_minus, query.delta)
+    ]
     console.print(f"n = {query.n:,}, probability {query.prob:g}; exact")
     table = Table()
     for head in ("epsilon", "delta_plus", "delta_minus", "delta"):
@@ -160,7 +163,7 @@ def _known_probability(query: PropertyQuery, grid: Any, out: Path | None, consol
         import matplotlib.pyplot as plt
 
         figure, axes = plt.subplots(layout="constrained")
-        query.plot(grid, ax=axes)
+        query.plot(epsilon=grid, ax=axes)
         figure.savefig(temporary, dpi=RESOLUTION)
         plt.close(figure)
     console.print(f"\nWritten to {out}: curve.csv, delta.png.")

@@ -26,7 +26,7 @@ MOST_NAMED = 3
 MOST_LEVELS = 5  # values of epsilon at which they are compared
 
 
-def check_individuals(responses: Responses, epsilon: Array, upper: Array) -> Checks:
+def check_individuals(responses: Responses, *, epsilon: Array, upper: Array) -> Checks:
     """Compare every individual's own exposure with the upper limit of the largest risk.
 
     The exposure is what the contributions of one individual say without anybody else's and
@@ -55,9 +55,9 @@ def check_individuals(responses: Responses, epsilon: Array, upper: Array) -> Che
     >>> contribution[:5, 0], contribution[:, 1] = 100.0, 0.01
     >>> response = np.random.default_rng(1).normal(size=40) + contribution.sum(axis=1)
     >>> data = edp.Responses.from_arrays(response, contribution=contribution)
-    >>> check_individuals(data, np.array([0.5]), np.array([0.2])).passed
+    >>> check_individuals(data, epsilon=np.array([0.5]), upper=np.array([0.2])).passed
     True
-    >>> check_individuals(data, np.array([0.5]), np.array([0.001])).passed
+    >>> check_individuals(data, epsilon=np.array([0.5]), upper=np.array([0.001])).passed
     False
     """
     some = np.unique(np.linspace(0, epsilon.size - 1, MOST_LEVELS).round().astype(np.int64))

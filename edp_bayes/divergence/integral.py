@@ -23,7 +23,7 @@ __all__ = ["hockey_stick"]
 Array = NDArray[np.float64]
 
 
-def hockey_stick(p: Mixture, q: Mixture, epsilon: ArrayLike) -> Array | float:
+def hockey_stick(p: Mixture, q: Mixture, *, epsilon: ArrayLike) -> Array | float:
     """Return H_eps(p || q), the integral of (p - exp(eps) q) where it is positive.
 
     It is the largest P(A) - exp(eps) Q(A) over all events A: the delta that epsilon needs in
@@ -59,7 +59,7 @@ def hockey_stick(p: Mixture, q: Mixture, epsilon: ArrayLike) -> Array | float:
     --------
     >>> from edp_bayes import Mixture
     >>> p, q = Mixture(1.0, 0.0, 1.0, kernel="laplace"), Mixture(1.0, 1.0, 1.0, kernel="laplace")
-    >>> round(hockey_stick(p, q, 0.5), 6)
+    >>> round(hockey_stick(p, q, epsilon=0.5), 6)
     0.221199
     """
     for mixture, name in ((p, "p"), (q, "q")):

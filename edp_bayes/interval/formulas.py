@@ -77,16 +77,16 @@ def epsilon(
 
 
 def level_from_epsilon(
-    epsilon: ArrayLike, count: ArrayLike, width: ArrayLike, *, sensitivity: float = 1.0
+    count: ArrayLike, width: ArrayLike, *, epsilon: ArrayLike, sensitivity: float = 1.0
 ) -> Any:
     """Return the probability that the noisy answer lies within the interval.
 
     Parameters
     ----------
-    epsilon : array_like
-        Above zero.
     count, width, sensitivity
         As for `epsilon`.
+    epsilon : array_like
+        Above zero.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def level_from_epsilon(
 
     Examples
     --------
-    >>> round(level_from_epsilon(0.0804719, 100, 0.2), 6)
+    >>> round(level_from_epsilon(100, 0.2, epsilon=0.0804719), 6)
     0.8
     """
     e, c, w = _broadcast(
@@ -112,16 +112,16 @@ def level_from_epsilon(
 
 
 def width_from_epsilon(
-    epsilon: ArrayLike, count: ArrayLike, level: ArrayLike, *, sensitivity: float = 1.0
+    count: ArrayLike, level: ArrayLike, *, epsilon: ArrayLike, sensitivity: float = 1.0
 ) -> Any:
     """Return the relative half-width of the interval that holds the answer at a level.
 
     Parameters
     ----------
-    epsilon : array_like
-        Above zero.
     count, level, sensitivity
         As for `epsilon`.
+    epsilon : array_like
+        Above zero.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def width_from_epsilon(
 
     Examples
     --------
-    >>> round(width_from_epsilon(0.0804719, 100, 0.8), 6)
+    >>> round(width_from_epsilon(100, 0.8, epsilon=0.0804719), 6)
     0.2
     """
     e, c, p = _broadcast(
@@ -178,7 +178,7 @@ def iso_curves(
     import xarray as xr
 
     e, w = _vector(epsilon, "epsilon"), _vector(width, "width")
-    values = level_from_epsilon(e[:, None], count, w, sensitivity=sensitivity)
+    values = level_from_epsilon(count, w, epsilon=e[:, None], sensitivity=sensitivity)
     return xr.DataArray(
         values,
         {"epsilon": e, "width": w},

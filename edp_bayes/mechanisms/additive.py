@@ -66,7 +66,7 @@ class Laplace(_Additive):
     Examples
     --------
     >>> mechanism = Laplace(2.0)
-    >>> mechanism.epsilon(), round(mechanism.delta(0.0), 6)
+    >>> mechanism.epsilon(), round(mechanism.delta(epsilon=0.0), 6)
     (0.5, 0.221199)
     """
 
@@ -76,7 +76,7 @@ class Laplace(_Additive):
         """Return the shift over the scale."""
         return self._shift
 
-    def delta(self, epsilon: float) -> float:
+    def delta(self, *, epsilon: float) -> float:
         """Return (1 - exp((epsilon - shift / scale) / 2))_+."""
         return max(0.0, -math.expm1(0.5 * (levels(epsilon) - self._shift)))
 
@@ -112,7 +112,7 @@ class Gaussian(_Additive):
     Examples
     --------
     >>> mechanism = Gaussian(1.0)
-    >>> mechanism.epsilon(), round(mechanism.delta(1.0), 6)
+    >>> mechanism.epsilon(), round(mechanism.delta(epsilon=1.0), 6)
     (inf, 0.126937)
     """
 
@@ -122,7 +122,7 @@ class Gaussian(_Additive):
         """Return infinity: the log ratio grows without bound in the tails."""
         return math.inf if self._shift > 0.0 else 0.0
 
-    def delta(self, epsilon: float) -> float:
+    def delta(self, *, epsilon: float) -> float:
         """Return Phi(s / 2 - epsilon / s) - exp(epsilon) Phi(-s / 2 - epsilon / s)."""
         from edp_bayes.divergence.shifts import gaussian_shift
 
@@ -176,7 +176,7 @@ class RestrictedLaplace(_Additive):
         low, high = self._ordered
         return high - low + self._tilt
 
-    def delta(self, epsilon: float) -> float:
+    def delta(self, *, epsilon: float) -> float:
         """Return the larger hockey-stick integral, in closed form."""
         level, (low, high) = levels(epsilon), self._ordered
         if level >= self.epsilon():

@@ -94,7 +94,7 @@ class Mechanism(ABC):
         """Return the true epsilon of the pair, infinite where no epsilon holds."""
 
     @abstractmethod
-    def delta(self, epsilon: float) -> float | None:
+    def delta(self, *, epsilon: float) -> float | None:
         """Return the true delta of the pair at epsilon, None where it is not known.
 
         Parameters
@@ -149,7 +149,7 @@ class DiscreteMechanism(Mechanism):
         """Return the largest absolute log ratio over all outcomes of the pair."""
         return truths.discrete_epsilon(*self._log_masses(), 0.0)
 
-    def delta(self, epsilon: float) -> float:
+    def delta(self, *, epsilon: float) -> float:
         """Return the larger hockey-stick sum of the pair."""
         p, q = np.exp(self._log_masses())
         return truths.discrete_delta(p, q, levels(epsilon))

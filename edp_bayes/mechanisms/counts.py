@@ -42,7 +42,7 @@ class Geometric(Mechanism):
     Examples
     --------
     >>> mechanism = Geometric(0.4)
-    >>> mechanism.epsilon(), round(mechanism.delta(0.0), 6)
+    >>> mechanism.epsilon(), round(mechanism.delta(epsilon=0.0), 6)
     (0.4, 0.197375)
     """
 
@@ -62,7 +62,7 @@ class Geometric(Mechanism):
         """Return the budget times the difference of the counts."""
         return self.budget * self._shift
 
-    def delta(self, epsilon: float) -> float:
+    def delta(self, *, epsilon: float) -> float:
         """Return the hockey-stick sum: the lower tail in closed form, then count by count."""
         level, a, shift = levels(epsilon), math.exp(-self.budget), self._shift
         total = max(0.0, -math.expm1(level - shift * self.budget)) / (1.0 + a)

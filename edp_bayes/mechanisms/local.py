@@ -105,7 +105,7 @@ class _BloomReport(Mechanism):
         first, second = (self._bloom(database) for database in self._inputs)
         return float(np.sum(first > second) * abs(of_one - of_zero))
 
-    def delta(self, epsilon: float) -> float:
+    def delta(self, *, epsilon: float) -> float:
         """Return the hockey-stick sum over the numbers of reported bits that differ."""
         log_p, log_q, log_ways = self._differing()
         p, q = np.exp(log_p + log_ways), np.exp(log_q + log_ways)

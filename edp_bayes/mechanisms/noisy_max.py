@@ -163,7 +163,7 @@ class NoisyMaxValue(_NoisyMax):
             return math.inf
         return truths.density_epsilon([self._stratum()], 0.0)
 
-    def delta(self, epsilon: float) -> float:
+    def delta(self, *, epsilon: float) -> float:
         """Return the larger hockey-stick integral, by quadrature."""
         return truths.mixed_delta(NO_ATOMS, NO_ATOMS, [self._stratum()], levels(epsilon))
 

@@ -51,7 +51,7 @@ class _FirstAbove(Mechanism):
         """Return the largest absolute log ratio of the atom and of all densities."""
         return self._largest(0.0)
 
-    def delta(self, epsilon: float) -> float:
+    def delta(self, *, epsilon: float) -> float:
         """Return the larger hockey-stick integral, by quadrature."""
         p, q = np.exp(self._log_atoms())
         return truths.mixed_delta(p, q, self._strata(), levels(epsilon))

@@ -40,7 +40,7 @@ class _NoisyCounts(Mechanism):
         """Return the sum of the differences of the counts, over the scale."""
         return float(self._shifts.sum())
 
-    def delta(self, epsilon: float) -> float | None:
+    def delta(self, *, epsilon: float) -> float | None:
         """Return Laplace's delta where the pair differs in one count, None for several."""
         level = levels(epsilon)
         if np.count_nonzero(self._shifts) > 1:

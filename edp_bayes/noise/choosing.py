@@ -69,7 +69,7 @@ class Tradeoff:
     reached: Array
     noises: tuple[NoiseDistribution, ...]
 
-    def least_noise(self, epsilon: float) -> NoiseDistribution:
+    def least_noise(self, *, epsilon: float) -> NoiseDistribution:
         """Return the noise of the largest target that is at most epsilon.
 
         Raises

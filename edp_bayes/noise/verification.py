@@ -102,7 +102,7 @@ class Verification(PrivacyCurves):
         """
         return self.tree["individuals"].to_dataset()["error"]
 
-    def probability(self, epsilon: float, delta: float = 0.0) -> float:
+    def probability(self, *, epsilon: float, delta: float = 0.0) -> float:
         """Return P((epsilon, delta) holds for every individual | data).
 
         Parameters
@@ -144,7 +144,9 @@ class Verification(PrivacyCurves):
 
     def __repr__(self) -> str:
         """Return what holds at every epsilon of the grid."""
-        held = ", ".join(f"{e:g}: {self.probability(e):.3g}" for e in self.epsilon.to_numpy())
+        held = ", ".join(
+            f"{e:g}: {self.probability(epsilon=e):.3g}" for e in self.epsilon.to_numpy()
+        )
         sizes = self.individuals.sizes
         return (
             f"Verification({self.noise!r}, {self.log_ratio.size} draws, {sizes['individual']} "
@@ -210,7 +212,8 @@ def verify(
     >>> response = rng.normal(10.0, 1.0, 30) + contribution.sum(axis=1)
     >>> data = edp.Responses.from_arrays(response, contribution=contribution)
     >>> model = edp.noise.FixedBandwidth(0.6)
-    >>> edp.noise.verify(data, edp.LaplaceNoise(5.0), epsilon=[0.5], model=model).probability(0.5)
+    >>> found = edp.noise.verify(data, edp.LaplaceNoise(5.0), epsilon=[0.5], model=model)
+    >>> found.probability(epsilon=0.5)
     1.0
     """
     from edp_bayes.auditing.evaluation import evaluate

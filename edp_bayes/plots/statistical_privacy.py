@@ -105,7 +105,7 @@ def curves_by_probability(
 ) -> Axes:
     """Figure 1: delta over epsilon without a mechanism, for several probabilities."""
     epsilon = np.linspace(0.0, 0.5, 251)
-    lines = {f"probability {p:g}": delta(epsilon, n, p) for p in probs}
+    lines = {f"probability {p:g}": delta(n, p, epsilon=epsilon) for p in probs}
     return draw(epsilon, lines, "epsilon", "delta", f"No mechanism, n = {n:,}", ax=ax)
 
 
@@ -116,19 +116,19 @@ def delta_by_probability(
     prob = np.linspace(0.005, 0.995, 397)
     lines: dict[str, ArrayLike] = {}
     for e in epsilons:
-        lines[f"delta_plus, epsilon {e:g}"] = delta_plus(e, n, prob)
-        lines[f"delta_minus, epsilon {e:g}"] = delta_minus(e, n, prob)
+        lines[f"delta_plus, epsilon {e:g}"] = delta_plus(n, prob, epsilon=e)
+        lines[f"delta_minus, epsilon {e:g}"] = delta_minus(n, prob, epsilon=e)
     dashed = [label for label in lines if label.startswith("delta_minus")]
     title = f"Both directions, n = {n:,}"
     return draw(prob, lines, "probability", "delta", title, ax=ax, log=True, dashed=dashed)
 
 
 def delta_by_size(
-    epsilon: float = 0.1, probs: Sequence[float] = _PROBS, *, ax: Axes | None = None
+    *, epsilon: float = 0.1, probs: Sequence[float] = _PROBS, ax: Axes | None = None
 ) -> Axes:
     """Figure 3: delta over the number of entries, for several probabilities."""
     n = np.unique(np.geomspace(10, 10_000, 300).astype(int))
-    lines = {f"probability {p:g}": delta(epsilon, n, p) for p in probs}
+    lines = {f"probability {p:g}": delta(n, p, epsilon=epsilon) for p in probs}
     title = f"No mechanism, epsilon = {epsilon:g}"
     axes = draw(n.astype(float), lines, "n", "delta", title, ax=ax, log=True)
     axes.set_xscale("log")
@@ -144,7 +144,9 @@ def subsampling(
 ) -> Axes:
     """Figure 4: delta over epsilon for several sampling rates."""
     epsilon = np.linspace(0.0, 0.5, 251)
-    lines = {f"rate {r:g}": delta(epsilon, n, prob, Subsampling(rate=r)) for r in rates}
+    lines = {
+        f"rate {r:g}": delta(n, prob, epsilon=epsilon, mechanism=Subsampling(rate=r)) for r in rates
+    }
     title = f"Subsampling, n = {n:,}, probability {prob:g}"
     return draw(epsilon, lines, "epsilon", "delta", title, ax=ax)
 
@@ -184,8 +186,10 @@ def equal_utility(
     }
     lines: dict[str, ArrayLike] = {}
     for label, mechanism in mechanisms.items():
-        lines[label] = delta(epsilon, n, prob, mechanism)
-        lines[f"{label}, differential privacy"] = differential_privacy_delta(epsilon, n, mechanism)
+        lines[label] = delta(n, prob, epsilon=epsilon, mechanism=mechanism)
+        lines[f"{label}, differential privacy"] = differential_privacy_delta(
+            n, epsilon=epsilon, mechanism=mechanism
+        )
     loss = float(utility_loss(n, prob, sampling)) ** 0.5
     title = f"Root mean squared error {loss:.4f}, n = {n:,}, probability {prob:g}"
     dashed = [label for label in lines if label.endswith("privacy")]
@@ -195,7 +199,7 @@ def equal_utility(
 
 
 def utility_and_privacy(
-    n: int = _N, prob: float = 0.1, epsilon: float = 0.1, *, ax: Axes | None = None
+    n: int = _N, prob: float = 0.1, *, epsilon: float = 0.1, ax: Axes | None = None
 ) -> Axes:
     """Figure 8: delta at one epsilon over the root mean squared error of three mechanisms."""
     sizes = np.unique(np.geomspace(n / 50, n - 1, 60).astype(int))[::-1]
@@ -208,8 +212,8 @@ def utility_and_privacy(
         gaussian = matching_scale(sample, n, prob, GaussianNoise)
         laplace = matching_scale(sample, n, prob, LaplaceNoise)
         for label, mechanism in zip(lines, (sample, gaussian, laplace), strict=True):
-            lines[label].append(float(delta(epsilon, n, prob, mechanism)))
-        known.append(float(differential_privacy_delta(epsilon, n, gaussian)))
+            lines[label].append(float(delta(n, prob, epsilon=epsilon, mechanism=mechanism)))
+        known.append(float(differential_privacy_delta(n, epsilon=epsilon, mechanism=gaussian)))
     shown = {"Gaussian noise": lines["Gaussian noise"], dashed: known}
     shown |= {label: values for label, values in lines.items() if label not in shown}
     title = f"epsilon = {epsilon:g}, n = {n:,}, probability {prob:g}"
@@ -229,12 +233,12 @@ def _noise(
     ax: Axes | None,
 ) -> Axes:
     epsilon = np.linspace(0.0, 0.5, 251)
-    lines: dict[str, ArrayLike] = {"no noise": delta(epsilon, n, prob)}
+    lines: dict[str, ArrayLike] = {"no noise": delta(n, prob, epsilon=epsilon)}
     for scale in scales:
         noise = distribution(scale / n)
-        lines[f"scale {scale:g} / n"] = delta(epsilon, n, prob, noise)
+        lines[f"scale {scale:g} / n"] = delta(n, prob, epsilon=epsilon, mechanism=noise)
         lines[f"scale {scale:g} / n, differential privacy"] = differential_privacy_delta(
-            epsilon, n, noise
+            n, epsilon=epsilon, mechanism=noise
         )
     dashed = [label for label in lines if label.endswith("privacy")]
     title = f"{name} noise, n = {n:,}, probability {prob:g}"

@@ -189,7 +189,7 @@ def quotient_risks(
         entries = slice(contribution.indptr[i], contribution.indptr[i + 1])
         moved = response.copy()
         moved[contribution.indices[entries]] -= contribution.data[entries]
-        risks[i] = hockey_stick(p, step_density(np.repeat(moved, counts), points), epsilon)
+        risks[i] = hockey_stick(p, step_density(np.repeat(moved, counts), points), epsilon=epsilon)
     return risks
 
 

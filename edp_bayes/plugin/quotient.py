@@ -67,7 +67,7 @@ def step_density(responses: Floats, points: int) -> StepDensity:
     return StepDensity(edges, np.diff(below) / (last * np.diff(edges)))
 
 
-def hockey_stick(p: StepDensity, q: StepDensity, epsilon: Floats) -> Floats:
+def hockey_stick(p: StepDensity, q: StepDensity, *, epsilon: Floats) -> Floats:
     """Return max(H_eps(p || q), H_eps(q || p)) for every epsilon, a finite sum.
 
     Where one density is zero and the other is not, the log ratio is infinite and the whole

@@ -140,11 +140,11 @@ class Query:
     ) -> Array:
         return np.asarray(
             direction(
-                epsilon,
                 self.n,
                 prob[:, None],
-                self.mechanism,
-                self.known,
+                epsilon=epsilon,
+                mechanism=self.mechanism,
+                known=self.known,
                 known_positive=self.known_positive,
             )
         )
@@ -161,7 +161,7 @@ class Query:
             n, noise = n - self.known, parts(mechanism)[1]
             # The unit of noise stays the share of all entries.
             mechanism = None if noise is None else type(noise)(noise.scale * self.n / n)
-        return np.asarray(beta_binomial_delta(epsilon, n, alpha, beta, mechanism))
+        return np.asarray(beta_binomial_delta(n, alpha, beta, epsilon=epsilon, mechanism=mechanism))
 
     def _refuse_what_dependence_cannot(self) -> None:
         advice = "or model=BinomialModel() if entries are independent"

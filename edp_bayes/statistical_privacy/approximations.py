@@ -30,7 +30,7 @@ LARGE = 600.0
 
 
 def normal_approximation(
-    epsilon: ArrayLike, n: ArrayLike, prob: ArrayLike, mechanism: Mechanism = None
+    n: ArrayLike, prob: ArrayLike, *, epsilon: ArrayLike, mechanism: Mechanism = None
 ) -> Array | float:
     """Return delta(epsilon) as if every count were normal (the paper's Lemmas 6 and 10).
 
@@ -41,7 +41,7 @@ def normal_approximation(
 
     Parameters
     ----------
-    epsilon, n, prob, mechanism
+    n, prob, epsilon, mechanism
         As for `edp_bayes.statistical_privacy.delta`, no entry being known.
 
     Returns
@@ -56,7 +56,7 @@ def normal_approximation(
 
     Examples
     --------
-    >>> round(normal_approximation(0.5, n=100, prob=0.1), 4)
+    >>> round(normal_approximation(epsilon=0.5, n=100, prob=0.1), 4)
     0.0127
     """
     sampling, noise = parts(mechanism)
@@ -89,11 +89,13 @@ def _curve(epsilon: Array, n: int, drawn: int, prob: float, noise: Noise | None)
     step = np.array([1.0, 0.0][: means.size])
     minus = Mixture(weights, means, spreads, noise=counted)
     plus = Mixture(weights, means + step, spreads, noise=counted)
-    return np.maximum(hockey_stick(plus, minus, epsilon), hockey_stick(minus, plus, epsilon))
+    return np.maximum(
+        hockey_stick(plus, minus, epsilon=epsilon), hockey_stick(minus, plus, epsilon=epsilon)
+    )
 
 
 def subsampling_bound(
-    epsilon: ArrayLike, n: ArrayLike, prob: ArrayLike, sampling: Subsampling
+    n: ArrayLike, prob: ArrayLike, sampling: Subsampling, *, epsilon: ArrayLike
 ) -> Array | float:
     """Return an upper bound on delta(epsilon) under subsampling, from the smaller database.
 
@@ -106,14 +108,14 @@ def subsampling_bound(
 
     Parameters
     ----------
-    epsilon : array_like
-        Epsilon of the sampled query, finite and non-negative.
     n : array_like of int
         Entries of the database, at least 2.
     prob : array_like
         Probability that an entry has the property, strictly between 0 and 1.
     sampling : Subsampling
         Draws at least 2 entries.
+    epsilon : array_like
+        Epsilon of the sampled query, finite and non-negative.
 
     Returns
     -------
@@ -129,19 +131,21 @@ def subsampling_bound(
     --------
     >>> from edp_bayes.statistical_privacy import delta
     >>> quarter = Subsampling(rate=0.25)
-    >>> bound, true = subsampling_bound(0.1, 400, 0.2, quarter), delta(0.1, 400, 0.2, quarter)
+    >>> bound = subsampling_bound(400, 0.2, quarter, epsilon=0.1)
+    >>> true = delta(400, 0.2, epsilon=0.1, mechanism=quarter)
     >>> round(bound, 5), round(true, 5)
     (0.00295, 0.0016)
     """
-    return subsampling_bound_by_direction(epsilon, n, prob, sampling, (True, False))
+    return subsampling_bound_by_direction(n, prob, sampling, (True, False), epsilon=epsilon)
 
 
 def subsampling_bound_by_direction(
-    epsilon: ArrayLike,
     n: ArrayLike,
     prob: ArrayLike,
     sampling: Subsampling,
     directions: tuple[bool, ...],
+    *,
+    epsilon: ArrayLike,
 ) -> Array | float:
     """Return the bound for delta_plus (True), delta_minus (False) or the larger of both."""
     if not isinstance(sampling, Subsampling):
@@ -161,5 +165,5 @@ def subsampling_bound_by_direction(
     for plus in directions:
         curve, share = (curves.delta_plus, 1.0 - p) if plus else (curves.delta_minus, p)
         factor = rate * ((1.0 - beta) * share + beta)
-        bounds = np.maximum(bounds, factor * curve(inner, drawn, p))
+        bounds = np.maximum(bounds, factor * curve(drawn, p, epsilon=inner))
     return bounds.reshape(shape) if shape else float(bounds[0])

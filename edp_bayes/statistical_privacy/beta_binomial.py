@@ -24,10 +24,11 @@ Array = NDArray[np.float64]
 
 
 def beta_binomial_delta(
-    epsilon: ArrayLike,
     n: ArrayLike,
     alpha: ArrayLike,
     beta: ArrayLike,
+    *,
+    epsilon: ArrayLike,
     mechanism: Mechanism = None,
 ) -> Array | float:
     """Return delta(epsilon) when the probability of the property is Beta(alpha, beta).
@@ -38,12 +39,12 @@ def beta_binomial_delta(
 
     Parameters
     ----------
-    epsilon : array_like
-        Non-negative; with noise at most 700 or infinite.
     n : array_like of int
         Entries of the database, at least 2. Arrays of this length are built.
     alpha, beta : array_like
         Parameters of the Beta distribution, above 0.
+    epsilon : array_like
+        Non-negative; with noise at most 700 or infinite.
     mechanism : Subsampling, GaussianNoise, LaplaceNoise or a sequence, optional
         As for `edp_bayes.statistical_privacy.delta`.
 
@@ -59,7 +60,7 @@ def beta_binomial_delta(
 
     Examples
     --------
-    >>> round(beta_binomial_delta(0.5, n=100, alpha=10.0, beta=90.0), 4)
+    >>> round(beta_binomial_delta(epsilon=0.5, n=100, alpha=10.0, beta=90.0), 4)
     0.0603
     """
     sampling, noise = parts(mechanism)

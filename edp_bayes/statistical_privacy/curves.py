@@ -32,12 +32,12 @@ _PLUS, _MINUS = False, True
 
 
 def delta(
-    epsilon: ArrayLike,
     n: ArrayLike,
     prob: ArrayLike,
+    *,
+    epsilon: ArrayLike,
     mechanism: Mechanism = None,
     known: ArrayLike = 0,
-    *,
     known_positive: ArrayLike | None = None,
 ) -> Array | float:
     """Return delta(epsilon) = max(delta_plus, delta_minus) of a property query.
@@ -49,12 +49,12 @@ def delta(
 
     Parameters
     ----------
-    epsilon : array_like
-        Non-negative; with noise at most 700 or infinite.
     n : array_like of int
         Entries of the database, at least 2.
     prob : array_like
         Probability that an entry has the property, strictly between 0 and 1.
+    epsilon : array_like
+        Non-negative; with noise at most 700 or infinite.
     mechanism : Subsampling, GaussianNoise, LaplaceNoise or a sequence, optional
         What distorts the answer. Scales of noise are in units of the answer, a share in [0, 1].
         A sequence is a subsampling followed by noise.
@@ -77,10 +77,10 @@ def delta(
 
     Examples
     --------
-    >>> round(delta(0.5, n=100, prob=0.1), 6)
+    >>> round(delta(epsilon=0.5, n=100, prob=0.1), 6)
     0.022556
     >>> from edp_bayes.statistical_privacy import GaussianNoise
-    >>> round(delta(0.01, n=1000, prob=0.1, mechanism=GaussianNoise(0.003), known=999), 3)
+    >>> round(delta(epsilon=0.01, n=1000, prob=0.1, mechanism=GaussianNoise(0.003), known=999), 3)
     0.128
     """
     cases = _Cases.of(epsilon, n, prob, mechanism, known, known_positive)
@@ -88,12 +88,12 @@ def delta(
 
 
 def delta_plus(
-    epsilon: ArrayLike,
     n: ArrayLike,
     prob: ArrayLike,
+    *,
+    epsilon: ArrayLike,
     mechanism: Mechanism = None,
     known: ArrayLike = 0,
-    *,
     known_positive: ArrayLike | None = None,
 ) -> Array | float:
     """Return H_eps(P_plus || P_minus), the risk that the critical entry is seen to be positive.
@@ -105,7 +105,7 @@ def delta_plus(
 
     Examples
     --------
-    >>> round(delta_plus(0.5, n=100, prob=0.1), 6)
+    >>> round(delta_plus(epsilon=0.5, n=100, prob=0.1), 6)
     0.006991
     """
     cases = _Cases.of(epsilon, n, prob, mechanism, known, known_positive)
@@ -113,12 +113,12 @@ def delta_plus(
 
 
 def delta_minus(
-    epsilon: ArrayLike,
     n: ArrayLike,
     prob: ArrayLike,
+    *,
+    epsilon: ArrayLike,
     mechanism: Mechanism = None,
     known: ArrayLike = 0,
-    *,
     known_positive: ArrayLike | None = None,
 ) -> Array | float:
     """Return H_eps(P_minus || P_plus), the risk that the critical entry is seen to be negative.
@@ -129,7 +129,7 @@ def delta_minus(
 
     Examples
     --------
-    >>> round(delta_minus(0.5, n=100, prob=0.1), 6)
+    >>> round(delta_minus(epsilon=0.5, n=100, prob=0.1), 6)
     0.022556
     """
     cases = _Cases.of(epsilon, n, prob, mechanism, known, known_positive)
@@ -270,7 +270,7 @@ class _Cases:
 
     def _curve(self, pair: DistributionPair, epsilon: Array, case: int) -> Array:
         if self.noise is None:
-            return pair.delta_plus(epsilon)
+            return pair.delta_plus(epsilon=epsilon)
         family = LAPLACE if isinstance(self.noise, LaplaceNoise) else GAUSSIAN
         counted = self._drawn(self.n[case])
         return noise_curves.curve(pair, epsilon, family, self.noise.scale * counted)

@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 
 def differential_privacy_delta(
-    epsilon: ArrayLike, n: ArrayLike, mechanism: Mechanism = None
+    n: ArrayLike, *, epsilon: ArrayLike, mechanism: Mechanism = None
 ) -> Array | float:
     """Return delta(epsilon) where all other entries are known, in the worst case of them.
 
@@ -28,10 +28,10 @@ def differential_privacy_delta(
 
     Parameters
     ----------
-    epsilon : array_like
-        Non-negative; may be infinite.
     n : array_like of int
         Entries of the database, at least 2.
+    epsilon : array_like
+        Non-negative; may be infinite.
     mechanism : Subsampling, GaussianNoise, LaplaceNoise or a sequence, optional
         As for `edp_bayes.statistical_privacy.delta`.
 
@@ -48,7 +48,7 @@ def differential_privacy_delta(
     Examples
     --------
     >>> from edp_bayes.statistical_privacy import GaussianNoise
-    >>> round(differential_privacy_delta(0.01, 1000, GaussianNoise(0.001)), 2)
+    >>> round(differential_privacy_delta(1000, epsilon=0.01, mechanism=GaussianNoise(0.001)), 2)
     0.38
     """
     sampling, noise = parts(mechanism)

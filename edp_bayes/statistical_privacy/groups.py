@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 def group_delta(
-    epsilon: ArrayLike, sizes: ArrayLike, probs: ArrayLike, mechanism: Noise | None = None
+    sizes: ArrayLike, probs: ArrayLike, *, epsilon: ArrayLike, mechanism: Noise | None = None
 ) -> Array:
     """Return delta(epsilon) of an entry of each group, when groups differ in probability.
 
@@ -31,12 +31,12 @@ def group_delta(
 
     Parameters
     ----------
-    epsilon : array_like
-        Non-negative; with noise at most 700 or infinite.
     sizes : array_like of int, shape (group,)
         Entries of each group, at least 1 each and 2 together.
     probs : array_like, shape (group,)
         Probability of the property in each group, strictly between 0 and 1.
+    epsilon : array_like
+        Non-negative; with noise at most 700 or infinite.
     mechanism : GaussianNoise or LaplaceNoise, optional
         In units of the answer.
 
@@ -52,7 +52,7 @@ def group_delta(
 
     Examples
     --------
-    >>> group_delta(0.2, sizes=[90, 10], probs=[0.1, 0.5]).round(4)
+    >>> group_delta(epsilon=0.2, sizes=[90, 10], probs=[0.1, 0.5]).round(4)
     array([0.057 , 0.0585])
     """
     sampling, noise = parts(mechanism)
@@ -83,7 +83,7 @@ def worst_curve(
     """Return the larger of both directions of a pair, with noise in units of 1 / counted."""
     both = (pair, pair.mirrored())
     if noise is None:
-        return np.maximum(*(one.delta_plus(epsilon) for one in both))
+        return np.maximum(*(one.delta_plus(epsilon=epsilon) for one in both))
     noise_curves.check(epsilon)
     family = LAPLACE if isinstance(noise, LaplaceNoise) else GAUSSIAN
     scale = noise.scale * counted

@@ -23,9 +23,9 @@ def epsilon_at(
     delta: ArrayLike,
     n: ArrayLike,
     prob: ArrayLike,
+    *,
     mechanism: Mechanism = None,
     known: ArrayLike = 0,
-    *,
     known_positive: ArrayLike | None = None,
 ) -> Array | float:
     """Return the smallest epsilon whose delta(epsilon) does not exceed delta.
@@ -74,13 +74,23 @@ def epsilon_at(
             ends = np.broadcast_to(pure, shape).copy()
             if not none.all():
                 goal = np.where(none, 1.0, goal)
-                others = epsilon_at(goal, n, prob, mechanism, known, known_positive=known_positive)
+                others = epsilon_at(
+                    goal, n, prob, mechanism=mechanism, known=known, known_positive=known_positive
+                )
                 ends = np.where(none, ends, others)
             return ends if shape else float(ends)
 
     def reached(epsilon: Array) -> NDArray[np.bool_]:
         return np.asarray(
-            curves.delta(epsilon, n, prob, mechanism, known, known_positive=known_positive) <= goal
+            curves.delta(
+                n,
+                prob,
+                epsilon=epsilon,
+                mechanism=mechanism,
+                known=known,
+                known_positive=known_positive,
+            )
+            <= goal
         )
 
     _, noise = parts(mechanism)

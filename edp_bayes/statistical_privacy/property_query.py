@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ class PropertyQuery:
     Examples
     --------
     >>> query = PropertyQuery(100, 0.1)
-    >>> round(query.delta(0.5), 6)
+    >>> round(query.delta(epsilon=0.5), 6)
     0.022556
     """
 
@@ -61,30 +62,30 @@ class PropertyQuery:
         for name in ("n", "prob", "known"):
             if np.ndim(getattr(self, name)) > 0:
                 raise InputTypeError(f"{name} must be a single number, found an array")
-        self.delta(0.0)  # all checks are made where the curve is computed
+        self.delta(epsilon=0.0)  # all checks are made where the curve is computed
 
-    def delta(self, epsilon: ArrayLike) -> Array | float:
+    def delta(self, *, epsilon: ArrayLike) -> Array | float:
         """Return max(delta_plus, delta_minus) at epsilon, any shape."""
-        return self._curve(curves.delta, epsilon)
+        return self._curve(curves.delta, epsilon=epsilon)
 
-    def delta_plus(self, epsilon: ArrayLike) -> Array | float:
+    def delta_plus(self, *, epsilon: ArrayLike) -> Array | float:
         """Return the risk that the critical entry is seen to be positive."""
-        return self._curve(curves.delta_plus, epsilon)
+        return self._curve(curves.delta_plus, epsilon=epsilon)
 
-    def delta_minus(self, epsilon: ArrayLike) -> Array | float:
+    def delta_minus(self, *, epsilon: ArrayLike) -> Array | float:
         """Return the risk that the critical entry is seen to be negative."""
-        return self._curve(curves.delta_minus, epsilon)
+        return self._curve(curves.delta_minus, epsilon=epsilon)
 
     def epsilon_at(self, delta: ArrayLike) -> Array | float:
         """Return the smallest epsilon that reaches delta; infinite where none does."""
-        return self._curve(inversion.epsilon_at, delta)
+        return self._curve(inversion.epsilon_at, delta=delta)
 
     def utility_loss(self, *, kind: str = "squared") -> float:
         """Return the mean squared or absolute error of the answer."""
         return float(utility.utility_loss(self.n, self.prob, self.mechanism, kind=kind))
 
     def plot(
-        self, epsilon: ArrayLike | None = None, *, ax: Axes | None = None, log: bool = False
+        self, *, epsilon: ArrayLike | None = None, ax: Axes | None = None, log: bool = False
     ) -> Axes:
         """Plot both directions of the privacy curve.
 
@@ -109,25 +110,16 @@ class PropertyQuery:
         from edp_bayes.plots.statistical_privacy import draw
 
         if epsilon is None:
-            end = float(self.epsilon_at(float(self.delta(0.0)) / 1000.0))
+            end = float(self.epsilon_at(float(self.delta(epsilon=0.0)) / 1000.0))
             grid = np.linspace(0.0, end if 0.0 < end < np.inf else 1.0, 201)
         else:
             grid = validate.epsilon_grid(arguments.finite_epsilons(epsilon))
         lines = {
-            "delta_plus": self.delta_plus(grid),
-            "delta_minus": self.delta_minus(grid),
+            "delta_plus": self.delta_plus(epsilon=grid),
+            "delta_minus": self.delta_minus(epsilon=grid),
         }
         title = f"n = {self.n:,}, probability {self.prob:g}"
         return draw(grid, lines, "epsilon", "delta", title, ax=ax, log=log)
 
-    def _curve(self, function: object, at: ArrayLike) -> Array | float:
-        assert callable(function)
-        value: Array | float = function(
-            at,
-            self.n,
-            self.prob,
-            self.mechanism,
-            self.known,
-            known_positive=self.known_positive,
-        )
-        return value
+    def _curve(self, function: Callable[..., Array | float], **at: ArrayLike) -> Array | float:
+        return function(**at, **vars(self))

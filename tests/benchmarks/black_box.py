@@ -42,7 +42,7 @@ def audits() -> None:
         short = [side[:1000] for side in pair]
         audit_mechanism(*short, epsilon=[0.5], draws=20, tune=20, **quiet)
         # Below the epsilon at which delta vanishes, if it does.
-        level = brentq(lambda e, m=mechanism: m.delta(e) - DELTA, 0.0, 5.0)
+        level = brentq(lambda e, m=mechanism: m.delta(epsilon=e) - DELTA, 0.0, 5.0)
         start = time.process_time()
         found = audit_mechanism(*pair, epsilon=[level], **quiet)
         seconds = time.process_time() - start

@@ -67,12 +67,16 @@ def exact_rows() -> list[tuple[str, str]]:
     for n, end in ((10**4, 0.5), (10**9, 0.002)):
         epsilon = np.linspace(0.0, end, 1000)
         for name, mechanism in (("pure", None), ("half sampled", sp.Subsampling(rate=0.5))):
-            seconds = best(lambda e=epsilon, k=n, m=mechanism: sp.delta(e, k, PROB, m))
+            seconds = best(
+                lambda e=epsilon, k=n, m=mechanism: sp.delta(k, PROB, epsilon=e, mechanism=m)
+            )
             rows.append((f"{name}, n = {n:,}: 1,000 points", milliseconds(seconds)))
     for law in (sp.GaussianNoise, sp.LaplaceNoise):
         for n in (1000, 10**6):
             epsilon, noise = np.linspace(0.0, 5.0 / np.sqrt(n), 10), law(3.0 / n)
-            seconds = best(lambda e=epsilon, k=n, m=noise: sp.delta(e, k, PROB, m), repeats=3)
+            seconds = best(
+                lambda e=epsilon, k=n, m=noise: sp.delta(k, PROB, epsilon=e, mechanism=m), repeats=3
+            )
             name = f"{law.__name__} of scale 3 / n, n = {n:,}: a point"
             rows.append((name, milliseconds(seconds / epsilon.size)))
     return rows
@@ -82,8 +86,8 @@ def beside_rows() -> list[tuple[str, str, str, str]]:
     rows = []
     for n in (1000, 10_000):
         epsilon = np.linspace(0.0, 0.5, 50)
-        ours = np.asarray(sp.delta(epsilon, n, PROB))
-        seconds = best(lambda e=epsilon, k=n: sp.delta(e, k, PROB))
+        ours = np.asarray(sp.delta(n, PROB, epsilon=epsilon))
+        seconds = best(lambda e=epsilon, k=n: sp.delta(k, PROB, epsilon=e))
         rows.append((f"{n:,}", "this library", milliseconds(seconds), ""))
         others: dict[str, Callable[[], Array]] = {
             "literal sums, NumPy": lambda e=epsilon, k=n: literal(e, k)

@@ -33,7 +33,7 @@ def once(cell: failures.Cell | scenarios.Scenario, repetition: int) -> tuple[boo
         warnings.simplefilter("ignore")
         draws = failures.delta_of(responses, "default", repetition, epsilon)
         limit = bands.upper_limit(draws, 0.95)
-        failed = not check_individuals(responses, epsilon, limit).passed
+        failed = not check_individuals(responses, epsilon=epsilon, upper=limit).passed
     seen = (truth >= failures.SMALLEST) & (truth <= failures.LARGEST)
     return failed, bool((limit < truth)[seen].any())
 

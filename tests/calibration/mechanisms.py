@@ -70,7 +70,7 @@ def run(chosen: list[tuple[Mechanism, int]], repetitions: int) -> None:
 def row(mechanism: Mechanism, size: int, rows: np.ndarray) -> dict[str, object]:
     """Truths, coverage and medians of one mechanism."""
     found = pd.DataFrame(rows, columns=FIELDS)
-    truth, delta = mechanism.local_epsilon(TAU), mechanism.delta(EPSILON)
+    truth, delta = mechanism.local_epsilon(TAU), mechanism.delta(epsilon=EPSILON)
     if np.isinf(truth):
         local = np.isinf(found.high)
     else:

@@ -96,7 +96,7 @@ def test_the_truth_is_that_of_the_sampler(law, individual):
         np.r_[s, moved.scales],
     )
     expected = np.maximum(
-        hockey_stick(both, without, EPSILON), hockey_stick(without, both, EPSILON)
+        hockey_stick(both, without, epsilon=EPSILON), hockey_stick(without, both, epsilon=EPSILON)
     )
     np.testing.assert_allclose(truth, expected, rtol=1e-9, atol=1e-13)
     assert responses.response.mean() == pytest.approx(float(both.mean()), abs=0.04)

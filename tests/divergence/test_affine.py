@@ -41,7 +41,7 @@ def random_image(rng, narrowest, least, most):
 
 def assert_exact(base, a, b, tau2, found):
     p, q = edp.Mixture(*base), image(base, a, b, tau2)
-    expected = [edp.hockey_stick(p, q, EPSILON), edp.hockey_stick(q, p, EPSILON)]
+    expected = [edp.hockey_stick(p, q, epsilon=EPSILON), edp.hockey_stick(q, p, epsilon=EPSILON)]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=2e-14)
 
 

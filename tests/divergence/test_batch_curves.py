@@ -41,7 +41,9 @@ def test_shift_curves_are_exact(density, size):
         p = Mixture(w[s], y, h[s], kernel="laplace")
         for i in range(people):
             q = Mixture(w[s], y - c[:, [i]].toarray()[:, 0], h[s], kernel="laplace")
-            both = np.maximum(hockey_stick(p, q, EPSILON), hockey_stick(q, p, EPSILON))
+            both = np.maximum(
+                hockey_stick(p, q, epsilon=EPSILON), hockey_stick(q, p, epsilon=EPSILON)
+            )
             np.testing.assert_allclose(curves[s, i], both, rtol=1e-9, atol=1e-16)
     for s, i, e in ((0, 0, 0), (1, 1, 3), (2, 3, 6)):
         p = Mixture(w[s], y, h[s], kernel="laplace")
@@ -120,7 +122,7 @@ def test_climate_like_scale(data_dir):
     curves = shifted(w, y, h, sparse.csc_array(c[:, chosen]), epsilon)
     p = Mixture(w[:, None], y, h[:, None, None], kernel="laplace")
     q = Mixture(w[:, None], y - c.T[chosen], h[:, None, None], kernel="laplace")
-    both = np.maximum(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
+    both = np.maximum(hockey_stick(p, q, epsilon=epsilon), hockey_stick(q, p, epsilon=epsilon))
     np.testing.assert_allclose(curves, both, rtol=1e-9, atol=1e-16)
     assert (curves > 0).any()
 
@@ -150,7 +152,7 @@ def test_curves_are_the_larger_direction(module, kernel, kernel_scales):
     pw, pm, ps, qw, qm, qs = arrays
     p = Mixture(pw[:, None], pm[:, None], ps[:, None], kernel=kernel)
     q = Mixture(qw, qm, qs, kernel=kernel)
-    both = np.maximum(hockey_stick(p, q, EPSILON), hockey_stick(q, p, EPSILON))
+    both = np.maximum(hockey_stick(p, q, epsilon=EPSILON), hockey_stick(q, p, epsilon=EPSILON))
     np.testing.assert_allclose(curves, both, rtol=1e-9, atol=1e-16)
     one, mass = exact(p[2, 0], q[2, 3], EPSILON[2])
     two, other = exact(q[2, 3], p[2, 0], EPSILON[2])

@@ -40,7 +40,7 @@ def random_pair(rng, kernel, scales):
 
 
 def assert_exact(p, q, epsilon, points=400):
-    found = hockey_stick(p, q, epsilon)
+    found = hockey_stick(p, q, epsilon=epsilon)
     value, mass = exact(p, q, epsilon, points)
     assert 0.0 <= found <= 1.0
     if value >= 1e-12:
@@ -55,7 +55,7 @@ def test_random_mixtures_agree_with_exact_arithmetic(kernel, scales):
     rng = np.random.default_rng([KERNELS.index(kernel), len(scales)])
     for _ in range(8):
         p, q = random_pair(rng, kernel, scales)
-        size = min(1.0, hockey_stick(p, q, 0.0))
+        size = min(1.0, hockey_stick(p, q, epsilon=0.0))
         for epsilon in (0.0, rng.uniform(0, 3) * size, rng.uniform(0, 20) * size):
             assert_exact(p, q, epsilon)
 
@@ -108,7 +108,9 @@ def test_shifted_single_kernels_have_their_closed_forms(kernel, shift):
                 if kernel == "gaussian"
                 else max(1 - mp.exp((e - s) / 2), mp.mpf(0))
             )
-        assert hockey_stick(p, q, epsilon) == pytest.approx(float(value), rel=1e-9, abs=1e-30)
+        assert hockey_stick(p, q, epsilon=epsilon) == pytest.approx(
+            float(value), rel=1e-9, abs=1e-30
+        )
 
 
 @pytest.mark.parametrize("other", ["gaussian", "laplace"])
@@ -121,7 +123,7 @@ def test_kernels_may_differ(other):
     for epsilon in (0.0, 0.2, 1.0):
         for one, two, f, g in ((p, q, a, b), (q, p, b, a)):
             expected = np.trapezoid(np.maximum(f - np.exp(epsilon) * g, 0.0), x)
-            assert hockey_stick(one, two, epsilon) == pytest.approx(expected, abs=2e-11)
+            assert hockey_stick(one, two, epsilon=epsilon) == pytest.approx(expected, abs=2e-11)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -148,7 +150,7 @@ def test_noise_agrees_with_quadrature(kernel, noise, shift):
         t = 0.5 * (edges[1:] + edges[:-1])[:, None] + half * nodes
         pieces = (half * weights * (p.pdf(t) - np.exp(epsilon) * q.pdf(t))).sum(axis=1)
         expected = np.maximum(pieces, 0.0).sum()
-        assert hockey_stick(p, q, epsilon) == pytest.approx(expected, rel=1e-9, abs=1e-14)
+        assert hockey_stick(p, q, epsilon=epsilon) == pytest.approx(expected, rel=1e-9, abs=1e-14)
 
 
 mixtures = st.integers(0, 2**32 - 1)
@@ -162,7 +164,7 @@ def test_properties(seed, kernel, noise):
     if noise is not None:
         p, q = p.convolve(noise), q.convolve(noise)
     epsilon = np.concatenate([[0.0], np.sort(rng.exponential(size=6)), [30.0, 800.0, np.inf]])
-    forward, backward = hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)
+    forward, backward = hockey_stick(p, q, epsilon=epsilon), hockey_stick(q, p, epsilon=epsilon)
     assert np.isfinite(forward).all()
     assert (forward >= 0).all()
     assert (forward <= 1).all()
@@ -171,7 +173,7 @@ def test_properties(seed, kernel, noise):
     assert forward[0] == pytest.approx(backward[0], rel=1e-9, abs=1e-15)  # total variation
     convexity = np.diff(forward[:-3]) / np.diff(np.expm1(epsilon[:-3]))
     assert (np.diff(convexity) >= -1e-9).all()  # convex in exp(eps)
-    assert (hockey_stick(p, p, epsilon) == 0.0).all()
+    assert (hockey_stick(p, p, epsilon=epsilon) == 0.0).all()
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -180,9 +182,9 @@ def test_noise_never_increases_the_integral(kernel):
     epsilon = np.linspace(0, 1, 5)
     for _ in range(6):
         p, q = random_pair(rng, kernel, "unequal")
-        before = hockey_stick(p, q, epsilon)
+        before = hockey_stick(p, q, epsilon=epsilon)
         for noise in NOISES[1:]:
-            after = hockey_stick(p.convolve(noise), q.convolve(noise), epsilon)
+            after = hockey_stick(p.convolve(noise), q.convolve(noise), epsilon=epsilon)
             assert (after <= before * (1 + 1e-9) + 1e-14).all()
 
 
@@ -193,28 +195,28 @@ def test_shapes_broadcast(kernel):
     scales = np.where(np.arange(5)[:, None] % 2, 1.0, rng.uniform(0.5, 1, (5, 3)))
     q = Mixture(rng.dirichlet(np.ones(3), 5), rng.normal(size=3), scales, kernel=kernel)
     epsilon = np.array([[0.5, 0.0, 0.1]])
-    result = hockey_stick(p, q, epsilon)
+    result = hockey_stick(p, q, epsilon=epsilon)
     assert isinstance(result, np.ndarray)
     assert result.shape == (4, 5, 1, 3)
-    one = hockey_stick(p[2, 0], q[3], 0.1)
+    one = hockey_stick(p[2, 0], q[3], epsilon=0.1)
     assert isinstance(one, float)
     assert result[2, 3, 0, 2] == pytest.approx(one, rel=1e-13)
-    assert hockey_stick(p[0, 0], q[0], []).shape == (0,)
-    assert hockey_stick(p[:0], q, epsilon).shape == (0, 5, 1, 3)
+    assert hockey_stick(p[0, 0], q[0], epsilon=[]).shape == (0,)
+    assert hockey_stick(p[:0], q, epsilon=epsilon).shape == (0, 5, 1, 3)
 
 
 def test_bad_input_is_refused():
     p = Mixture([[1.0]] * 2, 0.0, 1.0)
     with pytest.raises(InvalidInputError, match=r"negative or NaN, found -1\.0"):
-        hockey_stick(p, p, [0.0, -1.0])
+        hockey_stick(p, p, epsilon=[0.0, -1.0])
     with pytest.raises(InvalidInputError, match="NaN"):
-        hockey_stick(p, p, np.nan)
+        hockey_stick(p, p, epsilon=np.nan)
     with pytest.raises(InputTypeError, match="epsilon must be numeric"):
-        hockey_stick(p, p, "a")
+        hockey_stick(p, p, epsilon="a")
     with pytest.raises(InputTypeError, match="q must be a Mixture, found float"):
-        hockey_stick(p, 1.0, 0.0)
+        hockey_stick(p, 1.0, epsilon=0.0)
     with pytest.raises(InvalidInputError, match="broadcast"):
-        hockey_stick(p, Mixture([[1.0]] * 3, 0.0, 1.0), 0.0)
+        hockey_stick(p, Mixture([[1.0]] * 3, 0.0, 1.0), epsilon=0.0)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -227,7 +229,7 @@ def test_tiny_shifts_under_noise(kernel, noise, shift):
     nodes, weights = np.polynomial.legendre.leggauss(12)
     half = shift / 2
     expected = half * (weights * p.pdf(half / 2 * (nodes + 1))).sum()
-    assert hockey_stick(p, q, 0.0) == pytest.approx(expected, rel=1e-9)
+    assert hockey_stick(p, q, epsilon=0.0) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e12])
@@ -237,7 +239,7 @@ def test_distributions_far_apart_at_the_largest_epsilon(kernel, unit):
     p = Mixture(1.0, 0.0, unit, kernel=kernel)
     for scale in (unit, 2.0 * unit):
         q = Mixture(1.0, shift * unit, scale, kernel=kernel)
-        found = hockey_stick(p, q, np.linspace(600.0, 700.0, 21))
+        found = hockey_stick(p, q, epsilon=np.linspace(600.0, 700.0, 21))
         assert (np.diff(found) <= 1e-12).all()
         # 1 - exp((eps - shift) / 2) or so, or more where it is an upper bound
         assert found[-1] > (0.999 if scale == unit else 0.9)

@@ -51,7 +51,7 @@ def test_convexity_bound_is_never_below_the_truth(seed, kernel):
     q = Mixture(w, m + shift * s, s, kernel=kernel)
     single = gaussian_shift if kernel == "gaussian" else laplace_shift
     bound = single(shift, epsilon[:, None]) @ w
-    found = hockey_stick(p, q, epsilon)
+    found = hockey_stick(p, q, epsilon=epsilon)
     assert (found <= bound * (1 + 1e-9) + 1e-15).all()
     if n == 1:
         np.testing.assert_allclose(found, bound, rtol=1e-9, atol=1e-15)

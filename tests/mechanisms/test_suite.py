@@ -52,13 +52,13 @@ def test_truths_agree_with_each_other(mechanism):
     taus = [mechanism.local_epsilon(tau) for tau in (1e-4, 0.01, 0.4)]
     assert all(a >= b - 1e-9 for a, b in itertools.pairwise(taus))
     assert all(0.0 <= size <= epsilon + 1e-9 for size in taus)
-    curve = [mechanism.delta(e) for e in (0.0, 0.5, 3.0)]
+    curve = [mechanism.delta(epsilon=e) for e in (0.0, 0.5, 3.0)]
     assert all(0.0 <= b <= a <= 1.0 for a, b in itertools.pairwise(curve))
     if math.isfinite(epsilon):
-        assert mechanism.delta(epsilon + 1e-9) == pytest.approx(0.0, abs=1e-12)
-        assert mechanism.delta(0.9 * epsilon) > 0.0
+        assert mechanism.delta(epsilon=epsilon + 1e-9) == pytest.approx(0.0, abs=1e-12)
+        assert mechanism.delta(epsilon=0.9 * epsilon) > 0.0
     else:
-        assert mechanism.delta(3.0) > 0.0
+        assert mechanism.delta(epsilon=3.0) > 0.0
 
 
 @pytest.mark.parametrize("mechanism", DISCRETE, ids=[m.name for m in DISCRETE])
@@ -98,7 +98,7 @@ def test_histogram_delta_by_simulation(right_scale):
         found, error = simulated_delta(
             mechanism, lambda rows: laplace_ratio(mechanism, rows), epsilon
         )
-        assert abs(found - mechanism.delta(epsilon)) < 3 * error
+        assert abs(found - mechanism.delta(epsilon=epsilon)) < 3 * error
 
 
 def test_prefix_sum_delta_by_simulation_of_its_rows():
@@ -106,13 +106,13 @@ def test_prefix_sum_delta_by_simulation_of_its_rows():
     found, error = simulated_delta(
         mechanism, lambda rows: laplace_ratio(mechanism, np.diff(rows, prepend=0.0, axis=1)), 0.1
     )
-    assert abs(found - mechanism.delta(0.1)) < 3 * error
+    assert abs(found - mechanism.delta(epsilon=0.1)) < 3 * error
 
 
 def test_several_changed_counts_have_an_epsilon_but_no_known_delta():
     mechanism = mechanisms.NoisyHistogram(0.5, pair=((1.0, 1.0), (2.0, 0.0)))
     assert mechanism.epsilon() == 1.0
-    assert mechanism.delta(0.1) is None
+    assert mechanism.delta(epsilon=0.1) is None
 
 
 NUMERIC = [m for m in SUITE if "RAPPOR" not in m.name]
@@ -132,7 +132,7 @@ def test_bad_sizes_epsilons_and_taus_are_refused(mechanism):
     with pytest.raises(InputTypeError, match="size"):
         mechanism(mechanism.pair[0], 2.5, 1)
     with pytest.raises(InvalidInputError, match="epsilon"):
-        mechanism.delta(-0.1)
+        mechanism.delta(epsilon=-0.1)
     for tau in (0.0, 1.0, math.nan):
         with pytest.raises(InvalidInputError, match="tau"):
             mechanism.local_epsilon(tau)

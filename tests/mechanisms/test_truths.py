@@ -82,7 +82,7 @@ def test_closed_forms_agree_with_quadrature(make, pair, knots, scale):
     p, q = pair(scale)
     for epsilon in GRID:
         integrals = [quad_hockey_stick(a, b, epsilon, knots) for a, b in ((p, q), (q, p))]
-        assert mechanism.delta(epsilon) == pytest.approx(max(integrals), abs=2e-8)
+        assert mechanism.delta(epsilon=epsilon) == pytest.approx(max(integrals), abs=2e-8)
     fine = np.unique(np.concatenate([np.linspace(max(-6, knots[0]), 8, 400_001), knots]))
     density = np.maximum(p(fine), q(fine))
     ratio = np.abs(p(fine) - q(fine))
@@ -98,13 +98,17 @@ def test_gaussian_delta_against_mpmath():
             exact = mpmath.ncdf(s / 2 - epsilon / s) - mpmath.exp(epsilon) * mpmath.ncdf(
                 -s / 2 - epsilon / s
             )
-        assert mechanisms.Gaussian(scale).delta(epsilon) == pytest.approx(float(exact), rel=1e-9)
+        assert mechanisms.Gaussian(scale).delta(epsilon=epsilon) == pytest.approx(
+            float(exact), rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("scale", [1e2, 1e8, 1e12, 1e17])
 def test_gaussian_delta_of_wide_noise_is_an_error_function(scale):
     expected = math.erf(1 / scale / math.sqrt(8))
-    assert mechanisms.Gaussian(scale).delta(0.0) == pytest.approx(expected, rel=1e-14, abs=0)
+    assert mechanisms.Gaussian(scale).delta(epsilon=0.0) == pytest.approx(
+        expected, rel=1e-14, abs=0
+    )
 
 
 def test_restricted_laplace_epsilon_is_the_published_one():
@@ -137,7 +141,9 @@ def test_geometric_by_brute_force(pair):
         {k: (1 - a) / (1 + a) * a ** abs(k - x) for k in range(-300, 301)} for x in mechanism.pair
     )
     for epsilon in GRID:
-        assert mechanism.delta(epsilon) == pytest.approx(brute_delta(p, q, epsilon), abs=1e-12)
+        assert mechanism.delta(epsilon=epsilon) == pytest.approx(
+            brute_delta(p, q, epsilon), abs=1e-12
+        )
     for tau in (0.01, 0.1, 0.19, 0.2):
         assert mechanism.local_epsilon(tau) == pytest.approx(brute_epsilon(p, q, tau), abs=1e-12)
 
@@ -192,7 +198,9 @@ def test_rappor_by_enumeration_of_all_reports(name):
     p, q = (bloom_distribution(mechanism, value, rates) for value in mechanism.pair)
     assert p != q
     for epsilon in GRID:
-        assert mechanism.delta(epsilon) == pytest.approx(brute_delta(p, q, epsilon), abs=1e-12)
+        assert mechanism.delta(epsilon=epsilon) == pytest.approx(
+            brute_delta(p, q, epsilon), abs=1e-12
+        )
     assert mechanism.epsilon() == pytest.approx(brute_epsilon(p, q, 0.0), abs=1e-10)
     for tau in (0.005, 0.01, 0.05, 0.1):
         assert mechanism.local_epsilon(tau) == pytest.approx(brute_epsilon(p, q, tau), abs=1e-10)
@@ -231,7 +239,7 @@ def test_large_rappor_against_the_number_of_differing_bits(one_time):
     forward, backward = np.convolve(many, few[::-1]), np.convolve(few, many[::-1])
     for epsilon in (0.0, 1.0, 5.0):
         expected = np.maximum(forward - math.exp(epsilon) * backward, 0.0).sum()
-        assert large.delta(epsilon) == pytest.approx(expected, abs=1e-10)
+        assert large.delta(epsilon=epsilon) == pytest.approx(expected, abs=1e-10)
 
 
 # Masses that underflow
@@ -323,7 +331,7 @@ def test_laplace_maximum_against_its_distribution_function():
             np.maximum(a - math.exp(epsilon) * b, 0).sum(),
             np.maximum(b - math.exp(epsilon) * a, 0).sum(),
         )
-        assert mechanism.delta(epsilon) == pytest.approx(coarse, abs=1e-7)
+        assert mechanism.delta(epsilon=epsilon) == pytest.approx(coarse, abs=1e-7)
     width = np.diff(edges)
     height = np.maximum(a, b) / width
     kept = height > 1e-9
@@ -364,7 +372,7 @@ def test_exponential_maximum_by_quadrature():
             integrate.trapezoid(np.maximum(a - math.exp(epsilon) * b, 0), grid)
             for a, b in ((f, g), (g, f))
         )
-        assert mechanism.delta(epsilon) == pytest.approx(coarse, abs=1e-6)
+        assert mechanism.delta(epsilon=epsilon) == pytest.approx(coarse, abs=1e-6)
     assert mechanism.epsilon() == math.inf
     same_top = mechanisms.NoisyMaxValue(
         1.0, noise="exponential", pair=((1.0, 0.0, 0.0), (1.0, -1.0, -1.0))
@@ -446,7 +454,7 @@ def test_stoddards_sparse_vector_is_the_distribution_of_its_threshold():
     assert distribution[1, 1, 1, 1] == pytest.approx(noise.cdf(-1), abs=1e-12)
     assert distribution[1, 1, 0, 0] == pytest.approx(noise.cdf(1) - noise.cdf(-1), abs=1e-12)
     assert mechanism.epsilon() == math.inf
-    assert mechanism.delta(5.0) == pytest.approx(noise.cdf(1) - noise.cdf(-1), abs=1e-12)
+    assert mechanism.delta(epsilon=5.0) == pytest.approx(noise.cdf(1) - noise.cdf(-1), abs=1e-12)
 
 
 def test_released_answers_have_the_densities_of_the_samplers():
@@ -559,9 +567,9 @@ def test_one_sided_outcomes_are_infinite_only_where_they_are_likely():
 
 def test_an_epsilon_whose_exponential_is_infinite_is_refused():
     for mechanism in (mechanisms.Laplace(), mechanisms.Geometric(), mechanisms.Gaussian()):
-        assert mechanism.delta(700.0) == 0.0
+        assert mechanism.delta(epsilon=700.0) == 0.0
         with pytest.raises(InvalidInputError, match="epsilon must be at most 700"):
-            mechanism.delta(2000.0)
+            mechanism.delta(epsilon=2000.0)
 
 
 def test_an_answer_that_is_never_randomised():

@@ -83,7 +83,9 @@ def test_every_draw_keeps_its_models_coupling(noise, member):
         expected = densities[member, np.arange(2)[:, None], np.arange(4)]
         np.testing.assert_allclose(found.pdf(x), expected, rtol=1e-12)
     p, q = stacked.pair(2)
-    integral = np.maximum(edp.hockey_stick(p, q, EPSILON), edp.hockey_stick(q, p, EPSILON))
+    integral = np.maximum(
+        edp.hockey_stick(p, q, epsilon=EPSILON), edp.hockey_stick(q, p, epsilon=EPSILON)
+    )
     np.testing.assert_allclose(curves[:, 0].reshape(2, 4, 3), integral, rtol=1e-7, atol=2e-12)
 
 

@@ -349,14 +349,14 @@ def test_bands_of_a_tradeoff_have_an_end_where_some_draws_have_none(plug_in):
 def test_tradeoff_offers_points(plug_in):
     curve = edp.noise.tradeoff(plug_in, epsilon=[0.05, 0.1, 0.2], method="laplace")
     assert (np.diff(curve.error) < 0).all()
-    assert curve.least_noise(0.15) is curve.noises[1]
+    assert curve.least_noise(epsilon=0.15) is curve.noises[1]
     assert curve.best_privacy(float(curve.error[1])) is curve.noises[1]
     band = curve.band(prob=0.9)
     lower, middle, upper = (band[end].to_numpy() for end in ("lower", "median", "upper"))
     assert (lower <= middle).all()
     assert (upper <= curve.epsilon).all()
     assert curve.plot(backend="none") is not None
-    for bad in (lambda: curve.least_noise(0.01), lambda: curve.best_privacy(1e-6)):
+    for bad in (lambda: curve.least_noise(epsilon=0.01), lambda: curve.best_privacy(1e-6)):
         with pytest.raises(InvalidInputError, match="no target"):
             bad()
 

@@ -136,7 +136,7 @@ def test_verified_noise_says_what_risk_is_left(audit):
     assert row.method == "given, verified"
     middle = float(found.delta.isel(epsilon=0).median())
     assert f"At ε = 0.02 with this noise, δ is {risk(middle)} (90% interval" in row.message
-    assert found.probability(0.5) == 1.0
+    assert found.probability(epsilon=0.5) == 1.0
     assert row.message.endswith("nobody has any risk in 100% of the draws.")
 
 
@@ -243,7 +243,7 @@ def test_a_property_query_is_exact():
     content = describe(query)
     assert content.exact
     assert content.curve.median[content.at] <= 0.01 < content.curve.median[content.at - 1]
-    assert content.curve.median[5] == query.delta(content.epsilon[5])
+    assert content.curve.median[5] == query.delta(epsilon=content.epsilon[5])
     assert content.crossings[0].median == query.epsilon_at(0.01)
     assert any("knows 3 of the other entries" in sentence for sentence in content.assumptions)
 

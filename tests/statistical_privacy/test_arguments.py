@@ -111,7 +111,7 @@ def test_bad_arguments_of_the_other_functions():
     with raises("must broadcast"):
         sp.epsilon_at([0.1, 0.2], [10, 20, 30], 0.3)
     with raises("epsilon above 700"):
-        sp.epsilon_at(1e-200, 3, 0.3, sp.GaussianNoise(0.001))
+        sp.epsilon_at(1e-200, 3, 0.3, mechanism=sp.GaussianNoise(0.001))
     with raises("delta must be 0 or at least 1e-300"):
         sp.epsilon_at(1e-305, 100, 0.3)
     with raises("kind must be one of"):
@@ -130,32 +130,32 @@ def test_bad_arguments_of_the_other_functions():
         both = (sp.Subsampling(rate=0.5), sp.GaussianNoise(1e-5))
         sp.utility_loss(10**9, 0.3, both, kind="absolute")
     with raises("epsilon must be finite"):
-        sp.subsampling_bound(np.inf, 100, 0.3, sp.Subsampling(rate=0.5))
+        sp.subsampling_bound(100, 0.3, sp.Subsampling(rate=0.5), epsilon=np.inf)
     with raises("sampling must be", InputTypeError):
-        sp.subsampling_bound(0.1, 100, 0.3, sp.GaussianNoise(0.1))
+        sp.subsampling_bound(100, 0.3, sp.GaussianNoise(0.1), epsilon=0.1)
     with raises("number of entries drawn must be at least 2"):
-        sp.normal_approximation(0.1, 100, 0.3, sp.Subsampling(size=1))
+        sp.normal_approximation(100, 0.3, epsilon=0.1, mechanism=sp.Subsampling(size=1))
     with raises("scale must be greater than 0"):
         sp.laplace_epsilon(100, -1.0)
 
 
 def test_bad_groups_and_beta_distributions():
     with raises("no subsampling"):
-        sp.group_delta(0.1, [5, 5], [0.1, 0.2], sp.Subsampling(size=3))
+        sp.group_delta([5, 5], [0.1, 0.2], epsilon=0.1, mechanism=sp.Subsampling(size=3))
     with raises("one value for each group"):
-        sp.group_delta(0.1, [5, 5, 5], [0.1, 0.2])
+        sp.group_delta([5, 5, 5], [0.1, 0.2], epsilon=0.1)
     with raises("at least 2 entries"):
-        sp.group_delta(0.1, [1], [0.1])
+        sp.group_delta([1], [0.1], epsilon=0.1)
     with raises("trivial"):
-        sp.group_delta(0.1, [5, 5], [0.1, 1.0])
+        sp.group_delta([5, 5], [0.1, 1.0], epsilon=0.1)
     with raises("sizes must be at least 1"):
-        sp.group_delta(0.1, [5, 0], [0.1, 0.2])
+        sp.group_delta([5, 0], [0.1, 0.2], epsilon=0.1)
     with raises("at most 700"):
-        sp.group_delta(800.0, [5, 5], [0.1, 0.2], sp.GaussianNoise(0.1))
+        sp.group_delta([5, 5], [0.1, 0.2], epsilon=800.0, mechanism=sp.GaussianNoise(0.1))
     with raises("alpha must be greater than 0"):
-        sp.beta_binomial_delta(0.1, 10, 0.0, 1.0)
+        sp.beta_binomial_delta(10, 0.0, 1.0, epsilon=0.1)
     with raises("beta must be finite"):
-        sp.beta_binomial_delta(0.1, 10, 1.0, np.nan)
+        sp.beta_binomial_delta(10, 1.0, np.nan, epsilon=0.1)
 
 
 def test_a_property_query_is_its_curves():
@@ -163,9 +163,9 @@ def test_a_property_query_is_its_curves():
     epsilon = np.linspace(0.0, 0.3, 4)
     options = {"mechanism": query.mechanism, "known": 3, "known_positive": 1}
     for name in ("delta", "delta_plus", "delta_minus"):
-        expected = getattr(sp, name)(epsilon, 200, 0.2, **options)
-        np.testing.assert_array_equal(getattr(query, name)(epsilon), expected)
-    at = query.delta(0.2)
+        expected = getattr(sp, name)(200, 0.2, epsilon=epsilon, **options)
+        np.testing.assert_array_equal(getattr(query, name)(epsilon=epsilon), expected)
+    at = query.delta(epsilon=0.2)
     assert query.epsilon_at(at) == pytest.approx(0.2, rel=1e-9)
     assert query.utility_loss() == sp.utility_loss(200, 0.2, query.mechanism)
     with raises("trivial"):
@@ -196,7 +196,8 @@ def test_names_exist_and_the_package_is_light():
 def test_numerics_import_neither_models_nor_plots():
     code = (
         "import sys, edp_bayes.statistical_privacy as sp;"
-        "sp.delta(0.1, 10, 0.3, sp.GaussianNoise(0.1)); sp.normal_approximation(0.1, 10, 0.3);"
+        "sp.delta(10, 0.3, epsilon=0.1, mechanism=sp.GaussianNoise(0.1));"
+        "sp.normal_approximation(10, 0.3, epsilon=0.1);"
         "print([m for m in ('pymc', 'arviz_base', 'matplotlib', 'xarray') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -58,6 +58,6 @@ def test_the_plot_of_a_query():
     query = sp.PropertyQuery(100, 0.1)
     ax = query.plot(log=True)
     assert [line.get_label() for line in ax.get_lines()] == ["delta_plus", "delta_minus"]
-    x, y = query.plot([0.0, 0.25, 0.5]).get_lines()[1].get_data()
-    np.testing.assert_array_equal(y, query.delta_minus(x))
+    x, y = query.plot(epsilon=[0.0, 0.25, 0.5]).get_lines()[1].get_data()
+    np.testing.assert_array_equal(y, query.delta_minus(epsilon=x))
     assert ax.get_yscale() == "log"

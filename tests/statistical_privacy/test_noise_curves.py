@@ -45,8 +45,14 @@ def test_small_databases_agree_with_the_definition(n, share, prob, family, width
         plus, minus = exact.distributions(n, drawn, prob)
         up = exact.noisy_delta(plus, minus, epsilon, family, count_scale)
         down = exact.noisy_delta(minus[::-1], plus[::-1], epsilon, family, count_scale)
-        assert relative_error(sp.delta_plus(epsilon, n, prob, mechanism), up) < TOLERANCE
-        assert relative_error(sp.delta_minus(epsilon, n, prob, mechanism), down) < TOLERANCE
+        assert (
+            relative_error(sp.delta_plus(n, prob, epsilon=epsilon, mechanism=mechanism), up)
+            < TOLERANCE
+        )
+        assert (
+            relative_error(sp.delta_minus(n, prob, epsilon=epsilon, mechanism=mechanism), down)
+            < TOLERANCE
+        )
 
 
 @pytest.mark.parametrize(
@@ -56,7 +62,7 @@ def test_small_databases_agree_with_the_definition(n, share, prob, family, width
 def test_a_million_entries(family, scale, epsilon):
     """All counts that matter, in 30 digits, on a window around the cut and the mean."""
     n, prob = 10**6, 2e-4
-    found = sp.delta_plus(epsilon, n, prob, LAWS[family](scale / n))
+    found = sp.delta_plus(n, prob, epsilon=epsilon, mechanism=LAWS[family](scale / n))
     first, last = 60, 640  # 10 standard deviations below to 31 above the mean
     with mp.workdps(30):
         p = mp.mpf(prob)
@@ -85,10 +91,14 @@ def test_agrees_with_the_integrals_of_mixture_densities(family):
     epsilon = np.linspace(0.0, 0.8, 9)
     noise = LAWS[family](scale / n)
     np.testing.assert_allclose(
-        sp.delta_plus(epsilon, n, prob, noise), hockey_stick(plus, minus, epsilon), rtol=1e-8
+        sp.delta_plus(n, prob, epsilon=epsilon, mechanism=noise),
+        hockey_stick(plus, minus, epsilon=epsilon),
+        rtol=1e-8,
     )
     np.testing.assert_allclose(
-        sp.delta_minus(epsilon, n, prob, noise), hockey_stick(minus, plus, epsilon), rtol=1e-8
+        sp.delta_minus(n, prob, epsilon=epsilon, mechanism=noise),
+        hockey_stick(minus, plus, epsilon=epsilon),
+        rtol=1e-8,
     )
 
 
@@ -96,7 +106,9 @@ def test_agrees_with_the_integrals_of_mixture_densities(family):
 def test_noise_that_vanishes_leaves_the_exact_curve(family):
     epsilon = np.linspace(0.0, 1.0, 11)
     np.testing.assert_allclose(
-        sp.delta(epsilon, 200, 0.2, LAWS[family](1e-7)), sp.delta(epsilon, 200, 0.2), rtol=1e-11
+        sp.delta(200, 0.2, epsilon=epsilon, mechanism=LAWS[family](1e-7)),
+        sp.delta(200, 0.2, epsilon=epsilon),
+        rtol=1e-11,
     )
 
 
@@ -111,13 +123,15 @@ def test_noise_that_vanishes_leaves_the_exact_curve(family):
 )
 def test_more_noise_never_tells_more(n, prob, family, width, wider, epsilon):
     scale = 10.0**width / n
-    with_noise = sp.delta(epsilon, n, prob, LAWS[family](scale))
-    assert sp.delta(epsilon, n, prob, LAWS[family](scale * wider)) <= with_noise * (1 + 1e-11)
-    assert with_noise <= sp.delta(epsilon, n, prob) * (1 + 1e-11)
+    with_noise = sp.delta(n, prob, epsilon=epsilon, mechanism=LAWS[family](scale))
+    assert sp.delta(
+        n, prob, epsilon=epsilon, mechanism=LAWS[family](scale * wider)
+    ) <= with_noise * (1 + 1e-11)
+    assert with_noise <= sp.delta(n, prob, epsilon=epsilon) * (1 + 1e-11)
     # who knows more entries is told no less
-    half = sp.delta(epsilon, n, prob, LAWS[family](scale), known=n // 2)
+    half = sp.delta(n, prob, epsilon=epsilon, mechanism=LAWS[family](scale), known=n // 2)
     assert with_noise <= half * (1 + 1e-11)
-    dp = sp.differential_privacy_delta(epsilon, n, LAWS[family](scale))
+    dp = sp.differential_privacy_delta(n, epsilon=epsilon, mechanism=LAWS[family](scale))
     assert half <= dp * (1 + 1e-11) + 1e-300
 
 
@@ -125,15 +139,15 @@ def test_laplace_noise_ends_exactly_where_its_scale_says():
     n, scale = 50, 0.1
     end = sp.laplace_epsilon(n, scale)
     assert end == pytest.approx(0.2)
-    assert sp.delta(end * (1 + 1e-12), n, 0.3, sp.LaplaceNoise(scale)) == 0.0
-    assert sp.delta(0.9 * end, n, 0.3, sp.LaplaceNoise(scale)) > 0.0
+    assert sp.delta(n, 0.3, epsilon=end * (1 + 1e-12), mechanism=sp.LaplaceNoise(scale)) == 0.0
+    assert sp.delta(n, 0.3, epsilon=0.9 * end, mechanism=sp.LaplaceNoise(scale)) > 0.0
 
 
 def test_infinite_epsilon_and_empty_input():
     noise = sp.GaussianNoise(0.01)
-    assert sp.delta(np.inf, 50, 0.3, noise) == 0.0
-    assert sp.delta([0.1, np.inf], 50, 0.3, noise)[1] == 0.0
-    assert sp.delta(np.empty(0), 50, 0.3, noise).shape == (0,)
+    assert sp.delta(50, 0.3, epsilon=np.inf, mechanism=noise) == 0.0
+    assert sp.delta(50, 0.3, epsilon=[0.1, np.inf], mechanism=noise)[1] == 0.0
+    assert sp.delta(50, 0.3, epsilon=np.empty(0), mechanism=noise).shape == (0,)
 
 
 @pytest.mark.parametrize("family", ["gaussian", "laplace"])
@@ -166,9 +180,9 @@ def test_normal_approximation_is_close_where_counts_are_many():
         sp.LaplaceNoise(1e-4),
         sp.Subsampling(rate=0.5),
     ):
-        exact_curve = sp.delta(epsilon, 20_000, 0.4, mechanism)
-        approximate = sp.normal_approximation(epsilon, 20_000, 0.4, mechanism)
+        exact_curve = sp.delta(20_000, 0.4, epsilon=epsilon, mechanism=mechanism)
+        approximate = sp.normal_approximation(20_000, 0.4, epsilon=epsilon, mechanism=mechanism)
         assert not np.array_equal(exact_curve, approximate)
         np.testing.assert_allclose(approximate, exact_curve, rtol=0.05)
     closed = stats.norm.cdf(0.5 / 69.3) - stats.norm.cdf(-0.5 / 69.3)
-    assert sp.normal_approximation(0.0, 20_000, 0.4) == pytest.approx(closed, rel=1e-3)
+    assert sp.normal_approximation(20_000, 0.4, epsilon=0.0) == pytest.approx(closed, rel=1e-3)

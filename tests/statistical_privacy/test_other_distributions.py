@@ -27,23 +27,29 @@ def test_known_entries_agree_with_the_literal_sum(data, n, prob, epsilon):
     with mp.workdps(40):
         plus, minus = exact.known_distributions(n, drawn, prob, known, positive)
         up, down = (
-            exact.hockey_stick(plus, minus, epsilon),
-            exact.hockey_stick(minus, plus, epsilon),
+            exact.hockey_stick(plus, minus, epsilon=epsilon),
+            exact.hockey_stick(minus, plus, epsilon=epsilon),
         )
         options = {"known": known, "known_positive": positive}
-        found = sp.delta_plus(epsilon, n, prob, sampling, **options)
+        found = sp.delta_plus(n, prob, epsilon=epsilon, mechanism=sampling, **options)
         assert found == pytest.approx(float(up), rel=1e-10, abs=1e-15)
-        found = sp.delta_minus(epsilon, n, prob, sampling, **options)
+        found = sp.delta_minus(n, prob, epsilon=epsilon, mechanism=sampling, **options)
         assert found == pytest.approx(float(down), rel=1e-10, abs=1e-15)
         noisy = exact.noisy_delta(plus, minus, epsilon, "laplace", mp.mpf(0.3) * drawn)
-        found = sp.delta_plus(epsilon, n, prob, (sampling, sp.LaplaceNoise(0.3)), **options)
+        found = sp.delta_plus(
+            n, prob, epsilon=epsilon, mechanism=(sampling, sp.LaplaceNoise(0.3)), **options
+        )
         assert found == pytest.approx(float(noisy), rel=1e-10, abs=1e-15)
 
 
 def test_the_worst_case_of_the_known_entries_is_over_every_count():
     epsilon, sampling = np.array([0.1, 2.23]), sp.Subsampling(size=16)
-    every = sp.delta(epsilon, 24, 0.84, sampling, 7, known_positive=np.arange(8)[:, None])
-    np.testing.assert_allclose(sp.delta(epsilon, 24, 0.84, sampling, 7), every.max(axis=0))
+    every = sp.delta(
+        24, 0.84, epsilon=epsilon, mechanism=sampling, known=7, known_positive=np.arange(8)[:, None]
+    )
+    np.testing.assert_allclose(
+        sp.delta(24, 0.84, epsilon=epsilon, mechanism=sampling, known=7), every.max(axis=0)
+    )
     # here it is neither none nor all of them
     assert every[:, 1].argmax() not in (0, 7)
 
@@ -54,9 +60,14 @@ def test_deep_tails_with_known_entries():
     epsilon = 3.0
     with mp.workdps(60):
         plus, minus = exact.known_distributions(n, drawn, prob, known, positive)
-        truth = float(exact.hockey_stick(plus, minus, epsilon))
+        truth = float(exact.hockey_stick(plus, minus, epsilon=epsilon))
     found = sp.delta_plus(
-        epsilon, n, prob, sp.Subsampling(size=drawn), known, known_positive=positive
+        n,
+        prob,
+        epsilon=epsilon,
+        mechanism=sp.Subsampling(size=drawn),
+        known=known,
+        known_positive=positive,
     )
     assert found == pytest.approx(truth, rel=1e-11, abs=0.0)
 
@@ -65,29 +76,37 @@ def test_deep_tails_with_known_entries():
 def test_everything_known_is_differential_privacy(noise):
     epsilon, n = np.linspace(0.0, 0.5, 6), 1000
     for mechanism in (noise(0.003), (sp.Subsampling(size=200), noise(0.015))):
-        found = sp.delta(epsilon, n, 0.37, mechanism, known=n - 1, known_positive=0)
-        expected = sp.differential_privacy_delta(epsilon, n, mechanism)
+        found = sp.delta(
+            n, 0.37, epsilon=epsilon, mechanism=mechanism, known=n - 1, known_positive=0
+        )
+        expected = sp.differential_privacy_delta(n, epsilon=epsilon, mechanism=mechanism)
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
-    rate = sp.differential_privacy_delta(epsilon, n, sp.Subsampling(rate=0.2))
-    found = sp.delta(epsilon, n, 0.37, sp.Subsampling(rate=0.2), n - 1, known_positive=0)
+    rate = sp.differential_privacy_delta(n, epsilon=epsilon, mechanism=sp.Subsampling(rate=0.2))
+    found = sp.delta(
+        n, 0.37, epsilon=epsilon, mechanism=sp.Subsampling(rate=0.2), known=n - 1, known_positive=0
+    )
     np.testing.assert_allclose(found, rate, rtol=1e-12)
     assert (rate == 0.2).all()
 
 
 def test_published_points_of_differential_privacy():
     for scale, published in ((1.0, 0.38), (3.0, 0.128)):
-        found = sp.differential_privacy_delta(0.01, 1000, sp.GaussianNoise(scale / 1000))
+        found = sp.differential_privacy_delta(
+            1000, epsilon=0.01, mechanism=sp.GaussianNoise(scale / 1000)
+        )
         assert found == pytest.approx(published, abs=5e-4)
-    assert sp.differential_privacy_delta(np.inf, 1000, sp.GaussianNoise(0.01)) == 0.0
-    assert sp.differential_privacy_delta(0.3, 1000) == 1.0
-    laplace = sp.differential_privacy_delta(0.1, 1000, sp.LaplaceNoise(0.004))
+    assert (
+        sp.differential_privacy_delta(1000, epsilon=np.inf, mechanism=sp.GaussianNoise(0.01)) == 0.0
+    )
+    assert sp.differential_privacy_delta(1000, epsilon=0.3) == 1.0
+    laplace = sp.differential_privacy_delta(1000, epsilon=0.1, mechanism=sp.LaplaceNoise(0.004))
     assert laplace == pytest.approx(1 - math.exp((0.1 - 0.25) / 2), rel=1e-12)
 
 
 def test_groups_agree_with_a_literal_convolution():
     sizes, probs = np.array([7, 1, 12]), np.array([0.1, 0.9, 0.45])
     epsilon = np.linspace(0.0, 3.0, 7)
-    found = sp.group_delta(epsilon, sizes, probs)
+    found = sp.group_delta(sizes, probs, epsilon=epsilon)
     assert found.shape == (7, 3)
     for g in range(3):
         distribution = np.ones(1)
@@ -102,8 +121,8 @@ def test_groups_agree_with_a_literal_convolution():
 @pytest.mark.parametrize("mechanism", [None, sp.GaussianNoise(0.01), sp.LaplaceNoise(0.01)])
 def test_equal_groups_are_one_database(mechanism):
     epsilon = np.linspace(0.0, 0.9, 5)
-    found = sp.group_delta(epsilon, [30, 50, 20], [0.2, 0.2, 0.2], mechanism)
-    whole = sp.delta(epsilon, 100, 0.2, mechanism)
+    found = sp.group_delta([30, 50, 20], [0.2, 0.2, 0.2], epsilon=epsilon, mechanism=mechanism)
+    whole = sp.delta(100, 0.2, epsilon=epsilon, mechanism=mechanism)
     np.testing.assert_allclose(found, np.tile(whole[:, None], 3), rtol=1e-10)
 
 
@@ -140,10 +159,11 @@ def test_exchangeable_entries_agree_with_the_mixture_over_the_probability(alpha,
         ]
         for epsilon in (0.0, 0.3, 1.5, 6.0):
             truth = max(
-                exact.hockey_stick(plus, minus, epsilon), exact.hockey_stick(minus, plus, epsilon)
+                exact.hockey_stick(plus, minus, epsilon=epsilon),
+                exact.hockey_stick(minus, plus, epsilon=epsilon),
             )
             sampling = sp.Subsampling(size=drawn)
-            found = sp.beta_binomial_delta(epsilon, n, alpha, beta, sampling)
+            found = sp.beta_binomial_delta(n, alpha, beta, epsilon=epsilon, mechanism=sampling)
             assert found == pytest.approx(float(truth), rel=1e-10, abs=1e-15)
             noisy = max(
                 exact.noisy_delta(plus, minus, epsilon, "gaussian", mp.mpf(0.1) * drawn),
@@ -152,15 +172,15 @@ def test_exchangeable_entries_agree_with_the_mixture_over_the_probability(alpha,
                 ),
             )
             mechanism = (sampling, sp.GaussianNoise(0.1))
-            found = sp.beta_binomial_delta(epsilon, n, alpha, beta, mechanism)
+            found = sp.beta_binomial_delta(n, alpha, beta, epsilon=epsilon, mechanism=mechanism)
             assert found == pytest.approx(float(noisy), rel=1e-9, abs=1e-15)
 
 
 def test_a_sharp_beta_distribution_is_a_fixed_probability():
     epsilon = np.linspace(0.0, 0.6, 7)
-    found = sp.beta_binomial_delta(epsilon, 300, 0.2e9, 0.8e9)
-    np.testing.assert_allclose(found, sp.delta(epsilon, 300, 0.2), rtol=2e-5)
-    assert sp.beta_binomial_delta(epsilon[:, None], 300, [1.0, 2.0], 4.0).shape == (7, 2)
+    found = sp.beta_binomial_delta(300, 0.2e9, 0.8e9, epsilon=epsilon)
+    np.testing.assert_allclose(found, sp.delta(300, 0.2, epsilon=epsilon), rtol=2e-5)
+    assert sp.beta_binomial_delta(300, [1.0, 2.0], 4.0, epsilon=epsilon[:, None]).shape == (7, 2)
 
 
 def test_deep_tails_of_exchangeable_entries():
@@ -174,10 +194,10 @@ def test_deep_tails_of_exchangeable_entries():
             slack = mp.mpf(j) / n / p - growth * mp.mpf(n - j) / n / (1 - p)
             truth += mass * max(slack, 0)
             mass *= (n - j) * (j + mp.mpf(alpha)) / ((j + 1) * (n - j - 1 + mp.mpf(beta)))
-    minus_first = sp.beta_binomial_delta(epsilon, n, alpha, beta)
+    minus_first = sp.beta_binomial_delta(n, alpha, beta, epsilon=epsilon)
     assert truth < 1e-15
     assert minus_first >= float(truth) * (1 - 1e-10)
-    mirrored = sp.beta_binomial_delta(epsilon, n, beta, alpha)
+    mirrored = sp.beta_binomial_delta(n, beta, alpha, epsilon=epsilon)
     assert minus_first == pytest.approx(mirrored, rel=1e-11, abs=0.0)
 
 
@@ -196,7 +216,9 @@ def test_pure_privacy_of_a_sample_is_the_largest_log_ratio(data, n, prob):
         sp.Subsampling(size=drawn),
         (sp.Subsampling(size=drawn), sp.GaussianNoise(1.0)),
     ):
-        found = sp.epsilon_at(0.0, n, prob, mechanism, known, known_positive=positive)
+        found = sp.epsilon_at(
+            0.0, n, prob, mechanism=mechanism, known=known, known_positive=positive
+        )
         assert found == pytest.approx(float(largest), rel=1e-10)
 
 
@@ -204,10 +226,11 @@ def test_probabilities_that_underflow_are_not_zero():
     assert sp.epsilon_at(0.0, 10**5, 0.5) == np.inf
     sampling = sp.Subsampling(size=2000)
     bound = math.log(1.0 + 0.25 / 0.1)
-    assert sp.epsilon_at(0.0, 10_000, 0.1, sampling) == pytest.approx(bound, rel=1e-12)
+    assert sp.epsilon_at(0.0, 10_000, 0.1, mechanism=sampling) == pytest.approx(bound, rel=1e-12)
     # wide noise lowers it to its own bound for a sample, 1 / (size * scale)
     narrow, wide = (
-        sp.epsilon_at(0.0, 10_000, 0.1, (sampling, sp.LaplaceNoise(s))) for s in (1e-7, 1.0)
+        sp.epsilon_at(0.0, 10_000, 0.1, mechanism=(sampling, sp.LaplaceNoise(s)))
+        for s in (1e-7, 1.0)
     )
     assert narrow == pytest.approx(bound, rel=1e-9)
     assert wide == pytest.approx(0.2 / 2000, rel=1e-3)
@@ -229,7 +252,9 @@ def test_pure_privacy_of_a_noisy_sample(n, drawn, prob, scale):
             ]
             ends.append(abs(mp.log(tops[0] / tops[1])))
     mechanism = (sp.Subsampling(size=drawn), sp.LaplaceNoise(scale))
-    assert sp.epsilon_at(0.0, n, prob, mechanism) == pytest.approx(float(max(ends)), rel=1e-12)
+    assert sp.epsilon_at(0.0, n, prob, mechanism=mechanism) == pytest.approx(
+        float(max(ends)), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -250,5 +275,5 @@ def test_tiny_parameters_of_exchangeable_entries(n, alpha, beta):
             for distributions in ((plus, minus), (minus, plus))
         )
     for parameters in ((alpha, beta), (beta, alpha)):
-        found = sp.beta_binomial_delta(0.5, n, *parameters)
+        found = sp.beta_binomial_delta(n, *parameters, epsilon=0.5)
         assert found == pytest.approx(float(truth), rel=1e-11)

@@ -81,7 +81,7 @@ def test_matching_goes_there_and_back(noise, kind):
 
 def test_the_best_mechanism_cannot_be_weakened():
     n, prob, epsilon, target = 500, 0.1, 0.2, 1e-4
-    best = sp.least_utility_loss(n, prob, epsilon, target)
+    best = sp.least_utility_loss(n, prob, epsilon=epsilon, delta=target)
     every = (best, *best.alternatives)
     assert {type(c.mechanism).__name__ for c in every} == {
         "Subsampling", "GaussianNoise", "LaplaceNoise"
@@ -89,32 +89,32 @@ def test_the_best_mechanism_cannot_be_weakened():
     assert [c.utility_loss for c in every] == sorted(c.utility_loss for c in every)
     for choice in every:
         assert choice.delta <= target
-        assert choice.delta == sp.delta(epsilon, n, prob, choice.mechanism)
+        assert choice.delta == sp.delta(n, prob, epsilon=epsilon, mechanism=choice.mechanism)
         assert choice.utility_loss == sp.utility_loss(n, prob, choice.mechanism)
         weaker = (
             sp.Subsampling(size=choice.mechanism.size + 1)
             if isinstance(choice.mechanism, sp.Subsampling)
             else type(choice.mechanism)(choice.mechanism.scale * (1 - 1e-6))
         )
-        assert sp.delta(epsilon, n, prob, weaker) > target
+        assert sp.delta(n, prob, epsilon=epsilon, mechanism=weaker) > target
 
 
 def test_the_best_mechanism_at_its_ends():
-    assert sp.least_utility_loss(1000, 0.3, 0.5, 0.5).mechanism is None
-    only = sp.least_utility_loss(100, 0.3, 0.5, 0.0)
+    assert sp.least_utility_loss(1000, 0.3, epsilon=0.5, delta=0.5).mechanism is None
+    only = sp.least_utility_loss(100, 0.3, epsilon=0.5, delta=0.0)
     scales = {type(c.mechanism): c.mechanism for c in (only, *only.alternatives)}
     assert scales[sp.LaplaceNoise].scale == pytest.approx(0.02, rel=1e-8)
     assert sp.GaussianNoise not in scales
     with pytest.raises(InvalidInputError, match="no mechanism reaches"):
-        sp.least_utility_loss(100, 0.3, 0.0, 0.0)
+        sp.least_utility_loss(100, 0.3, epsilon=0.0, delta=0.0)
 
 
 def directional(epsilon, n, prob, drawn, plus):
     bound = approximations.subsampling_bound_by_direction(
-        epsilon, n, prob, sp.Subsampling(size=drawn), (plus,)
+        n, prob, sp.Subsampling(size=drawn), (plus,), epsilon=epsilon
     )
     curve = curves.delta_plus if plus else curves.delta_minus
-    return bound, curve(epsilon, n, prob, sp.Subsampling(size=drawn))
+    return bound, curve(n, prob, epsilon=epsilon, mechanism=sp.Subsampling(size=drawn))
 
 
 @settings(derandomize=True, deadline=None, max_examples=200)
@@ -138,9 +138,9 @@ def test_the_sharper_bound_over_a_grid():
         for rate in (0.1, 0.5, 0.9):
             drawn = int(rate * n)
             inner = np.log1p(np.expm1(epsilon) / rate)
-            conjecture = rate * sp.delta(inner, drawn, prob)
-            bound = sp.subsampling_bound(epsilon, n, prob, sp.Subsampling(size=drawn))
-            true = sp.delta(epsilon, n, prob, sp.Subsampling(size=drawn))
+            conjecture = rate * sp.delta(drawn, prob, epsilon=inner)
+            bound = sp.subsampling_bound(n, prob, sp.Subsampling(size=drawn), epsilon=epsilon)
+            true = sp.delta(n, prob, epsilon=epsilon, mechanism=sp.Subsampling(size=drawn))
             assert (bound <= conjecture * (1 + 1e-12)).all()
             assert (true <= bound * (1 + 1e-11)).all()
             margins.append((true[bound > 1e-250] / bound[bound > 1e-250]).max())
@@ -163,10 +163,10 @@ def test_subsampling_is_a_pure_curve_at_another_epsilon(drawn, more, prob, epsil
     beta = growth / inner
     share = (1 - beta) * (1 - prob) + beta
     k = 1 - inner * (1 - share)
-    found = sp.delta_plus(epsilon, n, prob, sp.Subsampling(size=drawn))
+    found = sp.delta_plus(n, prob, epsilon=epsilon, mechanism=sp.Subsampling(size=drawn))
     if k <= 0:
         assert found == 0.0
         return
-    expected = rate * k * sp.delta_plus(math.log(inner * share / k), drawn, prob)
+    expected = rate * k * sp.delta_plus(drawn, prob, epsilon=math.log(inner * share / k))
     if expected > 1e-200:
         assert found == pytest.approx(expected, rel=1e-7)

@@ -97,7 +97,7 @@ def _verified(verification: Verification, worded: Callable[[str], str], prob: fl
             f"At ε = {epsilon:.4g} with this noise, δ is {risk(middle)} "
             f"({percent(prob)} interval {risk(low)} to {risk(high)}) and δ* is {risk(total)} "
             f"({risk(least)} to {risk(most)}); nobody has any risk in "
-            f"{percent(verification.probability(float(epsilon)))} of the draws."
+            f"{percent(verification.probability(epsilon=float(epsilon)))} of the draws."
         )
     plain = _row(verification.noise, worded)
     return replace(plain, method=f"{plain.method}, verified", message=" ".join(said))

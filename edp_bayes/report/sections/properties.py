@@ -48,10 +48,10 @@ def describe_property(
     InvalidInputError
         If epsilon lies outside of that range.
     """
-    start = float(query.delta(0.0))
+    start = float(query.delta(epsilon=0.0))
     end = float(query.epsilon_at(start / 1000.0)) if start > 0.0 else 1.0
     grid = np.linspace(0.0, end if 0.0 < end < math.inf else 1.0, POINTS)
-    values = np.asarray(query.delta(grid))
+    values = np.asarray(query.delta(epsilon=grid))
     at = position(grid, epsilon, values)
     crossings = [
         Crossing(target, None, float(query.epsilon_at(target)), None) for target in TARGETS

@@ -56,9 +56,9 @@ class MechanismChoice:
 def least_utility_loss(
     n: int,
     prob: float,
+    *,
     epsilon: float,
     delta: float,
-    *,
     known: int = 0,
     kind: str = "squared",
 ) -> MechanismChoice:
@@ -99,9 +99,9 @@ def least_utility_loss(
     def attained(mechanism: Mechanism) -> float:
         if delta == 0.0:
             # what underflows at this epsilon is not zero
-            pure = epsilon_at(0.0, n, prob, mechanism, known)
+            pure = epsilon_at(0.0, n, prob, mechanism=mechanism, known=known)
             return 0.0 if float(pure) <= epsilon else math.inf
-        return float(curves.delta(epsilon, n, prob, mechanism, known))
+        return float(curves.delta(n, prob, epsilon=epsilon, mechanism=mechanism, known=known))
 
     if attained(None) <= delta:
         return MechanismChoice(None, attained(None), 0.0)

@@ -84,7 +84,7 @@ class DistributionPair:
         gain = np.append(self.gain[:-1][::-1], 0.0)
         return DistributionPair(-last, self.minus[::-1].copy(), self.plus[::-1].copy(), gain)
 
-    def delta_plus(self, epsilon: Array) -> Array:
+    def delta_plus(self, *, epsilon: Array) -> Array:
         """Return sum of (plus - exp(epsilon) minus)_+ at every epsilon, an infinite one too."""
         result = np.empty(epsilon.size)
         for i, value in enumerate(epsilon):
