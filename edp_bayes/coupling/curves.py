@@ -37,6 +37,7 @@ from edp_bayes.divergence.near_pair.close import (
     workspace,
 )
 from edp_bayes.divergence.near_pair.nodes import MOST_NODES, place_nodes
+from edp_bayes.divergence.near_pair.safety import is_safe, safety_tables, tabulate_shares
 from edp_bayes.utils.compiled import borrowing, compiled, in_threads
 
 __all__ = [
@@ -281,6 +282,7 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
     size, levels = base.shape[2], growth.size
     work, image_work = workspace(size, levels), image_workspace(levels)
     nodes, total = np.empty((2, MOST_NODES)), np.empty((2, levels))
+    safety = safety_tables(size)
     given, without = np.empty((2, size)), np.empty((2, size))
     low, high, share = np.empty(levels), np.empty(levels), np.empty(size)
     reduced, narrow = np.empty((3, size)), np.empty(levels)
@@ -319,9 +321,20 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
                 continue
             if count == 0 or not accurate:
                 continue
+            if not known:
+                densities(wide[s], nodes, count, work)
+                tabulate_shares(wide[s], nodes, count, safety)
+                known = True
+            present = relative_presence(rho[s, i], share)
+            for e in range(levels):
+                low[e], high[e] = _thresholds(present, growth[e])
             narrow[:] = 0.0
             part = wide[s]
-            if not are_close(wide[s], given, without):
+            if are_close(wide[s], given, without):
+                if is_safe(wide[s], given, without, share, low[0], high[0], safety):
+                    close[s, i] = True
+                    continue
+            else:
                 bound = convexity_bound(wide[s], given, without, rho[s, i], growth[0], MINOR)
                 if bound > MINOR:
                     continue
@@ -329,12 +342,6 @@ def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, 
                     continue
                 part = reduced
             close[s, i] = True
-            if not known:
-                densities(wide[s], nodes, count, work)
-                known = True
-            present = relative_presence(rho[s, i], share)
-            for e in range(levels):
-                low[e], high[e] = _thresholds(present, growth[e])
             both_integrals(part, given, without, share, nodes, count, low, high, work, total)
             for e in range(levels):
                 value = present * total[0, e]

@@ -26,6 +26,7 @@ __all__ = [
     "convexity_bound",
     "densities",
     "is_close",
+    "log_ratio_terms",
     "pair_integral",
     "workspace",
 ]
@@ -172,8 +173,8 @@ def _ratio(base, given, without, share, x, table, ranges, count, g, slope, d, d_
         if base[0, k] == 0.0:
             continue
         mu, sd = base[1, k], base[2, k]
-        a0, b0, c0, e0, f0 = _quadratic(mu, sd, given[0, k], given[1, k])
-        a1, b1, c1, e1, f1 = _quadratic(mu, sd, without[0, k], without[1, k])
+        a0, b0, c0, e0, f0 = log_ratio_terms(mu, sd, given[0, k], given[1, k])
+        a1, b1, c1, e1, f1 = log_ratio_terms(mu, sd, without[0, k], without[1, k])
         small = _largest(a0, b0, c0) <= SERIES and _largest(a1, b1, c1) <= SERIES
         inverse, part, rest = 1.0 / sd, share[k], 1.0 - share[k]
         first, last = ranges[k, 0], ranges[k, 1]
@@ -209,7 +210,7 @@ def _pairs(base, given, without, share, pair):  # type: ignore[no-untyped-def]
     series = True
     for k in range(base.shape[1]):
         mu, sd = given[0, k], given[1, k]
-        a, b, c, e, f = _quadratic(mu, sd, without[0, k], without[1, k])
+        a, b, c, e, f = log_ratio_terms(mu, sd, without[0, k], without[1, k])
         series = series and (base[0, k] == 0.0 or _largest(a, b, c) <= SERIES)
         pair[0, k], pair[1, k], pair[2, k] = mu, 1.0 / sd, base[0, k] / (sd * ROOT_TWO_PI)
         pair[3, k], pair[4, k], pair[5, k], pair[6, k], pair[7, k] = a, b, c, e, f
@@ -224,8 +225,11 @@ def _largest(a, b, c):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _quadratic(mu, sd, m, s):  # type: ignore[no-untyped-def]
-    """Log ratio of N(m, s) to N(mu, sd) in u = (x - mu) / sd, and its slope (e - u) f."""
+def log_ratio_terms(mu, sd, m, s):  # type: ignore[no-untyped-def]
+    """Return the log ratio a + b u + c u^2 of N(m, s) to N(mu, sd), and its slope (e - u) f.
+
+    u = (x - mu) / sd; the result is a, b, c, e, f.
+    """
     e, stretch = (m - mu) / sd, s / sd
     inverse = 1.0 / (stretch * stretch)
     gain = (stretch - 1.0) * (stretch + 1.0) * inverse
