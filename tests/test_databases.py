@@ -14,7 +14,6 @@ from edp_bayes import queries
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.noise import LaplaceNoise
 from edp_bayes.records.databases import Databases
-from edp_bayes.report.pseudonyms import Pseudonyms, redacted
 from edp_bayes.utils import labels
 
 pytestmark = [
@@ -737,12 +736,6 @@ def test_csv_files_in_another_form_are_refused_with_what_would_be_right(tmp_path
 )
 def test_dates_are_shown_as_dates(label, shown):
     assert labels.show(label) == shown
-
-
-def test_a_shown_time_is_withheld_whole():
-    named = Pseudonyms(b"a key of sixteen", "")
-    time = labels.show(dt.datetime(2024, 1, 1, 6, tzinfo=dt.UTC))
-    assert redacted(f"Individual {time} is", named, set()) == "Individual (name withheld) is"
 
 
 @pytest.mark.parametrize(

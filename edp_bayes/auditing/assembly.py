@@ -20,6 +20,7 @@ from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.base import ASSURANCE
 from edp_bayes.results.query import Audit
 from edp_bayes.utils import labels
+from edp_bayes.utils.sentences import Sentence, stored
 
 if TYPE_CHECKING:
     from edp_bayes.auditing.evaluation import Risks
@@ -273,8 +274,8 @@ def _checks(
     fitted: FittedModel,
     posterior: xr.Dataset,
     settings: SamplerSettings,
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return every check as a row, and the sentences of those that failed."""
+) -> tuple[list[dict[str, Any]], list[Any]]:
+    """Return every check as a row, and the sentences of those that failed, as they are stored."""
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, ASSURANCE)
     tests: list[diagnostics.Checks] = [
@@ -295,17 +296,19 @@ def _checks(
     ]
     score = _score(responses, fitted)
     tables = [test.table().reset_index() for test in tests]
-    rows = [row for table in tables for row in json.loads(table.to_json(orient="records"))]
-    rows.extend(check.row() for check in draws)
-    rows.append(score)
+    found = [row for table in tables for row in json.loads(table.to_json(orient="records"))]
+    said = [check.sentence for test in tests for check in test.checks]
+    rows = [row | {"sentence": sentence} for row, sentence in zip(found, said, strict=True)]
+    rows += [*(check.row() for check in draws), score]
     warnings = [
         *responses.warnings,
         *fitted.warnings,
         *(sentence for test in tests for sentence in test.warnings),
         *(sentence for check in draws for sentence in check.warnings),
-        *([] if score["passed"] else [str(score["sentence"])]),
+        *([] if score["passed"] else [score["sentence"]]),
     ]
-    return rows, list(dict.fromkeys(warnings))
+    rows = [row | {"sentence": stored(row["sentence"])} for row in rows]
+    return rows, [stored(warning) for warning in dict.fromkeys(warnings)]
 
 
 def _score(responses: Responses, fitted: FittedModel) -> dict[str, Any]:
@@ -314,11 +317,11 @@ def _score(responses: Responses, fitted: FittedModel) -> dict[str, Any]:
     if fitted.predictive is not None:
         total = float(fitted.predictive.sum())
         text = f"Leave-one-out log predictive density {total:.2f}."
-        return {"check": name, "statistic": total, "passed": True, "sentence": text}
+        return {"check": name, "statistic": total, "passed": True, "sentence": Sentence(text)}
     draws = int(np.prod(fitted.log_likelihood.shape[:2]))
     if draws < LEAST_DRAWS:
         text = f"{draws} draws are too few for PSIS-LOO, which needs at least {LEAST_DRAWS}."
-        return {"check": name, "statistic": None, "passed": False, "sentence": text}
+        return {"check": name, "statistic": None, "passed": False, "sentence": Sentence(text)}
     found = leave_one_out(fitted.log_likelihood)
     bad = doubtful(found)
     text = f"PSIS-LOO log predictive density {float(found.elpd):.2f} (se {float(found.se):.2f})"
@@ -331,5 +334,5 @@ def _score(responses: Responses, fitted: FittedModel) -> dict[str, Any]:
         "check": name,
         "statistic": float(found.elpd),
         "passed": bad == 0,
-        "sentence": text if bad else f"{text}.",
+        "sentence": Sentence(text if bad else f"{text}."),
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,7 @@ class Check:
     passed : bool
         p_adjusted is at least the level, or the statistic is within its threshold.
     sentence : str
-        The outcome in plain words.
+        The outcome in plain words; a `Sentence` where it may name individuals.
 
     Examples
     --------
@@ -131,14 +132,16 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def threshold(name: str, statistic: float, passed: bool, text: str, advice: str) -> Check:
     """Return a check of a statistic against a plain threshold."""
-    sentence = f"{text}." if passed else f"{text}. {advice}"
+    sentence = Sentence(text, ".") if passed else Sentence(text, ". ", advice)
     return Check(name, statistic, None, None, passed, sentence)
 
 
 def _decided(test: PendingTest, p_adjusted: float, passed: bool) -> Check:
     p_words = "< 0.001" if test.p_value < 0.001 else f"= {test.p_value:.3f}"
-    numbers = f"{test.numbers}, p {p_words}"
+    numbers = Sentence(test.numbers, f", p {p_words}.")
     sentence = (
-        f"Nothing unusual: {numbers}." if passed else f"{test.failure}: {numbers}. {test.advice}"
+        Sentence("Nothing unusual: ", numbers)
+        if passed
+        else Sentence(test.failure, ": ", numbers, " ", test.advice)
     )
     return Check(test.name, test.statistic, test.p_value, p_adjusted, passed, sentence)

@@ -9,6 +9,7 @@ import numpy as np
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +99,7 @@ class DrawChecks:
                 "divergences by default, where Gibbs sampling draws them; otherwise raise "
                 "target_accept to 0.99 (--target-accept)."
             )
-        return tuple(found)
+        return tuple(map(Sentence, found))
 
     def row(self) -> dict[str, Any]:
         """Return what an audit records: check, statistic, whether it passed, a sentence."""
@@ -109,7 +110,7 @@ class DrawChecks:
             "check": f"convergence of {self.name}",
             "statistic": largest,
             "passed": self.passed,
-            "sentence": " ".join(self.warnings) or good,
+            "sentence": Sentence(" ".join(self.warnings) or good),
         }
 
     def table(self) -> pd.DataFrame:

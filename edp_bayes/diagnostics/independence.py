@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from edp_bayes.diagnostics.checks import Check, Checks, PendingTest, decide, threshold
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils import labels, validate
+from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
@@ -244,16 +245,22 @@ def _presence(responses: Responses, y: Floats) -> tuple[PendingTest, ...]:
         return ()
     z = np.where(usable, excess / np.where(usable, deviation, 1.0), 0.0)
     worst, tried = int(np.abs(z).argmax()), int(usable.sum())
-    name = labels.show(responses.individual[people[worst]])
+    name = name_of(responses.individual, people[worst])
     return (
         PendingTest(
             "presence",
             float(z[worst]),
             min(1.0, tried * 2.0 * float(ndtr(-abs(z[worst])))),  # Bonferroni
-            f"rank sum {abs(z[worst]):.1f} standard deviations off for individual {name}, the "
-            f"most of {tried}",
-            f"Individual {name} comes when the response without them is "
-            f"{'high' if z[worst] > 0 else 'low'}",
+            Sentence(
+                f"rank sum {abs(z[worst]):.1f} standard deviations off for individual ",
+                name,
+                f", the most of {tried}",
+            ),
+            Sentence(
+                "Individual ",
+                name,
+                f" comes when the response without them is {'high' if z[worst] > 0 else 'low'}",
+            ),
             COMES_AND_GOES,
         ),
     )
@@ -303,8 +310,12 @@ def _share(responses: Responses) -> Check:
         "largest share",
         most,
         most <= MAX_SHARE,
-        f"Individual {labels.show(responses.individual[column])} makes up {part} of the response "
-        f"of database {labels.show(responses.database[row])}, the largest share there is",
+        Sentence(
+            "Individual ",
+            name_of(responses.individual, column),
+            f" makes up {part} of the response of database "
+            f"{labels.show(responses.database[row])}, the largest share there is",
+        ),
         "The result may describe this individual alone, or a faulty record.",
     )
 
@@ -319,7 +330,11 @@ def _ratio(responses: Responses) -> Check:
         "largest over next",
         ratio,
         ratio <= MAX_RATIO,
-        f"The largest contribution, of individual {labels.show(responses.individual[first])}, is "
-        f"{ratio:.1f} times that of the next, {labels.show(responses.individual[second])}",
+        Sentence(
+            "The largest contribution, of individual ",
+            name_of(responses.individual, first),
+            f", is {ratio:.1f} times that of the next, ",
+            name_of(responses.individual, second),
+        ),
         "The maximum over individuals rests on one: look for a faulty record.",
     )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.coupling.exposure import raw_exposure
 from edp_bayes.diagnostics.checks import Checks, threshold
-from edp_bayes.utils import labels
+from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
@@ -95,16 +95,19 @@ def conflicts(exposure: Array, upper: Array) -> Index:
 
 def conflict_sentence(
     responses: Responses, people: Index, epsilon: float, exposure: float, upper: float
-) -> str:
+) -> Sentence:
     """Say who is more exposed than a model allows, and by how much."""
-    names = [labels.show(responses.individual[person]) for person in people[:MOST_NAMED]]
-    others = "".join(f"; so does individual {name}" for name in names[1:])
+    names = [name_of(responses.individual, person) for person in people[:MOST_NAMED]]
+    others = [part for name in names[1:] for part in ("; so does individual ", name)]
     more = f"; and {people.size - len(names)} more do" if people.size > len(names) else ""
-    return (
-        f"Individual {names[0]} contradicts the model: contributions in "
-        f"{responses.presence[people[0]]} of {responses.n_databases} databases say "
-        f"{exposure:.2g} at epsilon = {epsilon:g}, the upper limit of the largest risk is "
-        f"{upper:.2g}{others}{more}"
+    return Sentence(
+        "Individual ",
+        names[0],
+        f" contradicts the model: contributions in {responses.presence[people[0]]} of "
+        f"{responses.n_databases} databases say {exposure:.2g} at epsilon = {epsilon:g}, the "
+        f"upper limit of the largest risk is {upper:.2g}",
+        *others,
+        more,
     )
 
 

@@ -13,6 +13,7 @@ from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel, FittedModel, checked_model, fit_as_asked
 from edp_bayes.models.leave_one_out import doubtful, leave_one_out, stacking_weights
 from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -178,8 +179,9 @@ def _warnings(
     said = [sentence for fit in fits for sentence in fit.warnings]
     for model, part in zip(models, found, strict=True):
         if count := doubtful(part):
-            said.append(
+            doubt = (
                 f"The stacking weights are doubtful: {count} of {part.n_data_points} databases "
                 f"have a Pareto k above {float(part.good_k):.2f} under {model!r}."
             )
+            said.append(Sentence(doubt))
     return tuple(said)

@@ -27,7 +27,8 @@ from edp_bayes.noise.least.program import SolverError
 from edp_bayes.noise.posterior import Posterior, posterior_of
 from edp_bayes.noise.scales import exposed, largest_risk, protected_share, smallest_scale
 from edp_bayes.results.bands import upper_limit
-from edp_bayes.utils import labels, validate
+from edp_bayes.utils import validate
+from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
     from edp_bayes.models.base import FittedModel
@@ -342,29 +343,33 @@ def _delta(value: float) -> float:
     return number
 
 
-def _met_already(epsilon: float, delta: float, share: float) -> str:
-    return (
+def _met_already(epsilon: float, delta: float, share: float) -> Sentence:
+    return Sentence(
         f"No noise is needed: the query is private at epsilon = {epsilon:g}, delta = {delta:g} "
         f"in {share:.1%} of the posterior draws."
     )
 
 
-def _largest_contributions(largest: Array, posterior: Posterior) -> str:
+def _largest_contributions(largest: Array, posterior: Posterior) -> Sentence:
     """Say who stands out, or that nobody does."""
     order = np.argsort(-largest, kind="stable")
-    worst, size = labels.show(posterior.individual[order[0]]), float(largest[order[0]])
+    worst, size = name_of(posterior.individual, order[0]), float(largest[order[0]])
     if order.size > 1 and size < STANDS_OUT * largest[order[1]]:
-        return (
-            f"Contributions go up to {size:.4g} (individual {worst}), and several are about as "
-            "large; cap them, ask for a larger epsilon, or ask another question"
+        return Sentence(
+            f"Contributions go up to {size:.4g} (individual ",
+            worst,
+            "), and several are about as large; cap them, ask for a larger epsilon, or ask "
+            "another question",
         )
-    return (
-        f"Individual {worst} contributes up to {size:.4g}. Noise cannot make an individual who "
-        "dominates private and keep the answer useful; cap or leave out such contributions"
+    return Sentence(
+        "Individual ",
+        worst,
+        f" contributes up to {size:.4g}. Noise cannot make an individual who dominates private "
+        "and keep the answer useful; cap or leave out such contributions",
     )
 
 
-def _message(posterior: Posterior, noise: NoiseDistribution, record: Mapping[str, Any]) -> str:
+def _message(posterior: Posterior, noise: NoiseDistribution, record: Mapping[str, Any]) -> Sentence:
     """Return what was reached in words; warn where noise is larger than what it is added to."""
     text = (
         f"Expected absolute noise {noise.mean_absolute:.6g}; the target holds in "
@@ -374,14 +379,15 @@ def _message(posterior: Posterior, noise: NoiseDistribution, record: Mapping[str
         text += " The published construction guarantees nothing; prefer another method."
     spread = float(np.sqrt(posterior.coupling.mixture.variance()).mean())
     if noise.mean_absolute <= spread:
-        return text
-    doubt = (
+        return Sentence(text)
+    doubt = Sentence(
         f"the expected noise, {noise.mean_absolute:.4g}, is larger than the spread of the "
         f"estimated distribution of the response, {spread:.4g}"
     )
     if record["method"] in PURE_ONLY:
-        doubt += "; method='optimal' or 'laplace' may need far less"
+        doubt = Sentence(doubt, "; method='optimal' or 'laplace' may need far less")
     elif posterior.responses is not None:
-        doubt += f". {_largest_contributions(posterior.responses.largest_contribution, posterior)}"
+        largest = posterior.responses.largest_contribution
+        doubt = Sentence(doubt, ". ", _largest_contributions(largest, posterior))
     warnings.warn(doubt, EdpBayesWarning, stacklevel=3)
-    return f"{text} But {doubt}."
+    return Sentence(f"{text} But ", doubt, ".")

@@ -15,6 +15,7 @@ from edp_bayes.distributions.lattice import LatticeNoise
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, Noise, NoNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.sentences import restored, stored
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
@@ -153,7 +154,8 @@ class NoiseDistribution:
         parts = [
             {"weight": float(w), **_distribution_record(distribution)} for w, distribution in self
         ]
-        return json.dumps({FORMAT: VERSION, "laws": parts, "record": dict(self.record)})
+        record = {name: stored(value) for name, value in self.record.items()}
+        return json.dumps({FORMAT: VERSION, "laws": parts, "record": record})
 
     @classmethod
     def from_json(cls, text: str) -> NoiseDistribution:
@@ -177,7 +179,10 @@ class NoiseDistribution:
         try:
             distributions = tuple(_distribution_of(dict(part)) for part in found["laws"])
             weights = [float(part["weight"]) for part in found["laws"]]
-            return cls(distributions, weights, found["record"])
+            record = {**found["record"]}
+            if "message" in record:
+                record["message"] = restored(record["message"])
+            return cls(distributions, weights, record)
         except KeyError as error:
             raise InvalidInputError(f"this is no saved noise: {error} is missing") from None
         except (TypeError, ValueError, AttributeError) as error:

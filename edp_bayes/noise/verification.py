@@ -19,6 +19,7 @@ from edp_bayes.noise.distribution import NoiseDistribution, as_distribution
 from edp_bayes.noise.posterior import Posterior, posterior_of
 from edp_bayes.results.base import PrivacyCurves, load_curves
 from edp_bayes.utils import labels, validate
+from edp_bayes.utils.sentences import stored
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
@@ -264,7 +265,7 @@ def verify(
         "noise": distribution.to_json(),
         "settings": json.dumps(settings),
         "checks": json.dumps([]),
-        "warnings": json.dumps([] if data is None else list(data.warnings)),
+        "warnings": json.dumps([] if data is None else list(map(stored, data.warnings))),
     }
     return Verification(tree)
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.utils import labels, validate
+from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -496,4 +497,4 @@ def _warnings(response: NDArray[np.float64], database: NDArray[Any]) -> tuple[st
             f"{tied} of {response.size} responses are tied: a discrete response is treated as "
             "continuous"
         )
-    return tuple(found)
+    return tuple(map(Sentence, found))

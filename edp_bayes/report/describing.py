@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.report.content import Content
-from edp_bayes.report.pseudonyms import namer, redacted
+from edp_bayes.report.pseudonyms import Names, Pseudonyms, namer, worded
 from edp_bayes.report.sections import (
     curves,
     individuals,
@@ -84,11 +85,14 @@ def describe(
     if "individuals" in result.tree.children:
         parts = _of_individuals(result, at, shown, probability, names=names, key=key, noise=noise)
     else:
+        # Noise may have been found for the individuals of another result.
+        hidden = Names() if names else Pseudonyms(b"", "")
+        nameless = partial(worded, named=hidden, known=frozenset())
         parts = {
             "kind": "mechanism" if mechanisms.has_local_epsilon(result) else "property",
             "local": mechanisms.local_epsilons(result, probability, names=names),
             "properties": properties.property_rows(result, at, probability),
-            "noise": noise_needed.found(noise, str, probability),
+            "noise": noise_needed.found(noise, nameless, probability),
             "checks": records.checks(result, str),
         }
     return Content(
@@ -123,19 +127,15 @@ def _of_individuals(
     audit = result if isinstance(result, Audit) else Audit(result.tree)
     named = namer(audit, names=names, key=key)
     everybody = labels.plain_list(audit.tree["individuals"]["individual"].to_numpy())
-    known = frozenset() if names else frozenset(map(str, everybody))
-
-    def worded(sentence: str) -> str:
-        return redacted(sentence, named, known)
-
+    said = partial(worded, named=named, known=frozenset(map(str, everybody)))
     return {
         "kind": "query",
         "total": individuals.total_risk(audit, shown, prob),
         "people": individuals.people(audit, at, prob, named),
         "distributions": individuals.distributions(audit, at, prob, named),
         "intervals": noise_needed.interval_rows(audit, prob),
-        "noise": noise_needed.found(noise, worded, prob),
+        "noise": noise_needed.found(noise, said, prob),
         "enough": noise_needed.enough(audit, shown, rounded=not names),
-        "checks": records.checks(audit, worded),
+        "checks": records.checks(audit, said),
         "pseudonyms": named.described,
     }

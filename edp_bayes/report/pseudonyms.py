@@ -7,11 +7,9 @@ given, or is derived by scrypt from the data that the audit holds and the report
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import hmac
-import re
-from collections.abc import Iterable
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,30 +17,21 @@ import numpy as np
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import labels
+from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from edp_bayes.results.query import Audit
 
-__all__ = ["Namer", "Names", "Pseudonyms", "namer", "pseudonym_table", "redacted"]
+__all__ = ["Namer", "Names", "Pseudonyms", "namer", "pseudonym_table", "worded"]
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 DIGITS = 10
 SHORTEST_KEY = 16
 WITHHELD = "(name withheld)"
 
-QUOTED = r"b?(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
-COMPOUND = rf"\((?:{QUOTED}|[^()'\"]|\([^()]*\))*\)"
-CALLED = rf"[\w.]+\((?:{QUOTED}|[^()'\"])*\)|<[^>]*>"
-DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d(?:[\w.:+-]*\w)?"
-NUMBER = r"-?\d(?:[\w.:+-]*\w)?|True\b|False\b"
-# What `labels.show` wrote after these words: a quoted text, a tuple, a date or a number.
-MENTION = re.compile(
-    rf"(\b[Ii]ndividual |of the next, )({QUOTED}|{COMPOUND}|{CALLED}|{DATE}|{NUMBER})", re.DOTALL
-)
-# A label may be quoted without these words.
-QUOTATION = re.compile(rf"()({QUOTED}|{COMPOUND})", re.DOTALL)
+UNCLEAR = "Withheld: this sentence may name an individual. The result itself shows it."
 
 
 class Namer(Protocol):
@@ -202,39 +191,27 @@ def pseudonym_table(result: Audit, *, key: bytes | str | None = None) -> pd.Data
     return column.to_frame()
 
 
-def redacted(sentence: str, named: Namer, known: Iterable[str] | frozenset[str]) -> str:
+def worded(sentence: str, named: Namer, known: Set[str]) -> str:
     """Return a sentence in which individuals are called what the report calls them.
 
-    Whatever is said to be an individual but is none of the known labels is withheld.
+    A name that is none of the known labels is withheld. So is the whole of a plain text, from a
+    file of before December 2026 or a model of one's own, that might hold a name.
 
     Examples
     --------
+    >>> from edp_bayes.utils.sentences import Name
     >>> named = Pseudonyms(b"a key of sixteen", "")
-    >>> redacted("Individual 'Ann' makes up 40% of it", named, {"Ann"})
+    >>> said = Sentence("Individual ", Name("'Ann'", "Ann"), " makes up 40% of it")
+    >>> worded(said, named, {"Ann"})
     'Individual P-EEH82-037RA makes up 40% of it'
     """
     if named.described is None:
-        return sentence
-    labelled = known if isinstance(known, frozenset) else frozenset(known)
-
-    def replaced(match: re.Match[str]) -> str:
-        label = _label_text(match[2])
-        return match[1] + (named(label) if label in labelled else WITHHELD)
-
-    def found(match: re.Match[str]) -> str:
-        label = _label_text(match[2])
-        return named(label) if label in labelled else match[2]
-
-    return QUOTATION.sub(found, MENTION.sub(replaced, sentence))
-
-
-def _label_text(shown: str) -> str:
-    """Return a label as the audit holds it, from how a message shows it."""
-    try:
-        value = ast.literal_eval(shown)
-    except (ValueError, SyntaxError):
-        return shown
-    return labels.as_text(value)
+        return str(sentence)
+    if isinstance(sentence, Sentence):
+        return sentence.naming(lambda label: named(label) if label in known else WITHHELD)
+    # Messages do not show every label as the result holds it, but call each an individual.
+    unclear = "individual" in sentence.casefold() or any(label in sentence for label in known)
+    return UNCLEAR if unclear else sentence
 
 
 def _derived(result: Audit) -> bytes:

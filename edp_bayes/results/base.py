@@ -17,6 +17,7 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results import bands
 from edp_bayes.results.summaries import default_probability, finite_draws, summary_table
 from edp_bayes.utils import files, validate
+from edp_bayes.utils.sentences import restored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +67,7 @@ class PrivacyCurves:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is doubtful about this audit, in plain words."""
-        return tuple(self._record("warnings"))
+        return tuple(map(restored, self._record("warnings")))
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -78,7 +79,8 @@ class PrivacyCurves:
         """Every check made: of the databases, of the fit and of the draws."""
         import pandas as pd
 
-        return pd.DataFrame(self._record("checks")).set_index("check")
+        rows = [row | {"sentence": restored(row["sentence"])} for row in self._record("checks")]
+        return pd.DataFrame(rows).set_index("check")
 
     def epsilon_at(self, delta: ArrayLike) -> xr.DataArray:
         """Return the epsilon at which delta(epsilon) falls to a given delta.

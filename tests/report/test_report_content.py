@@ -6,16 +6,18 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
-from report_cases import EPSILON, HOSTILE, small_audit, small_responses
+from report_cases import EPSILON, HOSTILE, several_properties, small_audit, small_responses
 
 import edp_bayes as edp
 from edp_bayes.black_box.auditing import audit_mechanism
 from edp_bayes.property_audit import audit_property
 from edp_bayes.report import describe
 from edp_bayes.report.figures import histogram, privacy_figures
+from edp_bayes.report.pseudonyms import UNCLEAR, WITHHELD, namer
 from edp_bayes.report.sections.records import NAMES
 from edp_bayes.statistical_privacy import PropertyQuery, Subsampling
 from edp_bayes.utils.formatting import risk
+from edp_bayes.utils.sentences import Name, Sentence, restored
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +95,21 @@ def test_pseudonyms_stand_everywhere_and_contributions_are_rounded(audit):
         assert float(f"{row.contribution:.2g}") == pytest.approx(row.contribution)
 
 
+def test_a_result_whose_sentences_are_plain_text_hides_names_too(audit):
+    older = audit.to_datatree()
+    rows = json.loads(older.attrs["checks"])
+    plain = [row | {"sentence": str(restored(row["sentence"]))} for row in rows]
+    older.attrs |= {"checks": json.dumps(plain), "warnings": json.dumps(audit.warnings)}
+    older = edp.Audit(older)
+    assert older.warnings == audit.warnings
+    assert older.checks.equals(audit.checks)
+    hidden = describe(older, epsilon=0.1)
+    assert "Anna" not in json.dumps(dataclasses.asdict(hidden))
+    assert UNCLEAR in {check.sentence for check in hidden.failed}
+    named = describe(older, epsilon=0.1, names=True)
+    assert named.checks == describe(audit, epsilon=0.1, names=True).checks
+
+
 def test_noise_that_is_always_enough_hides_the_largest_contribution(audit, content):
     largest = float(audit.individuals["largest_contribution"].max())
     np.testing.assert_allclose(content.enough.scale, largest / EPSILON)
@@ -109,8 +126,11 @@ def test_calibrated_noise_is_shown(audit):
     from edp_bayes.noise.distribution import NoiseDistribution
 
     record = {"method": "laplace", "epsilon": 0.1, "delta": 0.0, "reached": 0.97}
-    record["message"] = "But individual 'Anna Meier' contributes up to 4."
+    anna = Name("'Anna Meier'", "Anna Meier")
+    record["message"] = Sentence("But individual ", anna, " contributes up to 4.")
     noise = NoiseDistribution((LaplaceNoise(3.0),), record=record)
+    noise = NoiseDistribution.from_json(noise.to_json())
+    assert noise.record == record
     row, plain = describe(audit, noise=[noise, LaplaceNoise(2.0)]).noise
     assert (row.method, row.distribution, row.epsilon, row.reached) == (
         "laplace",
@@ -119,7 +139,12 @@ def test_calibrated_noise_is_shown(audit):
         0.97,
     )
     assert (row.absolute, row.deviation) == (3.0, pytest.approx(3.0 * np.sqrt(2.0)))
-    assert "Anna" not in row.message
+    assert row.message == f"But individual {namer(audit, names=False, key=None)('Anna Meier')} " + (
+        "contributes up to 4."
+    )
+    assert describe(audit, noise=noise, names=True).noise[0].message == record["message"]
+    (elsewhere,) = describe(several_properties(), noise=noise).noise
+    assert elsewhere.message == f"But individual {WITHHELD} contributes up to 4."
     assert (plain.method, plain.reached) == ("given", None)
     assert len(describe(audit, noise=noise).noise) == 1
     with pytest.raises(edp.InputTypeError, match="noise must be"):

@@ -32,7 +32,7 @@ def found(noise: Any, worded: Callable[[str], str], prob: float) -> tuple[NoiseF
     noise : NoiseDistribution, Noise, Verification or a sequence of them
         What `edp_bayes.noise.calibrate` or `edp_bayes.noise.verify` returned.
     worded : callable
-        Puts pseudonyms into a sentence.
+        Puts what the report calls individuals into a sentence.
     prob : float
         Probability of the intervals of a verification.
 
@@ -83,7 +83,7 @@ def _row(noise: NoiseDistribution, worded: Callable[[str], str]) -> NoiseFound:
         absolute=noise.mean_absolute,
         deviation=math.sqrt(noise.variance),
         reached=record.get("reached"),
-        message=worded(str(record.get("message", ""))),
+        message=worded(record.get("message", "")),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from edp_bayes.report.content import CheckRow
 from edp_bayes.utils.formatting import risk
+from edp_bayes.utils.sentences import restored
 
 if TYPE_CHECKING:
     from edp_bayes.results.base import PrivacyCurves
@@ -38,11 +39,11 @@ def title(result: PrivacyCurves, kind: str) -> str:
 def checks(result: PrivacyCurves, worded: Callable[[str], str]) -> tuple[CheckRow, ...]:
     """Return every check, failed ones first, and every doubt that is no check's sentence."""
     rows = [
-        CheckRow(str(row["check"]), row["passed"], worded(str(row["sentence"])))
+        CheckRow(str(row["check"]), row["passed"], worded(restored(row["sentence"])))
         for row in json.loads(result.tree.attrs["checks"])
     ]
     said = " ".join(row.sentence for row in rows if row.passed is False)
-    warnings = [worded(sentence) for sentence in result.warnings]
+    warnings = dict.fromkeys(map(worded, result.warnings))
     failed = [CheckRow("data", False, doubt) for doubt in warnings if doubt not in said]
     states = (False, None, True)
     return (*failed, *(row for state in states for row in rows if row.passed is state))
