@@ -113,6 +113,14 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"edp-bayes {edp.__version__}\n"
 
 
+def test_it_can_be_run_as_a_module():
+    command = [sys.executable, "-m", "edp_bayes.cli"]
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"edp-bayes {edp.__version__}\n"
+    wrong = subprocess.run([*command, "nothing"], capture_output=True, text=True, check=False)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+
+
 def test_an_audit_ends_well(finished):
     code, stdout, stderr, _ = finished
     assert (code, stderr) == (0, "")

@@ -14,9 +14,9 @@ from edp_bayes.cli import (
     interval_command,
     mechanism_command,
     noise_command,
+    options,
     property_command,
 )
-from edp_bayes.cli.options import Run
 
 app = typer.Typer(
     name="edp-bayes",
@@ -31,9 +31,6 @@ app.command("mechanism")(mechanism_command.mechanism)
 app.command("noise")(noise_command.noise)
 app.command("release")(noise_command.release)
 
-Out = Annotated[Path, typer.Option("--out", help="Folder for the results; made if need be.")]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="The same seed, the same numbers.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Zarr = Annotated[bool, typer.Option("--zarr", help="Save audit.zarr instead of audit.nc.")]
 
 # Contributions are small beside a week's revenue: beyond 0.15 there is no risk left to see.
@@ -44,7 +41,6 @@ DEMO_DATA = (
     "The CDNOW data: 69,659 purchases of 23,570 customers, who joined up to 25 March 1997. "
     "Audited are the 65 whole weeks after that, in which 10,010 of them bought something."
 )
-DEMO_TUNE = 1000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,17 +80,19 @@ def _root(
 
 @app.command()
 def demo(
-    out: Out = Path("edp-bayes-demo"), seed: Seed = 1, quiet: Quiet = False, zarr: Zarr = False
+    out: options.Out[Path] = Path("edp-bayes-demo"),
+    seed: options.Seed = 1,
+    quiet: options.Quiet = False,
+    zarr: Zarr = False,
 ) -> None:
     """Audit the weekly revenue of a music shop with 10,010 customers, in one to two minutes."""
     from edp_bayes.cli.session import audit_databases
     from edp_bayes.data import load_cdnow_weeks
 
-    run = Run.parse(
+    run = options.Run.parse(
         query="sum:dollars",
         epsilon=DEMO_EPSILON,
         draws=DEMO_DRAWS,
-        tune=DEMO_TUNE,
         seed=seed,
         out=out,
         zarr=zarr,
@@ -107,19 +105,13 @@ def demo(
 @app.command()
 def audit(
     table: Annotated[Path, typer.Argument(help="Parquet or CSV file, one row for each record.")],
-    database: Annotated[
-        list[str], typer.Option("--database", help="Key column of the databases; several: a,b.")
-    ],
-    individual: Annotated[
-        list[str], typer.Option("--individual", help="Key column of the individuals; several: a,b.")
-    ],
+    database: options.Database[list[str]],
+    individual: options.Individual[list[str]],
     query: Annotated[
         str, typer.Option("--query", help="sum:COL, mean:COL, count, proportion:COL>=40, ...")
     ],
-    out: Out,
-    epsilon: Annotated[
-        str, typer.Option("--epsilon", help="start:stop:count, or a list 0.1,0.2,0.5.")
-    ] = "0.01:0.5:50",
+    out: options.Out[Path],
+    epsilon: options.Epsilon = "0.01:0.5:50",
     model: Annotated[str, typer.Option("--model", help="dpm, finite:K or bootstrap.")] = "dpm",
     kernel: Annotated[
         str | None, typer.Option("--kernel", help="gaussian or laplace; by default the model's.")
@@ -128,15 +120,19 @@ def audit(
         str | None,
         typer.Option("--sampler", help="gibbs, nutpie or pymc; by default the model's."),
     ] = None,
-    seed: Seed = None,
-    draws: Annotated[int, typer.Option(min=1, help="Kept draws of each chain.")] = 500,
-    tune: Annotated[int, typer.Option(min=1, help="Warm-up draws of each chain.")] = 1000,
-    chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
+    seed: options.Seed = None,
+    draws: options.Draws = None,
+    tune: Annotated[
+        int, typer.Option(min=1, help="Warm-up draws of each chain.")
+    ] = options.Run.tune,
+    chains: options.Chains = None,
     target_accept: Annotated[
         float | None,
         typer.Option("--target-accept", help="Of NUTS; raise it if that diverges."),
     ] = None,
-    keep: Annotated[int, typer.Option(min=1, help="Riskiest individuals to keep draws of.")] = 10,
+    keep: Annotated[
+        int, typer.Option(min=1, help="Riskiest individuals to keep draws of.")
+    ] = options.Run.keep,
     name: Annotated[
         list[str] | None, typer.Option("--name", help="Individual to keep whatever its risk.")
     ] = None,
@@ -146,14 +142,13 @@ def audit(
     report_names: Annotated[
         bool, typer.Option("--report-names", help="Names, not pseudonyms, in the report.")
     ] = False,
-    quiet: Quiet = False,
+    quiet: options.Quiet = False,
     zarr: Zarr = False,
 ) -> None:
     """Audit a query on the databases of a table."""
-    from edp_bayes.cli.options import columns
     from edp_bayes.cli.session import audit_databases
 
-    run = Run.parse(
+    run = options.Run.parse(
         query=query,
         epsilon=epsilon,
         model=model,
@@ -174,5 +169,8 @@ def audit(
         table=table,
     )
     audit_databases(
-        lambda: table, columns(database, "--database"), columns(individual, "--individual"), run
+        lambda: table,
+        options.columns(database, "--database"),
+        options.columns(individual, "--individual"),
+        run,
     )

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from edp_bayes.cli import options
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["interval"]
 
-PROB = 0.95
 SOUGHT = {
     "width": ("interval_width", "relative half-width of the interval"),
     "level": ("interval_level", "probability of an answer within the interval"),
@@ -51,9 +52,7 @@ def interval(
     sensitivity: Annotated[
         float, typer.Option("--sensitivity", help="Largest effect of one individual.")
     ] = 1.0,
-    seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="The same seed, the same numbers.")
-    ] = None,
+    seed: options.Seed = None,
 ) -> None:
     """Print epsilon, level or width, whichever is not given, of an interval around a count."""
     from rich.console import Console

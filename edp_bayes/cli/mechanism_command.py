@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from edp_bayes.cli import options
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
     from edp_bayes.results.mechanism import MechanismAudit
 
 __all__ = ["mechanism"]
 
-PROB = 0.95
 RESULTS = ("mechanism.nc", "report.html")
 
 
 def mechanism(
     samples: Annotated[Path, typer.Argument(help="Outcomes for a database, a NumPy file.")],
     neighbour: Annotated[Path, typer.Argument(help="Outcomes for a neighbour, a NumPy file.")],
-    epsilon: Annotated[
-        str, typer.Option("--epsilon", help="start:stop:count, or a list 0.1,0.2,0.5.")
-    ] = "0:2:41",
+    epsilon: options.Epsilon = "0:2:41",
     kind: Annotated[
         str, typer.Option("--kind", help="auto, continuous, discrete or mixed.")
     ] = "auto",
@@ -41,12 +40,8 @@ def mechanism(
     unit: Annotated[
         str, typer.Option("--unit", help="Unit of privacy, such as 'a person'; recorded.")
     ] = "one record",
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the audit and its report.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="The same seed, the same numbers.")
-    ] = None,
+    out: options.Out[Path | None] = None,
+    seed: options.Seed = None,
 ) -> None:
     """Print the privacy curve and local epsilon of a mechanism, from samples of two databases."""
     import warnings
@@ -55,7 +50,6 @@ def mechanism(
 
     from edp_bayes.black_box.auditing import audit_mechanism
     from edp_bayes.cli.folder import refuse_overwriting, require_writable
-    from edp_bayes.cli.options import parse_epsilon
     from edp_bayes.exceptions import EdpBayesWarning
 
     console = Console(highlight=False, markup=False)
@@ -68,7 +62,7 @@ def mechanism(
         warnings.simplefilter("ignore", EdpBayesWarning)
         found = audit_mechanism(
             *pair,
-            epsilon=parse_epsilon(epsilon),
+            epsilon=options.parse_epsilon(epsilon),
             kind=kind,
             tau=tau,
             adjacency=adjacency,
@@ -108,10 +102,11 @@ def _print(found: MechanismAudit, console: Any) -> None:
     from rich.table import Table
 
     from edp_bayes.cli.report import positions
-    from edp_bayes.utils.formatting import risk
+    from edp_bayes.utils.formatting import percent, risk
 
+    share = percent(PROB)
     band = found.band("delta", kind="simultaneous", prob=PROB)
-    table = Table("epsilon", "delta", "band", title="delta: median and 95% simultaneous band")
+    table = Table("epsilon", "delta", "band", title=f"delta: median and {share} simultaneous band")
     for k in positions(band.sizes["epsilon"]):
         one = band.isel(epsilon=k)
         table.add_row(
@@ -124,7 +119,7 @@ def _print(found: MechanismAudit, console: Any) -> None:
     end = "no upper end" if high == float("inf") else f"{high:.3g}"
     console.print(
         f"Local epsilon at tau = {found.tau:g}: median {float(found.local_epsilon.median()):.3g}, "
-        f"95% interval {low:.3g} to {end}."
+        f"{share} interval {low:.3g} to {end}."
     )
     recorded = found.settings
     console.print(f"Neighbours: {recorded['adjacency']}; unit of privacy: {recorded['unit']}.")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from edp_bayes.cli import options
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
+from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,33 +33,28 @@ def noise(
     ] = "optimal",
     prob: Annotated[
         float, typer.Option("--prob", help="Share of the draws in which the target must hold.")
-    ] = 0.95,
+    ] = PROB,
     table: Annotated[
         str | None,
         typer.Option(
             "--table", help="Table of the audit, or demo; by default the one it was made from."
         ),
     ] = None,
-    database: Annotated[
-        list[str] | None, typer.Option("--database", help="Key columns, as for the audit.")
-    ] = None,
-    individual: Annotated[
-        list[str] | None, typer.Option("--individual", help="Key columns, as for the audit.")
-    ] = None,
+    database: options.Database[list[str] | None] = None,
+    individual: options.Individual[list[str] | None] = None,
     draws: Annotated[
         int, typer.Option("--draws", min=1, help="Draws of the audit to hold it against.")
     ] = 40,
     out: Annotated[
         Path, typer.Option("--out", help="JSON file for the noise, for edp-bayes release.")
     ] = Path("noise.json"),
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Print the noise that brings an audited query to a target, and write it to a file."""
     from rich.console import Console
 
     from edp_bayes.cli.folder import refuse_overwriting, require_writable
     from edp_bayes.cli.noise_work import noise_for_audit, responses_of, source_of
-    from edp_bayes.cli.options import columns
     from edp_bayes.noise.calibration import check
     from edp_bayes.results.query import load_audit
     from edp_bayes.utils import validate
@@ -69,7 +66,7 @@ def noise(
     refuse_overwriting([out], [audit, *_files(table)])
     require_writable(out.parent)
     keys = [
-        columns(given, option) if given else ()
+        options.columns(given, option) if given else ()
         for given, option in ((database, "--database"), (individual, "--individual"))
     ]
     console = Console(quiet=quiet, highlight=False, markup=False)

@@ -1,11 +1,13 @@
-"""Options as text, and what they stand for."""
+"""Options that commands share, each declared once, and what their text stands for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+
+import typer
 
 from edp_bayes.exceptions import InvalidInputError
 
@@ -16,7 +18,20 @@ if TYPE_CHECKING:
     from edp_bayes.models.base import DensityModel
     from edp_bayes.records.query import Query
 
-__all__ = ["Run", "columns", "parse_epsilon", "parse_model"]
+__all__ = [
+    "Chains",
+    "Database",
+    "Draws",
+    "Epsilon",
+    "Individual",
+    "Out",
+    "Quiet",
+    "Run",
+    "Seed",
+    "columns",
+    "parse_epsilon",
+    "parse_model",
+]
 
 # Digits kept of a spaced grid, so that 0.3 is not 0.30000000000000004.
 DIGITS = 12
@@ -79,71 +94,68 @@ class Run:
         epsilon: str,
         out: Path,
         model: str = "dpm",
-        sampler: str | None = None,
         kernel: str | None = None,
-        names: tuple[str, ...] = (),
-        draws: int = 500,
-        tune: int = 1000,
-        chains: int = 4,
-        keep: int = 10,
-        seed: int | None = None,
-        target_accept: float | None = None,
-        zarr: bool = False,
-        quiet: bool = False,
-        report: Path | None = None,
-        report_names: bool = False,
         table: Path | None = None,
+        **options: Any,
     ) -> Self:
         """Return a run from its options, refusing all that can be refused without the data.
 
-        The table is what will be read, if it is a file: no result may take its place.
+        The table is what will be read, if it is a file: no result may take its place. The other
+        options are attributes of a run; None takes what is usual.
         """
         from edp_bayes.cli.folder import RESULTS, refuse_overwriting, require_writable
         from edp_bayes.queries import parse
         from edp_bayes.utils import validate
         from edp_bayes.utils.files import require_zarr
 
-        if report_names and report is None:
+        given = {name: value for name, value in options.items() if value is not None}
+        run = cls(parse(query), parse_epsilon(epsilon), parse_model(model, kernel), out, **given)
+        if run.report_names and run.report is None:
             raise InvalidInputError("--report-names is for a report: give --report with its file")
-        if zarr:
+        if run.zarr:
             require_zarr("--zarr")
-        if target_accept is not None:
-            validate.probability(target_accept, "--target-accept")
+        if run.target_accept is not None:
+            validate.probability(run.target_accept, "--target-accept")
             from edp_bayes.models.sampling import NUTS
 
-            if sampler not in NUTS and (sampler is not None or kernel in (None, "gaussian")):
+            if run.sampler not in NUTS and (
+                run.sampler is not None or kernel in (None, "gaussian")
+            ):
                 raise InvalidInputError(
                     f"--target-accept is for --sampler {' and '.join(NUTS)}, found "
-                    f"{sampler or 'no --sampler'}"
+                    f"{run.sampler or 'no --sampler'}"
                 )
-        grid, distribution, asked = parse_epsilon(epsilon), parse_model(model, kernel), parse(query)
-        named = [out / name for name in RESULTS]
-        reports = [] if report is None else [report]
+        results = [out / name for name in RESULTS]
+        reports = [] if run.report is None else [run.report]
         if table is not None:
-            refuse_overwriting([*named, *reports], [table])
+            refuse_overwriting([*results, *reports], [table])
         for path in reports:
-            _require_report(path, named)
+            _require_report(path, results)
         require_writable(out)
         for path in reports:
             require_writable(path.parent)
-        return cls(
-            query=asked,
-            epsilon=grid,
-            model=distribution,
-            out=out,
-            names=names,
-            sampler=sampler,
-            draws=draws,
-            tune=tune,
-            chains=chains,
-            keep=keep,
-            seed=seed,
-            target_accept=target_accept,
-            zarr=zarr,
-            quiet=quiet,
-            report=report,
-            report_names=report_names,
-        )
+        return run
+
+
+# Some are required by one command and not by another: Out[Path], Out[Path | None].
+T = TypeVar("T")
+Database = Annotated[
+    T, typer.Option("--database", help="Key column of the databases; several: a,b.")
+]
+Individual = Annotated[
+    T, typer.Option("--individual", help="Key column of the individuals; several: a,b.")
+]
+Out = Annotated[T, typer.Option("--out", help="Folder for the results; made if need be.")]
+Epsilon = Annotated[str, typer.Option("--epsilon", help="start:stop:count, or a list 0.1,0.2,0.5.")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="The same seed, the same numbers.")]
+Draws = Annotated[
+    int | None,
+    typer.Option("--draws", min=1, help=f"Kept draws of each chain, {Run.draws} by default."),
+]
+Chains = Annotated[
+    int | None, typer.Option("--chains", min=1, help=f"Number of chains, {Run.chains} by default.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 
 
 def _require_report(report: Path, others: Iterable[Path]) -> None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from edp_bayes.cli import options
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["property_"]
 
-PROB = 0.95
 MODELS = ("auto", "binomial", "beta-binomial")
 
 
@@ -33,9 +34,7 @@ def property_(
             "--count", help="Positives in place of pi; of several databases a,b; or NAME=a,b."
         ),
     ] = None,
-    epsilon: Annotated[
-        str, typer.Option("--epsilon", help="start:stop:count, or a list 0.1,0.2,0.5.")
-    ] = "0:0.5:51",
+    epsilon: options.Epsilon = "0:0.5:51",
     mechanism: Annotated[
         str | None,
         typer.Option(
@@ -51,31 +50,22 @@ def property_(
     model: Annotated[
         str | None, typer.Option("--model", help="auto (the default), binomial or beta-binomial.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the results; made if need be.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="The same seed, the same numbers.")
-    ] = None,
-    draws: Annotated[
-        int | None, typer.Option(min=1, help="Kept draws of each chain, 500 by default.")
-    ] = None,
-    chains: Annotated[
-        int | None, typer.Option(min=1, help="Number of chains, 4 by default.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    out: options.Out[Path | None] = None,
+    seed: options.Seed = None,
+    draws: options.Draws = None,
+    chains: options.Chains = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Print the privacy curve of a share of positives, of a known pi or with its posterior."""
     from rich.console import Console
 
     from edp_bayes.cli.folder import require_writable
     from edp_bayes.cli.numbers import parse_counts, parse_integers, parse_mechanism
-    from edp_bayes.cli.options import parse_epsilon
     from edp_bayes.statistical_privacy import PropertyQuery, arguments
 
     if (prob is None) == (not count):
         raise InvalidInputError("exactly one of --prob and --count must be given")
-    grid, entries = parse_epsilon(epsilon), parse_integers(n, "--n")
+    grid, entries = options.parse_epsilon(epsilon), parse_integers(n, "--n")
     arguments.sizes(entries, "--n", 2)
     chosen = _model("auto" if model is None else model)
     steps = parse_mechanism(mechanism, min(entries))
@@ -105,8 +95,8 @@ def property_(
             "known": known,
             "known_positive": known_positive,
             "model": chosen,
-            "draws": 500 if draws is None else draws,
-            "chains": 4 if chains is None else chains,
+            "draws": options.Run.draws if draws is None else draws,
+            "chains": options.Run.chains if chains is None else chains,
             "random_seed": seed,
         },
         out,

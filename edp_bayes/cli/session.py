@@ -13,13 +13,12 @@ from rich.console import Console
 from edp_bayes.cli.failing import refuse_interrupted
 from edp_bayes.cli.options import Run
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
+from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
-__all__ = ["PROB", "audit_databases"]
-
-PROB = 0.95
+__all__ = ["audit_databases"]
 
 
 def audit_databases(

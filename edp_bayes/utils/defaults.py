@@ -1,0 +1,3 @@
+"""Defaults that packages share."""
+
+PROB = 0.95
