@@ -30,11 +30,17 @@ def audit_of(weights, locations, scales, kernel="gaussian", noise=None):
     coords = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
     mixture = xr.Dataset(parts, coords, attrs={"kernel": kernel})
     distribution = (
-        f'{{"law": "{type(noise).__name__}", "scale": {noise.scale}}}' if noise else "null"
+        f'{{"distribution": "{type(noise).__name__}", "scale": {noise.scale}}}' if noise else "null"
     )
     tree = xr.DataTree.from_dict({"mixture": mixture})
     tree.attrs = {"noise": distribution}
     return Audit(tree)
+
+
+def test_the_noise_of_an_earlier_file_is_read():
+    audit = audit_of(1.0, 0.0, 1.0, noise=LaplaceNoise(2.0))
+    audit.tree.attrs["noise"] = audit.tree.attrs["noise"].replace("distribution", "law")
+    assert audit.mixture.noise == LaplaceNoise(2.0)
 
 
 # Few draws are quick, and said to be few.

@@ -15,7 +15,7 @@ from edp_bayes.results import bands
 from edp_bayes.results.query import Audit
 
 EPSILON = np.array([0.02, 0.1, 0.5])
-LAWS = {
+DISTRIBUTIONS = {
     "gaussian": {"kernel": "gaussian"},
     "laplace": {"kernel": "laplace"},
     "with noise": {"kernel": "gaussian", "noise": edp.LaplaceNoise(0.3)},
@@ -44,11 +44,11 @@ def drawn(seed, size, distribution, spread):
 @given(
     seed=st.integers(0, 2**32 - 1),
     size=st.integers(1, 6),
-    distribution=st.sampled_from(sorted(LAWS)),
+    distribution=st.sampled_from(sorted(DISTRIBUTIONS)),
     spread=st.floats(0.0, 0.5),
 )
 def test_no_test_is_better_than_the_best(seed, size, distribution, spread):
-    p, q = drawn(seed, size, LAWS[distribution], spread)
+    p, q = drawn(seed, size, DISTRIBUTIONS[distribution], spread)
     found = Cells.of(p).risk(q, EPSILON)
     assert found.shape == (1, 20, 3)
     assert (found >= 0.0).all()
@@ -59,10 +59,10 @@ def test_no_test_is_better_than_the_best(seed, size, distribution, spread):
 @given(
     seed=st.integers(0, 2**32 - 1),
     size=st.integers(1, 6),
-    distribution=st.sampled_from(sorted(LAWS)),
+    distribution=st.sampled_from(sorted(DISTRIBUTIONS)),
 )
 def test_where_draws_agree_the_lower_bound_is_the_best(seed, size, distribution):
-    p, q = drawn(seed, size, LAWS[distribution], 0.0)
+    p, q = drawn(seed, size, DISTRIBUTIONS[distribution], 0.0)
     same = np.zeros((1, 5), dtype=int)
     p, q = (each[0, same] for each in (p, q))
     exact, found = best(p, q), Cells.of(p).risk(q, EPSILON)
@@ -72,7 +72,7 @@ def test_where_draws_agree_the_lower_bound_is_the_best(seed, size, distribution)
 
 def test_the_event_is_that_of_the_mean_densities():
     """Against the event on a fine grid, found from densities instead of masses."""
-    p, q = drawn(3, 4, LAWS["gaussian"], 0.3)
+    p, q = drawn(3, 4, DISTRIBUTIONS["gaussian"], 0.3)
     x = np.linspace(-25.0, 25.0, 20_001)
     first, second = (distribution.pdf(x) for distribution in (p, q))
     expected = []

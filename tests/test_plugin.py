@@ -33,7 +33,7 @@ from edp_bayes.plugin.selection import (
 )
 from edp_bayes.records.responses import Responses
 
-LAWS = {"gaussian": stats.norm, "laplace": stats.laplace}
+DISTRIBUTIONS = {"gaussian": stats.norm, "laplace": stats.laplace}
 EPSILON = np.array([0.0, 0.1, 0.5, 1.5])
 
 
@@ -187,7 +187,7 @@ def naive_score(sample, counts, bandwidth, kernel, neighbours=None):
         if neighbours is not None:
             distance = np.sort(np.abs(y[:, None] - y), axis=1)[:, neighbours]
             scale = bandwidth * distance / stats.gmean(distance)
-        density = (weight * LAWS[kernel].pdf(point, y, scale)).sum() / weight.sum()
+        density = (weight * DISTRIBUTIONS[kernel].pdf(point, y, scale)).sum() / weight.sum()
         if counts[sample.database[j]]:
             total += counts[sample.database[j]] * (np.log(density) if density > 0 else -np.inf)
     return total

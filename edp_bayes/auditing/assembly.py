@@ -145,7 +145,7 @@ def _settings(
 
 def _noise(responses: Responses) -> dict[str, Any] | None:
     noise = responses.noise
-    return {"law": type(noise).__name__, "scale": noise.scale} if noise else None
+    return {"distribution": type(noise).__name__, "scale": noise.scale} if noise else None
 
 
 def _individuals(

@@ -36,7 +36,7 @@ COMES_AND_GOES = (
     "The mixture models know that only from one component to another, the smoothed bootstrap "
     "assumes nothing of the kind: see what it says."
 )
-ONE_LAW = "The bands assume that all databases follow one distribution."
+ONE_DISTRIBUTION = "The bands assume that all databases follow one distribution."
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def _drift(y: Floats) -> tuple[PendingTest, PendingTest, PendingTest]:
             p_trend,
             f"Kendall's tau {tau:.2f}",
             f"The responses drift {'up' if tau > 0 else 'down'}",
-            ONE_LAW,
+            ONE_DISTRIBUTION,
         ),
         PendingTest(
             "halves, distribution",
@@ -201,7 +201,7 @@ def _drift(y: Floats) -> tuple[PendingTest, PendingTest, PendingTest]:
             p_distribution,
             f"Kolmogorov-Smirnov distance {distance:.2f}",
             "The first half of the databases differs from the second",
-            ONE_LAW,
+            ONE_DISTRIBUTION,
         ),
         PendingTest(
             "halves, spread",
@@ -209,7 +209,7 @@ def _drift(y: Floats) -> tuple[PendingTest, PendingTest, PendingTest]:
             p_spread,
             f"standard deviations {early.std(ddof=1):.3g} and {late.std(ddof=1):.3g}",
             "The first half of the databases is not spread like the second",
-            ONE_LAW,
+            ONE_DISTRIBUTION,
         ),
     )
 

@@ -24,7 +24,7 @@ __all__ = ["NoiseDistribution", "as_distribution"]
 
 Array = NDArray[np.float64]
 
-FORMAT, VERSION = "edp_bayes_noise", 1  # of the file
+FORMAT, VERSION = "edp_bayes_noise", 2  # of the file; in version 1 distribution was law
 
 SIMPLE: dict[str, type[GaussianNoise | LaplaceNoise]] = {
     "gaussian": GaussianNoise,
@@ -155,7 +155,7 @@ class NoiseDistribution:
             {"weight": float(w), **_distribution_record(distribution)} for w, distribution in self
         ]
         record = {name: stored(value) for name, value in self.record.items()}
-        return json.dumps({FORMAT: VERSION, "laws": parts, "record": record})
+        return json.dumps({FORMAT: VERSION, "distributions": parts, "record": record})
 
     @classmethod
     def from_json(cls, text: str) -> NoiseDistribution:
@@ -171,18 +171,19 @@ class NoiseDistribution:
         except json.JSONDecodeError as error:
             raise InvalidInputError(f"this is no saved noise: no JSON, {error}") from None
         version = found.get(FORMAT) if isinstance(found, dict) else None
-        if version != VERSION:
+        if version not in (1, VERSION):
             raise InvalidInputError(
                 f"this is no saved noise that can be read here: found {FORMAT} = {version!r}, "
                 f"{VERSION} would be right"
             )
         try:
-            distributions = tuple(_distribution_of(dict(part)) for part in found["laws"])
-            weights = [float(part["weight"]) for part in found["laws"]]
+            name = "law" if version == 1 else "distribution"
+            parts = [dict(part) for part in found[f"{name}s"]]
+            components = tuple(_distribution_of(part[name], part) for part in parts)
             record = {**found["record"]}
             if "message" in record:
                 record["message"] = restored(record["message"])
-            return cls(distributions, weights, record)
+            return cls(components, [float(part["weight"]) for part in parts], record)
         except KeyError as error:
             raise InvalidInputError(f"this is no saved noise: {error} is missing") from None
         except (TypeError, ValueError, AttributeError) as error:
@@ -258,18 +259,17 @@ def _distribution_record(distribution: Noise) -> dict[str, Any]:
             "decay": distribution.decay,
         }
         return {
-            "law": "lattice",
+            "distribution": "lattice",
             "spacing": distribution.spacing,
             "weights": distribution.weights.tolist(),
             **tails,
         }
     if isinstance(distribution, LaplaceNoise | GaussianNoise):
-        return {"law": NAMES[type(distribution)], "scale": distribution.scale}
-    return {"law": "none"}
+        return {"distribution": NAMES[type(distribution)], "scale": distribution.scale}
+    return {"distribution": "none"}
 
 
-def _distribution_of(record: dict[str, Any]) -> Noise:
-    kind = record["law"]
+def _distribution_of(kind: str, record: Mapping[str, Any]) -> Noise:
     if kind == "lattice":
         names = ("left", "right", "decay")
         return LatticeNoise(
@@ -279,5 +279,5 @@ def _distribution_of(record: dict[str, Any]) -> Noise:
         return NoNoise()
     if kind not in SIMPLE:
         known = ", ".join(["none", *SIMPLE, "lattice"])
-        raise InvalidInputError(f"law must be one of {known}, found {kind}")
+        raise InvalidInputError(f"distribution must be one of {known}, found {kind}")
     return SIMPLE[kind](record["scale"])

@@ -109,8 +109,10 @@ class Audit(PrivacyCurves):
         group = self.tree["mixture"].to_dataset()
         parts = (group[name].to_numpy() for name in ("weights", "locations", "scales"))
         noise = self._record("noise")
-        distribution = NOISES[noise["law"]](noise["scale"]) if noise else None
-        return Mixture(*parts, kernel=str(group.attrs["kernel"]), noise=distribution)
+        if noise:
+            # earlier files say law
+            noise = NOISES[noise.get("distribution") or noise["law"]](noise["scale"])
+        return Mixture(*parts, kernel=str(group.attrs["kernel"]), noise=noise)
 
     @property
     def without(self) -> dict[int, Mixture]:

@@ -37,8 +37,8 @@ def milliseconds(seconds: float) -> str:
 
 def literal(epsilon: Array, n: int) -> Array:
     """Both directions as sums over all counts, as the paper writes them."""
-    law = stats.binom.pmf(np.arange(n), n - 1, PROB)
-    plus, minus = np.append(0.0, law), np.append(law, 0.0)
+    distribution = stats.binom.pmf(np.arange(n), n - 1, PROB)
+    plus, minus = np.append(0.0, distribution), np.append(distribution, 0.0)
     growth = np.exp(epsilon)[:, None]
     return np.maximum(
         np.maximum(plus - growth * minus, 0.0).sum(axis=1),
@@ -50,9 +50,9 @@ def accounted(epsilon: Array, n: int, interval: float) -> Array:
     """Both directions by privacy loss distributions, one at a time."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    law = stats.binom.logpmf(np.arange(n), n - 1, PROB)
-    minus = {j: float(v) for j, v in enumerate(law)}
-    plus = {j + 1: float(v) for j, v in enumerate(law)}
+    distribution = stats.binom.logpmf(np.arange(n), n - 1, PROB)
+    minus = {j: float(v) for j, v in enumerate(distribution)}
+    plus = {j + 1: float(v) for j, v in enumerate(distribution)}
     found = []
     for lower, upper in ((minus, plus), (plus, minus)):
         one = pld.from_two_probability_mass_functions(
@@ -71,13 +71,13 @@ def exact_rows() -> list[tuple[str, str]]:
                 lambda e=epsilon, k=n, m=mechanism: sp.delta(k, PROB, epsilon=e, mechanism=m)
             )
             rows.append((f"{name}, n = {n:,}: 1,000 points", milliseconds(seconds)))
-    for law in (sp.GaussianNoise, sp.LaplaceNoise):
+    for kind in (sp.GaussianNoise, sp.LaplaceNoise):
         for n in (1000, 10**6):
-            epsilon, noise = np.linspace(0.0, 5.0 / np.sqrt(n), 10), law(3.0 / n)
+            epsilon, noise = np.linspace(0.0, 5.0 / np.sqrt(n), 10), kind(3.0 / n)
             seconds = best(
                 lambda e=epsilon, k=n, m=noise: sp.delta(k, PROB, epsilon=e, mechanism=m), repeats=3
             )
-            name = f"{law.__name__} of scale 3 / n, n = {n:,}: a point"
+            name = f"{kind.__name__} of scale 3 / n, n = {n:,}: a point"
             rows.append((name, milliseconds(seconds / epsilon.size)))
     return rows
 

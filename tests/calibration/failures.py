@@ -93,7 +93,7 @@ class Cell:
     """An individual whose contributions, in sd of the rest, come in some of n databases."""
 
     group: str
-    law: str
+    distribution: str
     n: int
     kind: str
     size: float
@@ -103,7 +103,7 @@ class Cell:
     @property
     def name(self) -> str:
         who = f"{self.kind} {self.size:g} in {self.present}"
-        return f"{self.group}, {self.law}, n={self.n}, {who}, others {self.others}"
+        return f"{self.group}, {self.distribution}, n={self.n}, {who}, others {self.others}"
 
     def sizes(self) -> np.ndarray:
         """Return the mean contributions of the others, the same in every repetition."""
@@ -117,7 +117,7 @@ class Cell:
     def sample(self, repetition: int) -> Responses:
         """Draw databases; the individual is the first of all."""
         rng = np.random.default_rng([zlib.crc32(self.name.encode()), repetition])
-        w, m, s = standardised(self.law)
+        w, m, s = standardised(self.distribution)
         k = rng.choice(w.size, self.n, p=w)
         rest = m[k] + s[k] * rng.standard_normal(self.n)
         sizes = self.sizes()
@@ -142,7 +142,7 @@ class Cell:
 
 @cache
 def _truth(cell: Cell) -> np.ndarray:
-    w, m, s = standardised(cell.law)
+    w, m, s = standardised(cell.distribution)
     sizes = cell.sizes()
     chance = {"n": 0.0, "o": 1.0 / cell.n, "r": 0.05, "a": 1.0}[cell.others[0]]
     extra = float((sizes**2 * (1.09 * chance - chance**2)).sum())
@@ -180,8 +180,8 @@ def _truth(cell: Cell) -> np.ndarray:
 
 
 def all_cells() -> Iterator[Cell]:
-    for law, n, size in itertools.product(MARRON_WAND, (41, 100, 400), (0.1, 0.4, 1.0)):
-        yield Cell("distributions", law, n, "normal", size, n)
+    for distribution, n, size in itertools.product(MARRON_WAND, (41, 100, 400), (0.1, 0.4, 1.0)):
+        yield Cell("distributions", distribution, n, "normal", size, n)
     for size, present, others in itertools.product(
         (0.3, 1.0, 3.0, 10.0), (1, 5, 20, 41), ("once", "rarely, Pareto", "always")
     ):
@@ -243,7 +243,7 @@ def rows_of(cell: Cell, method: str, values: np.ndarray) -> Iterator[dict[str, o
             continue
         yield {
             "group": cell.group,
-            "law": cell.law,
+            "distribution": cell.distribution,
             "n": cell.n,
             "kind": cell.kind,
             "size": cell.size,
@@ -290,7 +290,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 def worst(table: pd.DataFrame) -> str:
     """List the default's cells whose upper limit holds least often."""
     cells = table[table["method"] == "default"].nsmallest(WORST, "limit_holds", keep="first")
-    names = ["group", "law", "n", "kind", "size", "present", "others", "epsilon", "truth"]
+    names = ["group", "distribution", "n", "kind", "size", "present", "others", "epsilon", "truth"]
     shown = cells[[*names, "limit_holds", "band_below", "limit", "repetitions"]]
     return f"The {WORST} cells of the default whose limit holds least often:\n\n{markdown(shown)}"
 
@@ -301,7 +301,7 @@ def markdown(table: pd.DataFrame) -> str:
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
 
 
-KEY = ["group", "law", "n", "kind", "size", "present", "others", "method", "epsilon"]
+KEY = ["group", "distribution", "n", "kind", "size", "present", "others", "method", "epsilon"]
 
 
 def store(rows: Iterable[dict[str, object]]) -> None:

@@ -35,7 +35,7 @@ def rows(scenario: Scenario, repetitions: int) -> pd.DataFrame:
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """Mean and least coverage, cells that cover too rarely and ratio of widths, by n."""
-    cell = ["n", "law", "individual", "epsilon"]
+    cell = ["n", "distribution", "individual", "epsilon"]
     table = study.pooled(table).assign(rarely=lambda found: found["coverage_high"] < 0.93)
     by = table.groupby(["method", "n"])
     found = by["coverage"].agg(mean="mean", least="min").assign(rarely=by["rarely"].sum())

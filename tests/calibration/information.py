@@ -1,11 +1,11 @@
 """How narrow could a band be? ``uv run python -m tests.calibration.information``.
 
 Two bounds on the width of a 95% interval for the delta of one individual, beside the widths of the
-study. Whoever knows the family of each law, that is the number of its normal components and that
-the contribution is a regression on the rest, has no regular estimate with a variance below that of
-Cramér and Rao. Whoever knows nothing has none below that of the efficient influence function
-1{y in A} - e^epsilon 1{y - c in A}, with A where p > e^epsilon p_i (van der Vaart 1998, chapter
-25). Both are for many databases and take the larger of the two directions as known.
+study. Whoever knows the family of each distribution, that is the number of its normal components
+and that the contribution is a regression on the rest, has no regular estimate with a variance below
+that of Cramér and Rao. Whoever knows nothing has none below that of the efficient influence
+function 1{y in A} - e^epsilon 1{y - c in A}, with A where p > e^epsilon p_i (van der Vaart 1998,
+chapter 25). Both are for many databases and take the larger of the two directions as known.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GRID = np.linspace(-10.0, 10.0, 20_001)
 STEP = GRID[1] - GRID[0]
 DIFFERENCE = 1e-5  # of the central differences
 NORMAL = 2.0 * stats.norm.ppf(0.975)
-KEYS = ["law", "individual", "epsilon"]
+KEYS = ["distribution", "individual", "epsilon"]
 SMALLEST = 41  # databases from which on the same cells are compared
 
 
@@ -84,9 +84,9 @@ def information(scenario: Scenario) -> np.ndarray:
 def standard_errors(scenario: Scenario, epsilon: float) -> tuple[float, float]:
     """Return the least standard errors of delta from one database: family known, nothing known."""
     theta = parameters(scenario)
-    laws, changes = np.array(densities(theta)), np.array(gradients(theta))
+    pair, changes = np.array(densities(theta)), np.array(gradients(theta))
     # Of the two orders of p and p_i the one whose divergence is larger.
-    orders = [laws, changes], [laws[::-1], changes[::-1]]
+    orders = [pair, changes], [pair[::-1], changes[::-1]]
     gaps = [of[0] - np.exp(epsilon) * of[1] for of, _ in orders]
     larger = int(np.argmax([np.maximum(gap, 0.0).sum() for gap in gaps]))
     inside = gaps[larger] > 0
@@ -98,7 +98,7 @@ def standard_errors(scenario: Scenario, epsilon: float) -> tuple[float, float]:
     known = np.sqrt(gradient @ np.linalg.solve(fisher, gradient))
     # The influence function takes four values, by whether each response is in the set.
     first, second = STEP * orders[larger][0][:, inside].sum(axis=1)
-    both = STEP * (laws[1] * _joined(scenario, inside))[inside].sum()
+    both = STEP * (pair[1] * _joined(scenario, inside))[inside].sum()
     factor = np.exp(epsilon)
     square = first + factor**2 * second - 2.0 * factor * both
     return float(known), float(np.sqrt(square - (first - factor * second) ** 2))
@@ -117,8 +117,8 @@ def _joined(scenario: Scenario, inside: np.ndarray) -> np.ndarray:
 
 
 def bounds(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the least standard errors of laws, individuals and epsilons from one database."""
-    found = [standard_errors(Scenario(law, 1, who), e) for law, who, e in cells.to_numpy()]
+    """Return the least standard errors in cells of the study, from one database."""
+    found = [standard_errors(Scenario(name, 1, who), e) for name, who, e in cells.to_numpy()]
     return cells.assign(**dict(zip(("family", "nothing"), np.transpose(found), strict=True)))
 
 
@@ -156,8 +156,8 @@ def main() -> None:
     for column in (f"width {DEFAULT}", *(f"width_that_covers {m}" for m in (DEFAULT, RIVAL))):
         ratio = apart[column] / apart["family"]
         print(column)
-        print(ratio.groupby([apart["law"], apart["n"]], observed=True).median().unstack())
-    print(cells["law"].value_counts(sort=False))
+        print(ratio.groupby([apart["distribution"], apart["n"]], observed=True).median().unstack())
+    print(cells["distribution"].value_counts(sort=False))
 
 
 if __name__ == "__main__":

@@ -90,14 +90,14 @@ def unpaired(responses: Responses, seed: int) -> dict[str, Bands]:
         mixture = model.fit(data, settings).mixture
         return mixture.weights[0], mixture.locations[0], mixture.scales[0]
 
-    law = draws(responses, 0)
+    distribution = draws(responses, 0)
     largest, log_survival, total = np.zeros((3, DRAWS, EPSILON.size))
     for part, label in enumerate(responses.individual, 1):
         without = Responses.from_arrays(
             responses.response_without(label), contribution=responses.contribution[:, [part - 1]]
         )
         others = (array[:, None] for array in draws(without, part))
-        curves = gaussian.curves(*law, *others, EPSILON, floor=1e-9)
+        curves = gaussian.curves(*distribution, *others, EPSILON, floor=1e-9)
         accumulate(curves, largest, log_survival, total)
     return {"delta": from_draws(largest), "total_risk": from_draws(-np.expm1(log_survival))}
 

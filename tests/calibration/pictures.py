@@ -94,11 +94,11 @@ def distributions(found: pd.DataFrame) -> None:
     part = found[(found["method"] == "default") & (found["group"] == "distributions")]
     sizes = sorted(part["n"].unique())
     _, panels = plt.subplots(1, len(sizes), figsize=(6.8, 2.8), sharey=True, sharex=True)
-    laws = list(dict.fromkeys(part["law"]))
+    distributions = list(dict.fromkeys(part["distribution"]))
     for axes, n in zip(np.atleast_1d(panels), sizes, strict=True):
-        _one_size(axes, part[part["n"] == n], laws)
+        _one_size(axes, part[part["n"] == n], distributions)
         axes.set_title(f"n = {n}", fontsize=9)
-    np.atleast_1d(panels)[0].set_yticks(range(len(laws)), laws)
+    np.atleast_1d(panels)[0].set_yticks(range(len(distributions)), distributions)
     np.atleast_1d(panels)[0].invert_yaxis()
     np.atleast_1d(panels)[len(sizes) // 2].set_xlabel(
         "share of repetitions in which the upper limit of 95% holds, one point a cell"
@@ -106,9 +106,9 @@ def distributions(found: pd.DataFrame) -> None:
     save("distributions")
 
 
-def _one_size(axes: Axes, cells: pd.DataFrame, laws: list[str]) -> None:
-    for k, law in enumerate(laws):
-        holds = cells.loc[cells["law"] == law, "limit_holds"]
+def _one_size(axes: Axes, cells: pd.DataFrame, distributions: list[str]) -> None:
+    for k, distribution in enumerate(distributions):
+        holds = cells.loc[cells["distribution"] == distribution, "limit_holds"]
         axes.plot(holds, np.full(holds.size, k), ".", color=BLUE, alpha=0.5)
     axes.axvline(0.95, color=GREY, lw=0.8)
 

@@ -46,11 +46,11 @@ def main() -> None:
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         for individual in FOLLOWERS | LARGE:
             if individual in LARGE:
-                law = "normal"
+                distribution = "normal"
             else:
-                law = "normal, divided" if "the more" in individual else "skewed"
+                distribution = "normal, divided" if "the more" in individual else "skewed"
             for n in SIZES:
-                scenario = Scenario(law, n, individual)
+                scenario = Scenario(distribution, n, individual)
                 cells = [scenario] * options.repetitions
                 held, doubted = zip(*pool.map(once, cells, range(len(cells))), strict=True)
                 shares = np.mean(held, axis=0).reshape(len(METHODS), -1)

@@ -45,8 +45,9 @@ def tables(table: pd.DataFrame) -> str:
             simultaneous=("simultaneous", "mean"),
         )
         parts.append(_markdown(rows, "n"))
-        by_law = part.pivot_table(index="law", columns="n", values="coverage", observed=True)
-        parts.append(_markdown(by_law, "coverage by distribution and n"))
+        cells = {"index": "distribution", "columns": "n", "values": "coverage"}
+        shares = part.pivot_table(**cells, observed=True)
+        parts.append(_markdown(shares, "coverage by distribution and n"))
     parts.append(misses(table))
     both = table[table["method"].isin([DEFAULT, RIVAL])]
     for (population, quantity), part in both.groupby(["population", "quantity"], sort=False):
@@ -73,7 +74,7 @@ def overall(table: pd.DataFrame) -> str:
 def misses(table: pd.DataFrame) -> str:
     """List the default's cells that hold the truth too rarely, and count those too often."""
     default = table[table["method"] == DEFAULT]
-    names = ["population", "quantity", "law", "n", "individual", "epsilon"]
+    names = ["population", "quantity", "distribution", "n", "individual", "epsilon"]
     shares = ["coverage", "truth_below", "truth_above"]
     rare = default[default["coverage_high"] < 0.93].sort_values("coverage")
     often = default[default["coverage_low"] > 0.97]
@@ -92,7 +93,7 @@ def misses(table: pd.DataFrame) -> str:
 
 def widths(both: pd.DataFrame, what: str) -> str:
     """Compare the default's width with the bootstrap's: where both cover, and made to cover."""
-    cell = ["law", "n", "individual", "epsilon"]
+    cell = ["distribution", "n", "individual", "epsilon"]
     wide = both.set_index([*cell, "method"]).unstack("method")
     wide = wide[wide["width"].notna().all(axis=1)]
     covers = (wide["coverage_high"] >= 0.93).all(axis=1)
@@ -115,12 +116,12 @@ def widths(both: pd.DataFrame, what: str) -> str:
         f"{never[DEFAULT].sum()} cells, for the bootstrap in {never[RIVAL].sum()}: one of its ends "
         "is the median, far from the truth.\n"
     )
-    return f"{text}\n{_by_law(ratio)}\n{equal}\n{_by_law(fair)}"
+    return f"{text}\n{_by_distribution(ratio)}\n{equal}\n{_by_distribution(fair)}"
 
 
-def _by_law(ratio: pd.Series) -> str:
-    by_law = ratio.groupby(["law", "n"], observed=True).mean().unstack("n")
-    return _markdown(by_law, "ratio by distribution and n")
+def _by_distribution(ratio: pd.Series) -> str:
+    means = ratio.groupby(["distribution", "n"], observed=True).mean().unstack("n")
+    return _markdown(means, "ratio by distribution and n")
 
 
 def _markdown(rows: pd.DataFrame, corner: str) -> str:

@@ -89,7 +89,7 @@ def draw_base(case: Case, rng: np.random.Generator) -> np.ndarray:
 
 
 def draw_contribution(case: Case, rng: np.random.Generator) -> ContributionDraws:
-    """One individual's contribution law from the prior."""
+    """One individual's contribution distribution from the prior."""
     spread = np.sqrt(PRIOR.degrees / rng.chisquare(PRIOR.degrees)) * PRIOR.spread
     intercept = rng.normal(0.0, spread / np.sqrt(PRIOR.intercept_weight))
     slope = rng.normal(0.0, spread / np.sqrt(PRIOR.slope_weight))
@@ -100,14 +100,14 @@ def draw_contribution(case: Case, rng: np.random.Generator) -> ContributionDraws
 
 
 @dataclass(frozen=True)
-class FixedLaw:
-    """Stands where a posterior of contribution laws would, with the truth in it."""
+class FixedDistribution:
+    """Stands where a posterior of contribution distributions would, with the truth in it."""
 
-    law: ContributionDraws
+    distribution: ContributionDraws
     centre: np.ndarray
 
     def draw(self, individuals: np.ndarray, draws: int) -> ContributionDraws:
-        return self.law
+        return self.distribution
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class FixedPresence:
 
     presence: np.ndarray
 
-    def draw(self, individuals: np.ndarray, law: ContributionDraws) -> np.ndarray:
+    def draw(self, individuals: np.ndarray, distribution: ContributionDraws) -> np.ndarray:
         return self.presence
 
 
@@ -132,20 +132,20 @@ def draw_presence(rho: float, weights: np.ndarray, n: int, rng: np.random.Genera
 
 def simulate(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, Responses]:
     """True delta over EPSILON and responses, jointly from prior and model."""
-    base, law = draw_base(case, rng), draw_contribution(case, rng)
+    base, own = draw_base(case, rng), draw_contribution(case, rng)
     mixture = Mixture(*(base[:, None, part] for part in range(3)))
-    presence = draw_presence(float(law.presence[0, 0]), base[0, 0], case.n, rng)
+    presence = draw_presence(float(own.presence[0, 0]), base[0, 0], case.n, rng)
     coupling = RegressionCoupling(
-        mixture, FixedLaw(law, np.zeros(1)), FixedPresence(presence[None, None])
+        mixture, FixedDistribution(own, np.zeros(1)), FixedPresence(presence[None, None])
     )
     truth = coupling.curves(np.array([0]), EPSILON)[0, 0]
     q = coupling.pair(0)[1]
     w, mu, sd = (part[0, 0] for part in (q.weights, q.locations, q.scales))
     k = rng.choice(w.size, case.n, p=w / w.sum())
     rest = mu[k] + sd[k] * rng.standard_normal(case.n)
-    a, b, tau = (float(part[0, 0]) for part in (law.intercept, law.slope, law.spread))
-    own = a + b * rest + tau * rng.standard_normal(case.n)
-    contribution = np.where(rng.random(case.n) < presence[k % case.components], own, 0.0)
+    a, b, tau = (float(part[0, 0]) for part in (own.intercept, own.slope, own.spread))
+    size = a + b * rest + tau * rng.standard_normal(case.n)
+    contribution = np.where(rng.random(case.n) < presence[k % case.components], size, 0.0)
     responses = Responses.from_arrays(
         rest + contribution, contribution=sp.csc_array(contribution[:, None])
     )

@@ -16,7 +16,7 @@ REPORTED = (0.02, 0.1, 0.3, 1.0)
 DATABASES = (20, 41, 100, 400)
 
 # Weights, means and standard deviations; standardised below.
-LAWS = {
+DISTRIBUTIONS = {
     "normal": ([1.0], [0.0], [1.0]),
     "skewed": ([0.5, 0.3, 0.2], [-0.6, 0.3, 1.3], [0.4, 0.5, 0.9]),
     "bimodal": ([0.5, 0.5], [-1.0, 1.0], [0.45, 0.45]),
@@ -52,7 +52,8 @@ INDIVIDUALS = {
     "proportional": Individual(0.3, slope=0.1),
 }
 # Not in the study's tables: those who come with the rest, or against it. Each component of the
-# skewed law has a share of its own; those of the divided one, which is normal, follow a curve.
+# skewed distribution has a share of its own; those of the divided one, which is normal, follow a
+# curve.
 GRID = np.arange(-3.0, 3.1, 0.5)
 DIVIDED = {"normal, divided": (np.exp(-(GRID**2) / 1.68).tolist(), GRID.tolist(), [0.4] * 13)}
 FOLLOWERS = {
@@ -76,14 +77,14 @@ OTHERS = {1: 0.0, 300: 0.01, 10_000: 0.001}
 class Scenario:
     """One cell of the study."""
 
-    law: str
+    distribution: str
     n: int
     individual: str
     population: int = 1
 
     @property
     def name(self) -> str:
-        return f"{self.law}, n={self.n}, {self.individual}, m={self.population}"
+        return f"{self.distribution}, n={self.n}, {self.individual}, m={self.population}"
 
     @property
     def who(self) -> Individual:
@@ -92,7 +93,7 @@ class Scenario:
     @cached_property
     def components(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Weights, means and standard deviations of R, standardised."""
-        w, m, s = (np.array(part, float) for part in (LAWS | DIVIDED)[self.law])
+        w, m, s = (np.array(part, float) for part in (DISTRIBUTIONS | DIVIDED)[self.distribution])
         w = w / w.sum()
         mean = w @ m
         sd = np.sqrt(w @ (s**2 + m**2) - mean**2)
@@ -131,7 +132,7 @@ class Scenario:
         weights = np.concatenate([(1 - rho) * w, rho * w])
         without = np.concatenate([m, m]), np.concatenate([s, s])
         stretch = 1.0 + who.slope
-        law = (
+        present = (
             np.concatenate([m, stretch * m + who.mean]),
             np.concatenate([s, np.sqrt((stretch * s) ** 2 + who.spread**2)]),
         )
@@ -140,8 +141,8 @@ class Scenario:
             shape = (1, *q_means.shape)
             return gaussian.curves(
                 weights[None],
-                law[0][None],
-                law[1][None],
+                present[0][None],
+                present[1][None],
                 np.broadcast_to(weights, shape),
                 q_means[None],
                 q_sds[None],
@@ -152,12 +153,12 @@ class Scenario:
         if self.population == 1:
             return {"delta": own}
         # Without another individual: their mean and variance leave every component.
-        sd_law = np.sqrt(
-            law[1] ** 2 - np.concatenate([np.ones_like(w), np.full_like(w, stretch**2)])
+        sds = np.sqrt(
+            present[1] ** 2 - np.concatenate([np.ones_like(w), np.full_like(w, stretch**2)])
             * variance[:, None]
         )  # fmt: skip
         stretches = np.concatenate([np.ones_like(w), np.full_like(w, stretch)])
-        others = curve(law[0] - stretches * self.means[:, None], sd_law)
+        others = curve(present[0] - stretches * self.means[:, None], sds)
         everybody = np.concatenate([own[None], others])
         return {
             "delta": everybody.max(axis=0),

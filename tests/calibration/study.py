@@ -19,9 +19,9 @@ from edp_bayes.records.responses import Responses
 from tests.calibration.methods import METHODS, run_once
 from tests.calibration.scenarios import (
     DATABASES,
+    DISTRIBUTIONS,
     EPSILON,
     INDIVIDUALS,
-    LAWS,
     REPORTED,
     Scenario,
 )
@@ -38,10 +38,10 @@ type Pair = tuple[Scenario, str]  # a cell and a method
 
 def all_scenarios() -> Iterator[Scenario]:
     """Every R x n x individual with populations of 1 and 300, and the large populations."""
-    for population, law, n, individual in itertools.product((1, 300), LAWS, DATABASES, INDIVIDUALS):
-        yield Scenario(law, n, individual, population)
-    for law, n, individual in itertools.product(("normal", "skewed"), (41, 100), INDIVIDUALS):
-        yield Scenario(law, n, individual, 10_000)
+    for size, *cell in itertools.product((1, 300), DISTRIBUTIONS, DATABASES, INDIVIDUALS):
+        yield Scenario(*cell, size)
+    for cell in itertools.product(("normal", "skewed"), (41, 100), INDIVIDUALS):
+        yield Scenario(*cell, 10_000)
 
 
 def responses_of(scenario: Scenario, repetition: int) -> Responses:
@@ -117,7 +117,7 @@ def kept(scenario: Scenario, method: str, first: int) -> dict[str, np.ndarray]:
     return {name: np.concatenate([part[name] for part in parts]) for name in (parts or [{}])[0]}
 
 
-CELL = ["population", "law", "n", "individual", "method", "quantity", "epsilon"]
+CELL = ["population", "distribution", "n", "individual", "method", "quantity", "epsilon"]
 AVERAGED = [
     "coverage",
     "truth_below",
@@ -137,7 +137,8 @@ def with_earlier(table: pd.DataFrame, earlier: pd.DataFrame) -> pd.DataFrame:
     both = pd.concat([table, earlier], ignore_index=True)
     both = both.sort_values("repetitions", ascending=False, kind="stable")
     both = both.drop_duplicates([*CELL, "first"])
-    for name, values in (("law", LAWS), ("individual", INDIVIDUALS), ("method", METHODS)):
+    orders = {"distribution": DISTRIBUTIONS, "individual": INDIVIDUALS, "method": METHODS}
+    for name, values in orders.items():
         both[name] = pd.Categorical(both[name], list(values))
     both = both.sort_values([*CELL, "first"], ignore_index=True)
     end = both["first"] + both["repetitions"]
@@ -160,7 +161,7 @@ def missing(
         for key, part in earlier.groupby(CELL[:5], observed=True)[["first", "repetitions"]]
     }
     for scenario, method in pairs:
-        cell = (scenario.population, scenario.law, scenario.n, scenario.individual, method)
+        cell = (scenario.population, scenario.distribution, scenario.n, scenario.individual, method)
         held = {run for run in runs.get(cell, ()) if run[0] < last and run[1] > first}
         if sum(min(end, last) - max(begin, first) for begin, end in held) >= repetitions:
             continue
@@ -210,7 +211,7 @@ def rows_of(
         width = float(np.median(upper[:, e] - lower[:, e]))
         stretch = _stretch(lower[:, e], median[:, e], upper[:, e], truth[e])
         yield {
-            "law": scenario.law,
+            "distribution": scenario.distribution,
             "n": scenario.n,
             "individual": scenario.individual,
             "population": scenario.population,

@@ -10,7 +10,7 @@ from edp_bayes.divergence import hockey_stick
 from edp_bayes.records.responses import Responses
 from tests.calibration import higher, study
 from tests.calibration.methods import run_once
-from tests.calibration.scenarios import EPSILON, INDIVIDUALS, LAWS, Scenario
+from tests.calibration.scenarios import DISTRIBUTIONS, EPSILON, INDIVIDUALS, Scenario
 
 REPETITIONS = 50
 CELLS = [
@@ -74,11 +74,11 @@ def test_bands_without_width_are_never_wide_enough():
     assert np.isinf(study._stretch(ends, ends, ends + 1.0, -0.1))
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("individual", INDIVIDUALS)
-def test_the_truth_is_that_of_the_sampler(law, individual):
+def test_the_truth_is_that_of_the_sampler(distribution, individual):
     """Moments of large samples with and without the individual match the true mixtures."""
-    scenario = Scenario(law, 40_000, individual)
+    scenario = Scenario(distribution, 40_000, individual)
     responses = scenario.sample(np.random.default_rng(5))
     w, m, s = scenario.components
     assert w @ m == pytest.approx(0.0, abs=1e-12)
@@ -114,7 +114,7 @@ def test_population_truth_counts_everybody():
 def test_a_run_never_repeats_what_the_results_hold():
     cell = Scenario("normal", 41, "0.1")
     earlier = pd.DataFrame(
-        [[cell.population, cell.law, cell.n, cell.individual, "unpaired", 20, 40]],
+        [[cell.population, cell.distribution, cell.n, cell.individual, "unpaired", 20, 40]],
         columns=[*study.CELL[:5], "first", "repetitions"],
     )
     pair = (cell, "unpaired")

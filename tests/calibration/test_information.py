@@ -1,4 +1,4 @@
-"""The bounds on the width of a band against simulation, quadrature and the normal law of pairs."""
+"""The bounds on the width of a band against simulation, quadrature and normal pairs."""
 
 from __future__ import annotations
 
@@ -45,12 +45,14 @@ def test_maximum_likelihood_reaches_the_bound_of_the_family() -> None:
 
 
 @pytest.mark.parametrize(
-    ("law", "individual", "epsilon"),
+    ("distribution", "individual", "epsilon"),
     [("skewed", "proportional", 0.3), ("bimodal", "absent 70%", 0.1)],
 )
-def test_information_of_mixtures_is_that_of_the_joint_density(law, individual, epsilon) -> None:
+def test_information_of_mixtures_is_that_of_the_joint_density(
+    distribution, individual, epsilon
+) -> None:
     """In other parameters, by scores of (rest, contribution) at nodes, and exact integrals."""
-    scenario = Scenario(law, 1, individual)
+    scenario = Scenario(distribution, 1, individual)
     who = scenario.who
     always = who.presence == 1.0
     weights, means, sds = scenario.components
@@ -83,11 +85,11 @@ def test_information_of_mixtures_is_that_of_the_joint_density(law, individual, e
 
     def logs(t):
         w, m, s, intercept, slope, variance, presence = parts(t)
-        law = np.log(stats.norm.pdf(rest, m, s) @ w)
+        others = np.log(stats.norm.pdf(rest, m, s) @ w)
         present = stats.norm.logpdf(own, intercept + slope * rest, np.sqrt(variance))
         return (
-            present + law[:, None] + np.log(presence),
-            law + (0.0 if always else np.log1p(-presence)),
+            present + others[:, None] + np.log(presence),
+            others + (0.0 if always else np.log1p(-presence)),
         )
 
     def derivatives(function, step):
@@ -105,11 +107,11 @@ def test_information_of_mixtures_is_that_of_the_joint_density(law, individual, e
 
 
 @pytest.mark.parametrize(
-    ("law", "individual", "epsilon"),
+    ("distribution", "individual", "epsilon"),
     [("skewed", "proportional", 0.3), ("bimodal", "absent 70%", 0.1), ("normal", "0.1", 0.02)],
 )
-def test_influence_is_that_of_simulated_databases(law, individual, epsilon) -> None:
-    scenario = Scenario(law, 1_000_000, individual)
+def test_influence_is_that_of_simulated_databases(distribution, individual, epsilon) -> None:
+    scenario = Scenario(distribution, 1_000_000, individual)
     databases = scenario.sample(np.random.default_rng(1))
     with_him = databases.response
     without = databases.response_without(databases.individual[0])
@@ -124,7 +126,7 @@ def test_influence_is_that_of_simulated_databases(law, individual, epsilon) -> N
 
 
 def test_no_bound_needs_what_lies_below_zero() -> None:
-    names = ["population", "law", "n", "individual", "epsilon", "method"]
+    names = ["population", "distribution", "n", "individual", "epsilon", "method"]
     values = ["width", "width_that_covers", "coverage_high", "truth"]
     cells = [(1, "normal", 20, "0.05", 0.02), (1, "normal", 400, "0.4", 0.02)]
     rows = [
@@ -145,8 +147,8 @@ def test_no_bound_needs_what_lies_below_zero() -> None:
 def test_influence_of_one_normal() -> None:
     scenario, epsilon = Scenario("normal", 1, "1.0"), 0.3
     _, nothing = information.standard_errors(scenario, epsilon)
-    law, without = information.densities(information.parameters(scenario))
-    inside = information.GRID[law > np.exp(epsilon) * without]
+    density, without = information.densities(information.parameters(scenario))
+    inside = information.GRID[density > np.exp(epsilon) * without]
     # Their spread makes the set two half-lines; the far one has no mass.
     near = inside[inside > -5.0].min()
     spread = scenario.who.spread
@@ -160,7 +162,7 @@ def test_influence_of_one_normal() -> None:
 
 
 def test_knowing_the_family_never_hurts() -> None:
-    for law in ("normal", "nearly uniform"):
+    for distribution in ("normal", "nearly uniform"):
         for individual in ("0.4", "absent 70%", "proportional"):
-            known, nothing = information.standard_errors(Scenario(law, 1, individual), 0.1)
+            known, nothing = information.standard_errors(Scenario(distribution, 1, individual), 0.1)
             assert 0.0 < known <= nothing

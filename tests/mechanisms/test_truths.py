@@ -119,7 +119,7 @@ def test_restricted_laplace_epsilon_is_the_published_one():
         for seed, mode in enumerate(mechanism.pair):
             free = stats.laplace(mode, 1 / rate)
             sample = mechanism(mode, 100_000, seed)
-            # The restricted law's distribution function sends the sample to uniform values.
+            # The distribution function sends the sample to uniform values.
             assert stats.kstest(1 - free.sf(sample) / free.sf(0), "uniform").pvalue > 1e-6
 
 

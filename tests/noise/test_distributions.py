@@ -88,17 +88,26 @@ def test_saved_noise_is_the_same_noise(tmp_path):
     assert again.components[1] == LaplaceNoise(0.1)
 
 
+def test_the_first_format_is_read():
+    noise = NoiseDistribution((NoNoise(), LaplaceNoise(0.1), LATTICE), (0.1, 0.2, 0.7))
+    text = noise.to_json().replace('"edp_bayes_noise": 2', '"edp_bayes_noise": 1')
+    again = NoiseDistribution.from_json(text.replace("distribution", "law"))
+    assert again.to_json() == noise.to_json()
+
+
 def test_files_that_are_no_noise_are_refused(tmp_path):
-    distribution = '{"edp_bayes_noise": 1, "laws": [{"law": %s, "weight": 1}], "record": {}}'
+    distribution = (
+        '{"edp_bayes_noise": 2, "distributions": [{"distribution": %s, "weight": 1}], "record": {}}'
+    )
     for text, reason in (
-        ("{}", "found edp_bayes_noise = None, 1 would be right"),
+        ("{}", "found edp_bayes_noise = None, 2 would be right"),
         ("[1, 2]", "found edp_bayes_noise = None"),
-        ('{"edp_bayes_noise": 7, "laws": [], "record": {}}', "edp_bayes_noise = 7"),
+        ('{"edp_bayes_noise": 7, "distributions": [], "record": {}}', "edp_bayes_noise = 7"),
         ("nonsense", "no JSON"),
-        ('{"edp_bayes_noise": 1}', "'laws' is missing"),
+        ('{"edp_bayes_noise": 2}', "'distributions' is missing"),
         (
             distribution % '"cauchy"',
-            "law must be one of none, gaussian, laplace, lattice, found cauchy",
+            "distribution must be one of none, gaussian, laplace, lattice, found cauchy",
         ),
         (distribution % '"laplace", "scale": "x"', "scale must be numeric, found 'x'"),
     ):

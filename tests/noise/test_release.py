@@ -22,14 +22,14 @@ from edp_bayes.noise.distribution import as_distribution
 from edp_bayes.noise.releasing import MissingSamplerError, grid_of
 
 LATTICE = LatticeNoise(0.5, [0.1, 0.2, 0.3, 0.2, 0.1], left=0.04, right=0.06, decay=0.7)
-LAWS = {"laplace": LaplaceNoise(1.7), "gaussian": GaussianNoise(0.8), "lattice": LATTICE}
+NOISES = {"laplace": LaplaceNoise(1.7), "gaussian": GaussianNoise(0.8), "lattice": LATTICE}
 
 
 def seeded(seed=5):
     return random.Random(seed).getrandbits
 
 
-@pytest.mark.parametrize("distribution", LAWS.values(), ids=LAWS)
+@pytest.mark.parametrize("distribution", NOISES.values(), ids=NOISES)
 def test_exact_numbers_follow_the_distribution(distribution):
     bits = seeded()
     values = [float(exact.draw_noise(distribution, bits)) for _ in range(4000)]
@@ -163,7 +163,7 @@ def test_a_missing_sampler_says_what_to_install(monkeypatch):
 
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 def test_opendp_draws_laplace_and_gaussian_noise(name):
-    distribution = LAWS[name]
+    distribution = NOISES[name]
     pytest.importorskip("opendp", reason="OpenDP is not installed: extra edp-bayes[release]")
     answers = np.array([release(3.0, distribution) for _ in range(2000)])
     step = 2.0 ** grid_of(as_distribution(distribution))

@@ -194,14 +194,10 @@ def test_the_axis_becomes_logarithmic_and_the_individual_is_chosen(opened):
     find(opened, "#curve .log-axis").click()
     assert not find(opened, "#delta-linear").is_displayed()
     assert find(opened, "#delta-log").is_displayed()
-    shown = [
-        distribution.is_displayed() for distribution in opened.find_elements("css selector", ".law")
-    ]
+    shown = [one.is_displayed() for one in opened.find_elements("css selector", ".distribution")]
     assert shown == [True] + [False] * (len(shown) - 1)
-    Select(find(opened, "#law")).select_by_index(2)
-    shown = [
-        distribution.is_displayed() for distribution in opened.find_elements("css selector", ".law")
-    ]
+    Select(find(opened, "#distribution")).select_by_index(2)
+    shown = [one.is_displayed() for one in opened.find_elements("css selector", ".distribution")]
     assert shown.index(True) == 2
     assert sum(shown) == 1
 

@@ -108,7 +108,7 @@ def sentences_on(names):
         RESPONSE, contribution=CONTRIBUTION, individual=list(names)
     )
     checks = [
-        *check_individuals(responses, np.array([0.5]), np.array([1e-3])).checks,
+        *check_individuals(responses, epsilon=np.array([0.5]), upper=np.array([1e-3])).checks,
         *check_databases(responses).checks,
     ]
     people = SimpleNamespace(individual=responses.individual)

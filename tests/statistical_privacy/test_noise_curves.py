@@ -16,7 +16,7 @@ from tests.statistical_privacy import exact_reference as exact
 
 TOLERANCE = 1e-10
 LEAST = 1e-300
-LAWS = {"gaussian": sp.GaussianNoise, "laplace": sp.LaplaceNoise}
+NOISES = {"gaussian": sp.GaussianNoise, "laplace": sp.LaplaceNoise}
 FAMILIES = {"gaussian": noise_tails.GAUSSIAN, "laplace": noise_tails.LAPLACE}
 
 
@@ -40,7 +40,7 @@ def test_small_databases_agree_with_the_definition(n, share, prob, family, width
     scale = 10.0**width / drawn
     count_scale = mp.mpf(scale) * drawn
     epsilon = min(depth / np.sqrt(n * prob * (1 - prob) + 10.0 ** (2 * width)), 300.0)
-    mechanism = (sp.Subsampling(size=drawn), LAWS[family](scale))
+    mechanism = (sp.Subsampling(size=drawn), NOISES[family](scale))
     with mp.workdps(60 + int(epsilon / 2)):
         plus, minus = exact.distributions(n, drawn, prob)
         up = exact.noisy_delta(plus, minus, epsilon, family, count_scale)
@@ -62,7 +62,7 @@ def test_small_databases_agree_with_the_definition(n, share, prob, family, width
 def test_a_million_entries(family, scale, epsilon):
     """All counts that matter, in 30 digits, on a window around the cut and the mean."""
     n, prob = 10**6, 2e-4
-    found = sp.delta_plus(n, prob, epsilon=epsilon, mechanism=LAWS[family](scale / n))
+    found = sp.delta_plus(n, prob, epsilon=epsilon, mechanism=NOISES[family](scale / n))
     first, last = 60, 640  # 10 standard deviations below to 31 above the mean
     with mp.workdps(30):
         p = mp.mpf(prob)
@@ -89,7 +89,7 @@ def test_agrees_with_the_integrals_of_mixture_densities(family):
     minus = Mixture(weights / weights.sum(), counts, scale, kernel=family)
     plus = Mixture(weights / weights.sum(), counts + 1.0, scale, kernel=family)
     epsilon = np.linspace(0.0, 0.8, 9)
-    noise = LAWS[family](scale / n)
+    noise = NOISES[family](scale / n)
     np.testing.assert_allclose(
         sp.delta_plus(n, prob, epsilon=epsilon, mechanism=noise),
         hockey_stick(plus, minus, epsilon=epsilon),
@@ -106,7 +106,7 @@ def test_agrees_with_the_integrals_of_mixture_densities(family):
 def test_noise_that_vanishes_leaves_the_exact_curve(family):
     epsilon = np.linspace(0.0, 1.0, 11)
     np.testing.assert_allclose(
-        sp.delta(200, 0.2, epsilon=epsilon, mechanism=LAWS[family](1e-7)),
+        sp.delta(200, 0.2, epsilon=epsilon, mechanism=NOISES[family](1e-7)),
         sp.delta(200, 0.2, epsilon=epsilon),
         rtol=1e-11,
     )
@@ -123,15 +123,15 @@ def test_noise_that_vanishes_leaves_the_exact_curve(family):
 )
 def test_more_noise_never_tells_more(n, prob, family, width, wider, epsilon):
     scale = 10.0**width / n
-    with_noise = sp.delta(n, prob, epsilon=epsilon, mechanism=LAWS[family](scale))
+    with_noise = sp.delta(n, prob, epsilon=epsilon, mechanism=NOISES[family](scale))
     assert sp.delta(
-        n, prob, epsilon=epsilon, mechanism=LAWS[family](scale * wider)
+        n, prob, epsilon=epsilon, mechanism=NOISES[family](scale * wider)
     ) <= with_noise * (1 + 1e-11)
     assert with_noise <= sp.delta(n, prob, epsilon=epsilon) * (1 + 1e-11)
     # who knows more entries is told no less
-    half = sp.delta(n, prob, epsilon=epsilon, mechanism=LAWS[family](scale), known=n // 2)
+    half = sp.delta(n, prob, epsilon=epsilon, mechanism=NOISES[family](scale), known=n // 2)
     assert with_noise <= half * (1 + 1e-11)
-    dp = sp.differential_privacy_delta(n, epsilon=epsilon, mechanism=LAWS[family](scale))
+    dp = sp.differential_privacy_delta(n, epsilon=epsilon, mechanism=NOISES[family](scale))
     assert half <= dp * (1 + 1e-11) + 1e-300
 
 

@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 MOST_ROWS = 1000
-MOST_LAWS = 6
+MOST_DISTRIBUTIONS = 6
 # The ratio is shown where the density is at least this share of its peak: beyond, it is a ratio
 # of two numbers close to zero.
 VISIBLE_SHARE = 0.01
@@ -86,7 +86,7 @@ def distributions(audit: Audit, at: int, prob: float, named: Namer) -> tuple[Dis
     group = audit.tree["densities"].to_dataset()
     mean = audit.individual_delta.mean(("chain", "draw")).transpose("individual", "epsilon")
     risk = mean.to_numpy()
-    order = np.lexsort((-risk.sum(axis=1), -risk[:, at]))[:MOST_LAWS]
+    order = np.lexsort((-risk.sum(axis=1), -risk[:, at]))[:MOST_DISTRIBUTIONS]
     plain = labels.plain_list(group["individual"].to_numpy())
     return tuple(
         _distributions(group.isel(individual=k), named(plain[k]), prob) for k in order.tolist()

@@ -105,13 +105,13 @@
     });
   }
 
-  const law = document.getElementById("law");
-  if (law) {
+  const chosen = document.getElementById("distribution");
+  if (chosen) {
     const choose = () =>
-      all(".law").forEach((block, k) => {
-        block.hidden = k !== Number(law.value);
+      all(".distribution").forEach((block, k) => {
+        block.hidden = k !== Number(chosen.value);
       });
-    law.addEventListener("change", choose);
+    chosen.addEventListener("change", choose);
     choose();
   }
 
