@@ -17,9 +17,9 @@ from edp_bayes.auditing.lower_bounds import lower_bounds
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models.leave_one_out import LEAST_DRAWS, doubtful, leave_one_out
 from edp_bayes.results.bands import upper_limit
-from edp_bayes.results.base import ASSURANCE
 from edp_bayes.results.query import Audit
 from edp_bayes.utils import labels
+from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.sentences import Sentence, stored
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ def _checks(
 ) -> tuple[list[dict[str, Any]], list[Any]]:
     """Return every check as a row, and the sentences of those that failed, as they are stored."""
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
-    grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, ASSURANCE)
+    grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
     tests: list[diagnostics.Checks] = [
         diagnostics.check_individuals(responses, epsilon=grid, upper=limit),
         diagnostics.check_databases(responses),

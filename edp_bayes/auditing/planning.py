@@ -20,6 +20,7 @@ from edp_bayes.results import bands
 from edp_bayes.results.base import BAND_KINDS
 from edp_bayes.results.summaries import default_probability
 from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import PLANNING_DRAWS
 from edp_bayes.utils.progress import working
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def plan(
     keep: int = 10,
     repetitions: int = 16,
     most: int = 2000,
-    draws: int = 200,
+    draws: int = PLANNING_DRAWS,
     random_seed: int | None = None,
     progressbar: bool = True,
 ) -> Plan:

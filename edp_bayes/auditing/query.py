@@ -15,6 +15,7 @@ from edp_bayes.models.base import DensityModel, fit_as_asked
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.responses import Responses
 from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import DRAWS
 from edp_bayes.utils.progress import working
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def audit(
     model: DensityModel | None = None,
     individuals: Iterable[Any] = (),
     keep: int = 10,
-    draws: int = 500,
+    draws: int = DRAWS,
     tune: int = 1000,
     chains: int = 4,
     random_seed: int | None = None,

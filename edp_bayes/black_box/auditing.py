@@ -13,6 +13,7 @@ from edp_bayes.black_box.outcomes import KINDS, Outcomes, read_outcomes
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import MECHANISM_DRAWS
 
 if TYPE_CHECKING:
     from edp_bayes.black_box.pairs import Sampler
@@ -38,7 +39,7 @@ def audit_mechanism(
     statistic: Callable[[Array], Array] | None = None,
     adjacency: str = "substitution",
     unit: str = "one record",
-    draws: int = 1000,
+    draws: int = MECHANISM_DRAWS,
     tune: int = 300,
     chains: int = 4,
     random_seed: int | None = None,
@@ -155,7 +156,7 @@ def audit_mechanisms(
     statistic: Callable[[Array], Array] | None = None,
     adjacency: str = "substitution",
     unit: str = "one record",
-    draws: int = 1000,
+    draws: int = MECHANISM_DRAWS,
     tune: int = 300,
     chains: int = 4,
     random_seed: int | None = None,

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.results.summaries import default_probability
 from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import INDEPENDENT_DRAWS
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -101,11 +103,7 @@ class MembershipEpsilon:
         prob : float, optional
             Its probability; ArviZ's ``stats.ci_prob`` if not given.
         """
-        if prob is None:
-            from arviz_base import rcParams
-
-            prob = float(rcParams["stats.ci_prob"])
-        tail = 0.5 * (1.0 - validate.probability(prob, "prob"))
+        tail = 0.5 * (1.0 - default_probability(prob))
         return self._quantile(tail), self._quantile(1.0 - tail)
 
     def _quantile(self, probability: float) -> float:
@@ -126,7 +124,7 @@ def epsilon_from_membership(
     false_positives: int,
     false_negatives: int,
     delta: float = 0.0,
-    draws: int = 1000,
+    draws: int = INDEPENDENT_DRAWS,
     chains: int = 4,
     random_seed: int | None = None,
 ) -> MembershipEpsilon:

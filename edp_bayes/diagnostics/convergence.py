@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.results.summaries import default_probability
 from edp_bayes.utils import validate
 from edp_bayes.utils.sentences import Sentence
 
@@ -172,15 +173,12 @@ def check_draws(
     >>> check_draws(zero).passed
     True
     """
-    from arviz_base import rcParams
     from arviz_stats import ess, mcse, rhat
 
     draws = _valid_draws(array)
     if isinstance(divergences, bool) or not isinstance(divergences, int | np.integer):
         raise InputTypeError(f"divergences must be an integer, found {divergences!r}")
-    mass = validate.probability(
-        rcParams["stats.ci_prob"] if ci_prob is None else ci_prob, "ci_prob"
-    )
+    mass = default_probability(ci_prob, "ci_prob")
     ends = (0.5 * (1 - mass), 0.5 * (1 + mass))
     sample = ("chain", "draw")
     low, high = draws.min(sample), draws.max(sample)

@@ -12,6 +12,7 @@ from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import INDEPENDENT_DRAWS
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -44,7 +45,7 @@ def answer_from_release(
     low: float | None = None,
     high: float | None = None,
     discrete: bool = True,
-    draws: int = 1000,
+    draws: int = INDEPENDENT_DRAWS,
     chains: int = 4,
     random_seed: int | None = None,
 ) -> xr.DataArray:
@@ -126,7 +127,7 @@ def answer_from_release(
 def answer_from_data(
     responses: ArrayLike | Responses,
     *,
-    draws: int = 1000,
+    draws: int = INDEPENDENT_DRAWS,
     chains: int = 4,
     random_seed: int | None = None,
 ) -> xr.DataArray:

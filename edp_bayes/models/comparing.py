@@ -13,6 +13,7 @@ from edp_bayes.models.base import DensityModel, checked_model
 from edp_bayes.models.leave_one_out import doubtful, leave_one_out, stacking_weights
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.responses import Responses
+from edp_bayes.utils.defaults import DRAWS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,7 @@ def compare(
     source: Responses | Mapping[str, Audit] | Iterable[Audit],
     *,
     models: Mapping[str, DensityModel] | Iterable[DensityModel] | None = None,
-    draws: int = 500,
+    draws: int = DRAWS,
     tune: int = 1000,
     chains: int = 4,
     random_seed: int | None = None,

@@ -11,6 +11,7 @@ import numpy as np
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError, SamplingError
 from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import DRAWS
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -77,7 +78,7 @@ class SamplerSettings:
     (4, np.True_)
     """
 
-    draws: int = 1000
+    draws: int = DRAWS
     tune: int = 1000
     chains: int = 4
     random_seed: int | None = None

@@ -28,6 +28,7 @@ from edp_bayes.noise.posterior import Posterior, posterior_of
 from edp_bayes.noise.scales import exposed, largest_risk, protected_share, smallest_scale
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def calibrate(
     epsilon: float,
     delta: float = 0.0,
     method: str = "optimal",
-    prob: float = 0.95,
+    prob: float = PROB,
     objective: str = "absolute",
     symmetric: bool = True,
     spacing: float | None = None,

@@ -15,6 +15,7 @@ from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.posterior import Posterior, posterior_of
 from edp_bayes.results.summaries import default_probability
 from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -156,7 +157,7 @@ def tradeoff(
     epsilon: ArrayLike,
     delta: float = 0.0,
     method: str = "laplace",
-    prob: float = 0.95,
+    prob: float = PROB,
     responses: Responses | None = None,
     **fit_options: Any,
 ) -> Tradeoff:

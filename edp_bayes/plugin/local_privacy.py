@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import PROB
 
 __all__ = ["MplEstimate", "mpl"]
 
@@ -95,7 +96,7 @@ def mpl(
     first_size: int = 10_000,
     second_size: int = 100_000,
     tau: float = 0.01,
-    prob: float = 0.95,
+    prob: float = PROB,
     kind: str = "auto",
     points: int = 1000,
     random_seed: int | None = None,

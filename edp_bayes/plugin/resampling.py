@@ -23,6 +23,7 @@ from edp_bayes.plugin.selection import (
     sample_of,
 )
 from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -88,7 +89,7 @@ def bootstrap(
     neighbours: int | None = None,
     rechoose: bool = True,
     resamples: int = 1000,
-    prob: float = 0.95,
+    prob: float = PROB,
     random_seed: int | np.random.SeedSequence | np.random.Generator | None = None,
 ) -> BootstrapBand:
     """Return bootstrap percentile bands for `empirical_privacy`.

@@ -23,6 +23,7 @@ from edp_bayes.property_audit.overdispersion import LEAST_DATABASES, compare
 from edp_bayes.statistical_privacy.counts import noise_curves
 from edp_bayes.statistical_privacy.mechanisms import Mechanism, parts
 from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import DRAWS
 
 if TYPE_CHECKING:
     from edp_bayes.results.property import PropertyAudit
@@ -44,7 +45,7 @@ def audit_property(
     released_n: int | None = None,
     model: ProbabilityModel | None = None,
     curve_draws: int | None = None,
-    draws: int = 500,
+    draws: int = DRAWS,
     tune: int = 1000,
     chains: int = 4,
     random_seed: int | None = None,

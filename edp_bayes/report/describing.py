@@ -19,6 +19,7 @@ from edp_bayes.report.sections import (
     records,
 )
 from edp_bayes.utils import labels
+from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
     from edp_bayes.results.base import PrivacyCurves
@@ -62,7 +63,7 @@ def describe(
     >>> content.kind, content.exact
     ('property', True)
     """
-    from edp_bayes.results.base import ASSURANCE, PrivacyCurves
+    from edp_bayes.results.base import PrivacyCurves
     from edp_bayes.results.summaries import default_probability
 
     if not isinstance(result, PrivacyCurves):
@@ -102,7 +103,7 @@ def describe(
         at=int(np.flatnonzero(shown == at)[0]),
         curve=curves.thinned(curve, shown),
         limit=curves.numbers(limit[shown]),
-        limit_prob=ASSURANCE,
+        limit_prob=PROB,
         withheld=records.withheld(parts["checks"]),
         crossings=curves.crossings(result, probability),
         assumptions=records.assumptions(result, parts["kind"]),

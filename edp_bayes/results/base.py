@@ -17,6 +17,7 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results import bands
 from edp_bayes.results.summaries import default_probability, finite_draws, summary_table
 from edp_bayes.utils import files, validate
+from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.sentences import restored
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
 __all__ = [
-    "ASSURANCE",
     "BAND_KINDS",
     "TARGETS",
     "PrivacyCurves",
@@ -34,7 +34,6 @@ __all__ = [
 Array = NDArray[np.float64]
 
 TARGETS = (1e-2, 1e-3)
-ASSURANCE = 0.95
 BAND_KINDS = bands.KINDS
 
 
@@ -47,6 +46,12 @@ class PrivacyCurves:
     tree : xarray.DataTree
         Group posterior with delta (chain, draw, epsilon) and further quantities; settings,
         checks, warnings and versions stand in the attributes.
+
+    Notes
+    -----
+    What describes the posterior, a band or an interval, has ArviZ's ``stats.ci_prob`` by default,
+    0.89. What promises something, such as an upper limit, a verdict or noise that must hold, has
+    0.95 (`edp_bayes.utils.defaults.PROB`), whatever ArviZ is set to.
     """
 
     tree: xr.DataTree
@@ -180,7 +185,7 @@ class PrivacyCurves:
             attrs={"quantity": quantity, "kind": kind, "prob": prob},
         )
 
-    def upper(self, quantity: str = "delta", *, prob: float = ASSURANCE) -> xr.DataArray:
+    def upper(self, quantity: str = "delta", *, prob: float = PROB) -> xr.DataArray:
         """Return the one-sided upper limit: the quantity is at most this, with probability `prob`.
 
         It is what verdicts rest on. Its coverage has been studied beside that of the bands.
