@@ -12,6 +12,7 @@ import xarray as xr
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results.base import PrivacyCurves, load_curves
 from edp_bayes.results.summaries import default_probability, interval
+from edp_bayes.utils.defaults import PROB
 
 __all__ = ["MechanismAudit", "load_mechanism_audit"]
 
@@ -156,10 +157,44 @@ class MechanismAudit(PrivacyCurves):
         0.036
         """
         found = super().band(quantity, kind=kind, prob=prob)
+        return found.assign(upper=self._raised(found["upper"], 0.5 * (1.0 - found.attrs["prob"])))
+
+    def upper(self, quantity: str = "delta", *, prob: float = PROB) -> xr.DataArray:
+        """Return the one-sided upper limit, which leaves room for the unseen as `band` does.
+
+        Parameters
+        ----------
+        quantity : {"delta", "pair_delta"}
+            Of several pairs also the delta of each.
+        prob : float
+            Posterior probability of the claim, at each single epsilon.
+
+        Returns
+        -------
+        DataArray
+            Dims epsilon, and pair for "pair_delta"; never below 1 - (1 - prob)^(1 / n).
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such quantity, or the probability is not between 0 and 1.
+
+        Examples
+        --------
+        >>> import edp_bayes as edp
+        >>> same = edp.audit_mechanism([0] * 100, [0] * 100, epsilon=[1.0], progressbar=False)
+        >>> round(float(same.upper()[0]), 3)
+        0.03
+        """
+        found = super().upper(quantity, prob=prob)
+        return self._raised(found, 1.0 - prob)
+
+    def _raised(self, upper: xr.DataArray, tail: float) -> xr.DataArray:
+        """Return an upper end, nowhere below what can have been missed in the samples."""
         sizes = np.atleast_2d(self.settings["samples"]).min(axis=1)
-        smallest = xr.DataArray(sizes, dims="pair") if "pair" in found.dims else sizes.min()
-        unseen = -np.expm1(np.log(0.5 * (1.0 - found.attrs["prob"])) / smallest)
-        return found.assign(upper=np.maximum(found["upper"], unseen))
+        smallest = xr.DataArray(sizes, dims="pair") if "pair" in upper.dims else sizes.min()
+        raised: xr.DataArray = upper.clip(min=-np.expm1(np.log(tail) / smallest))
+        return raised
 
     def _of_pairs(self, name: str) -> xr.DataArray:
         if name not in self._posterior:
