@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +12,15 @@ from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
 from edp_bayes.auditing.lower_bounds import lower_bounds
+from edp_bayes.diagnostics.convergence import convergence
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models.leave_one_out import LEAST_DRAWS, doubtful, leave_one_out
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.query import Audit
+from edp_bayes.results.recording import recorded
 from edp_bayes.utils import labels
 from edp_bayes.utils.defaults import PROB
-from edp_bayes.utils.sentences import Sentence, stored
+from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
     from edp_bayes.auditing.evaluation import Risks
@@ -35,7 +35,6 @@ Array = NDArray[np.float64]
 DENSITY_POINTS = 201
 DENSITY_DRAWS = 500
 DENSITY_REACH = 1.0
-LIBRARIES = ("numpy", "scipy", "numba", "pymc", "nutpie", "arviz-stats", "xarray")
 
 
 def assemble(
@@ -67,7 +66,6 @@ def assemble(
             "total_risk_bound": ((*lead, "epsilon"), risks.total_risk_bound.reshape(*shape, -1)),
         },
         coords={**chains, "epsilon": epsilon, "individual": names[kept]},
-        attrs=_provenance(),
     )
     checks, warnings = _checks(responses, fitted, posterior, settings)
     groups: dict[str, xr.Dataset] = {
@@ -101,51 +99,19 @@ def assemble(
         groups["log_prior"] = fitted.log_prior.assign_coords(chains)
     if fitted.sample_stats is not None:
         groups["sample_stats"] = fitted.sample_stats
-    tree = xr.DataTree.from_dict(groups)
-    tree.attrs = {
-        "edp_bayes_version": version("edp_bayes"),
-        "settings": json.dumps(_settings(responses, fitted, risks, epsilon, settings)),
-        "checks": json.dumps(checks),
-        "warnings": json.dumps(warnings),
-        "noise": json.dumps(_noise(responses)),
-    }
-    return Audit(tree)
-
-
-def _provenance() -> dict[str, str]:
-    return {
-        "created_at": datetime.now(UTC).isoformat(),
-        "inference_library": "edp_bayes",
-        "inference_library_version": version("edp_bayes"),
-    }
-
-
-def _settings(
-    responses: Responses,
-    fitted: FittedModel,
-    risks: Risks,
-    epsilon: Array,
-    settings: SamplerSettings,
-) -> dict[str, Any]:
-    return {
+    record = {
         "query": responses.query,
         "databases": responses.n_databases,
         "individuals": responses.n_individuals,
         "samples": responses.samples,
         "fingerprint": responses.fingerprint,
-        "draws": settings.draws,
-        "tune": settings.tune,
-        "chains": settings.chains,
-        "random_seed": settings.random_seed,
+        **settings.record,
         "screened_out": dict(zip(map(str, epsilon), map(float, risks.screened_bound), strict=True)),
         **fitted.attributes,
-        "versions": {name: version(name) for name in LIBRARIES},
     }
-
-
-def _noise(responses: Responses) -> dict[str, Any] | None:
     noise = responses.noise
-    return {"distribution": type(noise).__name__, "scale": noise.scale} if noise else None
+    known = {"distribution": type(noise).__name__, "scale": noise.scale} if noise else None
+    return Audit(recorded(groups, settings=record, checks=checks, warnings=warnings, noise=known))
 
 
 def _individuals(
@@ -274,8 +240,8 @@ def _checks(
     fitted: FittedModel,
     posterior: xr.Dataset,
     settings: SamplerSettings,
-) -> tuple[list[dict[str, Any]], list[Any]]:
-    """Return every check as a row, and the sentences of those that failed, as they are stored."""
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return every check as a row, and the sentences of those that failed."""
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
     tests: list[diagnostics.Checks] = [
@@ -288,27 +254,21 @@ def _checks(
                 fitted.mixture, responses, settings.generator("replicates")
             )
         )
-    draws = [
-        diagnostics.check_draws(
-            posterior[name], divergences=fitted.divergences if name == "delta" else 0
-        )
-        for name in ("delta", "total_risk")
-    ]
+    checks, failed = convergence(posterior[["delta", "total_risk"]], divergences=fitted.divergences)
     score = _score(responses, fitted)
     tables = [test.table().reset_index() for test in tests]
     found = [row for table in tables for row in json.loads(table.to_json(orient="records"))]
     said = [check.sentence for test in tests for check in test.checks]
     rows = [row | {"sentence": sentence} for row, sentence in zip(found, said, strict=True)]
-    rows += [*(check.row() for check in draws), score]
+    rows += [*checks, score]
     warnings = [
         *responses.warnings,
         *fitted.warnings,
         *(sentence for test in tests for sentence in test.warnings),
-        *(sentence for check in draws for sentence in check.warnings),
+        *failed,
         *([] if score["passed"] else [score["sentence"]]),
     ]
-    rows = [row | {"sentence": stored(row["sentence"])} for row in rows]
-    return rows, [stored(warning) for warning in dict.fromkeys(warnings)]
+    return rows, warnings
 
 
 def _score(responses: Responses, fitted: FittedModel) -> dict[str, Any]:

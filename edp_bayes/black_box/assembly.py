@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from edp_bayes import diagnostics
 from edp_bayes.black_box.analysis import Findings
 from edp_bayes.black_box.outcomes import Outcomes
 from edp_bayes.black_box.posterior.models import LogRatioModel
+from edp_bayes.diagnostics.convergence import convergence
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.results.mechanism import MechanismAudit
-from edp_bayes.results.summaries import finite_draws
+from edp_bayes.results.recording import recorded
 from edp_bayes.utils import labels
 
 __all__ = ["assemble", "record_of", "tree_of"]
 
 Array = NDArray[np.float64]
-
-LIBRARIES = ("numpy", "scipy", "numba", "arviz-stats", "xarray")
-LEAST_DRAWS = 4
 
 
 def assemble(
@@ -74,20 +68,14 @@ def tree_of(
     sampled: xr.Dataset | None = None,
 ) -> xr.DataTree:
     """Return the tree of an audit, its draws checked for convergence, or those it was made from."""
-    posterior.attrs = {
-        "created_at": datetime.now(UTC).isoformat(),
-        "inference_library": "edp_bayes",
-        "inference_library_version": version("edp_bayes"),
-    }
-    checks, failed = _checks(posterior if sampled is None else sampled)
-    tree = xr.DataTree.from_dict({"posterior": posterior, **(groups or {})})
-    tree.attrs = {
-        "edp_bayes_version": version("edp_bayes"),
-        "settings": json.dumps(dict(record)),
-        "checks": json.dumps(checks),
-        "warnings": json.dumps([*warnings, *failed]),
-    }
-    return tree
+    checked = posterior if sampled is None else sampled
+    checks, failed = convergence(checked[["delta", "local_epsilon"]])
+    return recorded(
+        {"posterior": posterior, **(groups or {})},
+        settings=record,
+        checks=checks,
+        warnings=[*warnings, *failed],
+    )
 
 
 def record_of(model: LogRatioModel, settings: SamplerSettings) -> dict[str, Any]:
@@ -96,11 +84,7 @@ def record_of(model: LogRatioModel, settings: SamplerSettings) -> dict[str, Any]
     return {
         "model": type(model).__name__,
         "model_parameters": {name: repr(value) for name, value in parameters.items()},
-        "draws": settings.draws,
-        "tune": settings.tune,
-        "chains": settings.chains,
-        "random_seed": settings.random_seed,
-        "versions": {name: version(name) for name in LIBRARIES},
+        **settings.record,
     }
 
 
@@ -117,12 +101,3 @@ def fingerprint(*samples: Outcomes) -> str:
             found.update(repr(side.shape).encode())
             found.update(labels.encode(side) if side.ndim == 1 else side.tobytes())
     return found.hexdigest()
-
-
-def _checks(posterior: xr.Dataset) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a row for each quantity whose draws are checked, and the failures in words."""
-    if posterior.sizes["draw"] < 2 * LEAST_DRAWS:
-        return [], []
-    finite, _ = finite_draws(posterior[["delta", "local_epsilon"]])
-    checks = [diagnostics.check_draws(draws) for draws in finite.values()]
-    return [check.row() for check in checks], [w for check in checks for w in check.warnings]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.results.summaries import default_probability
 from edp_bayes.utils import validate
 from edp_bayes.utils.sentences import Sentence
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["DrawChecks", "check_draws"]
+__all__ = ["DrawChecks", "check_draws", "convergence"]
 
 MAX_RHAT = 1.01
 MIN_ESS = 400.0
@@ -175,6 +174,8 @@ def check_draws(
     """
     from arviz_stats import ess, mcse, rhat
 
+    from edp_bayes.results.summaries import default_probability
+
     draws = _valid_draws(array)
     if isinstance(divergences, bool) or not isinstance(divergences, int | np.integer):
         raise InputTypeError(f"divergences must be an integer, found {divergences!r}")
@@ -217,6 +218,26 @@ def check_draws(
     )
 
 
+def convergence(
+    draws: xr.Dataset, *, divergences: int = 0
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return a row for each quantity and what has not converged; nothing for too few draws.
+
+    Infinite draws count as a number just above the largest finite one. Divergences are told of
+    the first quantity.
+    """
+    from edp_bayes.results.summaries import finite_draws
+
+    if draws.sizes["draw"] < _least_draws(draws.sizes["chain"]):
+        return [], []
+    counts = (divergences, *[0] * len(draws))
+    checks = [
+        check_draws(one, divergences=count)
+        for one, count in zip(finite_draws(draws)[0].values(), counts, strict=False)
+    ]
+    return [check.row() for check in checks], [w for check in checks for w in check.warnings]
+
+
 def _valid_draws(array: xr.DataArray) -> xr.DataArray:
     import xarray as xr
 
@@ -234,11 +255,15 @@ def _valid_draws(array: xr.DataArray) -> xr.DataArray:
 
 def require_enough_draws(chains: int, draws: int) -> None:
     """Raise InvalidInputError where draws of each chain are too few to judge convergence."""
-    least = MIN_DRAWS if chains > 1 else 2 * MIN_DRAWS
+    least = _least_draws(chains)
     if draws < least:
         raise InvalidInputError(
             f"convergence needs at least {least} draws in each of {chains} chain(s), found {draws}"
         )
+
+
+def _least_draws(chains: int) -> int:
+    return MIN_DRAWS if chains > 1 else 2 * MIN_DRAWS
 
 
 def _halves(draws: xr.DataArray) -> xr.DataArray:

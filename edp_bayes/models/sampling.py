@@ -106,6 +106,12 @@ class SamplerSettings:
         object.__setattr__(self, "random_seed", seed)
 
     @property
+    def record(self) -> dict[str, int | None]:
+        """What a result records of the sampling."""
+        names = ("draws", "tune", "chains", "random_seed")
+        return {name: getattr(self, name) for name in names}
+
+    @property
     def nuts(self) -> str:
         """Library of NUTS; raises InvalidInputError where Gibbs sampling was asked for."""
         if self.sampler == "gibbs":

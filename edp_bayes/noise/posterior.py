@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -44,12 +44,15 @@ class Posterior:
         The data, where they are at hand.
     fingerprint : str
         Of the data.
+    record : mapping
+        Settings of the fit.
     """
 
     coupling: Coupling
     individual: NDArray[Any]
     responses: Responses | None = None
     fingerprint: str = ""
+    record: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def kernel(self) -> str:
@@ -244,7 +247,7 @@ def posterior_of(
         if responses is None:
             raise InvalidInputError("a fitted model needs its responses: give responses=")
         _refuse_noise(responses)
-        return Posterior(source.coupling, responses.individual, responses, responses.fingerprint)
+        return _posterior(source.coupling, responses, source.attributes)
     if not isinstance(source, Responses):
         raise InputTypeError(
             f"responses or an audit are needed, found {type(source).__name__}; make responses by "
@@ -263,7 +266,7 @@ def posterior_of(
         **named,
     )
     fitted = model_or_default(model).fit(source, settings)
-    return Posterior(fitted.coupling, source.individual, source, source.fingerprint)
+    return _posterior(fitted.coupling, source, {**settings.record, **fitted.attributes})
 
 
 def _of_audit(audit: Audit, responses: Responses | None, most_draws: int | None) -> Posterior:
@@ -293,7 +296,12 @@ def _of_audit(audit: Audit, responses: Responses | None, most_draws: int | None)
         }
         seed = int(settings["random_seed"])
         coupling = RegressionCoupling.fit(mixture, responses, seed, without)
-    return Posterior(coupling, responses.individual, responses, responses.fingerprint)
+    known = {name: settings.get(name) for name in ("model", "tune", "random_seed")}
+    return _posterior(coupling, responses, known)
+
+
+def _posterior(coupling: Coupling, data: Responses, record: Mapping[str, Any]) -> Posterior:
+    return Posterior(coupling, data.individual, data, data.fingerprint, record)
 
 
 def _thinned(mixture: Mixture, most_draws: int | None) -> Mixture:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,14 +11,15 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from edp_bayes.diagnostics.convergence import convergence
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.noise.certificates.noisy import NoisyCoupling
 from edp_bayes.noise.certificates.ratios import certified_log_ratios
 from edp_bayes.noise.distribution import NoiseDistribution, as_distribution
 from edp_bayes.noise.posterior import Posterior, posterior_of
-from edp_bayes.results.base import PrivacyCurves, load_curves
+from edp_bayes.results.base import IndividualCurves, load_curves
+from edp_bayes.results.recording import recorded
 from edp_bayes.utils import labels, validate
-from edp_bayes.utils.sentences import stored
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
@@ -37,7 +37,7 @@ SMALLEST = 1e-6  # epsilon that log ratios are sharpened for at epsilon = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Verification(PrivacyCurves):
+class Verification(IndividualCurves):
     """Posterior draws of the privacy of a query once noise is added.
 
     Made by `verify` and `load_verification`.
@@ -71,14 +71,10 @@ class Verification(PrivacyCurves):
         return NoiseDistribution.from_json(self.tree.attrs["noise"])
 
     @property
-    def total_risk(self) -> xr.DataArray:
-        """delta*(epsilon) = 1 - prod_i (1 - delta_i), dims (chain, draw, epsilon)."""
-        return self._posterior["total_risk"]
-
-    @property
-    def total_risk_bound(self) -> xr.DataArray:
-        """min(1, sum_i delta_i), dims (chain, draw, epsilon)."""
-        return self._posterior["total_risk_bound"]
+    def subject(self) -> tuple[str, str]:
+        """What is audited, and on how much data, in words."""
+        query, size = super().subject
+        return f"{query} with noise of expected size {self.noise.mean_absolute:.4g}", size
 
     @property
     def log_ratio(self) -> xr.DataArray:
@@ -160,10 +156,8 @@ class Verification(PrivacyCurves):
         return list(self.individuals["individual"].to_numpy()[order[:count]].tolist())
 
     def plot(self, **options: Any) -> PlotCollection:
-        """Plot delta(epsilon) of the noisy query; see `edp_bayes.plots.noise.plot_verification`."""
-        from edp_bayes.plots.noise import plot_verification
-
-        return plot_verification(self, **options)
+        """Plot delta(epsilon) of the noisy query; see `edp_bayes.plots.plot_delta`."""
+        return self.plot_delta(**options)
 
 
 def verify(
@@ -247,26 +241,29 @@ def verify(
     }
     names = labels.as_coordinate(posterior.individual)
     coords = {"chain": np.arange(chains), "draw": np.arange(posterior.n_draws // chains)}
-    tree = xr.DataTree.from_dict(
-        {
-            "posterior": xr.Dataset(draws, {**coords, "epsilon": grid}),
-            "individuals": xr.Dataset(everybody, {"individual": names, "epsilon": grid}),
-        }
-    )
+    found = xr.Dataset(draws, {**coords, "epsilon": grid})
+    groups = {
+        "posterior": found,
+        "individuals": xr.Dataset(everybody, {"individual": names, "epsilon": grid}),
+    }
+    checks, failed = convergence(found[["delta", "total_risk"]])
     data = posterior.responses
     settings = {
         "query": "a query" if data is None else data.query,
         "databases": 0 if data is None else data.n_databases,
         "individuals": posterior.n_individuals,
         "fingerprint": posterior.fingerprint,
+        **posterior.record,
+        "draws": coords["draw"].size,
+        "chains": chains,
     }
-    tree.attrs = {
-        "edp_bayes_version": version("edp_bayes"),
-        "noise": distribution.to_json(),
-        "settings": json.dumps(settings),
-        "checks": json.dumps([]),
-        "warnings": json.dumps([] if data is None else list(map(stored, data.warnings))),
-    }
+    tree = recorded(
+        groups,
+        settings=settings,
+        checks=checks,
+        warnings=[*(() if data is None else data.warnings), *failed],
+        noise=json.loads(distribution.to_json()),
+    )
     return Verification(tree)
 
 

@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from edp_bayes.plots.drawing import Canvas, Visuals
-from edp_bayes.results.base import BAND_KINDS
+from edp_bayes.plots.drawing import Canvas, Visuals, require
+from edp_bayes.results.base import BAND_KINDS, IndividualCurves, PrivacyCurves
 from edp_bayes.utils import validate
 from edp_bayes.utils.formatting import percent
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
-
-    from edp_bayes.results.base import PrivacyCurves
-    from edp_bayes.results.query import Audit
 
 __all__ = ["plot_delta", "plot_total_risk"]
 
@@ -48,7 +45,7 @@ def plot_delta(
 
     Parameters
     ----------
-    audit : Audit, PropertyAudit or MechanismAudit
+    audit : Audit, PropertyAudit, MechanismAudit or Verification
         What to plot.
     kind : {"simultaneous", "pointwise"}, optional
         Which band; both if not given. The simultaneous one holds the whole curve with the
@@ -74,7 +71,7 @@ def plot_delta(
     Raises
     ------
     InvalidInputError
-        If the kind or a visual is unknown, or the probability is none.
+        If the result is another, the kind or a visual is unknown, or the probability is none.
 
     See Also
     --------
@@ -95,6 +92,8 @@ def plot_delta(
     >>> type(plot_delta(audit, backend="none")).__name__
     'PlotCollection'
     """
+    needed = "an Audit, PropertyAudit, MechanismAudit or Verification"
+    require(audit, PrivacyCurves, "plot_delta", needed)
     canvas = _curve(
         audit,
         "delta",
@@ -113,7 +112,7 @@ def plot_delta(
 
 
 def plot_total_risk(
-    audit: Audit,
+    audit: IndividualCurves,
     *,
     kind: str | None = None,
     ci_prob: float | None = None,
@@ -131,7 +130,9 @@ def plot_total_risk(
 
     Parameters
     ----------
-    audit, kind, ci_prob, log, plot_collection, backend, **pc_kwargs
+    audit : Audit or Verification
+        What to plot.
+    kind, ci_prob, log, plot_collection, backend, **pc_kwargs
         As for `plot_delta`.
     visuals : mapping of {str : mapping or bool}, optional
         As for `plot_delta`, and lower_bound and upper_bound.
@@ -143,7 +144,7 @@ def plot_total_risk(
     Raises
     ------
     InvalidInputError
-        If the kind or a visual is unknown, or the probability is none.
+        If the result is another, the kind or a visual is unknown, or the probability is none.
 
     Examples
     --------
@@ -160,6 +161,7 @@ def plot_total_risk(
     >>> type(plot_total_risk(audit, backend="none")).__name__
     'PlotCollection'
     """
+    require(audit, IndividualCurves, "plot_total_risk", "an Audit or Verification")
     canvas = _curve(
         audit,
         "total_risk",

@@ -13,16 +13,16 @@ from edp_bayes.plots.drawing import (
     Canvas,
     Visuals,
     nearest_epsilon,
+    require,
 )
 from edp_bayes.results import bands
+from edp_bayes.results.query import Audit
 from edp_bayes.results.summaries import by_risk, default_probability
 from edp_bayes.utils import labels
 from edp_bayes.utils.formatting import percent
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
-
-    from edp_bayes.results.query import Audit
 
 __all__ = ["plot_density"]
 
@@ -81,7 +81,8 @@ def plot_density(
     Raises
     ------
     InvalidInputError
-        If the individual's draws were not kept, a visual is unknown or the probability is none.
+        If the result is no Audit, the individual's draws were not kept, a visual is unknown or
+        the probability is none.
 
     References
     ----------
@@ -102,6 +103,7 @@ def plot_density(
     >>> type(plot_density(audit, individual=1, backend="none")).__name__
     'PlotCollection'
     """
+    require(audit, Audit, "plot_density", "an Audit")
     prob = default_probability(ci_prob, "ci_prob")
     edge = nearest_epsilon(audit.epsilon, epsilon)
     draws = _draws(audit, individual, edge)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.results.base import PrivacyCurves
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
-__all__ = ["Canvas", "nearest_epsilon", "plain"]
+__all__ = ["Canvas", "nearest_epsilon", "plain", "require"]
 
 Visuals = Mapping[str, Mapping[str, Any] | bool] | None
 
@@ -162,6 +163,13 @@ class Canvas:
             shown = plain(label, self.pc.backend)
             if shown not in dict(self.entries):
                 self.entries.append((shown, look))
+
+
+def require(given: object, kind: type, plot: str, needed: str) -> None:
+    """Raise InvalidInputError for what a plot cannot show, naming what would do."""
+    if not isinstance(given, kind):
+        other = "; plot_delta shows its curve" if isinstance(given, PrivacyCurves) else ""
+        raise InvalidInputError(f"{plot} needs {needed}, found {type(given).__name__}{other}")
 
 
 def plain(text: str, backend: str) -> str:

@@ -15,15 +15,15 @@ from edp_bayes.plots.drawing import (
     Visuals,
     nearest_epsilon,
     plain,
+    require,
 )
+from edp_bayes.results.query import Audit
 from edp_bayes.results.summaries import CI_KINDS, default_probability, riskiest
 from edp_bayes.utils import validate
 from edp_bayes.utils.formatting import percent
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
-
-    from edp_bayes.results.query import Audit
 
 __all__ = ["plot_individuals"]
 
@@ -71,7 +71,7 @@ def plot_individuals(
     Raises
     ------
     InvalidInputError
-        If epsilon lies outside of the grid, or the probability is none.
+        If the result is no Audit, epsilon lies outside of the grid or the probability is none.
 
     Examples
     --------
@@ -91,6 +91,7 @@ def plot_individuals(
     from arviz_base import rcParams
     from arviz_plots import plot_forest
 
+    require(audit, Audit, "plot_individuals", "an Audit")
     prob = default_probability(ci_prob, "ci_prob")
     kind = validate.choice(ci_kind or rcParams["stats.ci_kind"], CI_KINDS, "ci_kind")
     inner = INNER if prob > INNER else INNER * prob

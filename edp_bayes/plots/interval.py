@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.plots.drawing import Canvas, Visuals
+from edp_bayes.plots.drawing import Canvas, Visuals, require
 from edp_bayes.results import bands
 from edp_bayes.results.summaries import default_probability
 from edp_bayes.utils.formatting import percent
@@ -161,6 +161,7 @@ def plot_interval_level(
     'PlotCollection'
     """
     name = "interval_level"
+    require(found, xr.Dataset, "plot_interval_level", "a Dataset of edp_bayes.interval.posterior")
     if name not in found or set(found[name].dims) != {"chain", "draw", "width"}:
         raise InvalidInputError(
             "found must hold interval_level with the dims chain, draw and width, "
@@ -200,6 +201,7 @@ def _curves(
     options: dict[str, Any],
 ) -> Canvas:
     """Return a canvas with a line over one dimension for every value of another."""
+    require(data, xr.DataArray, "a plot of curves", f"a DataArray over {each} and {along}")
     if set(data.dims) != {each, along}:
         raise InvalidInputError(f"curves must have the dims {each} and {along}, found {data.dims}")
     names = tuple(f"curve_{i}" for i in range(data.sizes[each]))

@@ -1,4 +1,4 @@
-"""Plots of noise: its density, what it buys, and the privacy of the noisy query."""
+"""Plots of noise: its density, and what it buys."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from edp_bayes.plots.drawing import Canvas, Visuals
+from edp_bayes.noise.choosing import Tradeoff
+from edp_bayes.noise.distribution import NoiseDistribution
+from edp_bayes.plots.drawing import Canvas, Visuals, require
 from edp_bayes.results.summaries import default_probability
 from edp_bayes.utils.formatting import percent
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
-    from edp_bayes.noise.choosing import Tradeoff
-    from edp_bayes.noise.distribution import NoiseDistribution
-    from edp_bayes.noise.verification import Verification
 
-__all__ = ["plot_noise", "plot_tradeoff", "plot_verification"]
+__all__ = ["plot_noise", "plot_tradeoff"]
 
 WORDS = ("title", "xlabel", "ylabel", "ticks", "xlim", "ylim", "legend")
 POINTS = 801
@@ -56,8 +55,9 @@ def plot_noise(
     Raises
     ------
     InvalidInputError
-        If a visual is unknown.
+        If it is something else or a visual is unknown.
     """
+    require(noise, NoiseDistribution, "plot_noise", "a NoiseDistribution")
     reach = _reach(noise)
     x = np.linspace(-reach, reach, POINTS)
     curve = xr.DataArray(noise.pdf(x), {"x": x}, ("x",), name="density")
@@ -101,8 +101,9 @@ def plot_tradeoff(
     Raises
     ------
     InvalidInputError
-        If a visual is unknown or the probability is none.
+        If it is something else, a visual is unknown or the probability is none.
     """
+    require(tradeoff, Tradeoff, "plot_tradeoff", "a Tradeoff")
     prob = default_probability(ci_prob, "ci_prob")
     order = np.argsort(tradeoff.error, kind="stable")
     error = tradeoff.error[order]
@@ -125,59 +126,6 @@ def plot_tradeoff(
         "epsilon", f"What noise buys, method {tradeoff.method}, delta = {tradeoff.delta:g}"
     )
     canvas.words("epsilon", x="expected absolute noise", y="epsilon")
-    canvas.legend()
-    return canvas.pc
-
-
-def plot_verification(
-    verification: Verification,
-    *,
-    ci_prob: float | None = None,
-    plot_collection: PlotCollection | None = None,
-    backend: str | None = None,
-    visuals: Visuals = None,
-    **pc_kwargs: Any,
-) -> PlotCollection:
-    """Plot delta(epsilon) of the noisy query with its bands.
-
-    Parameters
-    ----------
-    verification : Verification
-        What to plot.
-    ci_prob : float, optional
-        Probability of the simultaneous and of the pointwise band; ArviZ's ``stats.ci_prob`` if
-        not given.
-    plot_collection, backend, **pc_kwargs
-        As for `plot_noise`.
-    visuals : mapping of {str : mapping or bool}, optional
-        simultaneous_band, pointwise_band, median, title, xlabel, ylabel, ticks, xlim, ylim,
-        legend.
-
-    Returns
-    -------
-    PlotCollection
-
-    Raises
-    ------
-    InvalidInputError
-        If a visual is unknown or the probability is none.
-    """
-    prob = default_probability(ci_prob, "ci_prob")
-    bands = {
-        kind: verification.band("delta", kind=kind, prob=prob)
-        for kind in ("simultaneous", "pointwise")
-    }
-    middle = bands["pointwise"]["median"].rename("delta")
-    names = ("simultaneous_band", "pointwise_band", "median")
-    canvas = _canvas(middle, names, visuals, plot_collection, backend, pc_kwargs)
-    for kind, opacity in (("simultaneous", 0.25), ("pointwise", 0.5)):
-        lower, upper = (bands[kind][end].rename("delta") for end in ("lower", "upper"))
-        label = f"{percent(prob)} {kind} band"
-        canvas.band(f"{kind}_band", lower, upper, label, color="C0", alpha=opacity)
-    canvas.line("median", middle, "posterior median", color="C0", width=2)
-    size = verification.noise.mean_absolute
-    canvas.title("delta", f"Privacy with noise of expected size {size:.4g}")
-    canvas.words("delta", x="epsilon", y="delta: largest risk of an individual")
     canvas.legend()
     return canvas.pc
 

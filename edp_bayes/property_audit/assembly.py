@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from edp_bayes import diagnostics
+from edp_bayes.diagnostics.convergence import convergence
 from edp_bayes.property_audit.counts import PropertyCounts
 from edp_bayes.property_audit.models import ProbabilityDraws
 from edp_bayes.results.property import PropertyAudit
-
-if TYPE_CHECKING:
-    pass
+from edp_bayes.results.recording import recorded
 
 __all__ = ["assemble"]
 
 Array = NDArray[np.float64]
-
-LIBRARIES = ("numpy", "scipy", "numba", "pymc", "nutpie", "arviz-stats", "xarray")
-LEAST_DRAWS = 8
 
 
 def assemble(
@@ -68,11 +60,6 @@ def assemble(
             "prob": ((*lead, "property"), draws.prob[:, kept]),
         },
         coords={"chain": np.arange(chains), "draw": kept, "epsilon": epsilon, **named},
-        attrs={
-            "created_at": datetime.now(UTC).isoformat(),
-            "inference_library": "edp_bayes",
-            "inference_library_version": version("edp_bayes"),
-        },
     )
     if draws.concentration is not None:
         posterior["concentration"] = ((*lead, "property"), draws.concentration[:, kept])
@@ -93,23 +80,8 @@ def assemble(
     }
     if draws.sample_stats is not None:
         groups["sample_stats"] = draws.sample_stats
-    found, failed = _convergence(posterior, draws.divergences)
-    tree = xr.DataTree.from_dict(groups)
-    tree.attrs = {
-        "edp_bayes_version": version("edp_bayes"),
-        "settings": json.dumps({**record, "versions": {name: version(name) for name in LIBRARIES}}),
-        "checks": json.dumps([*checks, *found]),
-        "warnings": json.dumps([*warnings, *failed]),
-    }
+    found, failed = convergence(posterior[["prob", "delta"]], divergences=draws.divergences)
+    tree = recorded(
+        groups, settings=record, checks=[*checks, *found], warnings=[*warnings, *failed]
+    )
     return PropertyAudit(tree)
-
-
-def _convergence(posterior: xr.Dataset, divergences: int) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a row for each quantity whose draws are checked, and the failures in words."""
-    if posterior.sizes["draw"] < LEAST_DRAWS:
-        return [], []
-    checks = [
-        diagnostics.check_draws(posterior["prob"], divergences=divergences),
-        diagnostics.check_draws(posterior["delta"]),
-    ]
-    return [check.row() for check in checks], [w for check in checks for w in check.warnings]

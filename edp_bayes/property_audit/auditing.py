@@ -89,7 +89,7 @@ def audit_property(
         The same seed gives the same numbers, whatever the number of cores.
     progressbar : bool
         Show progress.
-    sampler : {"nutpie", "pymc"}
+    sampler : {"nutpie", "pymc"}, optional
         Implementation of NUTS, which several properties need.
     cores : int, optional
         Chains sampled at the same time.
@@ -182,12 +182,10 @@ def audit_property(
             "known": int(known),
             "known_positive": None if known_positive is None else int(known_positive),
             "fingerprint": counts.fingerprint,
+            **settings.record,
             "draws": int(kept.size),
             "draws_of_pi": settings.draws,
             "interpolation_error": error,
-            "tune": settings.tune,
-            "chains": settings.chains,
-            "random_seed": settings.random_seed,
             **chosen.attributes,
         },
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edp_bayes.exceptions import InputTypeError
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.report.content import Content
 from edp_bayes.report.pseudonyms import Names, Pseudonyms, namer, worded
 from edp_bayes.report.sections import (
@@ -42,7 +42,7 @@ def describe(
 
     Parameters
     ----------
-    result : Audit, MechanismAudit or another PrivacyCurves, or PropertyQuery
+    result : Audit, MechanismAudit, PropertyAudit or PropertyQuery
         What to describe. Sections for which it has no numbers are left out.
     epsilon, prob, names, key, noise, title
         As for `edp_bayes.report.write_report`.
@@ -73,8 +73,13 @@ def describe(
         if isinstance(result, PropertyQuery):
             return properties.describe_property(result, epsilon=epsilon, title=title)
         raise InputTypeError(
-            "a report is written from an Audit, a MechanismAudit or a PropertyQuery, found "
-            f"{type(result).__name__}"
+            "a report is written from an Audit, a MechanismAudit, a PropertyAudit or a "
+            f"PropertyQuery, found {type(result).__name__}"
+        )
+    if "log_ratio" in result.tree["posterior"]:
+        raise InvalidInputError(
+            "what was verified stands in the report of its audit: audit.report(path, "
+            "noise=verification)"
         )
     probability = default_probability(prob)
     grid = result.epsilon.to_numpy()

@@ -43,7 +43,7 @@ def write_report(
 
     Parameters
     ----------
-    result : Audit, MechanismAudit or PropertyQuery
+    result : Audit, MechanismAudit, PropertyAudit or PropertyQuery
         What to report.
     path : str or Path
         The file, complete or not written at all.
@@ -74,8 +74,8 @@ def write_report(
     InputTypeError
         If the result is none of these, or the key or a noise is of another type.
     InvalidInputError
-        If epsilon lies outside of the grid, the probability is none, the key is too short, the
-        name ends as that of another format or the file cannot be written.
+        If the result is a verification, epsilon lies outside of the grid, the probability is none,
+        the key is too short, the name ends as that of another format or the file cannot be written.
 
     Examples
     --------

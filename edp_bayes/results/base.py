@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BAND_KINDS",
     "TARGETS",
+    "IndividualCurves",
     "PrivacyCurves",
     "load_curves",
 ]
@@ -85,7 +86,7 @@ class PrivacyCurves:
         import pandas as pd
 
         rows = [row | {"sentence": restored(row["sentence"])} for row in self._record("checks")]
-        return pd.DataFrame(rows).set_index("check")
+        return pd.DataFrame(rows or {"check": []}).set_index("check")
 
     def epsilon_at(self, delta: ArrayLike) -> xr.DataArray:
         """Return the epsilon at which delta(epsilon) falls to a given delta.
@@ -332,6 +333,37 @@ class PrivacyCurves:
         from edp_bayes.report import write_report
 
         return write_report(self, path, **options)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IndividualCurves(PrivacyCurves):
+    """Posterior draws of the privacy curve of a query, and of the total risk of its individuals.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        As for `PrivacyCurves`, with total_risk and total_risk_bound (chain, draw, epsilon).
+    """
+
+    @property
+    def total_risk(self) -> xr.DataArray:
+        """delta*(epsilon) = 1 - prod_i (1 - delta_i), dims (chain, draw, epsilon).
+
+        The product assumes that individuals are exposed independently; whatever the dependence,
+        the probability lies between `delta` and `total_risk_bound`.
+        """
+        return self._posterior["total_risk"]
+
+    @property
+    def total_risk_bound(self) -> xr.DataArray:
+        """min(1, sum_i delta_i), dims (chain, draw, epsilon)."""
+        return self._posterior["total_risk_bound"]
+
+    def plot_total_risk(self, **options: Any) -> PlotCollection:
+        """Plot delta*(epsilon) with its bands; see `edp_bayes.plots.plot_total_risk`."""
+        from edp_bayes import plots
+
+        return plots.plot_total_risk(self, **options)
 
 
 def load_curves[T: PrivacyCurves](kind: type[T], path: str | Path, holds: str, what: str) -> T:

@@ -14,7 +14,7 @@ from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.interval.response_intervals import WIDTHS
-from edp_bayes.results.base import TARGETS, PrivacyCurves
+from edp_bayes.results.base import TARGETS, IndividualCurves
 from edp_bayes.results.summaries import summary_table
 from edp_bayes.utils import files
 
@@ -28,7 +28,7 @@ NOISES = {distribution.__name__: distribution for distribution in (GaussianNoise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit(PrivacyCurves):
+class Audit(IndividualCurves):
     """Posterior draws of every privacy quantity of one query.
 
     Made by `edp_bayes.audit` and `edp_bayes.load_audit`.
@@ -72,20 +72,6 @@ class Audit(PrivacyCurves):
             f"{sizes['query']}, {sizes['databases']} databases, {sizes['individuals']} "
             "individuals, "
         )
-
-    @property
-    def total_risk(self) -> xr.DataArray:
-        """delta*(epsilon) = 1 - prod_i (1 - delta_i), dims (chain, draw, epsilon).
-
-        The product assumes that individuals are exposed independently; whatever the dependence,
-        the probability lies between `delta` and `total_risk_bound`.
-        """
-        return self._posterior["total_risk"]
-
-    @property
-    def total_risk_bound(self) -> xr.DataArray:
-        """min(1, sum_i delta_i), dims (chain, draw, epsilon)."""
-        return self._posterior["total_risk_bound"]
 
     @property
     def individual_delta(self) -> xr.DataArray:
@@ -265,12 +251,6 @@ class Audit(PrivacyCurves):
         from edp_bayes.diagnostics import prior_sensitivity
 
         return prior_sensitivity(self, **options)
-
-    def plot_total_risk(self, **options: Any) -> PlotCollection:
-        """Plot delta*(epsilon) with its bands; see `edp_bayes.plots.plot_total_risk`."""
-        from edp_bayes import plots
-
-        return plots.plot_total_risk(self, **options)
 
     def plot_density(self, individual: Any = None, **options: Any) -> PlotCollection:
         """Plot the densities with and without an individual; see `edp_bayes.plots.plot_density`."""

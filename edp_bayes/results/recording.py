@@ -1,0 +1,48 @@
+"""What every result says of its making: versions, settings, checks and warnings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import xarray as xr
+
+from edp_bayes.utils.sentences import stored
+
+__all__ = ["recorded"]
+
+LIBRARIES = ("numpy", "scipy", "numba", "pymc", "nutpie", "arviz-stats", "xarray")
+
+
+def recorded(
+    groups: Mapping[str, xr.Dataset],
+    *,
+    settings: Mapping[str, Any],
+    checks: Iterable[Mapping[str, Any]],
+    warnings: Iterable[str],
+    **more: Any,
+) -> xr.DataTree:
+    """Return groups, posterior among them, as a tree that says how they were made.
+
+    Settings, to which the versions are added, checks, warnings and whatever else is given stand
+    in its attributes as JSON.
+    """
+    own = version("edp_bayes")
+    groups["posterior"].attrs = {
+        "created_at": datetime.now(UTC).isoformat(),
+        "inference_library": "edp_bayes",
+        "inference_library_version": own,
+    }
+    tree = xr.DataTree.from_dict(dict(groups))
+    record = {
+        "settings": {**settings, "versions": {name: version(name) for name in LIBRARIES}},
+        "checks": [{**row, "sentence": stored(row["sentence"])} for row in checks],
+        "warnings": [stored(warning) for warning in dict.fromkeys(warnings)],
+        **more,
+    }
+    values = {name: json.dumps(value) for name, value in record.items()}
+    tree.attrs = {"edp_bayes_version": own, **values}
+    return tree
