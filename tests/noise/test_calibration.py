@@ -137,7 +137,7 @@ def test_a_delta_above_zero_is_met(plug_in, method):
     check = edp.noise.verify(plug_in, noise, epsilon=[EPSILON])
     assert check.delta[0, 0, 0] + check.error[0] <= delta
     assert check.delta[0, 0, 0] >= 0.9 * delta  # and not by much more than asked
-    assert check.probability(EPSILON, delta) == 1.0
+    assert check.probability(epsilon=EPSILON, delta=delta) == 1.0
 
 
 def test_exact_integrals_agree_with_those_of_the_audit(responses):
@@ -181,8 +181,8 @@ def test_verification_counts_draws(bootstrap, tmp_path):
     check = edp.noise.verify(bootstrap, LaplaceNoise(0.5), epsilon=[0.1, 0.4])
     assert check.delta.size == 2 * bootstrap.n_draws
     expected = (check.delta[..., 1] <= 1e-3).mean()
-    assert check.probability(0.4, 1e-3) == expected
-    assert check.probability(0.4) == (check.log_ratio <= 0.4).mean()
+    assert check.probability(epsilon=0.4, delta=1e-3) == expected
+    assert check.probability(epsilon=0.4) == (check.log_ratio <= 0.4).mean()
     band = check.band(prob=0.9)
     assert (band["lower"] <= band["median"]).all()
     assert (band["median"] <= band["upper"]).all()
@@ -194,12 +194,12 @@ def test_verification_counts_draws(bootstrap, tmp_path):
     assert again.noise.components == check.noise.components
     assert check.plot(backend="none") is not None
     with pytest.raises(InvalidInputError, match="one of"):
-        check.probability(0.2, 1e-3)
+        check.probability(epsilon=0.2, delta=1e-3)
     for delta in (-1.0, 1.0, 2.0):
         with pytest.raises(InvalidInputError, match=r"delta must lie in \[0, 1\)"):
-            check.probability(0.4, delta)
+            check.probability(epsilon=0.4, delta=delta)
     with pytest.raises(InvalidInputError, match="epsilon must not be negative"):
-        check.probability(-1.0)
+        check.probability(epsilon=-1.0)
 
 
 def test_a_target_already_met_needs_no_noise(plug_in):
@@ -276,7 +276,7 @@ def test_a_delta_below_what_integrals_tell_from_zero_is_not_certified():
     check = edp.noise.verify(source, GaussianNoise(20.0), epsilon=[0.5], progressbar=False)
     assert check.delta[0, 0, 0] == 0.0
     assert np.isinf(check.log_ratio[0, 0])
-    assert [check.probability(0.5, delta) for delta in (1e-13, 1e-11)] == [0.0, 1.0]
+    assert [check.probability(epsilon=0.5, delta=delta) for delta in (1e-13, 1e-11)] == [0.0, 1.0]
 
 
 def test_a_solver_that_fails_is_an_error(plug_in, monkeypatch):

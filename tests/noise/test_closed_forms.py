@@ -124,7 +124,7 @@ def test_the_published_hausdorff_construction_breaks_its_promise():
     assert noise.record["reached"] == 0.0
     check = edp.noise.verify(data, noise, epsilon=[0.2, 1.21], model=model, progressbar=False)
     assert float(check.log_ratio[0, 0]) == pytest.approx(1.2018, rel=0.01)
-    assert check.probability(0.2) == 0.0
+    assert check.probability(epsilon=0.2) == 0.0
 
 
 def test_no_noise_is_an_atom():
