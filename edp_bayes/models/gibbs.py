@@ -341,14 +341,11 @@ def sweep_chain(
         precision = rng.standard_gamma(precision_a + 0.5 * K) / (precision_b + 0.5 * scatter)
         information = 1.0 / centre_v + precision * inverse
         centre = precision * pull / information + rng.standard_normal() / math.sqrt(information)
-        kept_index = (sweep - tune) // thin
+        i = (sweep - tune) // thin
         if sweep >= tune and (sweep - tune) % thin == thin - 1:
-            kept[0, kept_index] = w
-            kept[1, kept_index] = mu
-            kept[2, kept_index] = np.sqrt(v)
-            others[kept_index, 0] = alpha
-            others[kept_index, 1] = centre
-            others[kept_index, 2] = rate
-            others[kept_index, 3] = precision
-            others[kept_index, 4] = log_left
+            # not by slices: to say that their shapes differ takes seconds to compile
+            for k in range(K):
+                kept[0, i, k], kept[1, i, k], kept[2, i, k] = w[k], mu[k], math.sqrt(v[k])
+            others[i, 0], others[i, 1], others[i, 2] = alpha, centre, rate
+            others[i, 3], others[i, 4] = precision, log_left
     return kept[0], kept[1], kept[2], others
