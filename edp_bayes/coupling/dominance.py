@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.exposure import LEAST_SPREAD
+from edp_bayes.coupling.exposure import CONSTANT
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.utils import labels
 
@@ -81,11 +81,11 @@ def fit_without(
     for person in map(int, dominant_individuals(responses)):
         label = responses.individual[person]
         rest = responses.response_without(label)
-        if np.ptp(rest) > LEAST_SPREAD * deviation:
+        if np.ptp(rest) > CONSTANT * deviation:
             found[person] = draw(
                 rest.reshape(-1, responses.samples), f"without {labels.as_text(label)}"
             )
         else:
             place = np.full((*shape, 1), rest.mean())
-            found[person] = Mixture(1.0, place, LEAST_SPREAD * deviation)
+            found[person] = Mixture(1.0, place, CONSTANT * deviation)
     return found

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
-__all__ = ["LEAST_SPREAD", "raw_exposure"]
+__all__ = ["CONSTANT", "raw_exposure"]
 
 Array = NDArray[np.float64]
 
-# Responses without an individual that vary by less than this share of those with them are constant.
-LEAST_SPREAD = 1e-9
+# Responses without an individual are constant below this share of the standard deviation of all
+# responses; a regression on them takes it as a share of the variance.
+CONSTANT = 1e-9
 
 
 def raw_exposure(responses: Responses, epsilon: Array) -> Array:
@@ -54,7 +55,7 @@ def raw_exposure(responses: Responses, epsilon: Array) -> Array:
 
     c, people = responses.contribution, responses.n_individuals
     owner = responses.owner
-    least = LEAST_SPREAD * float(responses.response.std())
+    least = CONSTANT * float(responses.response.std())
     known = 0.0 if responses.noise is None else responses.noise.variance
     spread = np.maximum(np.sqrt(responses.variance_without + known), least)
     shift = np.abs(c.data) / spread[owner]

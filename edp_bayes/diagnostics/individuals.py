@@ -14,7 +14,7 @@ from edp_bayes.utils.sentences import Sentence, name_of
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
-__all__ = ["NAME", "check_individuals", "conflicts"]
+__all__ = ["NAME", "check_individuals", "conflict_ratios", "conflicts"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -62,7 +62,7 @@ def check_individuals(responses: Responses, *, epsilon: Array, upper: Array) -> 
     """
     some = np.unique(np.linspace(0, epsilon.size - 1, MOST_LEVELS).round().astype(np.int64))
     exposure = raw_exposure(responses, epsilon[some])
-    ratio = _ratios(exposure, upper[some])
+    ratio = conflict_ratios(exposure, upper[some])
     person, level = np.unravel_index(int(ratio.argmax()), ratio.shape)
     largest = float(ratio[person, level])
     text = f"The own contributions of every individual say at most {largest:.2g} times the upper "
@@ -70,7 +70,7 @@ def check_individuals(responses: Responses, *, epsilon: Array, upper: Array) -> 
     if largest > MOST_RATIO:
         text = conflict_sentence(
             responses,
-            conflicts(exposure, upper[some]),
+            conflicts(ratio),
             float(epsilon[some][level]),
             float(exposure[person, level]),
             float(upper[some][level]),
@@ -86,9 +86,14 @@ def check_individuals(responses: Responses, *, epsilon: Array, upper: Array) -> 
     return Checks((check,), 0.0)
 
 
-def conflicts(exposure: Array, upper: Array) -> Index:
+def conflict_ratios(exposure: Array, upper: Array) -> Array:
+    """Return the ratios of exposures to the upper limit and a third of a hundredth."""
+    return np.asarray(exposure / (upper + MATERIAL / MOST_RATIO))
+
+
+def conflicts(ratio: Array) -> Index:
     """Return whose exposure is more than three times the limit anywhere, the worst first."""
-    worst = _ratios(exposure, upper).max(axis=1)
+    worst = ratio.max(axis=1)
     order = np.argsort(-worst, kind="stable")
     return np.asarray(order[worst[order] > MOST_RATIO], dtype=np.int64)
 
@@ -109,7 +114,3 @@ def conflict_sentence(
         *others,
         more,
     )
-
-
-def _ratios(exposure: Array, upper: Array) -> Array:
-    return np.asarray(exposure / (upper + MATERIAL / MOST_RATIO))

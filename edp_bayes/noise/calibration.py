@@ -14,6 +14,7 @@ from edp_bayes.coupling.exposure import raw_exposure
 from edp_bayes.diagnostics.individuals import (
     MATERIAL,
     MOST_RATIO,
+    conflict_ratios,
     conflict_sentence,
     conflicts,
 )
@@ -143,9 +144,9 @@ def calibrate(
         "individuals": posterior.n_individuals,
         "fingerprint": posterior.fingerprint,
     }
-    met, people = _without_noise(posterior, target, slack, share)
+    met, people, largest = _without_noise(posterior, target, slack, share)
     if met is not None and method != "hausdorff":
-        _refuse_exposed(posterior, target, slack, share)
+        _refuse_exposed(posterior, target, slack, share, largest)
         record |= {"reached": met, "message": _met_already(target, slack, met)}
         return NoiseDistribution((NoNoise(),), record=record)
     noise, details = _find(
@@ -194,19 +195,24 @@ def check(epsilon: float, delta: float, *, method: str, prob: float) -> tuple[fl
 
 def _without_noise(
     posterior: Posterior, epsilon: float, delta: float, prob: float
-) -> tuple[float | None, Index]:
-    """Return the share of draws protected as it is, if enough, and the individuals that matter."""
+) -> tuple[float | None, Index, Array | None]:
+    """Return the share of draws protected as it is, if enough, and the individuals that matter.
+
+    For delta above 0 also the largest risk of any individual in every draw.
+    """
     if delta > 0.0:
         risk, people = exposed(posterior, epsilon, delta)
         share = float((risk <= delta).mean())
-        return (share if share >= prob else None), people
+        return (share if share >= prob else None), people, risk
     nothing = NoiseDistribution((NoNoise(),))
     people = np.arange(posterior.n_individuals)
     share = protected_share(posterior, nothing, epsilon, delta, least=prob)
-    return share or None, people
+    return share or None, people, None
 
 
-def _refuse_exposed(posterior: Posterior, epsilon: float, delta: float, share: float) -> None:
+def _refuse_exposed(
+    posterior: Posterior, epsilon: float, delta: float, share: float, largest: Array | None = None
+) -> None:
     """Refuse to say that no noise is needed where an individual contradicts the model."""
     if posterior.responses is None:
         return
@@ -214,9 +220,10 @@ def _refuse_exposed(posterior: Posterior, epsilon: float, delta: float, share: f
     exposure = raw_exposure(posterior.responses, grid)
     if exposure.max() <= max(MATERIAL, MOST_RATIO * delta):
         return
-    largest, _ = exposed(posterior, epsilon, delta)
+    if largest is None:
+        largest, _ = exposed(posterior, epsilon, delta)
     upper = upper_limit(largest[:, None], share)
-    people = conflicts(exposure, upper)
+    people = conflicts(conflict_ratios(exposure, upper))
     if people.size:
         said = conflict_sentence(
             posterior.responses, people, epsilon, float(exposure[people[0], 0]), float(upper[0])

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.records.responses import entry_columns
+
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
@@ -83,8 +85,8 @@ def _active(
     least = 0.0 if kernel == "gaussian" else float(epsilon[0])
     narrowest = scales.min(axis=0)
     shift = np.zeros(int(contribution.shape[1]))
-    column = np.repeat(np.arange(shift.size), np.diff(contribution.indptr))
-    np.maximum.at(shift, column, np.abs(contribution.data) / narrowest[contribution.indices])
+    size = np.abs(contribution.data) / narrowest[contribution.indices]
+    np.maximum.at(shift, entry_columns(contribution), size)
     return np.flatnonzero(shift > least)
 
 

@@ -22,7 +22,7 @@ from edp_bayes.utils.sentences import Sentence
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-__all__ = ["Responses"]
+__all__ = ["Responses", "entry_columns"]
 
 FEWEST_DATABASES = 8
 FEW_DATABASES = 20
@@ -217,10 +217,12 @@ class Responses:
         """The responses, shape (n, samples)."""
         return self.response.reshape(self.n_databases, self.samples)
 
-    @property
+    @cached_property
     def owner(self) -> NDArray[np.int64]:
         """Individual of every stored contribution, shape (contribution.nnz,)."""
-        return np.repeat(np.arange(self.n_individuals), np.diff(self.contribution.indptr))
+        owner = entry_columns(self.contribution)
+        owner.setflags(write=False)
+        return owner
 
     @cached_property
     def largest_contribution(self) -> NDArray[np.float64]:
@@ -457,6 +459,11 @@ def _presence(
     return presence
 
 
+def entry_columns(matrix: csc_array[np.float64]) -> NDArray[np.int64]:
+    """Return the column of every stored entry."""
+    return np.repeat(np.arange(matrix.indptr.size - 1), np.diff(matrix.indptr))
+
+
 def _contributing(
     matrix: csc_array[np.float64], n_databases: int, samples: int
 ) -> NDArray[np.int64]:
@@ -464,8 +471,7 @@ def _contributing(
     count = np.diff(matrix.indptr).astype(np.int64)
     if samples == 1:
         return count
-    column = np.repeat(np.arange(count.size), count)
-    cells = np.unique(column * n_databases + matrix.indices // samples)
+    cells = np.unique(entry_columns(matrix) * n_databases + matrix.indices // samples)
     return np.bincount(cells // n_databases, minlength=count.size)
 
 
