@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.black_box.logistic import ridge_logistic
 from edp_bayes.black_box.outcomes import Outcomes
 from edp_bayes.exceptions import InvalidInputError
 
@@ -138,13 +139,9 @@ def _regression(features: Array, label: Array) -> Array:
     weights = np.zeros(features.shape[1])
     for _ in range(2):
         design = np.column_stack([np.ones(len(label)), features[:, kept]])
-        found = np.zeros(design.shape[1])
-        for _ in range(STEPS):
-            share = 1.0 / (1.0 + np.exp(-np.clip(design @ found, -30.0, 30.0)))
-            gain = design.T @ (label - share) - RIDGE * found
-            weight = np.maximum(share * (1.0 - share), 1e-9)
-            information = design.T * weight @ design + RIDGE * np.eye(found.size)
-            found = found + np.linalg.solve(information, gain)
+        found, information = ridge_logistic(
+            design, label, np.ones(len(label)), offset=0.0, ridge=RIDGE, steps=STEPS
+        )
         error = np.sqrt(np.diag(np.linalg.inv(information)))[1:]
         weights = np.zeros(features.shape[1])
         weights[kept] = found[1:]

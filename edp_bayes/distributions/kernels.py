@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["gaussian", "gaussian_tail", "laplace", "normal_laplace", "two_laplaces"]
+__all__ = ["gaussian", "gaussian_tail", "laplace", "mean_decay", "normal_laplace", "two_laplaces"]
 
 Array = NDArray[np.float64]
 Distribution = tuple[Array, Array]
@@ -67,7 +67,7 @@ def two_laplaces(u: Array, first: Array, second: Array) -> Distribution:
     a, b = np.minimum(first, second), np.maximum(first, second)
     t = np.abs(u)
     r = (b - a) / (a * b)
-    growth = t * _mean_decay(r * t)
+    growth = t * mean_decay(r * t)
     tail = 0.5 * np.exp(-t / b) * (1.0 + growth * a / (b * (a + b)))
     return (
         -t / b + np.log1p(growth / b) - np.log(2.0 * (a + b)),
@@ -86,7 +86,7 @@ def _log_normal_exponential(u: Array, s: Array, b: Array) -> Array:
     return np.asarray(np.where(z >= 0.0, inner, outer) - np.log(2.0 * b))
 
 
-def _mean_decay(x: Array) -> Array:
+def mean_decay(x: Array) -> Array:
     """Return (1 - exp(-x)) / x for x >= 0, which is 1 at 0."""
     safe = np.where(x > 0.0, x, 1.0)
     return np.asarray(np.where(x > 0.0, -np.expm1(-safe) / safe, 1.0))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edp_bayes.distributions.choice import choose
+from edp_bayes.distributions.kernels import mean_decay
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
@@ -339,9 +341,7 @@ def _nodes(
 
 
 def _pick_count(grid: Array, log_mass: Array, uniform: Array) -> Array:
-    heaped = np.cumsum(np.exp(log_mass))
-    at = np.searchsorted(heaped, uniform * heaped[-1], side="right")
-    return np.asarray(grid[np.minimum(at, grid.size - 1)])
+    return np.asarray(grid[choose(np.exp(log_mass), uniform)])
 
 
 def _pick_between(grid: Array, log_density: Array, uniform: Array) -> Array:
@@ -349,7 +349,7 @@ def _pick_between(grid: Array, log_density: Array, uniform: Array) -> Array:
     floor = np.maximum(log_density, -LOWEST)
     step, rise = np.diff(grid), np.diff(floor)
     # From the higher end of every cell, so that nothing overflows.
-    mass = step * np.exp(np.maximum(floor[:-1], floor[1:])) * _average_decay(np.abs(rise))
+    mass = step * np.exp(np.maximum(floor[:-1], floor[1:])) * mean_decay(np.abs(rise))
     heaped = np.append(0.0, np.cumsum(mass))
     target = uniform * heaped[-1]
     cell = np.minimum(np.searchsorted(heaped, target, side="right") - 1, step.size - 1)
@@ -364,12 +364,6 @@ def _pick_between(grid: Array, log_density: Array, uniform: Array) -> Array:
     distance = np.clip(distance, 0.0, 1.0)
     position = np.where(falls, distance, 1.0 - distance)
     return np.asarray(grid[cell] + step[cell] * position)
-
-
-def _average_decay(drop: Array) -> Array:
-    """Return (1 - exp(-x)) / x, which is 1 at 0."""
-    safe = np.where(drop > 1e-9, drop, 1.0)
-    return np.where(drop > 1e-9, -np.expm1(-safe) / safe, 1.0)
 
 
 def _shape(chains: Any, draws: Any) -> tuple[int, int]:

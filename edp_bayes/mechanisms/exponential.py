@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.distributions.choice import choose
 from edp_bayes.mechanisms.base import DiscreteMechanism, answers, checked_pair
 from edp_bayes.utils import validate
 
@@ -65,8 +66,7 @@ class ExponentialMechanism(DiscreteMechanism):
         return dict(enumerate(self._log_probabilities(database).tolist()))
 
     def _sample(self, database: Any, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        edges = np.cumsum(np.exp(self._log_probabilities(database)))[:-1]
-        return np.searchsorted(edges, rng.random(size), side="right").astype(np.int64)
+        return choose(np.exp(self._log_probabilities(database)), rng.random(size))
 
     def _log_probabilities(self, database: Any) -> NDArray[np.float64]:
         utility = 0.5 * self.budget / self.sensitivity * answers(database)

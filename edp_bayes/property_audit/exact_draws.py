@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.distributions.choice import choose
 from edp_bayes.property_audit.likelihoods import LEAST, beta_binomial_log_mass
 
 __all__ = ["LEAST", "MOST", "GridPosterior", "beta_binomial_draws", "binomial_draws"]
@@ -85,9 +86,8 @@ def beta_binomial_draws(
 
     posterior = GridPosterior(count, n, prior, scale)
     error, share = posterior.box()
-    heaped = np.cumsum(np.exp(posterior.log_density(error, share)).ravel())
-    cell = np.searchsorted(heaped, rng.random(size) * heaped[-1], side="right")
-    row, column = np.divmod(np.minimum(cell, heaped.size - 1), share.size)
+    mass = np.exp(posterior.log_density(error, share)).ravel()
+    row, column = np.divmod(choose(mass, rng.random(size)), share.size)
     moved = rng.random((2, size)) - 0.5
     shares = share[column] + moved[1] * (share[1] - share[0])
     errors = error[row] + moved[0] * (error[1] - error[0])

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.black_box.cells import Cells
+from edp_bayes.black_box.logistic import ridge_logistic
 from edp_bayes.black_box.posterior.field import (
     ALPHA,
     BETA,
@@ -141,7 +142,12 @@ def _problem(cells: Cells, open_end: float) -> tuple[Field, Array, float]:
     grid = 0.5 * (edges[1:] + edges[:-1])
     x = cells.x
     start = np.zeros(HYPER)
-    start[[ALPHA, BETA]] = _logistic_fit(a, b, x, cells.ordered, offset)
+    some = cells.ordered
+    found, _ = ridge_logistic(
+        np.column_stack([np.ones(some.sum()), x[some]]), a[some], total[some], offset=offset,
+        ridge=1.0, steps=NEWTON_STEPS,
+    )  # fmt: skip
+    start[[ALPHA, BETA]] = np.clip(found, -50.0, 50.0)
     # Untied, at the outer levels of each side: chains tie the clips soon where they may.
     order = np.argsort(raw)
     outer = np.interp([0.15, 0.85], np.cumsum(total[order]) / total.sum(), raw[order])
@@ -154,19 +160,6 @@ def _problem(cells: Cells, open_end: float) -> tuple[Field, Array, float]:
     clipped = cells.ordered | ~cells.ordered.any()
     field = Field(a, b, x, cells.ordered, cells.fresh, clipped, best, offset, open_end, edges, grid)
     return field, start, min(0.7 / math.sqrt(total.sum()), 0.5 * LARGEST_STEP)
-
-
-def _logistic_fit(a: Array, b: Array, x: Array, ordered: NDArray[np.bool_], offset: float) -> Array:
-    """Return intercept and slope of a ridge logistic regression over the ordered cells."""
-    a, b, x = a[ordered], b[ordered], x[ordered]
-    design = np.column_stack([np.ones(x.size), x])
-    found = np.zeros(2)
-    for _ in range(NEWTON_STEPS):
-        share = 1.0 / (1.0 + np.exp(-np.clip(design @ found + offset, -30.0, 30.0)))
-        gradient = design.T @ (a - (a + b) * share) - found
-        weight = (a + b) * share * (1.0 - share)
-        found = found + np.linalg.solve(design.T * weight @ design + np.eye(2), gradient)
-    return np.clip(found, -50.0, 50.0)
 
 
 @compiled

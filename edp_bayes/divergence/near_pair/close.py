@@ -25,9 +25,11 @@ __all__ = [
     "both_integrals",
     "convexity_bound",
     "densities",
+    "inner_epsilons",
     "is_close",
     "log_ratio_terms",
     "pair_integral",
+    "pair_risk",
     "workspace",
 ]
 
@@ -71,21 +73,34 @@ def convexity_bound(base, given, without, rho, growth, enough):  # type: ignore[
         if forward == 0.0:
             continue
         if forward != before:
-            before, backward = forward, max(forward - growth * (1.0 - forward), 0.0)
-            down = math.log1p(growth / forward)
-            up = math.log1p(growth / backward) if backward > 0.0 else np.inf
+            before = forward
+            backward, down, up = inner_epsilons(forward, growth)
         m, s, n, t = given[0, k], given[1, k], without[0, k], without[1, k]
         stretch = s / t
         move = (abs(m - n) / t + abs(stretch - 1.0) * FARTHEST) * max(stretch, 1.0 / stretch)
         if move * (FARTHEST + 0.5 * move) + abs(math.log(stretch)) <= min(up, down):
             continue
-        one = forward * pair_integral(m, s, n, t, down)
-        if up < np.inf:
-            one = max(one, backward * pair_integral(n, t, m, s, up))
-        total += base[0, k] * one
+        total += base[0, k] * pair_risk(m, s, n, t, forward, backward, down, up)
         if total > enough:
             break
     return total
+
+
+@borrowing
+def inner_epsilons(rho, growth):  # type: ignore[no-untyped-def]
+    """Return the factor of H(q || g) in the risk of a component, and epsilon for g and for q."""
+    backward = max(rho - growth * (1.0 - rho), 0.0)
+    up = math.log1p(growth / backward) if backward > 0.0 else np.inf
+    return backward, math.log1p(growth / rho), up
+
+
+@borrowing
+def pair_risk(m, s, n, t, forward, backward, down, up):  # type: ignore[no-untyped-def]
+    """Return the risk of a component with g = N(m, s) and q = N(n, t)."""
+    one = forward * pair_integral(m, s, n, t, down)
+    if up < np.inf:
+        one = max(one, backward * pair_integral(n, t, m, s, up))
+    return one
 
 
 @borrowing
