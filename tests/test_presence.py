@@ -45,9 +45,9 @@ def mixture(draws=DRAWS, distance=20.0):
     return Mixture(*(np.broadcast_to(part, (1, draws, 2)) for part in parts))
 
 
-def distribution(people, rho=RHO, draws=DRAWS, *, size=0.5, spread=0.1):
-    parts = (rho, size, 0.0, spread * size)
-    return ContributionDraws(*(np.full((draws, people), part) for part in parts))
+def distribution(people, rho=RHO, draws=DRAWS, *, size=0.5, spread=0.1, components=2):
+    parts = (np.full((draws, people), part) for part in (size, 0.0, spread * size))
+    return ContributionDraws(np.full((draws, people, components), rho), *parts)
 
 
 def drawn(came, **distribution_options):
@@ -229,7 +229,7 @@ def test_components_too_light_for_a_database_keep_the_presence():
         )
     )
     posterior = PresencePosterior(light, two_groups([(20, 2)]), 3)
-    shares = posterior.draw(np.arange(1), distribution(1, draws=200))[:, 0]
+    shares = posterior.draw(np.arange(1), distribution(1, draws=200, components=3))[:, 0]
     assert (shares[:, 2] == RHO).all()
     assert (shares[:, 0] > shares[:, 1]).mean() > 0.95
 
@@ -268,7 +268,7 @@ def test_known_noise_widens_what_is_compared():
     narrow = Mixture(
         *(np.broadcast_to(part, (1, 100, 2)) for part in ([0.5, 0.5], [0.0, 3.0], [0.1, 0.3]))
     )
-    tiny = ContributionDraws(*(np.full((100, 1), part) for part in (0.45, 0.01, 0.0, 0.001)))
+    tiny = distribution(1, 0.45, 100, size=0.01)
     shares = PresencePosterior(narrow, responses, 3).draw(np.arange(1), tiny)[:, 0]
     assert shares.mean(axis=0) == pytest.approx([0.8, 0.1], abs=0.07)
 

@@ -10,11 +10,12 @@ size, which yields to an individual's own data (see `edp_bayes.coupling.pooling`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.coupling.exposure import CONSTANT
 from edp_bayes.coupling.pooling import (
     ALONE,
     UNSEEN_SIZE,
@@ -37,7 +38,6 @@ Array = NDArray[np.float64]
 # Prior weight, in databases, of a contribution that does not depend on the rest.
 INDEPENDENCE_WEIGHT = 2.0
 FLAT = 1e-3
-CONSTANT = 1e-9  # share of the variance below which the rest is constant
 STEEPEST = 0.9
 NEW = [0, 0, 0, 3]  # stream of random numbers of an individual not in the sample
 
@@ -63,24 +63,28 @@ class ContributionPrior:
     presence: tuple[float, float] | None = (0.5, 0.5)
 
 
-@dataclass(frozen=True)
-class ContributionDraws:
-    """Draws of how individuals contribute, each of shape (draw, individual).
+class ContributionDraws(NamedTuple):
+    """Draws of how individuals contribute.
 
     Attributes
     ----------
     presence : ndarray
-        Probability rho of being present; exactly 1 for those never seen absent. Its shape is
-        (draw, individual, component) where it stands beside a mixture, see
-        `edp_bayes.coupling.presence`.
+        Shape (draw, individual, component): probability rho of being present with each component
+        of the response; exactly 1 for those never seen absent.
     intercept, slope, spread : ndarray
-        a (at rest zero), b and tau of the contribution a + b rest + tau e.
+        Shape (draw, individual): a (at rest zero), b and tau of the contribution
+        a + b rest + tau e.
     """
 
     presence: Array
     intercept: Array
     slope: Array
     spread: Array
+
+    @property
+    def moves(self) -> tuple[Array, Array, Array, Array]:
+        """What compiled functions take: presence, intercept, slope and the square of the spread."""
+        return self.presence, self.intercept, self.slope, self.spread**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,16 +187,19 @@ class ContributionPosterior:
             pool=pool,
         )
 
-    def draw_new(self, draws: int) -> ContributionDraws:
-        """Draw how an individual unlike all in the sample contributes, shape (draws, 1)."""
+    def draw_new(self, draws: int, components: int) -> ContributionDraws:
+        """Draw how an individual unlike all in the sample contributes, as `draw` does for one."""
         if self.pool is None:
             raise InvalidInputError("an individual not in the sample is not known under this prior")
         rng = np.random.Generator(np.random.Philox(key=[self.seed, 0], counter=NEW))
         presence, mean, spread = (part[:, None] for part in self.pool.draw(rng, draws))
+        presence = np.repeat(presence[..., None], components, axis=2)
         return ContributionDraws(presence, mean, np.zeros_like(mean), spread)
 
-    def draw(self, individuals: NDArray[np.int64], draws: int) -> ContributionDraws:
-        """Draw how some individuals contribute, shape (draws, len(individuals))."""
+    def draw(
+        self, individuals: NDArray[np.int64], draws: int, components: int = 1
+    ) -> ContributionDraws:
+        """Draw how some individuals contribute; presence is the same with every component."""
         shape = (len(individuals), draws)
         presence, chi, normal = np.ones(shape), np.empty(shape), np.empty((*shape, 2))
         # One generator is set to each individual's stream: making one takes longer than drawing.
@@ -212,8 +219,8 @@ class ContributionPosterior:
         slope = np.maximum(mean[:, 1] + spread * slope, -STEEPEST)
         middle = mean[:, 0] + spread * (factor[:, 0, 0] * first)
         intercept = middle - slope * self.centre[individuals, None]
-        distributions = (presence, intercept, slope, spread)
-        return ContributionDraws(*(np.ascontiguousarray(part.T) for part in distributions))
+        others = (np.ascontiguousarray(part.T) for part in (intercept, slope, spread))
+        return ContributionDraws(np.repeat(presence.T[..., None], components, axis=2), *others)
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,9 @@ from edp_bayes.divergence.near_pair.close import (
     both_integrals,
     convexity_bound,
     densities,
+    inner_epsilons,
     is_close,
-    pair_integral,
+    pair_risk,
     workspace,
 )
 from edp_bayes.divergence.near_pair.nodes import MOST_NODES, place_nodes
@@ -79,7 +80,7 @@ def coupled_curves(
     base : ndarray, shape (S, 3, K)
         Weights, locations and standard deviations of p in every draw.
     contributions : ContributionDraws
-        Contribution distributions, each of shape (S, B), presence (S, B, K).
+        How B individuals contribute.
     epsilon : ndarray, shape (E,)
         Finite, non-negative, increasing.
     noise_scale : float
@@ -91,21 +92,12 @@ def coupled_curves(
     close : ndarray of bool, shape (S, B)
         False; gets whether the distributions were close enough.
     """
+    wide = base.copy()
+    wide[:, 2] = np.hypot(base[:, 2], noise_scale)
     in_threads(
-        _draws,
-        len(base),
-        base,
-        _widened(base, noise_scale),
-        contributions.presence,
-        contributions.intercept,
-        contributions.slope,
-        contributions.spread**2,
-        float(noise_scale),
-        np.expm1(epsilon),
-        float(floor),
-        out,
-        close,
-    )
+        _draws, len(base), base, wide, contributions.moves, float(noise_scale), np.expm1(epsilon),
+        float(floor), out, close,
+    )  # fmt: skip
 
 
 def pair_components(
@@ -150,7 +142,7 @@ def movement_lengths(
     base : ndarray, shape (S, 3, K)
         Weights, locations and scales of p in every draw.
     contributions : ContributionDraws
-        Contribution distributions, each of shape (S, B), presence (S, B, K).
+        How B individuals contribute.
     epsilon : float
         The target.
     kernel : {"gaussian", "laplace"}
@@ -163,24 +155,15 @@ def movement_lengths(
     """
     length, smallest = np.empty((2, *contributions.intercept.shape))
     in_threads(
-        _lengths,
-        len(base),
-        base,
-        contributions.presence,
-        contributions.intercept,
-        contributions.slope,
-        contributions.spread**2,
-        math.expm1(epsilon),
-        kernel == "gaussian",
-        length,
-        smallest,
-    )
+        _lengths, len(base), base, contributions.moves, math.expm1(epsilon), kernel == "gaussian",
+        length, smallest,
+    )  # fmt: skip
     return length, smallest
 
 
 @compiled
-def _lengths(first, last, base, rho, a, b, tau2, growth, gaussian, length, smallest):  # type: ignore[no-untyped-def]
-    size = base.shape[2]
+def _lengths(first, last, base, moves, growth, gaussian, length, smallest):  # type: ignore[no-untyped-def]
+    (rho, a, b, tau2), size = moves, base.shape[2]
     given, without = np.empty((2, size)), np.empty((2, size))
     unit = 1.0 if gaussian else 2.0
     for s in range(first, last):
@@ -208,12 +191,6 @@ def _lengths(first, last, base, rho, a, b, tau2, growth, gaussian, length, small
                         found = max(found, 2.0 * large)
                 longest = max(longest, found)
             length[s, i], smallest[s, i] = longest, least
-
-
-def _widened(base: Array, noise_scale: float) -> Array:
-    wide = base.copy()
-    wide[:, 2] = np.hypot(base[:, 2], noise_scale)
-    return wide
 
 
 @compiled
@@ -278,7 +255,8 @@ def _thresholds(rho, growth):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _draws(first, last, base, wide, rho, a, b, tau2, noise, growth, floor, out, close):  # type: ignore[no-untyped-def]
+def _draws(first, last, base, wide, moves, noise, growth, floor, out, close):  # type: ignore[no-untyped-def]
+    rho, a, b, tau2 = moves
     size, levels = base.shape[2], growth.size
     work, image_work = workspace(size, levels), image_workspace(levels)
     nodes, total = np.empty((2, MOST_NODES)), np.empty((2, levels))
@@ -370,10 +348,6 @@ def _leave_narrow(base, given, without, rho, growth, reduced, narrow):  # type: 
         if reduced[0, k] == 0.0 and base[0, k] > 0.0 and rho[k] > 0.0:
             m, s, n, t = given[0, k], given[1, k], without[0, k], without[1, k]
             for e in range(growth.size):
-                value = rho[k] * pair_integral(m, s, n, t, math.log1p(growth[e] / rho[k]))
-                kept = rho[k] - growth[e] * (1.0 - rho[k])
-                if kept > 0.0:
-                    up = math.log1p(growth[e] / kept)
-                    value = max(value, kept * pair_integral(n, t, m, s, up))
-                narrow[e] += base[0, k] * value
+                backward, down, up = inner_epsilons(rho[k], growth[e])
+                narrow[e] += base[0, k] * pair_risk(m, s, n, t, rho[k], backward, down, up)
     return True

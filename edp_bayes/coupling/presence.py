@@ -18,7 +18,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.presence_sampler import draw_labels, draw_shares
+from edp_bayes.coupling.presence_sampler import Seen, draw_labels, draw_shares
 from edp_bayes.distributions.mixtures import Mixture, flat_draws
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class PresencePosterior:
         individuals : ndarray of int
             Shape (individual,).
         contributions : ContributionDraws
-            Their contribution distributions, each of shape (draw, individual).
+            How they contribute, presence the same with every component.
 
         Returns
         -------
@@ -72,21 +72,15 @@ class PresencePosterior:
             The given presence where it is 0 or 1, where it does not depend on the rest in that
             draw, and in components too light to expect half a database.
         """
-        components = self.mixture.weights.shape[-1]
-        out = np.repeat(contributions.presence[..., None], components, axis=2)
-        absent = np.flatnonzero((contributions.presence < 1.0).any(axis=0))
+        out = contributions.presence.copy()
+        whole = contributions._replace(presence=contributions.presence[..., 0])
+        absent = np.flatnonzero((whole.presence < 1.0).any(axis=0))
         if absent.size == 0:
             return out
         _ = self._counts  # once, and not in every thread
 
         def fill(column: int) -> None:
-            parts = (
-                contributions.presence,
-                contributions.intercept,
-                contributions.slope,
-                contributions.spread,
-            )
-            own = (np.ascontiguousarray(part[:, column]) for part in parts)
+            own = (np.ascontiguousarray(part[:, column]) for part in whole)
             out[:, column] = self._of(int(individuals[column]), *own)
 
         with ThreadPoolExecutor(numba.get_num_threads()) as pool:
@@ -109,24 +103,10 @@ class PresencePosterior:
         else:
             known = np.zeros_like(shares)
         stream = np.random.Philox(key=[self.seed, individual], counter=OWN)
-        draw_shares(
-            np.random.Generator(stream),
-            SWEEPS,
-            self._base,
-            self.mixture.kernel == "gaussian",
-            rest,
-            present,
-            self._active,
-            labels,
-            known,
-            self._noise,
-            1.0 / self.responses.samples,
-            presence,
-            a,
-            b,
-            spread**2,
-            shares,
-        )
+        gaussian, weight = self.mixture.kernel == "gaussian", 1.0 / self.responses.samples
+        seen = Seen(gaussian, self._noise, weight, rest, present, known)
+        rng, moves = np.random.Generator(stream), (presence, a, b, spread**2)
+        draw_shares(rng, SWEEPS, self._base, self._active, labels, seen, moves, shares)
         return shares
 
     @cached_property

@@ -17,13 +17,15 @@ components do not hold each other fast.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edp_bayes.coupling.curves import given_and_without, moments_without
 from edp_bayes.utils.compiled import borrowing, compiled, decay
 
-__all__ = ["PRESENCES", "draw_labels", "draw_shares"]
+__all__ = ["PRESENCES", "Seen", "draw_labels", "draw_shares"]
 
 PRESENCES = 2.0  # prior weight of rho, in presences, for the share of a component
 FEW_SWEEPS = 2  # for small contributions
@@ -33,26 +35,38 @@ SMALL = 0.2  # contribution over a component's standard deviation
 FARTHEST = 600.0  # a density falls no farther than exp of minus this
 
 
+class Seen(NamedTuple):
+    """What the databases say of one individual's presence.
+
+    Attributes
+    ----------
+    gaussian : bool
+        Whether the kernel is normal, or else Laplace.
+    noise : float
+        Square of the scale of a kernel with the variance of known noise.
+    weight : float
+        Of a response.
+    rest : ndarray
+        Shape (response,): the responses without the individual.
+    present : ndarray of bool
+        Shape (response,).
+    known : ndarray
+        Shape (draw, component): absences beside the databases listed.
+    """
+
+    gaussian: bool
+    noise: float
+    weight: float
+    rest: NDArray[np.float64]
+    present: NDArray[np.bool_]
+    known: NDArray[np.float64]
+
+
 @compiled
-def draw_shares(  # type: ignore[no-untyped-def]
-    rng,
-    sweeps,
-    base,
-    gaussian,
-    rest,
-    present,
-    active,
-    labels,
-    known,
-    noise,
-    weight,
-    presence,
-    a,
-    b,
-    tau2,
-    out,
-):
-    """Draw the shares; known are absences by component beside the databases listed."""
+def draw_shares(rng, sweeps, base, active, labels, seen, moves, out):  # type: ignore[no-untyped-def]
+    """Draw the shares; moves are presence, intercept, slope and variance of the contribution."""
+    gaussian, noise, weight, rest, present, known = seen
+    presence, a, b, tau2 = moves
     size, n = base.shape[2], rest.size
     given, without, proposed = np.empty((2, size)), np.empty((2, size)), np.empty((2, size))
     component, mass = np.empty(n, dtype=np.int64), np.empty((size, n))
@@ -98,9 +112,7 @@ def draw_shares(  # type: ignore[no-untyped-def]
                     if its_own:
                         share[places[k]] = _beta(rng, first + n_present[k], second + n_absent[k])
                 taken = sweep == 0 or small
-                if small:
-                    proposed[:] = without
-                else:
+                if not small:
                     given_and_without(base[s], share, *contribution, given, proposed)
                 if not taken:
                     # The proposal knows nothing of what the shares make of the distribution without
@@ -109,35 +121,21 @@ def draw_shares(  # type: ignore[no-untyped-def]
                     gain -= _log_density(rest, component, places, without, gaussian)
                     taken = math.log(rng.random()) < weight * gain
                 if taken:
-                    own, without[:] = its_own, proposed
+                    own = its_own
+                    if not small:
+                        without, proposed = proposed, without
                     for k in range(count):
                         probability[k] = share[places[k]]
                         _fill_masses(
-                            rest,
-                            present,
-                            probability[k],
-                            base[s, 0, places[k]],
-                            without[0, places[k]],
-                            without[1, places[k]],
-                            gaussian,
-                            mass[k],
-                        )
+                            rest, present, probability[k], base[s, 0, places[k]],
+                            without[0, places[k]], without[1, places[k]], gaussian, mass[k],
+                        )  # fmt: skip
             if own and not small:
+                prior = first, second
                 _walk(
-                    rng,
-                    base[s],
-                    places[:count],
-                    gaussian,
-                    rest,
-                    present,
-                    known[s],
-                    weight,
-                    (first, second),
-                    contribution,
-                    probability,
-                    without,
-                    mass,
-                )
+                    rng, base[s], places[:count], seen, known[s], prior, contribution, probability,
+                    without, mass,
+                )  # fmt: skip
         if own:
             for k in range(count):
                 if n_present[k] + n_absent[k] == 0.0:
@@ -149,21 +147,10 @@ def draw_shares(  # type: ignore[no-untyped-def]
 
 @compiled
 def _walk(  # type: ignore[no-untyped-def]
-    rng,
-    base,
-    places,
-    gaussian,
-    rest,
-    present,
-    known,
-    weight,
-    prior,
-    contribution,
-    probability,
-    without,
-    mass,
+    rng, base, places, seen, known, prior, contribution, probability, without, mass
 ):
     """Move one share after the other by random steps of its logit, components summed out."""
+    gaussian, weight, rest, present = seen.gaussian, seen.weight, seen.rest, seen.present
     a, b, tau2, unit, noise = contribution
     moved, below = np.empty(rest.size), np.empty(rest.size)
     above = np.empty((places.size, rest.size))
@@ -182,9 +169,12 @@ def _walk(  # type: ignore[no-untyped-def]
             gain = weight * _log_ratio(below, above[i], mass[i], moved)
             gain += prior[0] * math.log(new / old)
             gain += (prior[1] + known[k]) * math.log((1.0 - new) / (1.0 - old))
-            if math.log(rng.random()) < gain:
-                probability[i], without[0, k], without[1, k], mass[i] = new, m, scale, moved
+            taken = math.log(rng.random()) < gain
+            if taken:
+                probability[i], without[0, k], without[1, k] = new, m, scale
             for j in range(rest.size):
+                if taken:
+                    mass[i, j] = moved[j]
                 below[j] += mass[i, j]
 
 

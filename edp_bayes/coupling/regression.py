@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -99,16 +99,11 @@ class RegressionCoupling:
 
     def contributions(self, individuals: Index, *, by_component: bool = True) -> ContributionDraws:
         """Return how some individuals contribute, their presence by component."""
-        contributions = self.posterior.draw(individuals, self.n_draws)
-        if not by_component:
+        components = self.mixture.weights.shape[-1] if by_component else 1
+        contributions = self.posterior.draw(individuals, self.n_draws, components)
+        if self.presence is None or not by_component:
             return contributions
-        if self.presence is None:
-            components = self.mixture.weights.shape[-1]
-            return replace(
-                contributions,
-                presence=np.repeat(contributions.presence[..., None], components, axis=2),
-            )
-        return replace(contributions, presence=self.presence.draw(individuals, contributions))
+        return contributions._replace(presence=self.presence.draw(individuals, contributions))
 
     def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
         """Return delta_i(eps), shape (chain * draw, individual, epsilon), in `out` if given."""
@@ -129,11 +124,7 @@ class RegressionCoupling:
 
     def new_individual(self, epsilon: Array) -> Array:
         """Return delta_i(eps) of an individual unlike all in the sample, shape (draw, epsilon)."""
-        contributions = self.posterior.draw_new(self.n_draws)
-        components = self.mixture.weights.shape[-1]
-        contributions = replace(
-            contributions, presence=np.repeat(contributions.presence[..., None], components, axis=2)
-        )
+        contributions = self.posterior.draw_new(self.n_draws, self.mixture.weights.shape[-1])
         out = np.empty((self.n_draws, 1, epsilon.size))
         self._from_mixture(contributions, epsilon, out)
         return out[:, 0]
@@ -182,20 +173,14 @@ class RegressionCoupling:
     def _known_pair(self, individual: int) -> tuple[Array, Array]:
         """Return components (draw, component, [w, mu, s]) of p and of p_i, which is known."""
         base = flat_draws(self.without[individual])
-        contributions = self.contributions(np.array([individual]), by_component=False)
-        rho, a, b, spread = (
-            contributions.presence,
-            contributions.intercept,
-            contributions.slope,
-            contributions.spread,
-        )
+        rho, a, b, spread = self.contributions(np.array([individual]), by_component=False)
         unit = 1.0 if self.mixture.kernel == "gaussian" else 2.0
         weights, mu, s = np.moveaxis(base, 1, 0)
         without = np.stack([mu, s], axis=-1)
         present = np.stack(
             [mu + a + b * mu, np.sqrt(((1.0 + b) * s) ** 2 + spread**2 / unit)], axis=-1
         )
-        return _joined(weights, rho, present, without)
+        return _joined(weights, rho[:, 0], present, without)
 
     def _mixture(self, components: Array) -> Mixture:
         parts = np.moveaxis(components, -1, 0)
@@ -216,15 +201,7 @@ class RegressionCoupling:
         from edp_bayes.coupling.curves import pair_components
 
         base = self._base[rows]
-        rho, a, b, spread = (
-            part[rows, columns]
-            for part in (
-                contributions.presence,
-                contributions.intercept,
-                contributions.slope,
-                contributions.spread,
-            )
-        )
+        rho, a, b, spread = (part[rows, columns] for part in contributions)
         unit = 1.0 if self.mixture.kernel == "gaussian" else 2.0
         distributions = np.moveaxis(pair_components(base, rho, a, b, spread, unit=unit), 2, -1)
         present, without = distributions[:, 0], distributions[:, 1]

@@ -167,9 +167,7 @@ class _SomeDraws(RegressionCoupling):
     def contributions(self, individuals: Index, *, by_component: bool = True) -> ContributionDraws:
         """Return how some individuals contribute, their presence by component."""
         contributions = self.whole.contributions(individuals, by_component=by_component)
-        return ContributionDraws(
-            *(getattr(contributions, f.name)[self.rows] for f in fields(contributions))
-        )
+        return ContributionDraws(*(part[self.rows] for part in contributions))
 
 
 def _picked(mixture: Mixture, rows: Index) -> Mixture:

@@ -56,11 +56,7 @@ def in_threads(
     writes its own part of the result, which therefore does not depend on the blocks. A thread
     is started for no fewer than `least` tasks.
     """
-    # one memory layout, so that every function is compiled once
-    arguments = tuple(
-        np.require(a, requirements=["C", "W"]) if isinstance(a, np.ndarray) else a
-        for a in arguments
-    )
+    arguments = tuple(map(_in_one_layout, arguments))
     threads = min(numba.get_num_threads(), tasks // least)
     if threads <= 1:
         function(0, tasks, *arguments)
@@ -74,6 +70,16 @@ def in_threads(
         ]
         for job in jobs:
             job.result()
+
+
+def _in_one_layout(argument: Any) -> Any:
+    """Return arrays, also in tuples, so that every function is compiled once."""
+    if isinstance(argument, tuple):
+        parts = map(_in_one_layout, argument)
+        return argument._make(parts) if hasattr(argument, "_make") else tuple(parts)
+    if isinstance(argument, np.ndarray):
+        return np.require(argument, requirements=["C", "W"])
+    return argument
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -94,9 +94,8 @@ def draw_contribution(case: Case, rng: np.random.Generator) -> ContributionDraws
     intercept = rng.normal(0.0, spread / np.sqrt(PRIOR.intercept_weight))
     slope = rng.normal(0.0, spread / np.sqrt(PRIOR.slope_weight))
     presence = 1.0 if case.always_present else rng.beta(*PRIOR.presence)
-    return ContributionDraws(
-        *(np.array([[value]]) for value in (presence, intercept, slope, spread))
-    )
+    others = (np.array([[value]]) for value in (intercept, slope, spread))
+    return ContributionDraws(np.array([[[presence]]]), *others)
 
 
 @dataclass(frozen=True)
@@ -106,8 +105,9 @@ class FixedDistribution:
     distribution: ContributionDraws
     centre: np.ndarray
 
-    def draw(self, individuals: np.ndarray, draws: int) -> ContributionDraws:
-        return self.distribution
+    def draw(self, individuals: np.ndarray, draws: int, components: int = 1) -> ContributionDraws:
+        presence = np.repeat(self.distribution.presence, components, axis=2)
+        return self.distribution._replace(presence=presence)
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def simulate(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, Response
     """True delta over EPSILON and responses, jointly from prior and model."""
     base, own = draw_base(case, rng), draw_contribution(case, rng)
     mixture = Mixture(*(base[:, None, part] for part in range(3)))
-    presence = draw_presence(float(own.presence[0, 0]), base[0, 0], case.n, rng)
+    presence = draw_presence(float(own.presence[0, 0, 0]), base[0, 0], case.n, rng)
     coupling = RegressionCoupling(
         mixture, FixedDistribution(own, np.zeros(1)), FixedPresence(presence[None, None])
     )

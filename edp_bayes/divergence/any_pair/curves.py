@@ -26,6 +26,7 @@ from edp_bayes.divergence.any_pair.evaluators import P_SLOPE, VALUES, D, P, Q, e
 from edp_bayes.divergence.any_pair.sign_changes import (
     STACK,
     Evaluate,
+    Workspace,
     crossings,
     excess,
     may_turn,
@@ -129,12 +130,11 @@ def _curves(
     ends = np.zeros(3, dtype=np.int64)
     spans = np.empty((2 * most, 5))
     bends = np.empty(most)
-    x = np.empty(BATCH)
-    values = np.empty((VALUES, BATCH))
-    nodes = np.empty((4, BATCH))
-    stack = np.empty((STACK, 7))
-    breaks = np.empty((256 + 2 * levels, 6))
     work = np.empty((4, levels + 1))
+    cell = Workspace(
+        evaluate, table, ends, growth, np.empty(BATCH), np.empty((VALUES, BATCH)),
+        np.empty((4, BATCH)), np.empty((STACK, 7)), np.empty((256 + 2 * levels, 6)), work,
+    )  # fmt: skip
     curve = np.empty((2, levels))
     for task in range(first, last):
         s, i = task // people, task % people
@@ -149,8 +149,7 @@ def _curves(
             if right == -math.inf:
                 left = _next_start(left, spans, count)
                 continue
-            _cell(evaluate, table, ends, left, right, growth, x, values, nodes, stack, breaks,
-                  work)  # fmt: skip
+            _add_cell(cell, left, right)
             left = right
         _collect(growth, work, curve)
         for e in range(levels):
@@ -199,26 +198,14 @@ def _next_start(left: float, zones: Array, count: int) -> float:
 
 
 @compiled
-def _cell(
-    evaluate: Evaluate,
-    table: Array,
-    ends: Index,
-    left: float,
-    right: float,
-    growth: Array,
-    x: Array,
-    values: Array,
-    nodes: Array,
-    stack: Array,
-    breaks: Array,
-    work: Array,
-) -> None:
+def _add_cell(cell: Workspace, left: float, right: float) -> None:
     """Add the share of one cell to work."""
+    growth, x, values, breaks, work = cell.growth, cell.x, cell.values, cell.breaks, cell.work
+    edge, s, slope, mass = cell.nodes[0], cell.nodes[1], cell.nodes[2], cell.nodes[3]
     middle, half = 0.5 * (left + right), 0.5 * (right - left)
     for i in range(BATCH):
         x[i] = middle + half * LOBATTO_X[i]
-    evaluate(table, ends, x, middle, values)
-    edge, s, slope, mass = nodes[0], nodes[1], nodes[2], nodes[3]
+    cell.evaluate(cell.table, cell.ends, x, middle, values)
     for i in range(BATCH):
         edge[i] = x[i]
         s[i], slope[i] = excess(values, i)
@@ -238,36 +225,32 @@ def _cell(
     for i in range(BATCH - 1):
         after = signed_level(s[i + 1], growth)
         lowest, highest = min(level, after), max(level, after)
-        width = edge[i + 1] - edge[i]
-        if may_turn(width, s[i], slope[i], s[i + 1], slope[i + 1], growth, lowest, highest):
-            found = resolve(evaluate, table, ends, middle, growth, edge[i], s[i],
-                             slope[i], edge[i + 1], s[i + 1], slope[i + 1], x, values, stack,
-                             breaks, found)  # fmt: skip
+        start, end = (edge[i], s[i], slope[i]), (edge[i + 1], s[i + 1], slope[i + 1])
+        if may_turn(start, end, growth, lowest, highest):
+            found = resolve(cell, middle, start, end, found)
         elif after != level:
-            found = crossings(edge[i], s[i], slope[i], level, edge[i + 1], s[i + 1],
-                               slope[i + 1], after, growth, breaks, found)  # fmt: skip
+            found = crossings(cell, start, level, end, after, found)
         level = after
     if found == 0:
         _add(first, whole_p, whole_q, whole_d, work)
         return
-    polish(evaluate, table, ends, middle, x, values, breaks, found)
+    polish(cell, middle, found)
     # the piece with most mass is what the others leave of the cell
     largest = _largest(left, edge, mass, breaks, found)
     level, spared = first, first
-    start = left
+    begin = left
     for k in range(found + 1):
-        stop = right if k == found else min(max(breaks[k, 0], start), right)
+        stop = right if k == found else min(max(breaks[k, 0], begin), right)
         if k == largest:
             spared = level
-        elif stop > start:
-            few = 0.5 * (stop - start) * steepest <= FEW_GROWTH
-            part_p, part_q, part_d = _piece(evaluate, table, ends, middle, start, stop, few, x,
-                                            values)  # fmt: skip
+        elif stop > begin:
+            few = 0.5 * (stop - begin) * steepest <= FEW_GROWTH
+            part_p, part_q, part_d = _piece(cell, middle, begin, stop, few)
             _add(level, part_p, part_q, part_d, work)
             whole_p -= part_p
             whole_q -= part_q
             whole_d -= part_d
-        start = stop
+        begin = stop
         if k < found:
             level = int(breaks[k, 5])
     _add(spared, max(whole_p, 0.0), max(whole_q, 0.0), whole_d, work)
@@ -292,23 +275,15 @@ def _largest(left: float, edge: Array, mass: Array, breaks: Array, found: int) -
 
 @compiled
 def _piece(
-    evaluate: Evaluate,
-    table: Array,
-    ends: Index,
-    middle: float,
-    start: float,
-    stop: float,
-    few: bool,
-    x: Array,
-    values: Array,
+    cell: Workspace, middle: float, start: float, stop: float, few: bool
 ) -> tuple[float, float, float]:
     """Return the integrals of p, q and d over [start, stop]."""
     centre, half = 0.5 * (start + stop), 0.5 * (stop - start)
     nodes, weights = (FEW_X, FEW_W) if few else (LEGENDRE_X, LEGENDRE_W)
-    size = nodes.size
+    size, x, values = nodes.size, cell.x, cell.values
     for i in range(size):
         x[i] = centre + half * nodes[i]
-    evaluate(table, ends, x[:size], middle, values)
+    cell.evaluate(cell.table, cell.ends, x[:size], middle, values)
     part_p, part_q, part_d = 0.0, 0.0, 0.0
     for i in range(size):
         part_p += weights[i] * values[P, i]

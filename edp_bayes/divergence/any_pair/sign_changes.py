@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from edp_bayes.utils.compiled import ZERO, compiled
 __all__ = [
     "STACK",
     "Evaluate",
+    "Workspace",
     "crossings",
     "excess",
     "may_turn",
@@ -30,9 +32,45 @@ __all__ = [
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Evaluate = Callable[[Array, Index, Array, float, Array], None]
+Point = tuple[float, float, float]  # with s and its slope there
 
 HALVINGS = 16
 STACK = 64  # intervals that may wait to be halved
+
+
+class Workspace(NamedTuple):
+    """The two mixtures, the thresholds, and what the integrator writes to, for one thread.
+
+    Attributes
+    ----------
+    evaluate : function
+        As `edp_bayes.divergence.any_pair.evaluators.evaluator` returns it.
+    table, ends : ndarray
+        The components, as `edp_bayes.divergence.any_pair.components.tabulate` fills them in.
+    growth : ndarray
+        Shape (level,): expm1(eps).
+    x, values : ndarray
+        Shapes (batch,), (VALUES, batch): points, and the mixtures there.
+    nodes : ndarray
+        Shape (4, batch): the nodes of a cell, s and its slope there, and the mass of p.
+    stack : ndarray
+        Shape (STACK, 7): intervals that wait to be halved.
+    breaks : ndarray
+        Shape (most, 6): the sign changes of a cell, as `crossings` appends them.
+    work : ndarray
+        Shape (4, level + 1): integrals by level.
+    """
+
+    evaluate: Evaluate
+    table: Array
+    ends: Index
+    growth: Array
+    x: Array
+    values: Array
+    nodes: Array
+    stack: Array
+    breaks: Array
+    work: Array
 
 
 @compiled
@@ -77,13 +115,13 @@ def _threshold(level: int, growth: Array) -> float:
 
 
 @compiled
-def may_turn(
-    width: float, s0: float, m0: float, s1: float, m1: float, growth: Array, low: int, high: int
-) -> bool:
+def may_turn(start: Point, end: Point, growth: Array, low: int, high: int) -> bool:
     """Whether s may leave [s0, s1] between two nodes far enough to pass another threshold.
 
     low and high are the levels at the lower and the higher end.
     """
+    (x0, s0, m0), (x1, s1, m1) = start, end
+    width = x1 - x0
     rise = (s1 - s0) / width
     steep = 3.0 * abs(rise)
     if m0 * rise >= 0.0 and m1 * rise >= 0.0 and abs(m0) <= steep and abs(m1) <= steep:
@@ -101,87 +139,59 @@ def may_turn(
 
 
 @compiled
-def resolve(
-    evaluate: Evaluate,
-    table: Array,
-    ends: Index,
-    middle: float,
-    growth: Array,
-    x0: float,
-    s0: float,
-    m0: float,
-    x1: float,
-    s1: float,
-    m1: float,
-    x: Array,
-    values: Array,
-    stack: Array,
-    breaks: Array,
-    found: int,
-) -> int:
+def resolve(cell: Workspace, middle: float, start: Point, end: Point, found: int) -> int:
     """Halve an interval until s is monotone, or no threshold in reach, on every part."""
-    size = 1
-    stack[0, 0], stack[0, 1], stack[0, 2] = x0, s0, m0
-    stack[0, 3], stack[0, 4], stack[0, 5], stack[0, 6] = x1, s1, m1, 0.0
+    growth, x, values, stack = cell.growth, cell.x, cell.values, cell.stack
+    size = _wait(stack, ZERO, start, end, 0.0)
     while size > 0:
         size -= 1
-        x0, s0, m0 = stack[size, 0], stack[size, 1], stack[size, 2]
-        x1, s1, m1, depth = stack[size, 3], stack[size, 4], stack[size, 5], stack[size, 6]
-        before, after = signed_level(s0, growth), signed_level(s1, growth)
-        turn = may_turn(x1 - x0, s0, m0, s1, m1, growth, min(before, after), max(before, after))
+        start = stack[size, 0], stack[size, 1], stack[size, 2]
+        end, depth = (stack[size, 3], stack[size, 4], stack[size, 5]), stack[size, 6]
+        before, after = signed_level(start[1], growth), signed_level(end[1], growth)
+        turn = may_turn(start, end, growth, min(before, after), max(before, after))
         if turn and depth < HALVINGS:
-            centre = 0.5 * (x0 + x1)
-            x[0] = centre
-            evaluate(table, ends, x[:1], middle, values)
-            sc, mc = excess(values, ZERO)
-            stack[size, 0], stack[size, 1], stack[size, 2] = centre, sc, mc
-            stack[size, 3], stack[size, 4], stack[size, 5] = x1, s1, m1
-            stack[size, 6] = depth + 1.0
-            size += 1
-            stack[size, 0], stack[size, 1], stack[size, 2] = x0, s0, m0
-            stack[size, 3], stack[size, 4], stack[size, 5] = centre, sc, mc
-            stack[size, 6] = depth + 1.0
-            size += 1
+            x[0] = 0.5 * (start[0] + end[0])
+            cell.evaluate(cell.table, cell.ends, x[:1], middle, values)
+            s, slope = excess(values, ZERO)
+            centre = x[0], s, slope
+            size = _wait(stack, size, centre, end, depth + 1.0)
+            size = _wait(stack, size, start, centre, depth + 1.0)
         elif before != after:
-            found = crossings(x0, s0, m0, before, x1, s1, m1, after, growth, breaks, found)
+            found = crossings(cell, start, before, end, after, found)
     return found
 
 
 @compiled
+def _wait(stack: Array, size: int, start: Point, end: Point, depth: float) -> int:
+    """Put an interval on the stack."""
+    for i in range(3):
+        stack[size, i], stack[size, 3 + i] = start[i], end[i]
+    stack[size, 6] = depth
+    return size + 1
+
+
+@compiled
 def crossings(
-    x0: float,
-    s0: float,
-    m0: float,
-    before: int,
-    x1: float,
-    s1: float,
-    m1: float,
-    after: int,
-    growth: Array,
-    breaks: Array,
-    found: int,
+    cell: Workspace, start: Point, before: int, end: Point, after: int, found: int
 ) -> int:
     """Append a row (guess, low, high, threshold, rises, level after) for each sign change."""
+    breaks = cell.breaks
     step = 1 if after > before else -1
     level = before
     while level != after and found < breaks.shape[0]:
-        target = _threshold(level if step > 0 else level - 1, growth)
+        target = _threshold(level if step > 0 else level - 1, cell.growth)
         level += step
-        breaks[found, 0] = _inverse_hermite(x0, s0, m0, x1, s1, m1, target)
-        breaks[found, 1] = x0
-        breaks[found, 2] = x1
-        breaks[found, 3] = target
-        breaks[found, 4] = step
-        breaks[found, 5] = level
+        breaks[found, 0] = _inverse_hermite(start, end, target)
+        breaks[found, 1], breaks[found, 2] = start[0], end[0]
+        breaks[found, 3], breaks[found, 4], breaks[found, 5] = target, step, level
         found += 1
     return found
 
 
 @compiled
-def _inverse_hermite(
-    x0: float, s0: float, m0: float, x1: float, s1: float, m1: float, target: float
-) -> float:
+def _inverse_hermite(start: Point, end: Point, target: float) -> float:
     """Solve the cubic with these end values and slopes for target."""
+    (x0, s0, m0), (x1, s1, m1) = start, end
     width = x1 - x0
     rise = s1 - s0
     t = min(max((target - s0) / rise, 0.0), 1.0)
@@ -196,23 +206,15 @@ def _inverse_hermite(
 
 
 @compiled
-def polish(
-    evaluate: Evaluate,
-    table: Array,
-    ends: Index,
-    middle: float,
-    x: Array,
-    values: Array,
-    breaks: Array,
-    found: int,
-) -> None:
+def polish(cell: Workspace, middle: float, found: int) -> None:
     """Move every row of breaks to its sign change, a batch of them at a time."""
+    x, values, breaks = cell.x, cell.values, cell.breaks
     for start in range(0, found, x.size):
         size = min(x.size, found - start)
         for _ in range(60):
             for i in range(size):
                 x[i] = breaks[start + i, 0]
-            evaluate(table, ends, x[:size], middle, values)
+            cell.evaluate(cell.table, cell.ends, x[:size], middle, values)
             moving = False
             for i in range(size):
                 row = breaks[start + i]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -173,6 +175,19 @@ def _in_lanes(weights: Array) -> Array:
     return out.reshape(blocks, -1)
 
 
+class _Sums(NamedTuple):
+    """What the sums over intervals read and write to, for one thread."""
+
+    epsilon: Array
+    growth: Array
+    values: Array
+    above: Index
+    intervals: Index
+    total_p: Array
+    total_q: Array
+    late: tuple[Array, Array, Array]
+
+
 @compiled
 def _shift_tasks(
     first: int,
@@ -193,8 +208,8 @@ def _shift_tasks(
     position, steps, distances = knots.buffers(n, n)
     values, apart = shared_scale.buffer(n, n), np.zeros(LANES)
     above, intervals = interval_sums.marks(n, n)
-    total_p, total_q = np.zeros(LANES), np.zeros(LANES)
-    work, curve, bounds = interval_sums.levels(growth[early:])
+    sums = _Sums(epsilon, growth, values, above, intervals, np.zeros(LANES), np.zeros(LANES),
+                 interval_sums.levels(growth[early:]))  # fmt: skip
     moved = np.zeros(n)
     for task in range(first, last):
         i, group = task // groups, task % groups
@@ -218,44 +233,30 @@ def _shift_tasks(
                 count, total = knots.plan(y, moved, True, y, True, position, steps, distances)
             shared_scale.knot_values(count, total, steps, distances, rate, weights[block], True,
                                      growth[0], values, apart, above)  # fmt: skip
-            some = _early(count, largest * rate, draws, i, epsilon[:early], growth, values, above,
-                          intervals, total_p, total_q, out)  # fmt: skip
+            some = _early(count, largest * rate, draws, early, sums, out[:, i])
             if some and early < epsilon.size:
-                _late(count, largest * rate, draws, i, early, epsilon, growth[early:], values, work,
-                      curve, bounds, out)  # fmt: skip
+                _late(count, largest * rate, draws, early, sums, out[:, i])
 
 
 @compiled
-def _early(
-    count: int,
-    furthest: Array,
-    draws: Index,
-    i: int,
-    epsilon: Array,
-    growth: Array,
-    values: Array,
-    above: Index,
-    intervals: Index,
-    total_p: Array,
-    total_q: Array,
-    out: Array,
-) -> bool:
-    """Fill the risks of a block of draws at the given epsilon; tell if the last is positive.
+def _early(count: int, furthest: Array, draws: Index, early: int, sums: _Sums, out: Array) -> bool:
+    """Fill the risks of a block of draws at the early epsilon; tell if the last is positive.
 
     furthest is each draw's epsilon from which on the risk is exactly zero.
     """
+    epsilon, growth, values, above, intervals, total_p, total_q, _ = sums
     p, q = intervals[0], intervals[1]
     size_p = interval_sums.marked(count, above[0], p)
     size_q = interval_sums.marked(count, above[1], q)
     lanes = draws.size
-    for e in range(epsilon.size):
+    for e in range(early):
         size_p = interval_sums.sums(count, growth[e], 1.0, lanes, values, p, size_p, total_p)
         size_q = interval_sums.sums(count, growth[e], -1.0, lanes, values, q, size_q, total_q)
         some = False
         for lane in range(lanes):
             value = max(total_p[lane], total_q[lane])
             if value > 0.0 and epsilon[e] < furthest[lane]:
-                out[draws[lane], i, e] = value
+                out[draws[lane], e] = value
                 some = True
         if not some:
             return False
@@ -263,29 +264,18 @@ def _early(
 
 
 @compiled
-def _late(
-    count: int,
-    furthest: Array,
-    draws: Index,
-    i: int,
-    early: int,
-    epsilon: Array,
-    growth: Array,
-    values: Array,
-    work: Array,
-    curve: Array,
-    bounds: Array,
-    out: Array,
-) -> None:
+def _late(count: int, furthest: Array, draws: Index, early: int, sums: _Sums, out: Array) -> None:
     """Fill the risks of a block of draws at all epsilon after the early ones."""
+    work, curve, bounds = sums.late
+    growth = sums.growth[early:]
     for lane in range(draws.size):
         draw = draws[lane]
-        if out[draw, i, early - 1] == 0.0:
+        if out[draw, early - 1] == 0.0:
             continue
-        reach = interval_sums.integrate(count, growth, bounds, lane, values, work, curve)
+        reach = interval_sums.integrate(count, growth, bounds, lane, sums.values, work, curve)
         for e in range(reach):
-            if epsilon[early + e] < furthest[lane]:
-                out[draw, i, early + e] = max(curve[0, e], curve[1, e])
+            if sums.epsilon[early + e] < furthest[lane]:
+                out[draw, early + e] = max(curve[0, e], curve[1, e])
 
 
 def _shared_curves(

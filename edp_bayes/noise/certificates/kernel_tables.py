@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +46,7 @@ BETWEEN = 4  # points of Laplace noise for one that is kept
 LEAST_PAIRS = 32  # for which a thread is started
 
 
-@dataclass(frozen=True, eq=False)
-class KernelTables:
+class KernelTables(NamedTuple):
     """Log densities of noisy normal kernels for increasing variances, each on its own lattice.
 
     Attributes
@@ -99,43 +99,15 @@ class KernelTables:
         base : ndarray, shape (draw, 3, component)
             Weights, locations and scales of p.
         distribution : ContributionDraws
-            Contribution distributions, each of shape (draw, individual), presence by component.
+            How everybody contributes.
         rows, columns : ndarray of int
             Shape (pair,): draw and individual of each pair.
         epsilon : float
             Where looking for a bound ends.
         """
-        parts = (
-            distribution.presence,
-            distribution.intercept,
-            distribution.slope,
-            distribution.spread,
-        )
-        rho, a, b, spread = (np.ascontiguousarray(part[rows, columns]) for part in parts)
+        moves = tuple(part[rows, columns] for part in distribution.moves)
         out = np.empty(rows.size)
-        in_threads(
-            _bounds,
-            rows.size,
-            base,
-            rows,
-            rho,
-            a,
-            b,
-            spread**2,
-            self.variance,
-            self.step,
-            self.edge,
-            self.curvature,
-            self.rise,
-            self.slope,
-            self.first,
-            self.values,
-            self.tail,
-            self.error,
-            epsilon,
-            out,
-            least=LEAST_PAIRS,
-        )
+        in_threads(_bounds, rows.size, base, rows, moves, self, epsilon, out, least=LEAST_PAIRS)
         return out
 
 
@@ -337,9 +309,10 @@ def _spread(weight: Array, kernel: Array, near: int, fine: int) -> Array:
 
 @compiled
 def _bounds(  # type: ignore[no-untyped-def]
-    first, last, base, rows, rho, a, b, tau2, variance, step, edge, curvature, rise, slope, start,
-    values, tail, error, epsilon, out,
-):  # fmt: skip
+    first, last, base, rows, moves, tables, epsilon, out
+):
+    rho, a, b, tau2 = moves
+    variance, step, edge, curvature, _, _, start, values, tail, error = tables
     size = base.shape[2]
     distribution, without = np.empty((2, size)), np.empty((2, size))
     # presence relative to the largest: g has so much of the component given presence
@@ -366,7 +339,7 @@ def _bounds(  # type: ignore[no-untyped-def]
                 usable = False
         if not usable:
             continue
-        bound = _by_movement(parts, distribution, without, level, rise, slope)
+        bound = _by_movement(parts, distribution, without, level, tables)
         bound = math.log1p(present * math.expm1(min(bound, LARGEST)))
         if bound <= epsilon:
             out[j] = bound
@@ -435,12 +408,12 @@ def _bounds(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _by_movement(parts, distribution, without, level, rise, slope):  # type: ignore[no-untyped-def]
+def _by_movement(parts, distribution, without, level, tables):  # type: ignore[no-untyped-def]
     """Bound log(g / q) by that of every component, moved and widened by an independent amount.
 
     log E exp(slope abs(Z)) <= x^2 / 2 + min(x sqrt(2 / pi), log 2) for Z ~ N(0, (x / slope)^2).
     """
-    size, largest = distribution.shape[1], 0.0
+    rise, slope, size, largest = tables.rise, tables.slope, distribution.shape[1], 0.0
     for k in range(size):
         if parts[0, k] == 0.0:
             continue
