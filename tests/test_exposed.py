@@ -232,7 +232,7 @@ def test_an_individual_who_is_all_there_is_has_their_presence_as_risk():
         edp.Responses.from_arrays(c[:, 0], contribution=c), 1
     ).draw(np.arange(1), 1000)
     found = audit.delta.to_numpy().reshape(1000, 2)
-    np.testing.assert_allclose(found, np.repeat(presence.presence, 2, axis=1), rtol=1e-6)
+    np.testing.assert_allclose(found, np.repeat(presence.presence[:, 0], 2, axis=1), rtol=1e-6)
 
 
 BAD = {

@@ -336,9 +336,10 @@ def _leave_narrow(base, given, without, rho, growth, reduced, narrow):  # type: 
     Return whether that is little enough. By joint convexity the risk is at most that of the other
     components and, of those left out, the sum of the risks of each.
     """
-    reduced[:] = base
     most = 0.0
     for k in range(base.shape[1]):
+        for row in range(3):
+            reduced[row, k] = base[row, k]
         if not is_close(base, given, without, k):
             reduced[0, k] = 0.0
             most += base[0, k] * rho[k]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.divergence.any_pair.evaluators import D_SLOPE, P_SLOPE, Q_SLOPE, D, P, Q
-from edp_bayes.utils.compiled import ZERO, compiled
+from edp_bayes.utils.compiled import ZERO, borrowing, compiled
 
 __all__ = [
     "STACK",
@@ -170,7 +170,7 @@ def _wait(stack: Array, size: int, start: Point, end: Point, depth: float) -> in
     return size + 1
 
 
-@compiled
+@borrowing
 def crossings(
     cell: Workspace, start: Point, before: int, end: Point, after: int, found: int
 ) -> int:
