@@ -62,13 +62,13 @@ def test_interval_and_draws_agree_with_brute_force(members, others, delta):
     values = brute_force(counts, delta, 20_000, 2)
     for probe in np.quantile(values, [0.05, 0.5, 0.95]):
         expected = np.mean(values <= probe)
-        assert found.cdf(probe) == pytest.approx(expected, abs=0.02)
+        assert found.cdf(epsilon=probe) == pytest.approx(expected, abs=0.02)
         assert np.mean(found.draws.to_numpy() <= probe) == pytest.approx(expected, abs=0.03)
     low, high = found.interval(0.8)
     assert 0.0 <= low <= high
     if low > 0.0:
-        assert found.cdf(low) == pytest.approx(0.1, abs=1e-8)
-    assert found.cdf(high) >= 0.9 - 1e-8
+        assert found.cdf(epsilon=low) == pytest.approx(0.1, abs=1e-8)
+    assert found.cdf(epsilon=high) >= 0.9 - 1e-8
 
 
 def test_cdf_against_two_dimensional_quadrature():
@@ -86,9 +86,9 @@ def test_cdf_against_two_dimensional_quadrature():
             & (1 - tpr - 0.02 <= growth * (1 - fpr))
             & (fpr - 0.02 <= growth * tpr)
         )
-        assert found.cdf(level) == pytest.approx(holds.mean(), abs=1e-3)
-    assert found.cdf(-1.0) == 0.0
-    assert found.cdf(600.0) == pytest.approx(1.0, abs=1e-9)
+        assert found.cdf(epsilon=level) == pytest.approx(holds.mean(), abs=1e-3)
+    assert found.cdf(epsilon=-1.0) == 0.0
+    assert found.cdf(epsilon=600.0) == pytest.approx(1.0, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_cdf_where_one_rate_is_known_far_better(counts, delta):
             special.betainc(hits + 0.5, misses + 0.5, np.clip(end, 0.0, 1.0)) for end in (low, high)
         ]
         truth = np.maximum(ends[1] - ends[0], 0.0).mean()
-        assert posterior.cdf(epsilon) == pytest.approx(truth, abs=1e-6)
+        assert posterior.cdf(epsilon=epsilon) == pytest.approx(truth, abs=1e-6)
 
 
 def test_a_perfect_attack_leaves_a_finite_interval():

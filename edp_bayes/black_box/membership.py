@@ -64,7 +64,7 @@ class MembershipEpsilon:
     false_negatives: int
     delta: float
 
-    def cdf(self, epsilon: float) -> float:
+    def cdf(self, *, epsilon: float) -> float:
         """Return the posterior probability of epsilon or less, by quadrature over one rate.
 
         Epsilon holds exactly if the true positive rate lies between two bounds that the false
@@ -109,12 +109,12 @@ class MembershipEpsilon:
     def _quantile(self, probability: float) -> float:
         from scipy.optimize import brentq
 
-        if self.cdf(0.0) >= probability:
+        if self.cdf(epsilon=0.0) >= probability:
             return 0.0
         high = 1.0
-        while self.cdf(high) < probability and high < LARGEST:
+        while self.cdf(epsilon=high) < probability and high < LARGEST:
             high *= 2.0
-        return float(brentq(lambda e: self.cdf(e) - probability, 0.0, high, xtol=1e-10))
+        return float(brentq(lambda e: self.cdf(epsilon=e) - probability, 0.0, high, xtol=1e-10))
 
 
 def epsilon_from_membership(
