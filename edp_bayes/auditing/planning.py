@@ -18,9 +18,8 @@ from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.responses import Responses
 from edp_bayes.results import bands
 from edp_bayes.results.base import BAND_KINDS
-from edp_bayes.results.summaries import default_probability
 from edp_bayes.utils import validate
-from edp_bayes.utils.defaults import PLANNING_DRAWS
+from edp_bayes.utils.defaults import PLANNING_DRAWS, default_probability
 from edp_bayes.utils.progress import working
 
 if TYPE_CHECKING:

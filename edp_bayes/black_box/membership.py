@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.results.summaries import default_probability
 from edp_bayes.utils import validate
-from edp_bayes.utils.defaults import INDEPENDENT_DRAWS
+from edp_bayes.utils.defaults import INDEPENDENT_DRAWS, default_probability
 
 if TYPE_CHECKING:
     import xarray as xr

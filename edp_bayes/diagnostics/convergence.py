@@ -174,7 +174,7 @@ def check_draws(
     """
     from arviz_stats import ess, mcse, rhat
 
-    from edp_bayes.results.summaries import default_probability
+    from edp_bayes.utils.defaults import default_probability
 
     draws = _valid_draws(array)
     if isinstance(divergences, bool) or not isinstance(divergences, int | np.integer):

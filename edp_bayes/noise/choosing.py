@@ -13,9 +13,8 @@ from edp_bayes.noise.calibration import METHODS, calibrate
 from edp_bayes.noise.certificates.ratios import certified_log_ratios
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.posterior import Posterior, posterior_of
-from edp_bayes.results.summaries import default_probability
 from edp_bayes.utils import validate
-from edp_bayes.utils.defaults import PROB
+from edp_bayes.utils.defaults import PROB, default_probability
 
 if TYPE_CHECKING:
     import xarray as xr

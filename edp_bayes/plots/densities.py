@@ -17,8 +17,9 @@ from edp_bayes.plots.drawing import (
 )
 from edp_bayes.results import bands
 from edp_bayes.results.query import Audit
-from edp_bayes.results.summaries import by_risk, default_probability
+from edp_bayes.results.summaries import by_risk
 from edp_bayes.utils import labels
+from edp_bayes.utils.defaults import default_probability
 from edp_bayes.utils.formatting import percent
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from edp_bayes.plots.drawing import (
     require,
 )
 from edp_bayes.results.query import Audit
-from edp_bayes.results.summaries import CI_KINDS, default_probability, riskiest
+from edp_bayes.results.summaries import CI_KINDS, riskiest
 from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import default_probability
 from edp_bayes.utils.formatting import percent
 
 if TYPE_CHECKING:

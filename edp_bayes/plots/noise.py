@@ -10,7 +10,7 @@ import xarray as xr
 from edp_bayes.noise.choosing import Tradeoff
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.plots.drawing import Canvas, Visuals, require
-from edp_bayes.results.summaries import default_probability
+from edp_bayes.utils.defaults import default_probability
 from edp_bayes.utils.formatting import percent
 
 if TYPE_CHECKING:

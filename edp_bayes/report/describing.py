@@ -64,7 +64,7 @@ def describe(
     ('property', True)
     """
     from edp_bayes.results.base import PrivacyCurves
-    from edp_bayes.results.summaries import default_probability
+    from edp_bayes.utils.defaults import default_probability
 
     if not isinstance(result, PrivacyCurves):
         # Looked at second: its module takes a second to import.

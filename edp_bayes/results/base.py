@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results import bands
-from edp_bayes.results.summaries import default_probability, finite_draws, summary_table
+from edp_bayes.results.summaries import finite_draws, summary_table
 from edp_bayes.utils import files, validate
-from edp_bayes.utils.defaults import PROB
+from edp_bayes.utils.defaults import PROB, default_probability
 from edp_bayes.utils.sentences import restored
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import xarray as xr
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results.base import PrivacyCurves, load_curves
-from edp_bayes.results.summaries import default_probability, interval
-from edp_bayes.utils.defaults import PROB
+from edp_bayes.results.summaries import interval
+from edp_bayes.utils.defaults import PROB, default_probability
 
 __all__ = ["MechanismAudit", "load_mechanism_audit"]
 

@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import default_probability
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = [
     "CI_KINDS",
     "by_risk",
-    "default_probability",
     "finite_draws",
     "interval",
     "riskiest",
@@ -74,15 +74,6 @@ def summary_table(
     # Draws that are all equal have converged, though R-hat is 0 / 0 there.
     table["r_hat"] = table["r_hat"].fillna(1.0)
     return table
-
-
-def default_probability(prob: float | None, name: str = "prob") -> float:
-    """Return a probability of intervals, ArviZ's ``stats.ci_prob`` if None."""
-    if prob is None:
-        from arviz_base import rcParams
-
-        return float(rcParams["stats.ci_prob"])
-    return validate.probability(prob, name)
 
 
 def interval(draws: ArrayLike, prob: float) -> tuple[float, float, float]:

@@ -1,5 +1,9 @@
 """Defaults that packages share."""
 
+from __future__ import annotations
+
+from edp_bayes.utils import validate
+
 # Of a claim; bands and intervals take ArviZ's.
 PROB = 0.95
 
@@ -9,3 +13,12 @@ DRAWS = 500
 MECHANISM_DRAWS = 1000
 INDEPENDENT_DRAWS = 1000
 PLANNING_DRAWS = 200
+
+
+def default_probability(prob: float | None, name: str = "prob") -> float:
+    """Return a probability of intervals, ArviZ's ``stats.ci_prob`` if None."""
+    if prob is None:
+        from arviz_base import rcParams
+
+        return float(rcParams["stats.ci_prob"])
+    return validate.probability(prob, name)
