@@ -26,18 +26,18 @@ def pool(count, n, alone):
     return pooling.pool_presence(count, n, pooling.learn_presence(count, n), alone)
 
 
-def one_exposed(size, present, seed=1):
-    """300 people who contribute 1 in one database, and one who contributes more."""
+def one_exposed(size, present, *, others=OTHERS, seed=1):
+    """People who contribute 1 in one database, and one who contributes more."""
     rng = np.random.default_rng([seed, present])
-    c = np.zeros((N, OTHERS + 1))
+    c = np.zeros((N, others + 1))
     c[rng.permutation(N)[:present], 0] = size
-    c[rng.integers(0, N, OTHERS), np.arange(1, OTHERS + 1)] = 1.0
+    c[rng.integers(0, N, others), np.arange(1, others + 1)] = 1.0
     response = 100.0 + 5.0 * rng.standard_normal(N) + c.sum(axis=1)
     return edp.Responses.from_arrays(response, contribution=sp.csc_array(c))
 
 
 def audited(responses, **options):
-    options = {"draws": 250, "random_seed": 1, "progressbar": False, **options}
+    options = {"draws": 100, "random_seed": 1, "progressbar": False, **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", edp.EdpBayesWarning)
         return edp.audit(responses, epsilon=[0.1, 0.5], **options)
@@ -227,7 +227,7 @@ def test_the_risk_of_a_dominant_individual_covers_the_truth():
 def test_an_individual_who_is_all_there_is_has_their_presence_as_risk():
     rng = np.random.default_rng(9)
     c = np.where(rng.random(40) < 0.6, rng.gamma(3.0, 1.0, 40), 0.0)[:, None]
-    audit = audited(edp.Responses.from_arrays(c[:, 0], contribution=c))
+    audit = audited(edp.Responses.from_arrays(c[:, 0], contribution=c), draws=250)
     presence = ContributionPosterior.fit(
         edp.Responses.from_arrays(c[:, 0], contribution=c), 1
     ).draw(np.arange(1), 1000)
@@ -257,7 +257,7 @@ def test_odd_populations_get_finite_results(population):
 
 
 def test_upper_is_a_quantile_that_never_rises():
-    audit = audited(one_exposed(1.0, 5))
+    audit = audited(one_exposed(1.0, 5, others=10), draws=250)
     limit = audit.upper("delta", prob=0.9)
     draws = np.sort(audit.delta.to_numpy().reshape(-1, 2), axis=0)
     assert limit.dims == ("epsilon",)
