@@ -84,7 +84,10 @@ def test_warnings_of_the_databases_are_given_and_kept():
         ({"epsilon": ["a"]}, "epsilon must be numeric"),
         ({"epsilon": [0.1, 800.0]}, "epsilon must be at most 700, found 800"),
         ({"cores": 0}, "cores must be at least 1, found 0"),
-        ({"random_state": 1}, "no option 'random_state'"),
+        (
+            {"random_state": 1},
+            "no option 'random_state', random_seed may be meant: sampling takes draws",
+        ),
         ({"random_state": 1, "model": None}, "no option 'random_state'"),
         (
             {"target_accept": 0.9, "model": None},

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,9 +97,13 @@ class SamplerSettings:
             validate.choice(self.sampler, SAMPLERS, "sampler")
         unknown = [name for name in self.sample_kwargs if name not in SAMPLE_OPTIONS]
         if unknown:
+            own = [field.name for field in fields(self) if field.name != "sample_kwargs"]
+            near = get_close_matches(unknown[0], [*own, *SAMPLE_OPTIONS], 1)
+            meant = f", {near[0]} may be meant" if near else ""
             raise InputTypeError(
-                f"there is no option {unknown[0]!r}, neither here nor of pymc.sample, which knows "
-                f"{', '.join(sorted(SAMPLE_OPTIONS))}"
+                f"there is no option {unknown[0]!r}{meant}: "
+                f"sampling takes {', '.join(own)}, and NUTS what pymc.sample does, such as "
+                "target_accept"
             )
         seed = validate.seed(self.random_seed)
         if seed is None:
