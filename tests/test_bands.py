@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from edp_bayes.results import bands
 
@@ -49,9 +52,33 @@ def test_the_fewest_draws_are_those_whose_range_is_wide_enough(prob):
 
 
 def test_simultaneous_band_leaves_out_all_the_curves_it_may():
-    """0.1 of 20 curves are two, although 1 - 0.9 is below 0.1 in floating point."""
-    low, high = bands.simultaneous(np.arange(1.0, 21.0)[:, None], 0.9)
-    assert (low.item(), high.item()) == (2.0, 19.0)
+    """0.1 of 40 ranks are two at each end, although 1 - 0.9 is below 0.1 in floating point."""
+    low, high = bands.simultaneous(np.arange(1.0, 40.0)[:, None], 0.9)
+    assert (low.item(), high.item()) == pytest.approx((2.0, 38.0))
+
+
+@given(data=st.data(), prob=st.sampled_from([0.3, 0.5, 0.8, 0.89, 0.9, 0.95, 0.99]))
+@settings(max_examples=300, deadline=None)
+def test_a_simultaneous_band_contains_the_pointwise_one_and_the_upper_limit(data, prob):
+    shape = data.draw(st.tuples(st.integers(1, 60), st.integers(1, 6)))
+    # few values, so that many are tied
+    value = st.one_of(st.integers(0, 3).map(float), st.floats(0.0, 1.0))
+    draws = data.draw(arrays(np.float64, shape, elements=value))
+    below = draws * data.draw(st.floats(0.0, 1.0)) if data.draw(st.booleans()) else None
+    wide, narrow = (bands.band(draws, prob, kind=kind, below=below) for kind in bands.KINDS)
+    assert (wide[0] <= narrow[0]).all()
+    assert (wide[1] >= narrow[1]).all()
+    assert (bands.upper_limit(draws, 0.5 * (1.0 + prob)) <= wide[1] + 1e-12).all()
+
+
+def test_synthetic_curves_have_no_simultaneous_band_inside_the_pointwise_one():
+    rng = np.random.default_rng(6)
+    for _ in range(400):
+        size = int(rng.integers(20, 200))
+        draws = np.sort(rng.beta(0.5, 5.0, (size, 8)) ** rng.uniform(0.5, 4.0), axis=1)[:, ::-1]
+        wide, narrow = bands.simultaneous(draws, 0.89), bands.pointwise(draws, 0.89)
+        assert (wide[0] <= narrow[0]).all()
+        assert (wide[1] >= narrow[1]).all()
 
 
 def test_points_that_are_zero_in_every_draw_do_not_widen_the_band():

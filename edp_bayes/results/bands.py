@@ -133,9 +133,11 @@ def fewest_draws(prob: float) -> int:
 def simultaneous(draws: Array, prob: float) -> tuple[Array, Array]:
     """Return the rank envelope that holds whole curves with the given probability.
 
-    The depth of a curve is its most extreme rank at any point, counted from the nearer end; the
-    band is the envelope of the deepest curves. Ties count in a curve's favour, so that draws
-    which are exactly zero together do not widen the band.
+    The depth of a curve is its most extreme rank at any point, counted from the nearer end. The
+    band reaches from the k-th smallest to the k-th largest value at every point, with the largest
+    k for which at most (1 - prob) (N + 1) of N curves have a depth of k or less. Ranks are counted
+    as for `pointwise`, whose interval it contains. Ties count in a curve's favour, so that draws
+    which are exactly zero together do not widen the band. With too few draws it is their range.
 
     Parameters
     ----------
@@ -172,6 +174,9 @@ def simultaneous(draws: Array, prob: float) -> tuple[Array, Array]:
         from_above = count - np.searchsorted(column, draws[:, point], side="left")
         np.minimum(depth, np.minimum(from_below, from_above), out=depth)
     # 1.0 - 0.9 is a little less than 0.1.
-    least = np.sort(depth)[int((1.0 - prob) * count + 1e-9)]
-    kept = draws[depth >= least]
-    return kept.min(axis=0), kept.max(axis=0)
+    outside = (1.0 - prob) * (count + 1) + 1e-9
+    deep = int(np.sort(depth)[min(int(outside), count - 1)]) - 1
+    rank = max(min(deep, int(0.5 * outside)), 1)
+    # Ties may let whole curves lie deeper than single points do.
+    lower, upper = pointwise(draws, prob)
+    return np.minimum(order[rank - 1], lower), np.maximum(order[count - rank], upper)
