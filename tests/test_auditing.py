@@ -191,3 +191,41 @@ def test_labels_that_differ_in_type_alone_stay_apart(responses):
     shown = found.band("individual_delta")["individual"].to_numpy()
     assert len(set(shown)) == len(labels)
     assert {"1", "'1'"} <= set(shown)
+
+
+@pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
+@pytest.mark.parametrize("model", [None, edp.SmoothedBootstrap()], ids=["default", "bootstrap"])
+def test_the_order_of_individuals_does_not_matter(model):
+    rng = np.random.default_rng(8)
+    contribution = rng.gamma(2.0, 0.1, (40, 15)) * (rng.random((40, 15)) < rng.uniform(0.2, 1, 15))
+    contribution[:, 3] = rng.gamma(4.0, 0.8, 40)
+    response = rng.normal(10.0, 1.0, 40) + contribution.sum(axis=1)
+    names = np.array([f"meter {k}" for k in range(15)], dtype=object)
+    order = rng.permutation(15)
+    first, second = (
+        edp.audit(
+            edp.Responses.from_arrays(
+                response, contribution=contribution[:, chosen], individual=names[chosen]
+            ),
+            epsilon=[0.05, 0.2, 0.5],
+            model=model,
+            draws=40,
+            tune=100,
+            chains=2,
+            individuals=["meter 7"],
+            keep=4,
+            random_seed=9,
+            progressbar=False,
+        )
+        for chosen in (np.arange(15), order)
+    )
+    xr.testing.assert_identical(
+        first.individuals, second.individuals.sel(individual=first.individuals["individual"])
+    )
+    for name in ("delta", "individual_delta", "total_risk", "total_risk_bound"):
+        one, other = getattr(first, name), getattr(second, name)
+        if name.startswith("total"):  # sums and products over individuals
+            xr.testing.assert_allclose(one, other, rtol=1e-12)
+        else:
+            xr.testing.assert_identical(one, other)
+    xr.testing.assert_identical(first.new_individual(), second.new_individual())

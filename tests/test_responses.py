@@ -327,3 +327,21 @@ def test_every_way_of_construction_is_checked():
         Responses(**arguments | {"response": np.ones(N)})
     with pytest.raises(InputTypeError, match=r"scipy\.sparse"):
         Responses(**arguments | {"contribution": np.ones((N, 1))})
+
+
+@pytest.mark.parametrize(
+    ("given", "ranks"),
+    [
+        (["week 10", "week 2", "week 1"], [2, 1, 0]),
+        ([30.0, -1.0, 4.0], [2, 0, 1]),
+        ([("b", 1), ("a", 10), ("a", 9)], [2, 1, 0]),
+        (["1", 1, ("1",)], [1, 0, 2]),
+        ([dt.date(2024, 5, 1), dt.date(2023, 5, 1), dt.date(2023, 12, 1)], [2, 0, 1]),
+        (None, [0, 1, 2]),
+    ],
+)
+def test_ranks_are_those_of_sorted_labels(given, ranks):
+    responses = Responses.from_arrays(
+        np.arange(20.0), contribution=np.ones((20, 3)), individual=given
+    )
+    assert responses.rank.tolist() == ranks

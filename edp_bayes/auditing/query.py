@@ -61,7 +61,9 @@ def audit(
     draws, tune, chains : int
         Kept draws and warm-up draws of each chain, and the number of chains.
     random_seed : int, optional
-        The same seed gives the same numbers, whatever the number of cores.
+        The same seed gives the same numbers, whatever the number of cores and the order of the
+        individuals: streams of random numbers follow the labels (without labels, the positions).
+        Only the last bits of delta* and of the sum of all risks depend on that order.
     progressbar : bool
         Show progress of sampling and of the individuals.
     sampler : {"gibbs", "nutpie", "pymc"}, optional
@@ -141,11 +143,12 @@ def audit(
     chosen = model_or_default(model)
     require_enough_draws(settings.chains, settings.draws)
     fitted = fit_as_asked(chosen, responses, settings)
-    copies = settings.generator("copies").integers(
-        0, responses.n_individuals, fitted.coupling.n_draws
-    )
+    order = np.argsort(responses.rank)
+    copies = order[
+        settings.generator("copies").integers(0, responses.n_individuals, fitted.coupling.n_draws)
+    ]
     risks = evaluate(fitted.coupling, grid, progressbar=progressbar, copies=copies)
-    kept = riskiest(risks.mean, keep, named)
+    kept = order[riskiest(risks.mean[order], keep, responses.rank[named])]
     with working("Diagnostics", show=progressbar):
         result = assemble(
             responses=responses,

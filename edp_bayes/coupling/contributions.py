@@ -9,7 +9,7 @@ size, which yields to an individual's own data (see `edp_bayes.coupling.pooling`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -103,10 +103,13 @@ class ContributionPosterior:
         Shape (m,): tau squared is squares over a chi-squared with these degrees of freedom.
     centre : ndarray
         Shape (m,): centre of the response without each individual.
+    rank : ndarray of int
+        Shape (m,): place of everybody in the order of sorted labels.
+    seed : int
+        Every individual has a stream of its own, numbered by rank, so draws do not depend on who
+        else is drawn or in which order.
     pool : Pool or None
         What all together say of an individual not among them; None under a given prior.
-    seed : int
-        Every individual has a stream of its own, so draws do not depend on who else is drawn.
     """
 
     presence_a: Array
@@ -116,6 +119,7 @@ class ContributionPosterior:
     degrees: Array
     squares: Array
     centre: Array
+    rank: NDArray[np.int64]
     seed: int
     pool: Pool | None = None
 
@@ -124,7 +128,9 @@ class ContributionPosterior:
         cls, responses: Responses, seed: int, *, prior: ContributionPrior | None = None
     ) -> ContributionPosterior:
         """Condition on the contributions; the cost follows the records."""
-        stats = _Statistics.of(responses, centred=prior is None)
+        # pooled in the order of labels: sums round by their order
+        rank = responses.rank
+        stats = _Statistics.of(responses, centred=prior is None).taken(np.argsort(rank))
         k, n = stats.count, responses.n_databases
         if prior is None:
             flat, steep = np.full_like(k, FLAT), INDEPENDENCE_WEIGHT * stats.rest_variance
@@ -176,13 +182,14 @@ class ContributionPosterior:
         if prior is None:
             factor[k == 0, 0, 0] = 1.0 / relative
         return cls(
-            presence_a=k + presence_a,
-            presence_b=np.where(absent, n - k + presence_b, 0.0),
-            mean=np.stack([intercept, slope], axis=1) * shrinkage[:, None],
-            factor=factor,
-            degrees=degrees + free,
-            squares=squares + residual * shrinkage**2,
-            centre=stats.centre,
+            presence_a=(k + presence_a)[rank],
+            presence_b=np.where(absent, n - k + presence_b, 0.0)[rank],
+            mean=(np.stack([intercept, slope], axis=1) * shrinkage[:, None])[rank],
+            factor=factor[rank],
+            degrees=(degrees + free)[rank],
+            squares=(squares + residual * shrinkage**2)[rank],
+            centre=stats.centre[rank],
+            rank=rank,
             seed=seed,
             pool=pool,
         )
@@ -206,7 +213,7 @@ class ContributionPosterior:
         source = np.random.Philox(key=[self.seed, 0])
         rng, start = np.random.Generator(source), source.state
         for row, i in enumerate(individuals):
-            start["state"]["key"][1] = i
+            start["state"]["key"][1] = self.rank[i]
             source.state = start
             chi[row] = rng.chisquare(self.degrees[i], draws)
             rng.standard_normal(out=normal[row])
@@ -257,6 +264,10 @@ class _Statistics:
             centre=centre,
             rest_variance=np.maximum(responses.variance_without, CONSTANT * y.var()),
         )
+
+    def taken(self, order: NDArray[np.int64]) -> _Statistics:
+        """Return the sums in another order of individuals."""
+        return _Statistics(*(getattr(self, part.name)[order] for part in fields(self)))
 
     @property
     def size(self) -> Array:

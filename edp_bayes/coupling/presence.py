@@ -49,7 +49,8 @@ class PresencePosterior:
     responses : Responses
         What the mixture was fitted to.
     seed : int
-        Every individual has a stream of its own, so draws do not depend on who else is drawn.
+        Every individual has a stream of its own, numbered by the rank of the label, so draws do
+        not depend on who else is drawn or in which order.
     """
 
     mixture: Mixture
@@ -102,7 +103,7 @@ class PresencePosterior:
             rest, present, labels = rest[came], present[came], labels.take(came, axis=1)
         else:
             known = np.zeros_like(shares)
-        stream = np.random.Philox(key=[self.seed, individual], counter=OWN)
+        stream = np.random.Philox(key=[self.seed, self.responses.rank[individual]], counter=OWN)
         gaussian, weight = self.mixture.kernel == "gaussian", 1.0 / self.responses.samples
         seen = Seen(gaussian, self._noise, weight, rest, present, known)
         rng, moves = np.random.Generator(stream), (presence, a, b, spread**2)

@@ -225,6 +225,17 @@ class Responses:
         return owner
 
     @cached_property
+    def rank(self) -> NDArray[np.int64]:
+        """Place of every individual in the order of sorted labels, shape (m,).
+
+        It numbers their random streams, so that no draw depends on the order of the columns.
+        """
+        rank = np.empty(self.n_individuals, dtype=np.int64)
+        rank[labels.sorted_order(self.individual)] = np.arange(self.n_individuals)
+        rank.setflags(write=False)
+        return rank
+
+    @cached_property
     def largest_contribution(self) -> NDArray[np.float64]:
         """Largest abs(c_ij) of every individual over the rows, shape (m,)."""
         largest = np.zeros(self.n_individuals)

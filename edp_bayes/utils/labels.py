@@ -122,6 +122,30 @@ def natural_order(texts: list[str]) -> NDArray[np.int64]:
     return np.array(order, dtype=np.int64)
 
 
+def sorted_order(labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the order that sorts distinct labels, whatever order they come in.
+
+    Examples
+    --------
+    >>> sorted_order(as_objects(["week 10", 3, "week 2"]))
+    array([1, 2, 0])
+    """
+    if labels.dtype.kind in NUMERIC_KINDS + "mM":
+        return np.argsort(labels, kind="stable")
+    items = labels.tolist()
+    order = sorted(range(len(items)), key=lambda k: _sort_key(items[k]))
+    return np.array(order, dtype=np.int64)
+
+
+def _sort_key(label: Any) -> tuple[Any, ...]:
+    """Return what labels of any types are sorted by: type first, text by the numbers in it."""
+    if isinstance(label, tuple):
+        return ("tuple", *map(_sort_key, label))
+    if isinstance(label, int | float):
+        return ("", label)
+    return (type(label).__name__, natural(str(label)), str(label))
+
+
 def look_like_dates_in_disorder(labels: NDArray[Any]) -> bool:
     """Return whether all labels are dates as text, such as 31/12/2024, not in the order of time.
 
