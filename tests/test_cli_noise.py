@@ -17,7 +17,7 @@ import pytest
 import edp_bayes as edp
 from edp_bayes.cli import main
 from edp_bayes.cli.noise_work import responses_of
-from edp_bayes.noise import NoiseDistribution
+from edp_bayes.noise import LaplaceNoise, NoiseDistribution
 from tests.command_line import printed, refused
 from tests.noise.conftest import make_responses
 
@@ -64,6 +64,21 @@ def test_help_imports_nothing_heavy(command):
     code = (
         f"import sys; from edp_bayes.cli import main; code = main(['{command}', '--help'])\n"
         f"print(code, [m for m in {HEAVY} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("0 []")
+
+
+@pytest.mark.parametrize("sampler", ["auto", "exact"])
+def test_a_release_imports_nothing_heavy(tmp_path, sampler):
+    if sampler == "auto":
+        pytest.importorskip("opendp")
+    path = NoiseDistribution((LaplaceNoise(2.0),)).save(tmp_path / "noise.json")
+    words = ["release", str(path), "--value", "3", "--sampler", sampler]
+    heavy = (*HEAVY, "polars")
+    code = (
+        f"import sys; from edp_bayes.cli import main; code = main({words})\n"
+        f"print(code, [m for m in {heavy} if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("0 []")

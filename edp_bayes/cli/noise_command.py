@@ -147,7 +147,7 @@ def release(
     ] = "auto",
 ) -> None:
     """Print one noisy answer, with randomness from the operating system."""
-    from edp_bayes.cli.noise_work import release_from_file
+    from edp_bayes.cli.release_work import release_from_file
 
     if value is None:
         value = _asked()

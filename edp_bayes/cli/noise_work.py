@@ -1,4 +1,4 @@
-"""All the work of `edp-bayes noise` and `edp-bayes release`: no printing, no parsing here."""
+"""All the work of `edp-bayes noise`: no printing, no parsing here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.noise.calibration import calibrate
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.posterior import posterior_of
-from edp_bayes.noise.releasing import release
 from edp_bayes.noise.verification import Verification, verify
 from edp_bayes.utils import validate
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
     from edp_bayes.results.query import Audit
 
-__all__ = ["DEMO", "NoiseRun", "noise_for_audit", "release_from_file", "responses_of", "source_of"]
+__all__ = ["DEMO", "NoiseRun", "noise_for_audit", "responses_of", "source_of"]
 
 # The name that stands for the data which come with the package, in the place of a file.
 DEMO = "demo"
@@ -37,7 +36,7 @@ class NoiseRun:
     verification : Verification
         Privacy of the noisy query at the target and at twice it.
     file : Path or None
-        Where the noise was saved, for `release_from_file`.
+        Where the noise was saved, for `edp-bayes release`.
     """
 
     noise: NoiseDistribution
@@ -155,18 +154,3 @@ def responses_of(
 def source_of(audit: Audit) -> dict[str, Any]:
     """Return the table and the key columns that the command line noted in an audit, if any."""
     return dict(json.loads(audit.tree.attrs.get("source", "{}")))
-
-
-def release_from_file(noise_file: str | Path, value: float, **options: Any) -> float:
-    """Return one noisy answer, with noise that `noise_for_audit` saved.
-
-    Parameters
-    ----------
-    noise_file : str or Path
-        A file that `NoiseDistribution.save` wrote.
-    value : float
-        The true answer.
-    **options
-        grid and sampler of `release`.
-    """
-    return release(value, NoiseDistribution.load(noise_file), **options)
