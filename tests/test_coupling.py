@@ -1,5 +1,7 @@
 """p and p_i from one draw: what the couplings promise, against the exact integral."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -52,6 +54,37 @@ def test_curves_are_the_integrals_of_the_pair(model, responses):
         np.testing.assert_allclose(curves[:, :, i], privacy_curve(p, q), rtol=1e-7, atol=2e-12)
 
 
+def rounded(array):
+    """To digits that are left when 2**30 is added."""
+    return np.round(np.asarray(array) * 2.0**20) / 2.0**20
+
+
+def away(mixture, place):
+    parts = mixture.weights, rounded(mixture.locations) + place, mixture.scales
+    return Mixture(*parts, kernel=mixture.kernel)
+
+
+@pytest.mark.parametrize("model", [SmoothedBootstrap(variable=True), DirichletProcessMixture()])
+def test_curves_do_not_depend_on_where_the_responses_lie(model, responses):
+    """At 1e9 moves were rounded to 1e-7 of a scale, and small risks by a hundredth."""
+    fitted = model.fit(responses, SETTINGS)
+    found = []
+    for place in (0.0, 2.0**30):
+        mixture = away(fitted.mixture, place)
+        if isinstance(fitted.coupling, ShiftCoupling):
+            there = edp.Responses.from_arrays(
+                rounded(responses.response) + place, contribution=responses.contribution
+            )
+            coupling = ShiftCoupling(mixture, there)
+        else:
+            posterior = fitted.coupling.posterior
+            posterior = replace(posterior, centre=rounded(posterior.centre) + place)
+            coupling = RegressionCoupling(mixture, posterior)
+        found.append(coupling.curves(np.arange(6), EPSILON))
+    assert (found[0] > 0).any()
+    np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-11)
+
+
 @pytest.mark.parametrize("noise", [edp.GaussianNoise(0.3), edp.LaplaceNoise(0.3)])
 @pytest.mark.parametrize("model", [SmoothedBootstrap(), DirichletProcessMixture()])
 def test_known_noise_is_convolved_with_both(model, noise, responses):
@@ -100,7 +133,7 @@ def test_adding_the_contribution_back_gives_the_components_of_p(rho, a, b, tau):
     distribution = ContributionDraws(
         rho[None, None], *(np.full((1, 1), value) for value in (a, b, tau))
     )
-    p, _ = coupling._components(distribution, np.array([0]), np.array([0]))
+    p, _ = coupling._components(coupling._base, distribution, np.array([0]), np.array([0]))
     w, mu, s = np.moveaxis(p[0], -1, 0)
     if (rho == 1.0).all():
         np.testing.assert_allclose(mu, mixture.locations[0, 0], rtol=1e-12)

@@ -132,13 +132,14 @@ class RegressionCoupling:
     def _from_mixture(self, contributions: ContributionDraws, epsilon: Array, out: Array) -> None:
         """Fill in the curves of those whose p_i is the mixture less their contributions."""
         out[...] = 0.0
+        base, contributions = _centred(self._base, contributions)
         done = np.zeros(contributions.intercept.shape, dtype=bool)
         if self.mixture.kernel == "gaussian" and not isinstance(self.noise, LaplaceNoise):
             from edp_bayes.coupling.curves import coupled_curves
 
             noise_scale = 0.0 if self.noise is None else self.noise.scale
             coupled_curves(
-                self._base,
+                base,
                 contributions,
                 epsilon,
                 noise_scale=noise_scale,
@@ -149,7 +150,7 @@ class RegressionCoupling:
         rows, columns = np.nonzero(~done)
         if rows.size:
             out[rows, columns] = self._integrals(
-                *self._components(contributions, rows, columns), epsilon
+                *self._components(base, contributions, rows, columns), epsilon
             )
 
     def _integrals(self, p: Array, q: Array, epsilon: Array) -> Array:
@@ -166,7 +167,7 @@ class RegressionCoupling:
         else:
             contributions = self.contributions(np.array([individual]))
             rows = np.arange(self.n_draws)
-            parts = self._components(contributions, rows, np.zeros_like(rows))
+            parts = self._components(self._base, contributions, rows, np.zeros_like(rows))
         p, q = (self._mixture(part.reshape(*lead, *part.shape[1:])) for part in parts)
         return p, q
 
@@ -191,7 +192,7 @@ class RegressionCoupling:
         return flat_draws(self.mixture)
 
     def _components(
-        self, contributions: ContributionDraws, rows: Index, columns: Index
+        self, base: Array, contributions: ContributionDraws, rows: Index, columns: Index
     ) -> tuple[Array, Array]:
         """Return components (pair, component, [w, mu, s]) of p and of p_i.
 
@@ -200,12 +201,23 @@ class RegressionCoupling:
         """
         from edp_bayes.coupling.curves import pair_components
 
-        base = self._base[rows]
+        base = base[rows]
         rho, a, b, spread = (part[rows, columns] for part in contributions)
         unit = 1.0 if self.mixture.kernel == "gaussian" else 2.0
         distributions = np.moveaxis(pair_components(base, rho, a, b, spread, unit=unit), 2, -1)
         present, without = distributions[:, 0], distributions[:, 1]
         return _joined(base[:, 0], rho, present, without)
+
+
+def _centred(base: Array, contributions: ContributionDraws) -> tuple[Array, ContributionDraws]:
+    """Return the same, with responses as distances from a location common to each draw."""
+    from edp_bayes.divergence.centring import common_location
+
+    weights, locations, scales = np.moveaxis(base, 1, 0)
+    centre = common_location(np.where(weights > 0.0, locations, np.nan))[:, None]
+    moved = contributions.intercept + contributions.slope * centre
+    centred = np.stack([weights, locations - centre, scales], axis=1)
+    return centred, contributions._replace(intercept=moved)
 
 
 def _joined(weights: Array, rho: Array, present: Array, without: Array) -> tuple[Array, Array]:

@@ -83,7 +83,9 @@ class ShiftCoupling:
                 epsilon,
                 out=out,
             )
-        y = self.responses.response
+        from edp_bayes.divergence.centring import common_location
+
+        y = self.responses.response - common_location(self.responses.response)
         curves = pair_curves(
             _stack(weights, y, scales),
             _stack(weights[:, None], y - part.toarray().T, scales[:, None]),

@@ -99,6 +99,7 @@ def _integrate(
     epsilon: Floats,
 ) -> Floats:
     from edp_bayes.divergence import gaussian
+    from edp_bayes.divergence.centring import common_location
     from edp_bayes.divergence.one_scale import curves as one_scale
 
     if kernel == "laplace" and (scales == scales[:, :1]).all():
@@ -111,6 +112,7 @@ def _integrate(
             contribution.data,
             epsilon,
         )
+    response = response - common_location(response)
     moved = response - contribution.toarray().T
     individual = (weights.shape[0], *moved.shape)
     arguments = (

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.divergence import hockey_stick
+from edp_bayes.divergence.centring import common_location
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 
 KERNELS = ["gaussian", "laplace"]
@@ -111,6 +112,28 @@ def test_shifted_single_kernels_have_their_closed_forms(kernel, shift):
         assert hockey_stick(p, q, epsilon=epsilon) == pytest.approx(
             float(value), rel=1e-9, abs=1e-30
         )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("scales", [[1.0, 1.0, 1.0], [0.3, 1.0, 0.5]], ids=["equal", "unequal"])
+@pytest.mark.parametrize("place", [1e9, -1e9, 1e12], ids="{:g}".format)
+def test_large_locations_lose_no_digits(kernel, scales, place):
+    """Only the locations themselves are rounded, to what the exact integral takes, too."""
+    w, m = [0.3, 0.5, 0.2], place + np.array([0.0, 1.3, 4.2])
+    n = m - np.array([0.1, 0.25, 0.4])
+    p, q = Mixture(w, m, scales, kernel=kernel), Mixture(w, n, scales, kernel=kernel)
+    near = [Mixture(w, part - place, scales, kernel=kernel) for part in (m, n)]
+    for epsilon in (0.0, 0.1, 0.3):
+        value, _ = exact(*near, epsilon)
+        assert hockey_stick(p, q, epsilon=epsilon) == pytest.approx(value, rel=1e-12)
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.lists(st.floats(-1e15, 1e15), min_size=1, max_size=6))
+def test_the_common_location_is_subtracted_without_rounding(locations):
+    centre = float(common_location(np.array(locations)))
+    for location in locations:
+        assert mp.mpf(location) - mp.mpf(centre) == mp.mpf(location - centre)
 
 
 @pytest.mark.parametrize("other", ["gaussian", "laplace"])

@@ -34,6 +34,7 @@ from edp_bayes.divergence.any_pair.sign_changes import (
     resolve,
     signed_level,
 )
+from edp_bayes.divergence.centring import common_location
 from edp_bayes.utils.compiled import ZERO, compiled, in_threads
 
 __all__ = ["BOTH", "FORWARD", "curves"]
@@ -90,6 +91,7 @@ def curves(
     -------
     ndarray, shape (S, B, E)
     """
+    p, q = _centred(p, q)
     reach_laplace = -math.log(max(floor * 1e-9, SMALLEST))
     with np.errstate(over="ignore"):
         growth = np.minimum(np.expm1(np.asarray(epsilon, dtype=np.float64)), LARGEST_GROWTH)
@@ -108,6 +110,18 @@ def curves(
         out,
     )
     return out
+
+
+def _centred(p: Array, q: Array) -> tuple[Array, Array]:
+    """Return the components of each draw at their distances from a location common to all."""
+    parts = (np.where(part[..., 0] > 0.0, part[..., 1], np.nan) for part in (p, q))
+    centre = common_location(np.concatenate([part.reshape(len(p), -1) for part in parts], axis=1))
+    if not centre.any():
+        return p, q
+    p, q = p.copy(), q.copy()
+    p[..., 1] -= centre[:, None]
+    q[..., 1] -= centre[:, None, None]
+    return p, q
 
 
 @compiled
