@@ -99,7 +99,7 @@ class Mixture:
             array = np.ascontiguousarray(value)
             array.setflags(write=False)
             object.__setattr__(self, name, array)
-        object.__setattr__(self, "kernel", kernel)
+        object.__setattr__(self, "kernel", str(kernel))
         object.__setattr__(self, "noise", noise)
 
     def logpdf(self, x: ArrayLike) -> NDArray[np.float64]:

@@ -25,6 +25,24 @@ __all__ = ["DensityModel", "FittedModel"]
 ROUNDING = 1e-6  # of a model's weights
 
 
+class DefaultKernel(str):
+    """A kernel that nobody asked for: models stacked together may be given another.
+
+    Examples
+    --------
+    >>> import edp_bayes as edp
+    >>> isinstance(edp.SmoothedBootstrap().kernel, DefaultKernel)
+    True
+    >>> isinstance(edp.SmoothedBootstrap(kernel="laplace").kernel, DefaultKernel)
+    False
+    """
+
+    __slots__ = ()
+
+
+GAUSSIAN, LAPLACE = DefaultKernel("gaussian"), DefaultKernel("laplace")
+
+
 @dataclass(frozen=True, eq=False)
 class FittedModel:
     """Posterior draws of the response's distribution, coupled to those without each individual.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.models.base import FittedModel, ShortRepr, fitted_mixture, mixture_from
+from edp_bayes.models.base import GAUSSIAN, FittedModel, ShortRepr, fitted_mixture, mixture_from
 from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_spread, observe
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
@@ -58,7 +58,7 @@ class DirichletProcessMixture(ShortRepr):
     'laplace'
     """
 
-    kernel: str = "gaussian"
+    kernel: str = GAUSSIAN
     concentration: tuple[float, float] = (2.0, 2.0)
     components: int | None = None
     base_measure: BaseMeasure = field(default_factory=BaseMeasure)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edp_bayes.models.base import FittedModel, ShortRepr, fitted_mixture, mixture_from
+from edp_bayes.models.base import GAUSSIAN, FittedModel, ShortRepr, fitted_mixture, mixture_from
 from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_spread, observe
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
@@ -49,7 +49,7 @@ class FiniteMixture(ShortRepr):
     """
 
     components: int = 1
-    kernel: str = "gaussian"
+    kernel: str = GAUSSIAN
     weight_concentration: float = 1.0
     base_measure: BaseMeasure = field(default_factory=BaseMeasure)
     thin: int = 50

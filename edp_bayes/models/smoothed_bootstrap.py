@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.neighbours import neighbour_distances
-from edp_bayes.models.base import FittedModel, ShortRepr, log_kernel
+from edp_bayes.models.base import LAPLACE, FittedModel, ShortRepr, log_kernel
 from edp_bayes.models.base_measure import Standardisation, scale_of_unit_spread
 from edp_bayes.models.log_prior import gather
 from edp_bayes.models.sampling import SamplerSettings
@@ -62,7 +62,7 @@ class SmoothedBootstrap(ShortRepr):
     'laplace'
     """
 
-    kernel: str = "laplace"
+    kernel: str = LAPLACE
     variable: bool = False
     bandwidth_spread: float = 0.7
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.models.base import DensityModel, FittedModel, checked_model, fit_as_asked
+from edp_bayes.models.base import (
+    GAUSSIAN,
+    DefaultKernel,
+    DensityModel,
+    FittedModel,
+    checked_model,
+    fit_as_asked,
+)
 from edp_bayes.models.leave_one_out import doubtful, leave_one_out, stacking_weights
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.utils.sentences import Sentence
@@ -39,12 +46,14 @@ class Stacked:
     Parameters
     ----------
     models : iterable of DensityModel
-        At least one, all with the same kernel.
+        At least one, all with the same kernel. Models whose kernel is left at its default take that
+        of the others, and the Gaussian one where only their defaults differ.
 
     Raises
     ------
     InvalidInputError
-        If there is no model, or the kernels differ: the components of a mixture are of one family.
+        If there is no model, or the kernels asked for differ: the components of a mixture are of
+        one family.
     InputTypeError
         If one of them is not a density model.
 
@@ -61,9 +70,8 @@ class Stacked:
     Examples
     --------
     >>> from edp_bayes.models import DirichletProcessMixture, SmoothedBootstrap
-    >>> model = Stacked([DirichletProcessMixture(), SmoothedBootstrap(kernel="gaussian")])
-    >>> model.kernel
-    'gaussian'
+    >>> Stacked([DirichletProcessMixture(), SmoothedBootstrap()]).models
+    (DirichletProcessMixture(), SmoothedBootstrap(kernel='gaussian'))
     """
 
     models: tuple[DensityModel, ...]
@@ -74,14 +82,7 @@ class Stacked:
         members = tuple(checked_model(model, "every model") for model in models)
         if not members:
             raise InvalidInputError("stacking needs at least one model, found none")
-        kernels = sorted({model.kernel for model in members})
-        if len(kernels) > 1:
-            raise InvalidInputError(
-                "stacked models must have the same kernel, because the components of a mixture are "
-                f"of one family; found {' and '.join(kernels)}. Give kernel= to the models, as in "
-                "SmoothedBootstrap(kernel='gaussian'), or compare them by edp_bayes.compare"
-            )
-        object.__setattr__(self, "models", members)
+        object.__setattr__(self, "models", _of_one_kernel(members))
 
     @property
     def kernel(self) -> str:
@@ -119,6 +120,27 @@ class Stacked:
                 "members": [dict(fit.attributes) for fit in fits],
             },
         )
+
+
+def _of_one_kernel(models: tuple[DensityModel, ...]) -> tuple[DensityModel, ...]:
+    """Return the models, those with a kernel nobody asked for with the common one."""
+    if len({model.kernel for model in models}) == 1:
+        return models
+    asked = {m.kernel for m in models if not isinstance(m.kernel, DefaultKernel)}
+    if len(asked) > 1:
+        raise InvalidInputError(
+            "stacked models must have the same kernel, because the components of a mixture are "
+            f"of one family; found {' and '.join(sorted(asked))}. Give them the same kernel=, or "
+            "compare them by edp_bayes.compare"
+        )
+    # Gibbs sampling draws mixtures of Gaussian kernels.
+    common = str(next(iter(asked), GAUSSIAN))
+    return tuple(
+        replace(model, kernel=common)  # type: ignore[type-var]
+        if isinstance(model.kernel, DefaultKernel) and model.kernel != common
+        else model
+        for model in models
+    )
 
 
 def apportion(weights: Array, draws: int) -> Index:

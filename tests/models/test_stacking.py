@@ -1,5 +1,8 @@
 """The stacked model: whose draws it takes, in what proportion, and under which coupling."""
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -24,6 +27,7 @@ EPSILON = np.array([0.0, 0.05, 0.3])
 QUICK = {"draws": 40, "tune": 100, "chains": 2, "random_seed": 3, "progressbar": False}
 SETTINGS = SamplerSettings(**QUICK)
 BOOTSTRAP = edp.SmoothedBootstrap(kernel="gaussian")
+BARE = edp.SmoothedBootstrap()
 ONE_RATE = BaseMeasure(scale_shape=None)  # so that every member has some weight
 MEMBERS = (
     BOOTSTRAP,
@@ -279,7 +283,7 @@ BAD = {
     "text": (["dpm"], "every model must be a density model such as .*found 'dpm'"),
     "a class": ([FiniteMixture], "every model must be a density model"),
     "kernels": (
-        [edp.SmoothedBootstrap(), FiniteMixture()],
+        [edp.SmoothedBootstrap(kernel="laplace"), FiniteMixture(kernel="gaussian")],
         "must have the same kernel.*found gaussian and laplace.*kernel=",
     ),
 }
@@ -289,6 +293,40 @@ BAD = {
 def test_bad_stacks_are_named(models, message):
     with pytest.raises((edp.InvalidInputError, edp.InputTypeError), match=message):
         Stacked(models)
+
+
+def test_models_that_leave_the_kernel_open_take_a_common_one():
+    """Gaussian where only the defaults differ, else the one that was asked for."""
+    bootstrap, mixture = edp.SmoothedBootstrap, DirichletProcessMixture
+    kernels = {
+        (mixture(), bootstrap()): "gaussian",
+        (bootstrap(), bootstrap(variable=True)): "laplace",
+        (mixture(), bootstrap(kernel="laplace")): "laplace",
+        (mixture(kernel="gaussian"), bootstrap()): "gaussian",
+        (bootstrap(), mixture(), FiniteMixture(kernel="laplace")): "laplace",
+    }
+    for models, kernel in kernels.items():
+        stacked = Stacked(models)
+        assert {stacked.kernel, *(model.kernel for model in stacked.models)} == {kernel}
+        assert Stacked(stacked.models).models == stacked.models
+    variable = Stacked([mixture(), bootstrap(variable=True)]).models[1]
+    assert variable == bootstrap(kernel="gaussian", variable=True)
+
+
+def test_a_default_kernel_survives_copies():
+    for model in (pickle.loads(pickle.dumps(BARE)), replace(BARE)):
+        assert Stacked([model, FiniteMixture()]).kernel == "gaussian"
+
+
+def test_the_obvious_stack_is_audited_and_saved(responses, tmp_path):
+    model = Stacked([DirichletProcessMixture(), edp.SmoothedBootstrap()])
+    audit = edp.audit(responses, epsilon=EPSILON, model=model, **QUICK)
+    members = "DirichletProcessMixture(), SmoothedBootstrap(kernel='gaussian')"
+    assert audit.settings["model"] == f"Stacked(models=({members}))"
+    alone = edp.audit(responses, epsilon=EPSILON, model=BARE, **QUICK)
+    for found in (audit, alone):
+        again = edp.load_audit(found.save(tmp_path / "audit.nc"))
+        assert again.mixture.kernel == found.mixture.kernel
 
 
 def test_a_model_that_draws_something_else_is_named(responses):
