@@ -148,7 +148,7 @@ def audit(
         settings.generator("copies").integers(0, responses.n_individuals, fitted.coupling.n_draws)
     ]
     risks = evaluate(fitted.coupling, grid, progressbar=progressbar, copies=copies)
-    kept = order[riskiest(risks.mean[order], keep, responses.rank[named])]
+    kept = order[riskiest(risks.mean[order], keep, responses.rank[named].tolist())]
     with working("Diagnostics", show=progressbar):
         result = assemble(
             responses=responses,
