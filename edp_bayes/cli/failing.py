@@ -46,8 +46,8 @@ def run(command: Any, arguments: Sequence[str]) -> int:
             if not _ended_by:
                 return _say(str(error), WRONG)
         except OSError as error:
-            named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-            return _say(named, WRONG)
+            words = error.strerror or str(error)
+            return _say(f"{error.filename}: {words}" if error.filename else words, WRONG)
         if _ended_by:
             return _say(ENDING[_ended_by[0]], 128 + _ended_by[0])
         return code if isinstance(code, int) else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shutil
 import tempfile
@@ -63,13 +64,16 @@ def save_tree(tree: xr.DataTree, path: Path) -> Path:
             tree.to_zarr(temporary, consolidated=False)
             return path
         try:
-            tree.to_netcdf(temporary, engine="h5netcdf")
+            # By way of memory: HDF5 ends a write to a full disk in tracebacks, not in an exception.
+            content = io.BytesIO()
+            tree.to_netcdf(content, engine="h5netcdf")
         except (UnicodeEncodeError, ValueError) as error:
             # HDF5 cannot hold every text: a label with a null character, or half a surrogate
             raise InvalidInputError(
                 f"{path} cannot be written ({error}): give it a name that ends in .zarr, or labels "
                 "without such characters"
             ) from error
+        temporary.write_bytes(content.getvalue())
     return path
 
 
