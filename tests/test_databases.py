@@ -19,6 +19,7 @@ from edp_bayes.utils import labels
 pytestmark = [
     pytest.mark.filterwarnings("error"),
     pytest.mark.filterwarnings("ignore:.*are tied:edp_bayes.exceptions.EdpBayesWarning"),
+    pytest.mark.filterwarnings("ignore:.*repeat another:edp_bayes.exceptions.EdpBayesWarning"),
 ]
 
 
@@ -200,9 +201,7 @@ def test_the_order_of_a_lazy_table_does_not_matter():
     shuffled = relation.query("r", "select * from r order by random()")
     responses = Databases.from_table(shuffled, **KEYS).respond(queries.Sum("amount"))
     expected = Databases.from_table(TABLE, **KEYS).respond(queries.Sum("amount"))
-    np.testing.assert_allclose(
-        responses.contribution.toarray(), expected.contribution.toarray(), rtol=1e-12
-    )
+    assert responses.fingerprint == expected.fingerprint
 
 
 def test_noise_is_kept_and_not_drawn():
@@ -791,7 +790,7 @@ def test_periods_are_the_time_at_which_they_begin():
 
 
 def test_a_column_name_that_is_no_text_does_not_spoil_a_message():
-    table = pd.DataFrame({"week": np.arange(20), "who": ["a", "b"] * 10, 0: 1.0})
+    table = pd.DataFrame({"week": np.arange(40) // 2, "who": ["a", "b"] * 20, 0: 1.0})
     with pytest.raises(InvalidInputError, match="'wek'; the columns are week, who, 0"):
         Databases.from_table(table, database="wek", individual="who")
     databases = Databases.from_table(table, database="week", individual="who")

@@ -19,6 +19,7 @@ FORMS = (
     "proportion:COLUMN",
     "proportion:COLUMN>=VALUE (or <=, ==, !=, >, <)",
     "variance:COLUMN",
+    "median:COLUMN",
     "quantile:COLUMN:LEVEL",
     "slope:RESPONSE:PREDICTOR",
 )
@@ -33,8 +34,8 @@ def parse(text: str) -> Query:
     ----------
     text : str
         One of the forms "count", "sum:x", "mean:x", "proportion:x", "proportion:x>=40",
-        "variance:x", "quantile:x:0.5" and "slope:y:x". The column may be left out where the data
-        have only one value column.
+        "variance:x", "median:x", "quantile:x:0.9" and "slope:y:x". The column may be left out
+        where the data have only one value column. A median is the quantile of level 0.5.
 
     Returns
     -------
@@ -62,6 +63,8 @@ def parse(text: str) -> Query:
         return ONE_COLUMN[name](rest or None)
     if name == "proportion":
         return _proportion(rest)
+    if name == "median":
+        return Quantile(rest or None)
     if name == "quantile":
         return _quantile(rest, text)
     if name == "slope" and rest.count(":") == 1:

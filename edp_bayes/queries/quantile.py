@@ -8,8 +8,10 @@ import numpy as np
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.queries.base import ColumnQuery
-from edp_bayes.records.ownership import Floats, Integers, Records
-from edp_bayes.utils import validate
+from edp_bayes.records.ownership import Floats, Integers, Ownership, Records
+from edp_bayes.utils import labels, validate
+
+HEAVY_TIES = 0.5
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,29 @@ class Quantile(ColumnQuery):
             fraction,
         )
         return response, moved[owners.pair_database] - without
+
+    def doubts(self, response: Floats, owners: Ownership, contribution: Floats) -> tuple[str, ...]:
+        """Return a warning where ties keep the quantile from moving.
+
+        Without ties everybody moves a quantile, and somebody the minimum and the maximum.
+        """
+        moves = contribution != 0.0
+        if self.q in (0.0, 1.0):
+            still = np.ones(response.size, dtype=np.bool_)
+            still[owners.pair_database[moves]] = False
+            database, what = np.arange(response.size), "databases nobody moves it"
+        else:
+            still, database, what = ~moves, owners.pair_database, "removals it does not move"
+        if still.sum() <= HEAVY_TIES * still.size:
+            return ()
+        first = int(database[np.argmax(still)])
+        return (
+            f"{self} stands at values that many records share, such as {response[first]:g} in "
+            f"database {labels.show(owners.databases[first])}: in {int(still.sum()):,} of "
+            f"{still.size:,} {what}. The answer is discrete "
+            "and is treated as continuous, which may understate the risk of who does move it: "
+            "record the values more finely, or audit a proportion or mean",
+        )
 
     def __str__(self) -> str:
         """Return the command-line form."""

@@ -21,6 +21,8 @@ class Count(Query):
     'count'
     """
 
+    answers_nothing = True
+
     def columns(self) -> tuple[str, ...]:
         """Return no column: only the owners count."""
         return ()
@@ -54,6 +56,8 @@ class Sum(ColumnQuery):
     >>> str(Sum("amount"))
     'sum:amount'
     """
+
+    answers_nothing = True
 
     def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
         """Return sums and the sum each individual adds."""

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import narwhals as nw
 
+# From here on, floats of so many bits leave out whole numbers.
+EXACT_INTEGERS = {16: 2**11, 32: 2**24, 64: 2**53}
+
 
 def chunks(series: nw.Series[Any]) -> Any:
     """Return a chunked array; a period becomes the time at which it begins."""
@@ -38,6 +41,17 @@ def whole(column: Any) -> Any:
     return array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
 
 
+def beyond_floats(column: Any) -> bool:
+    """Return whether a column of floats holds numbers of which it does not tell all apart."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_floating(column.type):
+        return False
+    limit = EXACT_INTEGERS[column.type.bit_width]
+    return bool(pc.any(pc.greater_equal(pc.abs(column), float(limit))).as_py())
+
+
 def inferred(series: nw.Series[Any]) -> nw.Series[Any]:
     """Return a column of Python objects, such as dates or decimals, by the type they share."""
     import narwhals as nw
@@ -47,7 +61,7 @@ def inferred(series: nw.Series[Any]) -> nw.Series[Any]:
         return series
     try:
         return of_values(series.to_list())
-    except pa.ArrowException:
+    except (pa.ArrowException, OverflowError):
         return series
 
 

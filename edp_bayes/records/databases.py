@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
-from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.records.doubts import doubled_records, twins
 from edp_bayes.records.ownership import Floats, Ownership, Records
+from edp_bayes.records.owning import EMPTY, MISSING
+from edp_bayes.records.periods import EVERY
 from edp_bayes.records.query import Query
-from edp_bayes.records.responses import Responses, require_databases, require_noise
+from edp_bayes.records.responses import (
+    Responses,
+    frames_of_our_own,
+    require_databases,
+    require_noise,
+)
 from edp_bayes.records.sources import Source, SubsampleSource, TableSource, array_source
 from edp_bayes.records.tables import open_table
 from edp_bayes.utils import labels, validate
+from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -38,6 +48,10 @@ class Databases:
         Labels of the n databases, sorted, so that weeks or years stay in order of time.
     individual : ndarray
         Labels of the m individuals that own a record somewhere, sorted; tuples for compound keys.
+    warnings : tuple of str
+        What is legal but doubtful about the keys; each was also a warning.
+    too_fine : str
+        What makes the databases look like moments rather than periods; empty if nothing does.
 
     Raises
     ------
@@ -64,6 +78,8 @@ class Databases:
     _source: Source
     database: NDArray[Any] = field(init=False)
     individual: NDArray[Any] = field(init=False)
+    warnings: tuple[str, ...] = field(init=False)
+    too_fine: str = field(init=False)
 
     def __post_init__(self) -> None:
         owners = self._source.owners
@@ -71,10 +87,20 @@ class Databases:
         _require_two(owners)
         object.__setattr__(self, "database", owners.databases)
         object.__setattr__(self, "individual", owners.individuals)
+        object.__setattr__(self, "too_fine", self._source.too_fine)
+        object.__setattr__(self, "warnings", self._source.doubts + twins(owners.individuals))
+        _warn(self.warnings)
 
     @classmethod
     def from_table(
-        cls, table: Any, *, database: str | Sequence[str], individual: str | Sequence[str]
+        cls,
+        table: Any,
+        *,
+        database: str | Sequence[str],
+        individual: str | Sequence[str],
+        database_every: str | None = None,
+        empty: str = "drop",
+        missing: str = "error",
     ) -> Databases:
         """Return the databases of a table with one row for each record.
 
@@ -88,20 +114,55 @@ class Databases:
             column in which two spellings, such as 2023.1 and 2023.10, would be one number.
         database, individual : str or sequence of str
             Key column, or the columns of a compound key.
+        database_every : {"hour", "day", "week", "month", "quarter", "year"}, optional
+            The database column holds dates or times, and each period of the calendar is one
+            database, labelled by its start. The calendar is that of the column's time zone, in
+            which the hour that the end of summer time repeats is two hours; weeks begin on
+            Mondays.
+        empty : {"drop", "zero", "error"}
+            What becomes of a period without any record, where dates, whole numbers or
+            `database_every` show that there should be one: it is left out, with a warning; it is
+            a database whose sum and count are zero, which other queries refuse; or it is refused.
+        missing : {"error", "drop", "pool"}
+            What becomes of records whose individual is missing: they are refused; left out, so
+            that what is audited is not what is published; or pooled as the individual
+            "(missing)", whose risk is that of all of them together. Both have a warning.
 
         Raises
         ------
         InvalidInputError
-            If a column is unknown, the table is empty, a key is missing, a file cannot be read,
-            or there are fewer than 8 databases or 2 individuals.
+            If a column is unknown, the table is empty, a key is missing, mixes types or holds
+            numbers that cannot be told apart, a file cannot be read, a period without records is
+            refused or not known, or there are fewer than 8 databases or 2 individuals.
         InputTypeError
             If the table is of an unknown type or a column cannot be a key.
+
+        Warns
+        -----
+        EdpBayesWarning
+            If databases have so few records each that a longer period may be meant, periods have
+            no record, records no individual, or individuals differ by blanks alone. It stands
+            in the responses, too.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> days = pd.date_range("2024-01-01", periods=140, freq="D")
+        >>> table = pd.DataFrame({"day": days.repeat(3), "client": ["a", "b", "c"] * 140})
+        >>> Databases.from_table(
+        ...     table, database="day", individual="client", database_every="week"
+        ... )
+        Databases(20 databases, 3 individuals)
         """
         database, individual = _names(database, "database"), _names(individual, "individual")
+        if database_every is not None:
+            validate.choice(database_every, EVERY, "database_every")
+        validate.choice(empty, EMPTY, "empty")
+        validate.choice(missing, MISSING, "missing")
         source = open_table(table, database + individual)
         source.require(database + individual)
         _refuse_overlap(database, individual)
-        return cls(TableSource(source, database, individual))
+        return cls(TableSource(source, database, individual, database_every, empty, missing))
 
     @classmethod
     def from_xarray(
@@ -254,14 +315,16 @@ class Databases:
                     f"samples and random_seed are for a randomised callable, {query} is not "
                     "randomised; give the distribution of added noise as noise="
                 )
-            query, records = self._read(query)
+            query, records, doubts = self._read(query)
             with np.errstate(all="ignore"):  # Responses refuses whatever is not finite.
                 response, contribution = query.leave_one_out(records)
+                doubts += tuple(map(Sentence, query.doubts(response, records.owners, contribution)))
+            _warn(doubts)
             name = str(query)
         elif callable(query):
             from edp_bayes.records.rerun import rerun
 
-            records = self._source.read(None)
+            records, doubts = self._source.read(None), ()
             response, contribution = rerun(
                 query,
                 records,
@@ -285,9 +348,10 @@ class Databases:
             samples=samples or 1,
             noise=noise,
             query=name,
+            doubts=self.warnings + doubts,
         )
 
-    def _read(self, query: Query) -> tuple[Query, Records]:
+    def _read(self, query: Query) -> tuple[Query, Records, tuple[str, ...]]:
         query = query.resolve(self._source.value_columns)
         for name in query.columns():
             if name not in self.columns:
@@ -295,11 +359,29 @@ class Databases:
                     f"{query} needs a column {name!r}; the columns are "
                     + ", ".join(map(str, self.columns))
                 )
-        return query, self._source.read(query.columns())
+        records = self._source.read(query.columns())
+        empty = np.flatnonzero(records.owners.database_size == 0)
+        if empty.size and not query.answers_nothing:
+            raise InvalidInputError(
+                f"empty='zero' is for sums and counts: {query} has no value where there are no "
+                f"records, as in database {labels.show(self.database[empty[0]])} ({empty.size:,} "
+                "of them); empty='drop' leaves such periods out"
+            )
+        order = records.order(query.columns())
+        ordered = records.take(order)
+        doubts = doubled_records(
+            ordered, query.columns(), lambda rows: self._source.whole_rows(records, order[rows])
+        )
+        return query, ordered, doubts
 
     def __repr__(self) -> str:
         """Return the sizes."""
         return f"Databases({self.n_databases} databases, {self.n_individuals} individuals)"
+
+
+def _warn(sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        warnings.warn(sentence, EdpBayesWarning, stacklevel=frames_of_our_own())
 
 
 def _names(value: str | Sequence[str], what: str) -> tuple[str, ...]:

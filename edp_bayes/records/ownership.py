@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -45,8 +45,10 @@ class Ownership:
     @cached_property
     def _pairs(self) -> tuple[Integers, Integers]:
         key = self.individual * self.databases.size + self.database
-        if bool((key[1:] > key[:-1]).all()):
-            return key, np.arange(key.size)
+        step = np.diff(key)
+        if bool((step >= 0).all()):
+            first = np.concatenate([[True], step > 0])
+            return key[first], np.cumsum(first) - 1
         distinct, pair = np.unique(key, return_inverse=True)
         return distinct, pair
 
@@ -90,6 +92,12 @@ class Ownership:
         order = np.argsort(self.database, kind="stable")
         return order, np.concatenate([[0], np.cumsum(self.database_size)])
 
+    def take(self, rows: Integers) -> Ownership:
+        """Return the owners of some of the records, in the order of the rows."""
+        return Ownership(
+            self.database[rows], self.individual[rows], self.databases, self.individuals
+        )
+
     def rows(self, database: int) -> Integers:
         """Return the records of one database in their own order."""
         order, start = self._by_database
@@ -125,9 +133,28 @@ class Records:
     owners: Ownership
     frame: nw.DataFrame[Any]
 
+    def order(self, columns: Iterable[str]) -> Integers:
+        """Return the order of the records by individual, database and the numbers in some columns.
+
+        Floating-point sums depend on the order of what is added: in this one they have the same
+        bits for every order of the table's rows.
+        """
+        owners = self.owners
+        keys: list[NDArray[Any]] = [owners.individual * owners.databases.size + owners.database]
+        for name in columns:
+            series = arrow_columns.inferred(self.frame[name])
+            if series.dtype.is_numeric():
+                keys.append(_plain_numbers(series))
+        return _lexical_order(keys)
+
+    def take(self, rows: Integers) -> Records:
+        """Return some of the records, in the order of the rows."""
+        return Records(self.owners.take(rows), self.frame[rows])
+
     def numbers(self, column: str) -> Floats:
         """Return a numeric or boolean column as float64, shape (record,); errors of `values`."""
-        return np.asarray(self.values(column), dtype=np.float64)
+        # Adding zero makes -0.0 the 0.0 that it equals.
+        return np.asarray(self.values(column), dtype=np.float64) + 0.0
 
     def values(self, column: str) -> NDArray[Any]:
         """Return whole numbers and floats as the column holds them, all else as float64.
@@ -148,10 +175,7 @@ class Records:
                 + self._first_text(series)
             )
         self._refuse_first(series.is_null().to_numpy(), column, "a missing value")
-        exact = series.dtype.is_integer() or series.dtype.is_float()
-        values = series.to_numpy() if exact else series.cast(nw.Float64).to_numpy()
-        if values.dtype.kind not in "iuf":
-            values = values.astype(np.float64)
+        values = _plain_numbers(series)
         bad = ~np.isfinite(values)
         if bad.any():
             self._refuse_first(bad, column, f"the value {values[np.argmax(bad)]}")
@@ -229,6 +253,30 @@ class Records:
                 f"{owners.remaining[small[0]]} ({small.size} such removals); drop these databases, "
                 "or use Sum or Count, which have a value for an empty database"
             )
+
+
+def _plain_numbers(series: nw.Series[Any]) -> NDArray[Any]:
+    """Return whole numbers and floats as the column holds them, all else as float64."""
+    import narwhals as nw
+
+    exact = series.dtype.is_integer() or series.dtype.is_float()
+    values = series.to_numpy() if exact else series.cast(nw.Float64).to_numpy()
+    return values if values.dtype.kind in "iuf" else values.astype(np.float64)
+
+
+def _lexical_order(keys: Sequence[NDArray[Any]]) -> Integers:
+    """Return the order that sorts by the first key, then the others where it is repeated."""
+    order = np.argsort(keys[0])
+    if len(keys) == 1:
+        return order
+    first = keys[0][order]
+    tied = np.flatnonzero(first[1:] == first[:-1])
+    if tied.size:
+        # Only records that share the first key need the others.
+        rows = np.union1d(tied, tied + 1)
+        within = order[rows]
+        order[rows] = within[np.lexsort([key[within] for key in reversed(keys)])]
+    return order
 
 
 def reads_as_number(value: Any) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Self
+from typing import ClassVar, Self
 
-from edp_bayes.records.ownership import Floats, Records
+from edp_bayes.records.ownership import Floats, Ownership, Records
 
 __all__ = ["Query"]
 
@@ -24,6 +24,9 @@ class Query(ABC):
     (True, ('amount',))
     """
 
+    answers_nothing: ClassVar[bool] = False
+    """Whether a database without records has an answer."""
+
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
         """Return the columns the query reads."""
@@ -35,3 +38,7 @@ class Query(ABC):
     def resolve(self, choices: Sequence[str]) -> Self:
         """Return the query with its column filled in, where it named none."""
         return self
+
+    def doubts(self, response: Floats, owners: Ownership, contribution: Floats) -> tuple[str, ...]:
+        """Return what is legal but doubtful about responses and contributions."""
+        return ()

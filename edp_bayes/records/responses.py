@@ -55,6 +55,8 @@ class Responses:
         Known distribution of additive noise that the release has and `response` has not.
     query : str
         Description of the query.
+    doubts : tuple of str
+        What was found to be doubtful about the records; it stands among the warnings.
 
     Attributes
     ----------
@@ -97,6 +99,7 @@ class Responses:
     samples: int = 1
     noise: GaussianNoise | LaplaceNoise | None = None
     query: str = "query"
+    doubts: tuple[str, ...] = ()
     warnings: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -114,6 +117,7 @@ class Responses:
         require_noise(self.noise)
         presence = _presence(self.presence, contribution, individual, database.size, samples)
         response.setflags(write=False)
+        own = _warnings(response, database)
         for name, value in (
             ("response", response),
             ("contribution", contribution),
@@ -122,11 +126,12 @@ class Responses:
             ("presence", presence),
             ("samples", samples),
             ("query", str(self.query)),
-            ("warnings", _warnings(response, database)),
+            ("doubts", tuple(self.doubts)),
+            ("warnings", own + tuple(self.doubts)),
         ):
             object.__setattr__(self, name, value)
-        for sentence in self.warnings:
-            warnings.warn(sentence, EdpBayesWarning, stacklevel=_frames_of_our_own())
+        for sentence in own:
+            warnings.warn(sentence, EdpBayesWarning, stacklevel=frames_of_our_own())
 
     @classmethod
     def from_arrays(
@@ -486,7 +491,7 @@ def _contributing(
     return np.bincount(cells // n_databases, minlength=count.size)
 
 
-def _frames_of_our_own() -> int:
+def frames_of_our_own() -> int:
     """Return the stack level, seen from the function that asks, of the first caller outside."""
     level, frame = 0, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(_OWN_FILES):

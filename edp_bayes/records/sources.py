@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.records.keys import Key, factorise
 from edp_bayes.records.ownership import Integers, Ownership, Records
-from edp_bayes.records.tables import Table, factorise
+from edp_bayes.records.owning import Owned, own
+from edp_bayes.records.tables import Table
 from edp_bayes.utils import labels
+from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -35,17 +38,45 @@ class Source(Protocol):
     def owners(self) -> Ownership:
         """Who owns which record."""
 
+    @property
+    def doubts(self) -> tuple[Sentence, ...]:
+        """What is doubtful about the keys."""
+
+    @property
+    def too_fine(self) -> str:
+        """What makes the databases look like moments rather than periods, if anything."""
+
     def read(self, columns: Sequence[str] | None) -> Records:
         """Return the records with some columns, or with all."""
+
+    def whole_rows(self, records: Records, rows: Integers) -> nw.DataFrame[Any] | None:
+        """Return some records with all columns, None where that means reading the table again."""
 
 
 @dataclass(frozen=True, eq=False)
 class TableSource:
-    """One table with a row for each record of each database."""
+    """One table with a row for each record of each database.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    database, individual : tuple of str
+        Key columns.
+    every : str, optional
+        Period of the calendar that is one database.
+    empty : {"drop", "zero", "error"}
+        What becomes of periods without a record.
+    missing : {"error", "drop", "pool"}
+        What becomes of records without an individual.
+    """
 
     table: Table
     database: tuple[str, ...]
     individual: tuple[str, ...]
+    every: str | None = None
+    empty: str = "drop"
+    missing: str = "error"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -58,9 +89,23 @@ class TableSource:
         return _others(self.columns, self.database + self.individual)
 
     @cached_property
+    def _owned(self) -> Owned:
+        return self._owners(self.table.read(self.database + self.individual))
+
+    @property
     def owners(self) -> Ownership:
         """Who owns which record, from the key columns alone."""
-        return self._owners(self.table.read(self.database + self.individual))
+        return self._owned.owners
+
+    @property
+    def doubts(self) -> tuple[Sentence, ...]:
+        """What is doubtful about the keys."""
+        return self._owned.doubts
+
+    @property
+    def too_fine(self) -> str:
+        """What makes the databases look like moments rather than periods, if anything."""
+        return self._owned.too_fine
 
     def read(self, columns: Sequence[str] | None) -> Records:
         """Return the records with some columns, or with all.
@@ -68,17 +113,29 @@ class TableSource:
         The rows of a lazy table may come in another order each time: its keys are read together
         with the values.
         """
-        if self.table.stable:
-            return Records(self.owners, self.table.read(columns))
         keys = self.database + self.individual
         frame = self.table.read(None if columns is None else _union(keys, columns))
-        return Records(self._owners(frame), frame)
+        owned = self._owned if self.table.stable else self._owners(frame)
+        if owned.rows is not None:
+            frame = frame[owned.rows]
+        return Records(owned.owners, frame)
 
-    def _owners(self, frame: nw.DataFrame[Any]) -> Ownership:
+    def whole_rows(self, records: Records, rows: Integers) -> nw.DataFrame[Any] | None:
+        """Return some records with all columns, None where that means reading the table again."""
+        if not self.table.stable:
+            return _if_whole(records, rows, self.columns)
+        kept = self._owned.rows
+        return self.table.read(None)[rows if kept is None else kept[rows]]
+
+    def _owners(self, frame: nw.DataFrame[Any]) -> Owned:
         _refuse_empty(frame)
-        database, databases = factorise(frame, self.database)
-        individual, individuals = factorise(frame, self.individual)
-        return Ownership(database, individual, databases, individuals)
+        return own(
+            [Key.of(frame, name) for name in self.database],
+            [Key.of(frame, name) for name in self.individual],
+            every=self.every,
+            empty=self.empty,
+            missing=self.missing,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +163,25 @@ class SubsampleSource:
         """Who owns which record of which subset."""
         return self._draw(self.table.read(self.individual))[0]
 
+    @property
+    def doubts(self) -> tuple[Sentence, ...]:
+        """Nothing: databases are drawn, or were asked for one by one."""
+        return ()
+
+    @property
+    def too_fine(self) -> str:
+        """Nothing."""
+        return ""
+
     def read(self, columns: Sequence[str] | None) -> Records:
         """Return the records of all subsets with some columns, or with all."""
         frame = self.table.read(None if columns is None else _union(self.individual, columns))
         owners, rows = self._draw(frame)
         return Records(owners, frame[rows])
+
+    def whole_rows(self, records: Records, rows: Integers) -> nw.DataFrame[Any] | None:
+        """Return some records with all columns, None where that means reading the table again."""
+        return _if_whole(records, rows, self.columns)
 
     def _draw(self, frame: nw.DataFrame[Any]) -> tuple[Ownership, Integers]:
         """Return the owners of every record drawn, and its row in the table."""
@@ -170,6 +241,16 @@ class ArraySource:
         """Name of the value column: coordinates are labels, and not for a query to sum."""
         return self.value_columns
 
+    @property
+    def doubts(self) -> tuple[Sentence, ...]:
+        """Nothing: databases are drawn, or were asked for one by one."""
+        return ()
+
+    @property
+    def too_fine(self) -> str:
+        """Nothing."""
+        return ""
+
     def read(self, columns: Sequence[str] | None) -> Records:
         """Return the records with their values, and with their labels if all are wanted."""
         import narwhals as nw
@@ -186,6 +267,10 @@ class ArraySource:
                 | data
             )
         return Records(self.owners, nw.from_native(pd.DataFrame(data, copy=False), eager_only=True))
+
+    def whole_rows(self, records: Records, rows: Integers) -> nw.DataFrame[Any] | None:
+        """Return some records with all columns."""
+        return records.frame[rows]
 
 
 def array_source(
@@ -301,6 +386,10 @@ def _ranges(start: Integers, length: Integers) -> Integers:
 def _refuse_empty(frame: nw.DataFrame[Any]) -> None:
     if len(frame) == 0:
         raise InvalidInputError("the table has no records")
+
+
+def _if_whole(records: Records, rows: Integers, columns: Sequence[str]) -> nw.DataFrame[Any] | None:
+    return records.frame[rows] if set(columns) <= set(records.frame.columns) else None
 
 
 def _others(columns: tuple[str, ...], keys: tuple[str, ...]) -> tuple[str, ...]:

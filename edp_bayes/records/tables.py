@@ -1,25 +1,19 @@
-"""Tables of records from any dataframe library or file, and their key columns as integers."""
+"""Tables of records from any dataframe library or file."""
 
 from __future__ import annotations
 
-import contextlib
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.records import arrow_columns
-from edp_bayes.utils import labels
+from edp_bayes.records.arrow_columns import beyond_floats
 
 if TYPE_CHECKING:
     import narwhals as nw
-
-Integers = NDArray[np.int64]
 
 LONGEST_HEADER = 100_000
 SUFFIXES = (".parquet", ".pq", ".csv", ".csv.gz")
@@ -156,9 +150,23 @@ def _reading[T](path: Path, action: Callable[[], T]) -> T:
         raise InvalidInputError(
             f"the column names of {path} are not UTF-8; save the file as UTF-8"
         ) from None
-    except (OSError, pa.ArrowException) as error:
+    except OSError as error:
+        raise InvalidInputError(f"cannot read {path}: {_system_words(path, error)}") from None
+    except pa.ArrowException as error:
         hint = _other_separator(_first_line(path)) if isinstance(error, pa.ArrowInvalid) else ""
         raise InvalidInputError(f"cannot read {path}: {error}{hint}") from error
+
+
+def _system_words(path: Path, error: OSError) -> str:
+    """Return why a file cannot be read, in words of our own."""
+    if not path.exists():
+        return "there is no such file"
+    if path.is_dir():
+        return "it is a folder, not a file"
+    if error.errno:
+        return os.strerror(error.errno)
+    kind = "Parquet" if path.suffix.lower() in (".parquet", ".pq") else "CSV"
+    return f"it is not a whole {kind} file"
 
 
 def _first_line(path: Path) -> list[str]:
@@ -227,7 +235,9 @@ def _load_csv(path: Path, names: Sequence[str] | None, *, keys: Sequence[str]) -
         for name in numbers:
             spelt = pc.utf8_trim_whitespace(text[name])
             # 007 and 7 are two keys, and so are the months 2023.1 and 2023.10.
-            if _is_padded(spelt) or (name in keys and _merges(table[name], spelt)):
+            if _is_padded(spelt) or (
+                name in keys and (_merges(table[name], spelt) or beyond_floats(table[name]))
+            ):
                 table = table.set_column(table.schema.get_field_index(name), name, spelt)
     return table
 
@@ -243,101 +253,3 @@ def _merges(values: Any, text: Any) -> bool:
     import pyarrow.compute as pc
 
     return bool(pc.less(pc.count_distinct(values), pc.count_distinct(text)).as_py())
-
-
-def factorise(frame: nw.DataFrame[Any], columns: Sequence[str]) -> tuple[Integers, NDArray[Any]]:
-    """Return the position of every row's key in the sorted distinct keys, and those keys.
-
-    Parameters
-    ----------
-    frame : narwhals.DataFrame
-        Rows.
-    columns : sequence of str
-        One key column, or several of a compound key.
-
-    Returns
-    -------
-    codes : ndarray of int
-        Shape (row,).
-    keys : ndarray
-        Sorted labels; tuples for a compound key. Ordered categories keep their order, text
-        with numbers is sorted by them, and a period is the time at which it begins.
-
-    Raises
-    ------
-    InvalidInputError
-        If a key is missing; names the column and how many.
-    InputTypeError
-        If a column cannot be a key.
-    """
-    codes, keys = _factorise_column(frame[columns[0]], columns[0])
-    parts = [keys]
-    for name in columns[1:]:
-        code, key = _factorise_column(frame[name], name)
-        distinct, codes = np.unique(codes * key.size + code, return_inverse=True)
-        parts = [part[distinct // key.size] for part in parts] + [key[distinct % key.size]]
-    return codes, parts[0] if len(parts) == 1 else labels.compound(parts)
-
-
-def _factorise_column(series: nw.Series[Any], name: str) -> tuple[Integers, NDArray[Any]]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    try:
-        column = _plain_column(series)
-        missing = int(pc.sum(pc.is_null(column, nan_is_null=True)).as_py() or 0)
-        if missing:
-            raise InvalidInputError(
-                f"key column {name!r} has {missing} missing value(s) in {len(column)} records; "
-                "every record needs a database and an individual"
-            )
-        known = arrow_columns.categories(series)
-        coded = arrow_columns.whole(column.dictionary_encode())
-        if known is not None and known.type.ordered:
-            places = pc.index_in(coded.dictionary, known.dictionary.cast(coded.dictionary.type))
-            order = pc.array_sort_indices(places).to_numpy()
-        elif pa.types.is_string(coded.dictionary.type) or pa.types.is_large_string(
-            coded.dictionary.type
-        ):
-            order = labels.natural_order(coded.dictionary.to_pylist())
-        else:
-            order = pc.array_sort_indices(coded.dictionary).to_numpy()
-    except (pa.ArrowException, TypeError) as error:
-        raise InputTypeError(
-            f"column {name!r} of type {series.dtype} cannot be a key: {error}"
-        ) from None
-    rank = np.empty(order.size, dtype=np.int64)
-    rank[order] = np.arange(order.size)
-    codes = rank[coded.indices.to_numpy(zero_copy_only=False)]
-    return codes, _key_labels(coded.dictionary.take(pa.array(order)), name)
-
-
-def _plain_column(series: nw.Series[Any]) -> Any:
-    """Return an Arrow column that Arrow can sort, in one form for every library."""
-    import pyarrow as pa
-
-    column = arrow_columns.chunks(series)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_string_view(column.type):
-        column = column.cast(pa.large_string())
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        with contextlib.suppress(pa.ArrowInvalid):  # Finer than microseconds: keep it so.
-            column = column.cast(pa.timestamp("us", column.type.tz))
-    if pa.types.is_floating(column.type):
-        # -0.0 + 0.0 is 0.0: two spellings of one number are one key.
-        column = pa.chunked_array([pa.array(column.to_numpy() + 0.0)])
-    return column
-
-
-def _key_labels(keys: Any, name: str) -> NDArray[Any]:
-    import pyarrow as pa
-
-    kind = keys.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-        values = keys.to_numpy(zero_copy_only=False)
-        fits = values.dtype.kind == "i" or (values.dtype.kind == "u" and values.dtype.itemsize < 8)
-        return labels.as_labels(values.astype(np.int64) if fits else values, name)
-    if pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
-        return labels.as_labels(keys.to_numpy(zero_copy_only=False), name)
-    return labels.as_labels(labels.as_objects(keys.to_pylist()), name)

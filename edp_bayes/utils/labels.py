@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Set
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.formatting import short
 
 NUMERIC_KINDS = "biuf"
 SHOWN = 5
@@ -82,6 +83,19 @@ def compound(parts: list[NDArray[Any]]) -> NDArray[Any]:
     return as_objects(list(zip(*(plain_list(part) for part in parts), strict=True)))
 
 
+def told_apart(times: list[datetime]) -> list[Any]:
+    """Return times in order, the hour that the end of summer time repeats with its offset.
+
+    Python compares times of one zone by the clock alone, by which that hour is there only once.
+    """
+    return [
+        moment.replace(tzinfo=timezone(moment.utcoffset() or timedelta()), fold=0)
+        if moment.replace(fold=0).utcoffset() != moment.replace(fold=1).utcoffset()
+        else moment
+        for moment in times
+    ]
+
+
 def plain_list(labels: NDArray[Any]) -> list[Any]:
     """Return labels as Python values; dates as dates, whatever their resolution."""
     return [_plain(item) for item in _microseconds(labels).tolist()]
@@ -111,9 +125,14 @@ def positions_of(labels: NDArray[Any]) -> dict[Any, int]:
 
 
 def natural(text: str) -> list[Any]:
-    """Return what text with numbers is sorted by: week 2 comes before week 10."""
+    """Return what text with numbers, of any length, is sorted by: week 2 comes before week 10."""
     parts = re.split(r"(\d+)", text)
-    return [int(part) if odd % 2 else part for odd, part in enumerate(parts)]
+    return [_size(part) if odd % 2 else part for odd, part in enumerate(parts)]
+
+
+def _size(digits: str) -> tuple[int, str]:
+    significant = digits.lstrip("0")
+    return len(significant), significant
 
 
 def natural_order(texts: list[str]) -> NDArray[np.int64]:
@@ -213,7 +232,9 @@ def show(label: Any) -> str:
         return str(plain.date()) if midnight else plain.isoformat(sep=" ")
     if isinstance(plain, date) and plain == plain:
         return plain.isoformat()
-    return str(label) if isinstance(label, np.datetime64 | np.timedelta64) else repr(plain)
+    if isinstance(label, np.datetime64 | np.timedelta64):
+        return str(label)
+    return short(repr(plain))
 
 
 def show_some(labels: NDArray[Any]) -> str:

@@ -163,7 +163,7 @@ def test_conditions_on_columns_of_every_type(query, condition, library):
             InputTypeError,
             "is date",
         ),
-        (Proportion("number"), InvalidInputError, r"zeros and ones, 'number' has 2 in database"),
+        (Proportion("number"), InvalidInputError, r"zeros and ones, 'number' has 4 in database"),
         (Proportion("text"), InputTypeError, "'text' must be numeric, .* leading zeros"),
         (Proportion("text", ">", 4), InputTypeError, "'text' is text, .* number 4;"),
         (Proportion("text", "<=", "4"), InputTypeError, "'text' is text, .* number 4;"),

@@ -1,0 +1,202 @@
+"""Databases of the calendar: the period in which a time lies, and the periods without a record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.exceptions import InputTypeError
+
+if TYPE_CHECKING:
+    from edp_bayes.records.ownership import Integers
+
+__all__ = ["EVERY", "Spacing", "has_time_of_day", "spacing", "starts"]
+
+# Unit of NumPy in which a period is counted, and how many of them it has.
+EVERY = {
+    "hour": ("us", 3_600_000_000),
+    "day": ("D", 1),
+    "week": ("D", 7),
+    "month": ("M", 1),
+    "quarter": ("M", 3),
+    "year": ("Y", 1),
+}
+# Weeks begin on Mondays, and day 0, 1 January 1970, is a Thursday.
+FIRST_MONDAY = 4
+# Keys with more gaps than this share of them are not taken as regular.
+MOST_GAPS = 0.25
+
+
+def starts(column: Any, every: str, name: str) -> Any:
+    """Return the start of the period of every time, by the calendar of the column's own zone.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+        Dates or timestamps.
+    every : str
+        A key of `EVERY`.
+    name : str
+        The column's name, for messages.
+
+    Raises
+    ------
+    InputTypeError
+        If they are neither.
+    """
+    import pyarrow as pa
+
+    kind = column.type
+    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+        raise InputTypeError(
+            f"a {every} needs dates or timestamps: column {name!r} is of type {kind}; convert it"
+        )
+    unit, count = EVERY[every]
+    local = _local(column)
+    if unit == "us":
+        # From the time that the clock showed: the hour that comes twice is two hours.
+        moment = _instants(column)
+        offset = local.astype(np.int64) - moment
+        return pa.chunked_array([_as_times(moment - (moment + offset) % count, kind)])
+    number = local.astype(f"M8[{unit}]").astype(np.int64)
+    shift = FIRST_MONDAY if every == "week" else 0
+    return pa.chunked_array([_of_calendar(number - (number - shift) % count, unit, kind)])
+
+
+@dataclass(frozen=True, eq=False)
+class Spacing:
+    """Keys at regular distances.
+
+    Attributes
+    ----------
+    place : ndarray of int
+        Of every key found, how many steps it comes after the first.
+    labels : pyarrow.Array
+        Keys at all places, those without a record among them.
+    """
+
+    place: Integers
+    labels: Any
+
+    @property
+    def gaps(self) -> Integers:
+        """Places without a record."""
+        empty = np.ones(len(self.labels), dtype=np.bool_)
+        empty[self.place] = False
+        return np.flatnonzero(empty)
+
+
+def spacing(keys: Any, every: str | None) -> Spacing | None:
+    """Return the regular distances of sorted distinct keys, None where they have none.
+
+    Without `every` the distance is the smallest that occurs, in the longest calendar unit that
+    suits all keys, if it is evident: few keys are then missing.
+    """
+    import pyarrow as pa
+
+    kind = keys.type
+    if len(keys) < 2:
+        return None
+    if pa.types.is_integer(kind):
+        number, unit = keys.to_numpy(zero_copy_only=False), ""
+        if number.dtype == np.uint64:
+            return None
+    elif pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.unit != "ns"):
+        number, unit = _calendar_numbers(keys, every)
+    else:
+        return None
+    gap = np.diff(number)
+    step = EVERY[every][1] if every else int(gap.min())
+    if (gap % step).any():
+        return None
+    place = (number - number[0]) // step
+    total = int(place[-1]) + 1
+    if not every and total - place.size > MOST_GAPS * place.size:
+        return None
+    filled = number[0] + step * np.arange(total)
+    if unit == "":
+        return Spacing(place, pa.array(filled).cast(kind))
+    if unit == "us":
+        return Spacing(place, _as_times(filled, kind))
+    return Spacing(place, _of_calendar(filled, unit, kind))
+
+
+def has_time_of_day(keys: Any) -> bool:
+    """Return whether keys are timestamps that do not all lie at midnight."""
+    import pyarrow as pa
+
+    if not pa.types.is_timestamp(keys.type):
+        return False
+    local = _local(keys)
+    return bool((local.astype("M8[D]") != local).any())
+
+
+def _calendar_numbers(keys: Any, every: str | None) -> tuple[Integers, str]:
+    """Return keys as whole numbers of the longest unit that suits them all, and the unit."""
+    if every:
+        unit = EVERY[every][0]
+        if unit == "us":
+            return _instants(keys), unit
+        return _local(keys).astype(f"M8[{unit}]").astype(np.int64), unit
+    local = _local(keys)
+    for unit in ("Y", "M", "D"):
+        coarse = local.astype(f"M8[{unit}]")
+        if (coarse == local).all():
+            return coarse.astype(np.int64), unit
+    return _instants(keys), "us"
+
+
+def _local(column: Any) -> NDArray[np.datetime64]:
+    """Return what calendar and clock showed, in microseconds."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        column = pc.local_timestamp(column)
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.date32())
+    return np.asarray(_numpy(column)).astype("M8[us]")
+
+
+def _instants(column: Any) -> Integers:
+    """Return microseconds since the epoch: of UTC where the column has a zone."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_date(kind):
+        return _local(column).astype(np.int64)
+    plain = column.cast(pa.timestamp(kind.unit, "UTC")) if kind.tz is not None else column
+    plain = plain.cast(pa.timestamp(kind.unit)) if kind.tz is not None else plain
+    return np.asarray(_numpy(plain)).astype("M8[us]").astype(np.int64)
+
+
+def _numpy(column: Any) -> NDArray[Any]:
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        return np.asarray(column.to_numpy())
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _as_times(instants: Integers, kind: Any) -> Any:
+    """Return microseconds as timestamps in the zone of a type."""
+    import pyarrow as pa
+
+    return pa.array(instants).cast(pa.timestamp("us", getattr(kind, "tz", None)))
+
+
+def _of_calendar(number: Integers, unit: str, kind: Any) -> Any:
+    """Return months, days and the like as dates, or as their first moment in the zone of a type."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    days = number.astype(f"M8[{unit}]").astype("M8[D]")
+    if pa.types.is_date(kind):
+        return pa.array(days)
+    midnight = pa.array(days.astype("M8[us]"))
+    if kind.tz is None:
+        return midnight
+    return pc.assume_timezone(midnight, kind.tz, ambiguous="earliest", nonexistent="latest")
