@@ -17,6 +17,7 @@ import pytest
 import edp_bayes as edp
 from edp_bayes.cli import main
 from edp_bayes.cli.noise_work import responses_of
+from edp_bayes.cli.options import Keys
 from edp_bayes.noise import LaplaceNoise, NoiseDistribution
 from tests.command_line import printed, refused
 from tests.noise.conftest import make_responses
@@ -110,7 +111,7 @@ def test_the_same_noise_as_from_python_on_fewer_draws(capsys, tmp_path, audits, 
     arguments = ("--epsilon", "2", "--method", "bottleneck", "--draws", "6", "--out", out)
     assert in_words(capsys, "noise", audits["bootstrap"], *arguments, "--quiet") == ""
     audit = edp.load_audit(audits["bootstrap"])
-    responses = responses_of(audit, str(table), ("week",), ("meter",), progressbar=False)
+    responses = responses_of(audit, str(table), Keys(("week",), ("meter",)), progressbar=False)
     expected = edp.noise.calibrate(
         audit, epsilon=2.0, method="bottleneck", responses=responses, most_draws=6
     )

@@ -99,7 +99,8 @@ def demo(
         quiet=quiet,
         report=out / "report.html",
     )
-    audit_databases(load_cdnow_weeks, ("week",), ("customer",), run, about=DEMO_DATA)
+    keys = options.Keys(("week",), ("customer",))
+    audit_databases(load_cdnow_weeks, keys, run, about=DEMO_DATA)
 
 
 @app.command()
@@ -108,9 +109,15 @@ def audit(
     database: options.Database[list[str]],
     individual: options.Individual[list[str]],
     query: Annotated[
-        str, typer.Option("--query", help="sum:COL, mean:COL, count, proportion:COL>=40, ...")
+        str,
+        typer.Option(
+            "--query", help="sum:COL, mean:COL, median:COL, count, proportion:COL>=40, ..."
+        ),
     ],
     out: options.Out[Path],
+    database_every: options.Every = None,
+    empty: options.Empty = None,
+    missing: options.Missing = None,
     epsilon: options.Epsilon = "0.01:0.5:50",
     model: Annotated[str, typer.Option("--model", help="dpm, finite:K or bootstrap.")] = "dpm",
     kernel: Annotated[
@@ -168,9 +175,7 @@ def audit(
         report_names=report_names,
         table=table,
     )
-    audit_databases(
-        lambda: table,
-        options.columns(database, "--database"),
-        options.columns(individual, "--individual"),
-        run,
+    keys = options.Keys.parse(
+        database, individual, database_every=database_every, empty=empty, missing=missing
     )
+    audit_databases(lambda: table, keys, run)

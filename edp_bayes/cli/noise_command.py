@@ -42,6 +42,9 @@ def noise(
     ] = None,
     database: options.Database[list[str] | None] = None,
     individual: options.Individual[list[str] | None] = None,
+    database_every: options.Every = None,
+    empty: options.Empty = None,
+    missing: options.Missing = None,
     draws: Annotated[
         int, typer.Option("--draws", min=1, help="Draws of the audit to hold it against.")
     ] = 40,
@@ -65,18 +68,24 @@ def noise(
         raise InvalidInputError(f"--out must name a file, {out} is a folder")
     refuse_overwriting([out], [audit, *_files(table)])
     require_writable(out.parent)
-    keys = [
-        options.columns(given, option) if given else ()
-        for given, option in ((database, "--database"), (individual, "--individual"))
-    ]
     console = Console(quiet=quiet, highlight=False, markup=False)
     show = console.is_terminal and not quiet
     found = load_audit(audit)
-    refuse_overwriting([out], _files(source_of(found).get("table")))
+    source = source_of(found)
+    noted = source.pop("table", None)
+    refuse_overwriting([out], _files(noted))
+    keys = options.Keys.parse(
+        database,
+        individual,
+        known=source,
+        database_every=database_every,
+        empty=empty,
+        missing=missing,
+    )
     with warnings.catch_warnings():
         # What they say stands in the noise's message, or in the audit.
         warnings.simplefilter("ignore", EdpBayesWarning)
-        responses = responses_of(found, table, keys[0], keys[1], progressbar=show)
+        responses = responses_of(found, table or noted, keys, progressbar=show)
         if show:
             people = f"{responses.n_individuals:,} individuals"
             console.print(f"Looking for noise for {people}: minutes, where they are thousands.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from edp_bayes.noise.verification import Verification, verify
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
+    from edp_bayes.cli.options import Keys
     from edp_bayes.records.responses import Responses
     from edp_bayes.results.query import Audit
 
@@ -94,12 +95,7 @@ def noise_for_audit(
 
 
 def responses_of(
-    audit: Audit,
-    table: str | None = None,
-    database: tuple[str, ...] = (),
-    individual: tuple[str, ...] = (),
-    *,
-    progressbar: bool = True,
+    audit: Audit, table: str | None, keys: Keys, *, progressbar: bool = True
 ) -> Responses:
     """Return the responses of an audit again, from the table it was made from.
 
@@ -107,11 +103,10 @@ def responses_of(
     ----------
     audit : Audit
         Its query is asked again.
-    table : str, optional
-        The file, "demo" for the data of `edp-bayes demo`; by default the one that the command line
-        noted in the audit.
-    database, individual : tuple of str
-        Key columns; by default those noted in the audit.
+    table : str or None
+        The file, or "demo" for the data of `edp-bayes demo`; None where it is not known.
+    keys : Keys
+        How its rows become databases; the demo's own where no columns are named.
     progressbar : bool
         Show progress.
 
@@ -125,32 +120,29 @@ def responses_of(
     from edp_bayes.queries import parse
     from edp_bayes.records.databases import Databases
 
-    noted = source_of(audit)
-    name = noted.get("table") if table is None else table
-    if name is None:
+    if table is None:
         raise InvalidInputError(
             "the audit holds no contributions and does not say what it was made from: give --table "
             "with --database and --individual as for edp-bayes audit, or --table demo"
         )
-    usual = DEMO_KEYS if name == DEMO else ((), ())
-    keys = []
-    for given, option, default in (
-        (database, "database", usual[0]),
-        (individual, "individual", usual[1]),
-    ):
-        columns = given or tuple(noted.get(option, ())) or default
-        if not columns:
-            raise InvalidInputError(f"--{option} must name the key columns of {name}")
-        keys.append(columns)
-    if name != DEMO and not Path(name).is_file():
-        raise InvalidInputError(
-            f"the table {name} of the audit is not there: give --table with where it is now"
+    if table == DEMO:
+        keys = replace(
+            keys,
+            database=keys.database or DEMO_KEYS[0],
+            individual=keys.individual or DEMO_KEYS[1],
         )
-    source = load_cdnow_weeks() if name == DEMO else Path(name)
-    databases = Databases.from_table(source, database=keys[0], individual=keys[1])
+    for option in ("database", "individual"):
+        if not getattr(keys, option):
+            raise InvalidInputError(f"--{option} must name the key columns of {table}")
+    if table != DEMO and not Path(table).is_file():
+        raise InvalidInputError(
+            f"the table {table} of the audit is not there: give --table with where it is now"
+        )
+    source = load_cdnow_weeks() if table == DEMO else Path(table)
+    databases = Databases.from_table(source, **asdict(keys))
     return databases.respond(parse(str(audit.settings["query"])), progressbar=progressbar)
 
 
 def source_of(audit: Audit) -> dict[str, Any]:
-    """Return the table and the key columns that the command line noted in an audit, if any."""
+    """Return the table, key columns and periods that the command line noted in an audit."""
     return dict(json.loads(audit.tree.attrs.get("source", "{}")))

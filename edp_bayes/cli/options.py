@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
@@ -22,8 +22,12 @@ __all__ = [
     "Chains",
     "Database",
     "Draws",
+    "Empty",
     "Epsilon",
+    "Every",
     "Individual",
+    "Keys",
+    "Missing",
     "Out",
     "Quiet",
     "Run",
@@ -36,6 +40,51 @@ __all__ = [
 # Digits kept of a spaced grid, so that 0.3 is not 0.30000000000000004.
 DIGITS = 12
 MOST_EPSILONS = 10_000
+
+
+@dataclass(frozen=True)
+class Keys:
+    """How the rows of a table become databases.
+
+    Attributes
+    ----------
+    database, individual : tuple of str
+        Key columns.
+    database_every, empty, missing
+        As for `Databases.from_table`.
+    """
+
+    database: tuple[str, ...] = ()
+    individual: tuple[str, ...] = ()
+    database_every: str | None = None
+    empty: str = "drop"
+    missing: str = "error"
+
+    @classmethod
+    def parse(
+        cls,
+        database: Iterable[str] | None,
+        individual: Iterable[str] | None,
+        *,
+        known: Mapping[str, Any] | None = None,
+        **options: str | None,
+    ) -> Self:
+        """Return keys from the options given, and from what is known where they were not."""
+        from edp_bayes.records.owning import EMPTY, MISSING
+        from edp_bayes.records.periods import EVERY
+        from edp_bayes.utils import validate
+
+        given: dict[str, Any] = {name: value for name, value in options.items() if value}
+        for name, choices in (("database_every", EVERY), ("empty", EMPTY), ("missing", MISSING)):
+            if name in given:
+                validate.choice(given[name], choices, f"--{name.replace('_', '-')}")
+        for name, value in (("database", database), ("individual", individual)):
+            if value:
+                given[name] = columns(value, f"--{name}")
+        noted = dict(known or {})
+        for name in ("database", "individual"):
+            noted[name] = tuple(noted.get(name, ()))
+        return cls(**{**noted, **given})
 
 
 @dataclass(frozen=True)
@@ -144,6 +193,28 @@ Database = Annotated[
 ]
 Individual = Annotated[
     T, typer.Option("--individual", help="Key column of the individuals; several: a,b.")
+]
+Every = Annotated[
+    str | None,
+    typer.Option(
+        "--database-every",
+        help="Databases are hours, days, weeks, months, quarters or years of the key column: "
+        "hour, day, week, month, quarter or year.",
+    ),
+]
+Empty = Annotated[
+    str | None,
+    typer.Option(
+        "--empty", help="Periods without a record: drop (the default), zero (sum, count) or error."
+    ),
+]
+Missing = Annotated[
+    str | None,
+    typer.Option(
+        "--missing",
+        help="Records without an individual: error (the default), drop them, or pool them as one "
+        "individual.",
+    ),
 ]
 Out = Annotated[T, typer.Option("--out", help="Folder for the results; made if need be.")]
 Epsilon = Annotated[str, typer.Option("--epsilon", help="start:stop:count, or a list 0.1,0.2,0.5.")]

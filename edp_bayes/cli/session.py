@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from edp_bayes.cli.failing import refuse_interrupted
-from edp_bayes.cli.options import Run
+from edp_bayes.cli.options import Keys, Run
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.utils.defaults import PROB
 
@@ -23,8 +24,7 @@ __all__ = ["audit_databases"]
 
 def audit_databases(
     load: Callable[[], Any],
-    database: tuple[str, ...],
-    individual: tuple[str, ...],
+    keys: Keys,
     run: Run,
     *,
     about: str = "",
@@ -35,8 +35,8 @@ def audit_databases(
     ----------
     load : callable
         Returns the table or its path.
-    database, individual : tuple of str
-        Key columns.
+    keys : Keys
+        How its rows become databases.
     run : Run
         What was asked for.
     about : str
@@ -55,14 +55,17 @@ def audit_databases(
         if about:
             console.print(f"{about}\n")
         table = load()
-        databases = Databases.from_table(table, database=database, individual=individual)
+        databases = Databases.from_table(table, **asdict(keys))
+        _refuse_moments(databases.too_fine)
         responses = databases.respond(run.query, progressbar=show)
         names = [label_of(name, responses) for name in run.names]
         console.print(
-            f"{responses.n_databases:,} databases ({', '.join(database)}) and "
-            f"{responses.n_individuals:,} individuals ({', '.join(individual)}) are read. "
+            f"{responses.n_databases:,} databases ({', '.join(keys.database)}) and "
+            f"{responses.n_individuals:,} individuals ({', '.join(keys.individual)}) are read. "
             "Sampling; the first run also compiles code."
         )
+        for sentence in responses.doubts:
+            console.print(f"WARNING  {sentence}")
         found = audit(
             responses,
             epsilon=run.epsilon,
@@ -80,7 +83,7 @@ def audit_databases(
         refuse_interrupted()
         # An audit holds no contributions: `edp-bayes noise` reads them again from here.
         noted = str(table) if isinstance(table, Path) else DEMO
-        source = {"table": noted, "database": database, "individual": individual}
+        source = {"table": noted, **asdict(keys)}
         found.tree.attrs["source"] = json.dumps(source)
         report.print_report(found, console, prob=PROB)
         written = folder.write(
@@ -97,6 +100,15 @@ def audit_databases(
     for path in written:
         if path.parent != run.out:
             console.print(f"Written beside it: {path.resolve()}")
+
+
+def _refuse_moments(too_fine: str) -> None:
+    """Refuse databases of so few records that every risk looks small, before any long work."""
+    if too_fine:
+        raise InvalidInputError(
+            f"{too_fine}; give --database-every week, for dates or times, or a key column of "
+            "longer periods"
+        )
 
 
 def label_of(text: str, responses: Responses) -> Any:
