@@ -265,8 +265,10 @@ def test_zero_is_no_answer_of_a_mean(query):
         (pd.date_range("2024-01-01", periods=80, freq="B"), []),
         (["a", *map(str, range(50))], []),
         (np.cumsum(np.random.default_rng(1).integers(1, 99, 50)), []),
+        (np.delete(np.arange(-120, 120, dtype=np.int8), 9), [-111]),
+        (np.r_[-(2**63) + np.arange(9), 2**63 - 1 - np.arange(8, -1, -1)], []),
     ],
-    ids=range(9),
+    ids=range(11),
 )
 def test_gaps_of_keys_with_an_evident_step(keys, missing):
     table = pd.DataFrame({"time": np.repeat(np.asarray(keys, dtype=object), 12)})

@@ -101,16 +101,17 @@ def spacing(keys: Any, every: str | None) -> Spacing | None:
     if len(keys) < 2:
         return None
     if pa.types.is_integer(kind):
-        number, unit = keys.to_numpy(zero_copy_only=False), ""
-        if number.dtype == np.uint64:
+        values = keys.to_numpy(zero_copy_only=False)
+        if values.dtype == np.uint64:
             return None
+        number, unit = values.astype(np.int64), ""
     elif pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.unit != "ns"):
         number, unit = _calendar_numbers(keys, every)
     else:
         return None
     gap = np.diff(number)
     step = EVERY[every][1] if every else int(gap.min())
-    if (gap % step).any():
+    if (gap <= 0).any() or (gap % step).any():  # Not positive: too far apart for 64 bits.
         return None
     place = (number - number[0]) // step
     total = int(place[-1]) + 1
