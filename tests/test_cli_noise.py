@@ -43,14 +43,14 @@ def table(tmp_path_factory):
             "kwh": rng.gamma(2.0, 1.0, n * m),
         }
     )
-    path = tmp_path_factory.mktemp("table") / "meters.csv"
+    path = tmp_path_factory.mktemp("project") / "meters.csv"
     frame[rng.random(n * m) < 0.9].to_csv(path, index=False)
     return path
 
 
 @pytest.fixture(scope="module")
 def audits(table, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("audits")
+    folder = table.parent
     paths = {}
     for model in ("bootstrap", "dpm"):
         words = [str(table), *KEYS, "--query", "sum:kwh", "--epsilon", "0.5", "--model", model]
@@ -214,6 +214,29 @@ def test_a_moved_table_is_asked_for_and_checked(capsys, tmp_path, audits, table)
     assert "bottleneck" in in_words(capsys, *short, "--table", table, *KEYS)
 
 
+@pytest.mark.parametrize("place", ["beside", "above", "here"])
+def test_an_audit_holds_the_name_of_its_table_not_the_path(
+    capsys, tmp_path, audits, table, place, monkeypatch
+):
+    held = audits["bootstrap"].read_bytes()
+    assert str(table.parent).encode() not in held
+    assert table.parent.name.encode() not in held
+    assert b"meters.csv" in held
+    saved = tmp_path / "results" / "audit.nc"
+    saved.parent.mkdir()
+    shutil.copy(audits["bootstrap"], saved)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    words = ("noise", saved, "--epsilon", "2", "--method", "bottleneck", "--out", tmp_path / "n")
+    message = " ".join(refused(capsys, *words).split())
+    assert "the table meters.csv of the audit is not there" in message
+    where = {"beside": saved.parent, "above": tmp_path, "here": tmp_path / "here"}[place]
+    shutil.copy(changed(table, tmp_path), where / "meters.csv")
+    assert "not those of the audit" in refused(capsys, *words)
+    shutil.copy(table, where / "meters.csv")
+    assert "bottleneck" in in_words(capsys, *words)
+
+
 def changed(table, folder):
     frame = pd.read_csv(table)
     frame.loc[0, "kwh"] += 1.0
@@ -231,7 +254,8 @@ def test_the_noise_is_not_written_over_what_it_is_made_from(capsys, tmp_path, au
     assert f"would overwrite {saved}, which is read" in over_audit
     over_table = refused(capsys, *words, "--table", moved, "--out", moved)
     assert f"would overwrite {moved}, which is read" in over_table
-    # The table need not be given: the audit says where it is.
+    # The table need not be given: it lies above the audit.
+    words = ("noise", audits["bootstrap"], *words[2:])
     before = table.read_bytes()
     assert "would overwrite" in refused(capsys, *words, "--out", table)
     assert table.read_bytes() == before
@@ -254,12 +278,12 @@ def test_an_audit_that_does_not_say_where_it_is_from(capsys, tmp_path):
     assert "give --table" in refused(capsys, "noise", tmp_path / "audit.nc", *arguments)
 
 
-def test_the_audit_of_a_stacked_model_is_refused(capsys, tmp_path, audits):
+def test_the_audit_of_a_stacked_model_is_refused(capsys, tmp_path, audits, table):
     audit = edp.load_audit(audits["bootstrap"])
     settings = {**audit.settings, "model": "Stacked(models=(SmoothedBootstrap(),))"}
     audit.tree.attrs["settings"] = json.dumps(settings)
     audit.save(tmp_path / "audit.nc")
-    arguments = ("--epsilon", "0.1", "--out", tmp_path / "noise.json")
+    arguments = ("--epsilon", "0.1", "--out", tmp_path / "noise.json", "--table", table)
     assert "model=Stacked(" in refused(capsys, "noise", tmp_path / "audit.nc", *arguments)
 
 

@@ -149,6 +149,9 @@ def audit(
     report_names: Annotated[
         bool, typer.Option("--report-names", help="Names, not pseudonyms, in the report.")
     ] = False,
+    pseudonyms: Annotated[
+        bool, typer.Option("--pseudonyms", help="Pseudonyms, not names, in all files.")
+    ] = False,
     quiet: options.Quiet = False,
     zarr: Zarr = False,
 ) -> None:
@@ -173,6 +176,7 @@ def audit(
         quiet=quiet,
         report=report,
         report_names=report_names,
+        pseudonyms=pseudonyms,
         table=table,
     )
     keys = options.Keys.parse(

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.utils import files
+from edp_bayes.utils import files, leftovers
 from edp_bayes.utils.progress import track
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
+    from rich.console import Console
 
     from edp_bayes.results.query import Audit
 
-__all__ = ["RESULTS", "refuse_overwriting", "require_writable", "write"]
+__all__ = ["RESULTS", "refuse_overwriting", "remove_unfinished", "require_writable", "write"]
 
 STYLE = "arviz-variat"
 RESOLUTION = 160
@@ -50,6 +51,19 @@ def require_writable(folder: Path) -> None:
         raise InvalidInputError(
             f"the folder {folder} cannot be written: {error.strerror or error}"
         ) from None
+
+
+def remove_unfinished(results: Iterable[Path], console: Console) -> None:
+    """Remove what killed runs left of these results, and say so in a line."""
+    places: dict[Path, list[str]] = {}
+    for path in results:
+        places.setdefault(path.parent, []).append(path.name)
+    for place, names in places.items():
+        if count := leftovers.remove_leftovers(place, names):
+            several = "s" if count > 1 else ""
+            console.print(
+                f"Removed from {place}: {count} unfinished file{several} of a killed run."
+            )
 
 
 def write(

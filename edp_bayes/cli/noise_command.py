@@ -37,7 +37,9 @@ def noise(
     table: Annotated[
         str | None,
         typer.Option(
-            "--table", help="Table of the audit, or demo; by default the one it was made from."
+            "--table",
+            help="Table of the audit, or demo; by default one of its name, in the working "
+            "directory, beside the audit or in the folder above.",
         ),
     ] = None,
     database: options.Database[list[str] | None] = None,
@@ -57,7 +59,7 @@ def noise(
     from rich.console import Console
 
     from edp_bayes.cli.folder import refuse_overwriting, require_writable
-    from edp_bayes.cli.noise_work import noise_for_audit, responses_of, source_of
+    from edp_bayes.cli.noise_work import noise_for_audit, responses_of, source_of, table_of
     from edp_bayes.noise.calibration import check
     from edp_bayes.results.query import load_audit
     from edp_bayes.utils import validate
@@ -72,8 +74,9 @@ def noise(
     show = console.is_terminal and not quiet
     found = load_audit(audit)
     source = source_of(found)
-    noted = source.pop("table", None)
-    refuse_overwriting([out], _files(noted))
+    source.pop("table", None)
+    table = table_of(found, audit) if table is None else table
+    refuse_overwriting([out], _files(table))
     keys = options.Keys.parse(
         database,
         individual,
@@ -85,7 +88,7 @@ def noise(
     with warnings.catch_warnings():
         # What they say stands in the noise's message, or in the audit.
         warnings.simplefilter("ignore", EdpBayesWarning)
-        responses = responses_of(found, table or noted, keys, progressbar=show)
+        responses = responses_of(found, table, keys, progressbar=show)
         if show:
             people = f"{responses.n_individuals:,} individuals"
             console.print(f"Looking for noise for {people}: minutes, where they are thousands.")

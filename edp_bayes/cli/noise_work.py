@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
     from edp_bayes.results.query import Audit
 
-__all__ = ["DEMO", "NoiseRun", "noise_for_audit", "responses_of", "source_of"]
+__all__ = ["DEMO", "NoiseRun", "noise_for_audit", "responses_of", "source_of", "table_of"]
 
 # The name that stands for the data which come with the package, in the place of a file.
 DEMO = "demo"
@@ -141,6 +141,30 @@ def responses_of(
     source = load_cdnow_weeks() if table == DEMO else Path(table)
     databases = Databases.from_table(source, **asdict(keys))
     return databases.respond(parse(str(audit.settings["query"])), progressbar=progressbar)
+
+
+def table_of(audit: Audit, beside: Path | None = None) -> str | None:
+    """Return the table that the command line noted in an audit: "demo", or where it is now.
+
+    An audit holds the name alone. It is looked for in the working directory, in the folder of the
+    audit and in the one above; whether it is the same table, its fingerprint will tell.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such file.
+    """
+    name = source_of(audit).get("table")
+    if name is None or name == DEMO:
+        return name
+    folders = [Path()] if beside is None else [Path(), beside.parent, beside.parent / ".."]
+    for folder in folders:
+        if (folder / name).is_file():
+            return str(folder / name)
+    raise InvalidInputError(
+        f"the table {name} of the audit is not there, neither in the working directory nor beside "
+        "the audit: give --table with where it is now"
+    )
 
 
 def source_of(audit: Audit) -> dict[str, Any]:

@@ -107,6 +107,8 @@ class Run:
         HTML file of the report, in a folder known to be writable; None for no report.
     report_names : bool
         Names rather than pseudonyms in the report.
+    pseudonyms : bool
+        Pseudonyms rather than names in all files.
     sampler, draws, tune, chains, keep, seed, target_accept
         As for `edp_bayes.audit`; None takes what is usual.
     zarr, quiet : bool
@@ -129,6 +131,7 @@ class Run:
     quiet: bool = False
     report: Path | None = None
     report_names: bool = False
+    pseudonyms: bool = False
 
     @property
     def nuts(self) -> dict[str, Any]:
@@ -161,6 +164,8 @@ class Run:
         run = cls(parse(query), parse_epsilon(epsilon), parse_model(model, kernel), out, **given)
         if run.report_names and run.report is None:
             raise InvalidInputError("--report-names is for a report: give --report with its file")
+        if run.report_names and run.pseudonyms:
+            raise InvalidInputError("--report-names and --pseudonyms contradict: give one of them")
         if run.zarr:
             require_zarr("--zarr")
         if run.target_accept is not None:

@@ -54,6 +54,8 @@ def audit_databases(
         warnings.simplefilter("ignore", EdpBayesWarning)
         if about:
             console.print(f"{about}\n")
+        reports = [] if run.report is None else [run.report]
+        folder.remove_unfinished([*(run.out / name for name in folder.RESULTS), *reports], console)
         table = load()
         databases = Databases.from_table(table, **asdict(keys))
         _refuse_moments(databases.too_fine)
@@ -81,13 +83,14 @@ def audit_databases(
             **run.nuts,
         )
         refuse_interrupted()
-        # An audit holds no contributions: `edp-bayes noise` reads them again from here.
-        noted = str(table) if isinstance(table, Path) else DEMO
+        # An audit holds no contributions: `edp-bayes noise` reads them again, from a table of this
+        # name. Its path says more about the user than a result to hand on should.
+        noted = table.name if isinstance(table, Path) else DEMO
         source = {"table": noted, **asdict(keys)}
         found.tree.attrs["source"] = json.dumps(source)
         report.print_report(found, console, prob=PROB)
         written = folder.write(
-            found,
+            found.with_pseudonyms() if run.pseudonyms else found,
             run.out,
             prob=PROB,
             zarr=run.zarr,

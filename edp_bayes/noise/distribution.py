@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.distributions.lattice import LatticeNoise
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, Noise, NoNoise
-from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.checksums import ATTRIBUTE, checksum
 from edp_bayes.utils.sentences import restored, stored
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ __all__ = ["NoiseDistribution", "as_distribution"]
 
 Array = NDArray[np.float64]
 
-FORMAT, VERSION = "edp_bayes_noise", 2  # of the file; in version 1 distribution was law
+# Of the file: in version 1 distribution was law, up to version 2 there were no checksums.
+FORMAT, VERSION = "edp_bayes_noise", 3
 
 SIMPLE: dict[str, type[GaussianNoise | LaplaceNoise]] = {
     "gaussian": GaussianNoise,
@@ -155,7 +158,9 @@ class NoiseDistribution:
             {"weight": float(w), **_distribution_record(distribution)} for w, distribution in self
         ]
         record = {name: stored(value) for name, value in self.record.items()}
-        return json.dumps({FORMAT: VERSION, "distributions": parts, "record": record})
+        held = {"distributions": parts, "record": record}
+        checked = {name: checksum(value) for name, value in held.items()}
+        return json.dumps({FORMAT: VERSION, **held, ATTRIBUTE: checked})
 
     @classmethod
     def from_json(cls, text: str) -> NoiseDistribution:
@@ -164,18 +169,24 @@ class NoiseDistribution:
         Raises
         ------
         InvalidInputError
-            If the text is something else.
+            If the text is something else, or not as it was written.
+
+        Warns
+        -----
+        EdpBayesWarning
+            If it holds no checksums, as files of before December 2026.
         """
         try:
             found = json.loads(text)
         except json.JSONDecodeError as error:
             raise InvalidInputError(f"this is no saved noise: no JSON, {error}") from None
         version = found.get(FORMAT) if isinstance(found, dict) else None
-        if version not in (1, VERSION):
+        if isinstance(version, bool) or version not in range(1, VERSION + 1):
             raise InvalidInputError(
                 f"this is no saved noise that can be read here: found {FORMAT} = {version!r}, "
                 f"{VERSION} would be right"
             )
+        _verify(found, version)
         try:
             name = "law" if version == 1 else "distribution"
             parts = [dict(part) for part in found[f"{name}s"]]
@@ -241,6 +252,21 @@ def as_distribution(noise: object) -> NoiseDistribution:
         "noise must be a NoiseDistribution, LaplaceNoise, GaussianNoise or LatticeNoise, found "
         f"{type(noise).__name__}"
     )
+
+
+def _verify(found: Mapping[str, Any], version: Any) -> None:
+    """Refuse what is not as it was written; warn where that cannot be told."""
+    if version < VERSION and ATTRIBUTE not in found:
+        said = "this noise was saved without checksums: that it is as it was saved cannot be "
+        warnings.warn(said + "verified", EdpBayesWarning, stacklevel=4)
+        return
+    expected = found.get(ATTRIBUTE)
+    for name in dict.fromkeys(["distributions", "record", *found]):
+        if name in (FORMAT, ATTRIBUTE):
+            continue
+        known = expected.get(name) if isinstance(expected, dict) else None
+        if name not in found or known != checksum(found[name]) or version < VERSION:
+            raise InvalidInputError(f"this noise is damaged: {name} is not as it was saved")
 
 
 def _short(distribution: Noise) -> str:

@@ -94,7 +94,7 @@ def write_report(
     content = describe(
         result, epsilon=epsilon, prob=prob, names=names, key=key, noise=noise, title=title
     )
-    with files.replaced(target) as temporary:
+    with files.replaced(target, private=names) as temporary:
         temporary.write_text(render(content), encoding="utf-8", newline="\n")
     return target
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import xarray as xr
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results import bands
+from edp_bayes.results.loading import load_sound_tree
 from edp_bayes.results.summaries import finite_draws, summary_table
 from edp_bayes.utils import files, validate
 from edp_bayes.utils.defaults import PROB, default_probability
@@ -35,6 +36,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 TARGETS = (1e-2, 1e-3)
+NAMES = ("labels", "pseudonyms")
 BAND_KINDS = bands.KINDS
 
 
@@ -294,15 +296,59 @@ class PrivacyCurves:
         """Return a copy of the tree, in ArviZ's conventions."""
         return self.tree.copy()
 
-    def save(self, path: str | Path) -> Path:
+    def save(
+        self, path: str | Path, *, names: str = "labels", key: bytes | str | None = None
+    ) -> Path:
         """Write to NetCDF (a name ending in .nc) or Zarr (.zarr); complete or not at all.
+
+        The file is for its owner alone (mode 0600), and holds checksums of all that is in it.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to.
+        names : {"labels", "pseudonyms"}
+            What individuals are called in the file; see `with_pseudonyms`.
+        key : bytes or str, optional
+            As for `with_pseudonyms`.
 
         Raises
         ------
-        InvalidInputError
-            If the name ends in neither, or the file cannot be written.
+        InvalidInputError, InputTypeError
+            If the name ends in neither, the file cannot be written, or the key cannot be used.
         """
+        validate.choice(names, NAMES, "names")
+        if names == "pseudonyms":
+            return files.save_tree(self.with_pseudonyms(key=key).tree, Path(path))
+        if key is not None:
+            raise InvalidInputError("a key is for pseudonyms: leave it out, or names='pseudonyms'")
         return files.save_tree(self.tree, Path(path))
+
+    def with_pseudonyms(self, *, key: bytes | str | None = None) -> Self:
+        """Return the same result with pseudonyms in the place of individuals' labels.
+
+        They are those of a report with the same key, `edp_bayes.report.pseudonym_table` lists them.
+        All numbers stay as they are: who knows what individuals contributed still finds them.
+
+        Parameters
+        ----------
+        key : bytes or str, optional
+            Secret of at least 16 bytes. By default it is derived from the labels and from numbers
+            that the result holds, so that whoever has the result and guesses all labels in their
+            order, such as running numbers, can list the pseudonyms: give a key then.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If the key cannot be used, or names are pseudonyms already.
+        """
+        from edp_bayes.results.pseudonyms import PSEUDONYMS, hidden, namer
+
+        if "individuals" not in self.tree.children:
+            return self
+        if PSEUDONYMS in self.tree.attrs:
+            raise InvalidInputError("names are pseudonyms already in this result")
+        return type(self)(hidden(self.tree, namer(self, names=False, key=key)))
 
     @cached_property
     def _posterior(self) -> xr.Dataset:
@@ -368,7 +414,7 @@ class IndividualCurves(PrivacyCurves):
 
 def load_curves[T: PrivacyCurves](kind: type[T], path: str | Path, holds: str, what: str) -> T:
     """Load the file of a result whose posterior holds a variable; refuse any other file."""
-    tree = files.load_tree(Path(path))
+    tree = load_sound_tree(path)
     if "posterior" not in tree.children or holds not in tree["posterior"].data_vars:
         raise InvalidInputError(f"{path} is not a saved {what}")
     return kind(tree)

@@ -15,8 +15,8 @@ from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.interval.response_intervals import WIDTHS
 from edp_bayes.results.base import TARGETS, IndividualCurves
+from edp_bayes.results.loading import load_sound_tree
 from edp_bayes.results.summaries import summary_table
-from edp_bayes.utils import files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -301,7 +301,7 @@ def load_audit(path: str | Path) -> Audit:
     >>> bool((again.delta == audit.delta).all())
     True
     """
-    tree = files.load_tree(Path(path))
+    tree = load_sound_tree(path)
     if "edp_bayes_version" not in tree.attrs or "mixture" not in tree.children:
         raise InvalidInputError(
             f"{path} is not a saved audit of a query; others load by load_mechanism_audit and "

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
-import shutil
-import tempfile
+import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
+from edp_bayes.utils import checksums, leftovers
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,42 +24,61 @@ SUFFIXES = (".nc", ".zarr")
 
 
 @contextlib.contextmanager
-def replaced(path: Path) -> Iterator[Path]:
+def replaced(path: Path, *, private: bool = True) -> Iterator[Path]:
     """Give a temporary path beside the target; rename it to the target once all went well.
+
+    Parameters
+    ----------
+    path : Path
+        The target, a file or folder.
+    private : bool
+        Nobody but the user may read it, as what may hold names.
 
     Raises
     ------
     InvalidInputError
         If the folder cannot be made or written.
+
+    Warns
+    -----
+    EdpBayesWarning
+        If there was something left of a run that was killed while it wrote the target.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    except OSError as error:
-        raise InvalidInputError(f"{path} cannot be written: {error.strerror or error}") from None
-    try:
-        temporary = folder / path.name
+    with contextlib.ExitStack() as stack:
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if count := leftovers.remove_leftovers(path.parent, [path.name]):
+                said = f"Removed {count} unfinished {path.name} of a run that was killed."
+                warnings.warn(said, EdpBayesWarning, stacklevel=4)
+            folder = stack.enter_context(leftovers.temporary_folder(path))
+            temporary = folder / path.name
             yield temporary
+            if private:
+                _make_private(temporary)
             if path.is_dir() and temporary.is_dir():
-                os.replace(path, folder / "old")
+                os.replace(path, folder / leftovers.OLD)
             os.replace(temporary, path)
         except OSError as error:
             raise InvalidInputError(
                 f"{path} cannot be written: {error.strerror or error}"
             ) from None
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_private(path: Path) -> None:
+    """Leave a file or folder to its owner; what is in the folder cannot be reached otherwise."""
+    path.chmod(0o700 if path.is_dir() else 0o600)
 
 
 def save_tree(tree: xr.DataTree, path: Path) -> Path:
-    """Write a tree to NetCDF (.nc) or Zarr (.zarr), as the name says."""
+    """Write a tree to NetCDF (.nc) or Zarr (.zarr), as the name says, with checksums."""
     if path.suffix not in SUFFIXES:
         raise InvalidInputError(
             f"cannot tell the format of {path}: its name must end in {' or '.join(SUFFIXES)}"
         )
     if path.suffix == ".zarr":
         require_zarr(path)
+    tree = tree.copy()
+    tree.attrs[checksums.ATTRIBUTE] = json.dumps(checksums.of_tree(tree))
     with replaced(path) as temporary:
         if path.suffix == ".zarr":
             tree.to_zarr(temporary, consolidated=False)
@@ -89,7 +109,12 @@ def load_tree(path: Path) -> xr.DataTree:
     Raises
     ------
     InvalidInputError
-        If there is no such file, or it is not whole.
+        If there is no such file, it is not whole or not as it was saved.
+
+    Warns
+    -----
+    EdpBayesWarning
+        If it holds no checksums, as files of earlier versions.
     """
     import xarray as xr
 
@@ -102,10 +127,20 @@ def load_tree(path: Path) -> xr.DataTree:
     try:
         engine = "zarr" if path.suffix == ".zarr" else "h5netcdf"
         options: dict[str, Any] = {"consolidated": False} if engine == "zarr" else {}
-        with xr.open_datatree(path, engine=engine, **options) as tree:
-            return tree.load()
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        with xr.open_datatree(path, engine=engine, **options) as opened:
+            tree = opened.load()
+    except Exception as error:  # whatever the libraries meet in a damaged file
         raise InvalidInputError(
             f"{path} cannot be read as an audit, a NetCDF file (.nc) or Zarr folder (.zarr): "
             f"{str(error).partition('[')[0] or type(error).__name__}"
         ) from None
+    if checksums.ATTRIBUTE in tree.attrs:
+        checksums.verify(tree, path)
+        del tree.attrs[checksums.ATTRIBUTE]
+    else:
+        said = "was saved without checksums: that it is as it was saved cannot be verified"
+        warnings.warn(f"{path} {said}", EdpBayesWarning, stacklevel=4)
+        with contextlib.suppress(KeyError, ValueError):  # what is no result has no warnings
+            known = json.loads(tree.attrs["warnings"])
+            tree.attrs["warnings"] = json.dumps([*known, [f"The file {said}."]])
+    return tree

@@ -1,12 +1,14 @@
 """Distributions of noise: densities, distribution functions, moments, samples, and saved files."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.noise import (
     GaussianNoise,
     LaplaceNoise,
@@ -15,6 +17,7 @@ from edp_bayes.noise import (
     NoNoise,
 )
 from edp_bayes.noise.distribution import as_distribution
+from edp_bayes.utils.sentences import Name, Sentence
 
 LATTICE = LatticeNoise(0.5, [0.1, 0.2, 0.3, 0.2, 0.1], left=0.04, right=0.06, decay=0.7)
 CONTINUOUS = {"laplace": LaplaceNoise(1.7), "gaussian": GaussianNoise(0.8), "lattice": LATTICE}
@@ -90,9 +93,39 @@ def test_saved_noise_is_the_same_noise(tmp_path):
 
 def test_the_first_format_is_read():
     noise = NoiseDistribution((NoNoise(), LaplaceNoise(0.1), LATTICE), (0.1, 0.2, 0.7))
-    text = noise.to_json().replace('"edp_bayes_noise": 2', '"edp_bayes_noise": 1')
-    again = NoiseDistribution.from_json(text.replace("distribution", "law"))
+    held = json.loads(noise.to_json())
+    del held["checksums"]
+    text = json.dumps({**held, "edp_bayes_noise": 1}).replace("distribution", "law")
+    with pytest.warns(EdpBayesWarning, match="saved without checksums"):
+        again = NoiseDistribution.from_json(text)
     assert again.to_json() == noise.to_json()
+
+
+def test_a_flipped_bit_of_saved_noise_is_refused_or_changes_nothing(tmp_path):
+    record = {"epsilon": 0.1, "message": Sentence("Of ", Name("'Ann'", "Ann"), ".")}
+    noise = NoiseDistribution((NoNoise(), LaplaceNoise(1 / 3), LATTICE), (0.1, 0.2, 0.7), record)
+    path = noise.save(tmp_path / "noise.json")
+    raw, refused = path.read_bytes(), 0
+    rng = np.random.default_rng(1)
+    flips = np.stack([rng.integers(len(raw), size=500), rng.integers(8, size=500)], axis=1)
+    for place, bit in flips.tolist():
+        damaged = bytearray(raw)
+        damaged[place] ^= 1 << bit
+        path.write_bytes(damaged)
+        try:
+            again = NoiseDistribution.load(path)
+        except InvalidInputError:
+            refused += 1
+        else:
+            assert again.to_json() == noise.to_json()
+    assert refused > 0.98 * len(flips)
+
+
+def test_a_changed_weight_of_saved_noise_is_named(tmp_path):
+    path = NoiseDistribution((NoNoise(), LaplaceNoise(0.5)), (0.25, 0.75)).save(tmp_path / "n.json")
+    path.write_text(path.read_text().replace("0.25", "0.35").replace("0.75", "0.65"))
+    with pytest.raises(InvalidInputError, match=r"n.json: .*distributions is not as it was saved"):
+        NoiseDistribution.load(path)
 
 
 def test_files_that_are_no_noise_are_refused(tmp_path):
@@ -100,7 +133,7 @@ def test_files_that_are_no_noise_are_refused(tmp_path):
         '{"edp_bayes_noise": 2, "distributions": [{"distribution": %s, "weight": 1}], "record": {}}'
     )
     for text, reason in (
-        ("{}", "found edp_bayes_noise = None, 2 would be right"),
+        ("{}", "found edp_bayes_noise = None, 3 would be right"),
         ("[1, 2]", "found edp_bayes_noise = None"),
         ('{"edp_bayes_noise": 7, "distributions": [], "record": {}}', "edp_bayes_noise = 7"),
         ("nonsense", "no JSON"),

@@ -1,0 +1,162 @@
+"""Results saved under pseudonyms: no label is left, the numbers and the report's names are."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import edp_bayes as edp
+from edp_bayes.cli import main
+from edp_bayes.report import pseudonym_table
+from edp_bayes.report.pseudonyms import WITHHELD
+from edp_bayes.utils.sentences import Name, Sentence, restored, stored
+
+LABELS = [f"Zaphod Beeblebrox {k}" for k in range(5)] + ["Trillian Ärztin"]
+KEY = "a key of sixteen bytes"
+OPTIONS = {"epsilon": [0.1, 0.5], "draws": 60, "chains": 2, "random_seed": 1, "progressbar": False}
+
+
+@pytest.fixture(scope="module")
+def responses():
+    rng = np.random.default_rng(1)
+    c = rng.gamma(2.0, 0.1, (30, len(LABELS)))
+    c[::9, 5] = 40.0  # exposed: checks name them
+    y = rng.normal(10.0, 1.0, 30) + c.sum(axis=1)
+    return edp.Responses.from_arrays(y, contribution=c, individual=LABELS)
+
+
+@pytest.fixture(scope="module")
+def audit(responses):
+    found = edp.audit(responses, model=edp.SmoothedBootstrap(), individuals=LABELS[:1], **OPTIONS)
+    said = Sentence("Look at ", Name("'Trillian Ärztin'", "Trillian Ärztin"), Name("'X'", "X"), ".")
+    plain = "Somebody called Zaphod Beeblebrox 3 is in it."
+    warnings = [*json.loads(found.tree.attrs["warnings"]), stored(said), plain]
+    found.tree.attrs["warnings"] = json.dumps(warnings)
+    return found
+
+
+def held(path):
+    parts = [part for part in path.rglob("*") if part.is_file()] if path.is_dir() else [path]
+    return b"".join(part.read_bytes() for part in parts)
+
+
+def written(label):
+    """Return the ways in which a file may hold a label."""
+    ways = {label, json.dumps(label)[1:-1], json.dumps(json.dumps(label))[3:-3]}
+    return [way.encode(code) for way in ways for code in ("utf-8", "utf-16-le", "utf-32-le")]
+
+
+@pytest.mark.parametrize("name", ["audit.nc", "audit.zarr"])
+def test_no_label_is_in_the_file(audit, tmp_path, name):
+    known = held(audit.save(tmp_path / "open" / name))
+    path = audit.save(tmp_path / name, names="pseudonyms", key=KEY)
+    saved = held(path)
+    if name.endswith("nc"):
+        assert any(way in known for way in written(LABELS[0]))
+    for label in LABELS:
+        assert not any(way in saved for way in written(label))
+    assert b"Beeblebrox" not in saved
+    hidden = edp.load_audit(path)
+    named = dict(pseudonym_table(audit, key=KEY)["individual"])
+    assert list(hidden.individuals["individual"].values) == list(named)
+    for group in ("posterior", "densities", "individuals"):
+        own, other = audit.tree[group], hidden.tree[group]
+        assert [named[p] for p in other["individual"].values] == list(own["individual"].values)
+        assert (
+            other.to_dataset()
+            .drop_vars("individual")
+            .equals(own.to_dataset().drop_vars("individual"))
+        )
+
+
+def test_sentences_keep_their_words(audit):
+    hidden = audit.with_pseudonyms(key=KEY)
+    table = pseudonym_table(audit, key=KEY)
+    pseudonym = {label: p for p, label in table["individual"].items()}
+    assert f"Look at {pseudonym['Trillian Ärztin']}{WITHHELD}." in hidden.warnings
+    assert not any("Beeblebrox" in sentence for sentence in hidden.warnings)
+    changed = [
+        (restored(one["sentence"]), restored(other["sentence"]))
+        for one, other in zip(
+            *(json.loads(result.tree.attrs["checks"]) for result in (audit, hidden)), strict=True
+        )
+    ]
+    for before, after in changed:
+        assert after == before.naming(lambda label: pseudonym[label])
+    assert hidden.settings == audit.settings
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+def test_pseudonyms_are_those_of_the_report(audit, tmp_path, key):
+    hidden = edp.load_audit(audit.save(tmp_path / "audit.nc", names="pseudonyms", key=key))
+    pages = [
+        audit.report(tmp_path / "a.html", key=key).read_text("utf-8"),
+        hidden.report(tmp_path / "b.html").read_text("utf-8"),
+    ]
+    for pseudonym in pseudonym_table(audit, key=key).index[:2]:
+        assert all(str(pseudonym) in page for page in pages)
+    assert all("Names are replaced by pseudonyms" in page for page in pages)
+
+
+def test_what_cannot_be_asked_of_pseudonyms(audit, tmp_path):
+    hidden = audit.with_pseudonyms()
+    for ask in (
+        hidden.with_pseudonyms,
+        lambda: pseudonym_table(hidden),
+        lambda: hidden.report(tmp_path / "report.html", key=KEY),
+        lambda: audit.save(tmp_path / "audit.nc", names="initials"),
+        lambda: audit.save(tmp_path / "audit.nc", key=KEY),
+        lambda: audit.save(tmp_path / "audit.nc", names="pseudonyms", key="short"),
+    ):
+        with pytest.raises(edp.InvalidInputError):
+            ask()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_verification_needs_a_key(responses, tmp_path):
+    noise = edp.noise.NoiseDistribution(
+        (edp.LaplaceNoise(1.0),),
+        record={
+            "message": Sentence("Because of ", Name(repr(LABELS[1]), LABELS[1]), "."),
+            "audit_warnings": [f"Individual {LABELS[2]} is exposed."],
+        },
+    )
+    found = edp.noise.verify(responses, noise, model=edp.SmoothedBootstrap(), **OPTIONS)
+    with pytest.raises(edp.InvalidInputError, match="give key="):
+        found.with_pseudonyms()
+    path = found.save(tmp_path / "noise.nc", names="pseudonyms", key=KEY)
+    assert b"Beeblebrox" not in held(path)
+    again = edp.noise.load_verification(path)
+    assert again.noise.record["message"].startswith("Because of P-")
+    assert again.noise.components == noise.components
+
+
+def test_the_command_line_writes_no_name(tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "week": np.repeat(np.arange(30), 6),
+            "person": np.tile(LABELS, 30),
+            "kwh": rng.gamma(2.0, 1.0, 180),
+        }
+    )
+    table = tmp_path / "people.csv"
+    frame.to_csv(table, index=False)
+    out = tmp_path / "out"
+    keys = ["--database", "week", "--individual", "person"]
+    sizes = ["--draws", "20", "--chains", "2", "--seed", "1", "--model", "bootstrap", "--quiet"]
+    words = ["audit", str(table), *keys, "--query", "sum:kwh", *sizes, "--epsilon", "0.5"]
+    report = str(out / "report.html")
+    asked = ["--out", str(out), "--pseudonyms", "--report", report]
+    assert main([*words, *asked]) == 0
+    assert {path.stat().st_mode & 0o777 for path in out.iterdir()} <= {0o600, 0o644, 0o664}
+    private = {path.name for path in out.iterdir() if path.stat().st_mode & 0o777 == 0o600}
+    assert private == {path.name for path in out.iterdir()} - {"report.html"}
+    for path in out.iterdir():
+        assert not any(way in path.read_bytes() for label in LABELS for way in written(label))
+    assert "P-" in (out / "summary.csv").read_text()
+    noise = ["noise", str(out / "audit.nc"), "--epsilon", "2", "--method", "bottleneck"]
+    assert main([*noise, "--out", str(tmp_path / "noise.json"), "--quiet"]) == 0
+    assert main([*words, *asked, "--report-names"]) == 2
+    assert "--report-names and --pseudonyms contradict" in capsys.readouterr().err
