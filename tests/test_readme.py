@@ -117,7 +117,7 @@ def test_the_queries_of_the_command_line_are_read():
 
     sentence = README.split("`--query` takes")[1].split("`--report")[0]
     named = [text for text in re.findall(r"`([^`]+)`", sentence) if not text.startswith("-")]
-    assert len(named) == 7
+    assert len(named) == 8
     for text in named:
         assert parse(text.replace(":COL", ":amount"))
 
