@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
 from edp_bayes.auditing.lower_bounds import lower_bounds
+from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.diagnostics.convergence import convergence
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models.leave_one_out import LEAST_DRAWS, doubtful, leave_one_out
@@ -123,9 +124,19 @@ def _individuals(
             "sd": (("individual", "epsilon"), risks.deviation),
             "presence": ("individual", responses.presence),
             "largest_contribution": ("individual", responses.largest_contribution),
+            "signed_contribution": ("individual", _signed(responses)),
         },
         coords={"individual": names, "epsilon": epsilon},
     )
+
+
+def _signed(responses: Responses) -> Array:
+    """Return the contribution of largest size of every individual, with its sign."""
+    highest, lowest = (
+        np.asarray(end(axis=0).todense()).ravel()
+        for end in (responses.contribution.max, responses.contribution.min)
+    )
+    return np.where(-lowest > highest, lowest, highest)
 
 
 def _densities(
@@ -135,18 +146,30 @@ def _densities(
     names: NDArray[Any],
     chains: Mapping[str, Any],
 ) -> xr.Dataset:
-    """Densities with and without the kept individuals on a grid, of at most 500 draws."""
+    """Densities with and without the kept individuals on a grid, of at most 500 draws.
+
+    The grid reaches over all responses, with and without them. Logarithms give their ratio where
+    both densities are too small for numbers of single precision.
+    """
     y = responses.response
+    without = [y - responses.contribution[:, [int(i)]].toarray()[:, 0] for i in kept]
+    everything = np.concatenate([y, *without])
     margin = DENSITY_REACH * float(y.std())
-    x = np.linspace(y.min() - margin, y.max() + margin, DENSITY_POINTS)
+    x = np.linspace(everything.min() - margin, everything.max() + margin, DENSITY_POINTS)
     step = -(-chains["chain"].size * chains["draw"].size // DENSITY_DRAWS)
     values = [
-        [_pdf(distribution, x, step) for distribution in fitted.coupling.pair(int(i))] for i in kept
+        [_logpdf(distribution, x, step) for distribution in fitted.coupling.pair(int(i))]
+        for i in kept
     ]
     dims = ("chain", "draw", "individual", "x")
-    stacked = np.moveaxis(np.array(values, dtype=np.float32), (0, 1), (3, 0))
+    logs = np.moveaxis(np.array(values), (0, 1), (3, 0))
+    stacked = np.exp(logs).astype(np.float32)
     return xr.Dataset(
-        {"density_with": (dims, stacked[0]), "density_without": (dims, stacked[1])},
+        {
+            "density_with": (dims, stacked[0]),
+            "density_without": (dims, stacked[1]),
+            "log_ratio": (dims, (logs[0] - logs[1]).astype(np.float32)),
+        },
         coords={
             "chain": chains["chain"],
             "draw": chains["draw"][::step],
@@ -156,7 +179,7 @@ def _densities(
     )
 
 
-def _pdf(mixture: Mixture, x: Array, step: int) -> Array:
+def _logpdf(mixture: Mixture, x: Array, step: int) -> Array:
     thinned = Mixture(
         mixture.weights[:, ::step],
         mixture.locations[:, ::step],
@@ -164,7 +187,7 @@ def _pdf(mixture: Mixture, x: Array, step: int) -> Array:
         kernel=mixture.kernel,
         noise=mixture.noise,
     )
-    return np.asarray(thinned.pdf(x))
+    return np.asarray(thinned.logpdf(x))
 
 
 def _mixture(mixture: Mixture, chains: Mapping[str, Any]) -> xr.Dataset:
@@ -245,16 +268,26 @@ def _checks(
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
     tests: list[diagnostics.Checks] = [
-        diagnostics.check_individuals(responses, epsilon=grid, upper=limit),
+        diagnostics.check_individuals(
+            responses,
+            epsilon=grid,
+            upper=limit,
+            pooled=not isinstance(fitted.coupling, ShiftCoupling),
+        ),
         diagnostics.check_databases(responses),
     ]
     if settings.chains * settings.draws >= diagnostics.MIN_REPLICATES:
         tests.append(
             diagnostics.posterior_predictive_check(
-                fitted.mixture, responses, settings.generator("replicates")
+                fitted.mixture, responses, settings.generator("replicates"), advice=fitted.remedy
             )
         )
-    checks, failed = convergence(posterior[["delta", "total_risk"]], divergences=fitted.divergences)
+    checks, failed = convergence(
+        posterior[["delta", "total_risk"]],
+        divergences=fitted.divergences,
+        independent=fitted.independent,
+        diverging=fitted.diverging,
+    )
     score = _score(responses, fitted)
     tables = [test.table().reset_index() for test in tests]
     found = [row for table in tables for row in json.loads(table.to_json(orient="records"))]

@@ -111,7 +111,7 @@ class PendingTest:
     p_value: float
     numbers: str
     failure: str
-    advice: str
+    advice: str = ""
 
 
 def decide(tests: Sequence[PendingTest], level: float) -> tuple[Check, ...]:

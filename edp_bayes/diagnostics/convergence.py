@@ -20,6 +20,7 @@ __all__ = ["DrawChecks", "check_draws", "convergence"]
 MAX_RHAT = 1.01
 MIN_ESS = 400.0
 MIN_DRAWS = 4
+DIVERGING = "Raise target_accept to 0.99 (--target-accept)."
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,10 @@ class DrawChecks:
         Draws in all chains.
     ci_prob : float
         Probability of the equal-tailed interval whose ends were checked.
+    independent : bool
+        The draws are exact and independent: no chain can disagree with another.
+    diverging : str
+        What helps against divergent transitions of this model.
 
     Examples
     --------
@@ -66,6 +71,8 @@ class DrawChecks:
     divergences: int
     draws: int
     ci_prob: float
+    independent: bool = False
+    diverging: str = DIVERGING
 
     @property
     def passed(self) -> bool:
@@ -75,6 +82,9 @@ class DrawChecks:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What has not converged, in plain words."""
+        if self.independent:
+            short_of = self.draws < MIN_ESS and not bool(self.constant.all())
+            return (Sentence(self._independent + " Take more draws."),) if short_of else ()
         found = []
         rhat = float(self.rhat.max())
         if rhat > MAX_RHAT:
@@ -95,17 +105,24 @@ class DrawChecks:
         if self.divergences:
             found.append(
                 f"The sampler diverged {self.divergences} time(s) in {self.draws} draws: part of "
-                "the posterior may be missing. Mixtures of Gaussian kernels have no "
-                "divergences by default, where Gibbs sampling draws them; otherwise raise "
-                "target_accept to 0.99 (--target-accept)."
+                f"the posterior may be missing. {self.diverging}"
             )
         return tuple(map(Sentence, found))
+
+    @property
+    def _independent(self) -> str:
+        enough = f"at least {MIN_ESS:.0f} is right"
+        return f"{self.name} rests on {self.draws} independent draws ({enough})."
 
     def row(self) -> dict[str, Any]:
         """Return what an audit records: check, statistic, whether it passed, a sentence."""
         largest = float(self.rhat.max())
         fewest = min(float(self.ess_bulk.min()), float(self.ess_tail.min()))
-        good = f"R-hat at most {largest:.3f}, effective sample size at least {fewest:.0f}."
+        good = (
+            self._independent
+            if self.independent
+            else f"R-hat at most {largest:.3f}, effective sample size at least {fewest:.0f}."
+        )
         return {
             "check": f"convergence of {self.name}",
             "statistic": largest,
@@ -128,7 +145,12 @@ class DrawChecks:
 
 
 def check_draws(
-    array: xr.DataArray, *, divergences: int = 0, ci_prob: float | None = None
+    array: xr.DataArray,
+    *,
+    divergences: int = 0,
+    ci_prob: float | None = None,
+    independent: bool = False,
+    diverging: str = DIVERGING,
 ) -> DrawChecks:
     """Check that draws of a privacy quantity have converged.
 
@@ -144,6 +166,10 @@ def check_draws(
         Divergent transitions the sampler reported.
     ci_prob : float, optional
         Interval whose ends are checked; ArviZ's rcParams["stats.ci_prob"] by default.
+    independent : bool
+        The draws are exact and independent, so that only their number counts.
+    diverging : str
+        What helps against divergent transitions of the model.
 
     Returns
     -------
@@ -215,11 +241,17 @@ def check_draws(
         divergences=int(divergences),
         draws=size,
         ci_prob=mass,
+        independent=independent,
+        diverging=diverging,
     )
 
 
 def convergence(
-    draws: xr.Dataset, *, divergences: int = 0
+    draws: xr.Dataset,
+    *,
+    divergences: int = 0,
+    independent: bool = False,
+    diverging: str = DIVERGING,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return a row for each quantity and what has not converged; nothing for too few draws.
 
@@ -232,7 +264,7 @@ def convergence(
         return [], []
     counts = (divergences, *[0] * len(draws))
     checks = [
-        check_draws(one, divergences=count)
+        check_draws(one, divergences=count, independent=independent, diverging=diverging)
         for one, count in zip(finite_draws(draws)[0].values(), counts, strict=False)
     ]
     return [check.row() for check in checks], [w for check in checks for w in check.warnings]

@@ -26,7 +26,9 @@ MOST_NAMED = 3
 MOST_LEVELS = 5  # values of epsilon at which they are compared
 
 
-def check_individuals(responses: Responses, *, epsilon: Array, upper: Array) -> Checks:
+def check_individuals(
+    responses: Responses, *, epsilon: Array, upper: Array, pooled: bool = True
+) -> Checks:
     """Compare every individual's own exposure with the upper limit of the largest risk.
 
     The exposure is what the contributions of one individual say without anybody else's and
@@ -40,6 +42,8 @@ def check_individuals(responses: Responses, *, epsilon: Array, upper: Array) -> 
         Leave-one-out responses.
     epsilon, upper : ndarray
         Shape (epsilon,): the grid and the upper limit of delta.
+    pooled : bool
+        The model draws individuals towards each other.
 
     Returns
     -------
@@ -81,7 +85,9 @@ def check_individuals(responses: Responses, *, epsilon: Array, upper: Array) -> 
         largest,
         passed,
         text,
-        "See what SmoothedBootstrap() says, which pools nobody.",
+        "See what SmoothedBootstrap() says, which pools nobody."
+        if pooled
+        else "The risk of whoever stands out rests on few databases: ask for more of them.",
     )
     return Checks((check,), 0.0)
 

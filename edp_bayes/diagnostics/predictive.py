@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +22,7 @@ __all__ = ["PredictiveChecks", "posterior_predictive_check"]
 Floats = NDArray[np.float64]
 
 MIN_REPLICATES = 100
-ADVICE = "The density model does not fit: try another kernel, more components or a transform."
+ADVICE = "try another model or a transform of the responses"
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ def posterior_predictive_check(
     random_seed: int | np.random.SeedSequence | np.random.Generator | None = None,
     *,
     level: float = 0.05,
+    advice: str = ADVICE,
 ) -> PredictiveChecks:
     """Compare the responses with replicates drawn from the posterior draws of their density.
 
@@ -67,6 +68,8 @@ def posterior_predictive_check(
         Seed; the same one gives the same p-values.
     level : float
         Family-wise level, after Holm's correction.
+    advice : str
+        What helps where the model does not fit.
 
     Returns
     -------
@@ -108,7 +111,9 @@ def posterior_predictive_check(
             f"{replicates.shape[0]}"
         )
     tests = [_two_sided(name, statistic, y, replicates) for name, statistic in STATISTICS.items()]
-    return PredictiveChecks(decide([*tests, _distance(y, replicates)], level), level)
+    said = f"The density model does not fit: {advice}."
+    found = [replace(test, advice=said) for test in (*tests, _distance(y, replicates))]
+    return PredictiveChecks(decide(found, level), level)
 
 
 def skewness(samples: Floats) -> Floats:
@@ -141,7 +146,6 @@ def _two_sided(
         f"{observed:.3g} observed, 95% of replicates from {low:.3g} to {high:.3g}",
         f"The {name} of the responses is {'above' if above < below else 'below'} what the model "
         "expects",
-        ADVICE,
     )
 
 
@@ -156,7 +160,6 @@ def _distance(y: Floats, replicates: Floats) -> PendingTest:
         _share(replicated >= observed),
         f"distance {observed:.3g} observed, {np.median(replicated):.3g} in a typical replicate",
         "The responses are not distributed as the model expects",
-        ADVICE,
     )
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.diagnostics.convergence import DIVERGING
+from edp_bayes.diagnostics.predictive import ADVICE
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.sampling import SamplerSettings
@@ -65,7 +67,12 @@ class FittedModel:
     warnings : tuple of str
         What is doubtful about the fit, in plain words.
     attributes : mapping
-        Settings to record: model, sampler, truncation bound, ...
+        Settings to record: model, sampler, truncation bound, ... Draws of the sampler "exact" are
+        independent.
+    remedy : str
+        What helps where the model does not fit the responses.
+    diverging : str
+        What helps against divergent transitions.
 
     Examples
     --------
@@ -86,6 +93,14 @@ class FittedModel:
     log_prior: xr.Dataset | None = None
     warnings: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    remedy: str = ADVICE
+    diverging: str = DIVERGING
+
+    @property
+    def independent(self) -> bool:
+        """Whether every draw is exact and independent of all others."""
+        members = self.attributes.get("members", [self.attributes])
+        return all(member.get("sampler") == "exact" for member in members)
 
     @property
     def divergences(self) -> int:
@@ -203,6 +218,8 @@ def fitted_mixture(
     log_prior: xr.Dataset | None = None,
     without: Mapping[int, Mixture] | None = None,
     attributes: Mapping[str, Any],
+    remedy: str = ADVICE,
+    diverging: str = DIVERGING,
 ) -> FittedModel:
     """Couple the draws of a mixture model to the distribution without each individual."""
     from edp_bayes.coupling.regression import RegressionCoupling
@@ -215,7 +232,16 @@ def fitted_mixture(
         sample_stats=tree["sample_stats"].to_dataset() if tree is not None else None,
         log_prior=log_prior,
         attributes={"sampler": sampler, **attributes},
+        remedy=remedy,
+        diverging=diverging,
     )
+
+
+def diverging_mixture(kernel: str) -> str:
+    """Return what helps against divergent transitions of the library's own mixtures."""
+    if kernel == "gaussian":
+        return "Leave out sampler=: Gibbs sampling draws this model without divergences."
+    return f"{DIVERGING[:-1]}, or take the Gaussian kernel, which Gibbs sampling draws."
 
 
 class ShortRepr:

@@ -79,4 +79,5 @@ class PyMCMixture:
             tree=tree,
             log_prior=from_pymc(model, tree, top=()),
             attributes={"model": repr(self)},
+            remedy="change the model that build returns, or try a transform of the responses",
         )

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.models.base import GAUSSIAN, FittedModel, ShortRepr, fitted_mixture, mixture_from
+from edp_bayes.models.base import (
+    GAUSSIAN,
+    FittedModel,
+    ShortRepr,
+    diverging_mixture,
+    fitted_mixture,
+    mixture_from,
+)
 from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_spread, observe
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["DirichletProcessMixture", "truncation", "truncation_bound"]
 
 TRUNCATION_TOLERANCE = 0.05
+REMEDY = "see what SmoothedBootstrap() says, or try another kernel or a transform of the responses"
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,6 +136,8 @@ class DirichletProcessMixture(ShortRepr):
             tree=tree,
             log_prior=from_pymc(model, tree),
             attributes=self.attributes(responses),
+            remedy=REMEDY,
+            diverging=diverging_mixture(self.kernel),
         )
 
     def attributes(self, responses: Responses) -> dict[str, Any]:

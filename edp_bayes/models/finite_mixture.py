@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edp_bayes.models.base import GAUSSIAN, FittedModel, ShortRepr, fitted_mixture, mixture_from
+from edp_bayes.models.base import (
+    GAUSSIAN,
+    FittedModel,
+    ShortRepr,
+    diverging_mixture,
+    fitted_mixture,
+    mixture_from,
+)
 from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_spread, observe
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
@@ -17,6 +24,11 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["FiniteMixture"]
+
+REMEDY = (
+    "try more components (components=, --model finite:K), another kernel or a transform of the "
+    "responses"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,4 +115,6 @@ class FiniteMixture(ShortRepr):
             tree=tree,
             log_prior=from_pymc(model, tree),
             attributes={"model": repr(self), "components": self.components},
+            remedy=REMEDY,
+            diverging=diverging_mixture(self.kernel),
         )

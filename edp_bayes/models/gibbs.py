@@ -21,7 +21,9 @@ from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import SamplingError
 from edp_bayes.models.base import FittedModel, fitted_mixture
 from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_spread
+from edp_bayes.models.dirichlet_process import REMEDY as PROCESS_REMEDY
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
+from edp_bayes.models.finite_mixture import REMEDY as FINITE_REMEDY
 from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.log_prior import component_priors, gather, share_prior, stick_priors
 from edp_bayes.models.sampling import SamplerSettings
@@ -59,6 +61,7 @@ def fit_dirichlet_process(
         weight_concentration=0.0,
         weight_priors=weight_priors,
         attributes=model.attributes(responses),
+        remedy=PROCESS_REMEDY,
     )
 
 
@@ -75,6 +78,7 @@ def fit_finite(
         weight_concentration=model.weight_concentration,
         weight_priors=lambda drawn: share_prior(model.weight_concentration, drawn.weights),
         attributes={"model": repr(model), "components": model.components},
+        remedy=FINITE_REMEDY,
     )
 
 
@@ -88,6 +92,7 @@ def _fit(
     weight_concentration: float,
     weight_priors: Callable[[GibbsDraws], dict[str, Array]],
     attributes: dict[str, Any],
+    remedy: str,
 ) -> FittedModel:
     draw = partial(
         draw_parameters,
@@ -107,6 +112,7 @@ def _fit(
         log_prior=gather(priors),
         without=_without(responses, settings, draw),
         attributes=attributes,
+        remedy=remedy,
     )
 
 

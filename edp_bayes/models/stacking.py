@@ -119,6 +119,8 @@ class Stacked:
                 "stacking_weights": weights.tolist(),
                 "members": [dict(fit.attributes) for fit in fits],
             },
+            remedy="stack another model, too, or try a transform of the responses",
+            diverging=" ".join(dict.fromkeys(fit.diverging for fit in fits if fit.divergences)),
         )
 
 

@@ -80,7 +80,11 @@ def assemble(
     }
     if draws.sample_stats is not None:
         groups["sample_stats"] = draws.sample_stats
-    found, failed = convergence(posterior[["prob", "delta"]], divergences=draws.divergences)
+    found, failed = convergence(
+        posterior[["prob", "delta"]],
+        divergences=draws.divergences,
+        independent=draws.sample_stats is None,
+    )
     tree = recorded(
         groups, settings=record, checks=[*checks, *found], warnings=[*warnings, *failed]
     )
