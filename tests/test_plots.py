@@ -1,3 +1,4 @@
+import io
 import warnings
 
 import matplotlib as mpl
@@ -177,15 +178,27 @@ def test_ratio_is_taken_draw_by_draw(audit):
     pc = plots.plot_density(audit, individual="dee", epsilon=0.3, backend="none")
     group = audit.tree["densities"].to_dataset().sel(individual="dee").astype(float)
     element = drawn(pc, "median_ratio", "ratio")
+    ratio = group["log_ratio"].median(("chain", "draw"))
+    np.testing.assert_allclose(element["y"], ratio, rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(element["x"], group["x"])
+    edge = drawn(pc, "epsilon", "ratio")["y"]
+    nearest = float(audit.epsilon.sel(epsilon=0.3, method="nearest"))
+    np.testing.assert_array_equal(edge, nearest)
+    np.testing.assert_array_equal(drawn(pc, "minus_epsilon", "ratio")["y"], -nearest)
+
+
+def test_without_logarithms_the_ratio_is_drawn_where_the_densities_are_large(audit):
+    """As in files of before December 2026."""
+    tree = audit.tree.copy()
+    tree["densities"] = tree["densities"].to_dataset().drop_vars("log_ratio")
+    pc = plots.plot_density(type(audit)(tree), individual="dee", epsilon=0.3, backend="none")
+    group = tree["densities"].to_dataset().sel(individual="dee").astype(float)
+    element = drawn(pc, "median_ratio", "ratio")
     ratio = np.log(group["density_with"] / group["density_without"]).median(("chain", "draw"))
     np.testing.assert_allclose(element["y"], ratio.sel(x=element["x"]), rtol=1e-6, atol=1e-9)
     typical = group["density_with"].mean(("chain", "draw"))
     visible = typical >= 0.01 * typical.max()
     np.testing.assert_array_equal(element["x"], group["x"][visible.to_numpy()])
-    edge = drawn(pc, "epsilon", "ratio")["y"]
-    nearest = float(audit.epsilon.sel(epsilon=0.3, method="nearest"))
-    np.testing.assert_array_equal(edge, nearest)
-    np.testing.assert_array_equal(drawn(pc, "minus_epsilon", "ratio")["y"], -nearest)
 
 
 def test_density_legend_names_individual_and_band(audit):
@@ -387,3 +400,84 @@ def test_dollars_in_labels_are_dollars(label):
         words = [t.get_text() for t in drawn.findobj(mpl.text.Text)]
         assert not any(label in word for word in words)  # as it is, it would be a formula
         plt.close(drawn)
+
+
+@pytest.fixture(scope="module")
+def exposed():
+    """Of three databases in sixty one individual makes up nearly all that is unusual."""
+    rng = np.random.default_rng(3)
+    c = rng.gamma(2.0, 0.05, (60, 4))
+    c[:3, 0], c[:, 1] = 8.0, -3.0 * c[:, 1]
+    y = rng.normal(10.0, 1.0, 60) + c.sum(axis=1)
+    return edp.Responses.from_arrays(y, contribution=c, individual=["Ann", "Bob", "Cy", "Di"])
+
+
+@pytest.fixture(scope="module")
+def exposing(exposed):
+    return edp.audit(
+        exposed,
+        epsilon=[0.1, 12.0],
+        model=edp.SmoothedBootstrap(kernel="gaussian"),
+        draws=100,
+        chains=2,
+        random_seed=1,
+        progressbar=False,
+    )
+
+
+def test_the_ratio_is_drawn_where_the_exposing_databases_are(exposing, exposed):
+    figure = plots.plot_density(exposing, individual="Ann", backend="matplotlib")
+    lower = figure.get_viz("figure").axes[-1]
+    line = max(lower.lines, key=lambda one: len(one.get_xdata()))
+    x, ratio = line.get_xdata(), line.get_ydata()
+    without = exposed.response - exposed.contribution.toarray()[:, 0]
+    assert x.min() < min(exposed.response.min(), without.min())
+    assert x.max() > exposed.response.max()
+    assert np.isfinite(ratio).all()
+    low, high = lower.get_ylim()
+    assert low < ratio.min()
+    assert ratio.max() < high
+    at = np.interp(exposed.response[:3], x, ratio)
+    assert (at > 2.0).all()  # far above what epsilon = 0.1 allows
+    plt.close("all")
+
+
+def test_the_log_ratio_is_exact_far_in_the_tails(exposing):
+    group = exposing.tree["densities"].to_dataset().sel(individual="Ann")
+    assert np.isfinite(group["log_ratio"]).all()
+    seen = (group["density_with"] > 1e-20) & (group["density_without"] > 1e-20)
+    held = group.where(seen)
+    direct = np.log(held["density_with"]) - np.log(held["density_without"])
+    np.testing.assert_allclose(
+        group["log_ratio"].where(seen), direct.where(seen), atol=2e-5, rtol=2e-5
+    )
+
+
+def test_negative_contributions_keep_their_sign_in_tables(exposing, exposed):
+    from rich.console import Console
+
+    from edp_bayes.cli.report import print_report
+    from edp_bayes.report.describing import describe
+
+    bob = exposed.contribution.toarray()[:, 1].min()
+    assert bob < 0.0
+    console = Console(width=80, record=True, file=io.StringIO())
+    print_report(exposing, console, prob=0.95)
+    row = next(line for line in console.export_text().splitlines() if "│ Bob" in line)
+    assert f"{bob:.4g}" in row
+    rows = {row.name: row for row in describe(exposing, names=True).people.rows}
+    assert rows["Bob"].contribution == bob
+    assert rows["Ann"].contribution == 8.0
+
+
+def test_an_epsilon_that_reads_like_a_percentage_is_doubted(exposing, exposed):
+    said = [w for w in exposing.warnings if w.startswith("Epsilon reaches 12")]
+    assert len(said) == 1
+    assert "exp(epsilon) is 162,755" in said[0]
+    assert "12% is epsilon = 0.12" in said[0]
+    options = {"draws": 20, "chains": 2, "random_seed": 1, "progressbar": False}
+    model = edp.SmoothedBootstrap()
+    with pytest.warns(edp.EdpBayesWarning, match=r"exp\(epsilon\) is 22,026"):
+        edp.audit(exposed, epsilon=[10.0], model=model, **options)
+    usual = edp.audit(exposed, epsilon=[9.9], model=model, **options)
+    assert not any("percentage" in sentence for sentence in usual.warnings)

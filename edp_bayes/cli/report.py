@@ -14,7 +14,7 @@ from edp_bayes.diagnostics.individuals import NAME
 from edp_bayes.interval.response_intervals import WIDTHS, interval_quantities
 from edp_bayes.report.sections.curves import position
 from edp_bayes.results.base import TARGETS
-from edp_bayes.results.summaries import interval, riskiest
+from edp_bayes.results.summaries import interval, riskiest, signed_contributions
 from edp_bayes.utils.formatting import clean, crossing, percent, risk, risk_limit, short
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _individuals(audit: Audit, prob: float, epsilon: float) -> Table:
             risk(middle),
             f"{risk(lower)} to {risk(upper)}",
             f"{int(facts['presence'])}",
-            f"{float(facts['largest_contribution']):.4g}",
+            f"{float(signed_contributions(facts)):.4g}",
         )
     return table
 

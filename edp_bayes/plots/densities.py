@@ -17,7 +17,7 @@ from edp_bayes.plots.drawing import (
 )
 from edp_bayes.results import bands
 from edp_bayes.results.query import Audit
-from edp_bayes.results.summaries import by_risk
+from edp_bayes.results.summaries import by_risk, log_ratio
 from edp_bayes.utils import labels
 from edp_bayes.utils.defaults import default_probability
 from edp_bayes.utils.formatting import percent
@@ -30,14 +30,12 @@ __all__ = ["plot_density"]
 COLORS = {"with": "C0", "without": "C1"}
 LINES = {"with": "-", "without": "--"}
 RATIO_COLOR = "C3"
+ROOM = 0.2  # around a median, for its band
 VISUALS = (
     *("band_with", "band_without", "median_with", "median_without", "responses"),
     *("band_ratio", "median_ratio", "epsilon", "minus_epsilon"),
-    *("title", "xlabel", "ylabel", "ticks", "xlim", "legend"),
+    *("title", "xlabel", "ylabel", "ticks", "xlim", "ylim", "legend"),
 )
-# The ratio is shown where the density is at least this share of its peak: beyond, it is a ratio
-# of two numbers close to zero.
-VISIBLE_SHARE = 0.01
 
 
 def plot_density(
@@ -55,7 +53,8 @@ def plot_density(
 
     Above, p and p_i with a pointwise band each and the responses as marks. Below, log(p / p_i),
     taken draw by draw, with its pointwise band: the individual is exposed by the responses at
-    which it leaves the strip between -epsilon and epsilon.
+    which it leaves the strip between -epsilon and epsilon. Both reach over all responses, with and
+    without those whose draws were kept; a band that is wider by far than its median is cut.
 
     Parameters
     ----------
@@ -73,7 +72,7 @@ def plot_density(
     visuals : mapping of {str : mapping or bool}, optional
         Keyword arguments for, or False to leave out: band_with, band_without, median_with,
         median_without, responses, band_ratio, median_ratio, epsilon, minus_epsilon, title,
-        xlabel, ylabel, ticks, xlim, legend.
+        xlabel, ylabel, ticks, xlim, ylim, legend.
 
     Returns
     -------
@@ -121,8 +120,8 @@ def plot_density(
     for distribution in COLORS:
         _distribution(canvas, draws[f"density_{distribution}"], distribution, name, prob)
     _responses(canvas, audit)
-    _ratio(canvas, draws["ratio"], edge, prob)
-    _dress(canvas, audit, name, draws)
+    ends = _ratio(canvas, draws["ratio"], edge, prob)
+    _dress(canvas, audit, name, draws, ends)
     canvas.legend()
     return canvas.pc
 
@@ -142,7 +141,7 @@ def _found(individual: Any, kept: NDArray[Any]) -> tuple[str, NDArray[np.int64]]
 
 
 def _draws(audit: Audit, individual: Any, epsilon: float) -> xr.Dataset:
-    """Return the densities of one individual, and their log ratio where it can be seen."""
+    """Return the densities of one individual, and their log ratio."""
     group = audit.tree["densities"].to_dataset()
     kept = group["individual"].to_numpy()
     name, wanted = _found(individual, kept)
@@ -154,13 +153,7 @@ def _draws(audit: Audit, individual: Any, epsilon: float) -> xr.Dataset:
         )
     position = int(by_risk(audit, epsilon)[0] if individual is None else wanted[0])
     draws = group.isel(individual=position).astype(np.float64)
-    floored = draws[["density_with", "density_without"]].clip(np.finfo(np.float32).tiny)
-    ratio: xr.DataArray = xr.apply_ufunc(
-        lambda p, q: np.log(p) - np.log(q), floored["density_with"], floored["density_without"]
-    )
-    typical = draws["density_with"].mean(("chain", "draw"))
-    visible = typical >= VISIBLE_SHARE * typical.max()
-    draws["ratio"] = ratio.where(visible)
+    draws["ratio"] = log_ratio(draws)
     draws["density"] = draws["density_with"]
     return draws
 
@@ -198,7 +191,8 @@ def _responses(canvas: Canvas, audit: Audit) -> None:
     )
 
 
-def _ratio(canvas: Canvas, draws: xr.DataArray, epsilon: float, prob: float) -> None:
+def _ratio(canvas: Canvas, draws: xr.DataArray, epsilon: float, prob: float) -> tuple[float, float]:
+    """Draw the ratio with its strip; return from where to where the axis reaches."""
     middle, lower, upper = _band(draws.dropna("x"), prob, "ratio")
     canvas.band("band_ratio", lower, upper, alpha=0.25, color=RATIO_COLOR)
     label = f"log ratio: {_label(prob)}"
@@ -207,6 +201,10 @@ def _ratio(canvas: Canvas, draws: xr.DataArray, epsilon: float, prob: float) -> 
     edge = xr.full_like(middle, epsilon)
     canvas.line("epsilon", edge, f"plus and minus epsilon = {epsilon:.4g}", **strip)
     canvas.line("minus_epsilon", -edge, **strip)
+    # in the far tails the band may be endless
+    low, high = min(-epsilon, float(middle.min())), max(epsilon, float(middle.max()))
+    room = ROOM * (high - low)
+    return low - room, high + room
 
 
 def _label(prob: float) -> str:
@@ -225,7 +223,9 @@ def _band(
     return middle, lower, upper
 
 
-def _dress(canvas: Canvas, audit: Audit, name: str, draws: xr.Dataset) -> None:
+def _dress(
+    canvas: Canvas, audit: Audit, name: str, draws: xr.Dataset, ends: tuple[float, float]
+) -> None:
     query = audit.settings["query"]
     canvas.title("density", f"Distribution of {query} with and without {name}")
     canvas.words("density", y="density")
@@ -233,3 +233,4 @@ def _dress(canvas: Canvas, audit: Audit, name: str, draws: xr.Dataset) -> None:
     x = draws["x"].to_numpy()
     for variable in ("density", "ratio"):
         canvas.each("xlim", "set_xlim", variable, limits=(float(x[0]), float(x[-1])))
+    canvas.each("ylim", "set_ylim", "ratio", limits=ends)

@@ -15,6 +15,7 @@ WIDTH, HEIGHT = 720, 350
 LEFT, RIGHT, TOP, BOTTOM = 84, 30, 16, 58
 DECADES = 8
 TICKS = 5
+ROOM = 1.3  # around a median, for its band
 
 
 @dataclass(frozen=True)
@@ -214,10 +215,8 @@ def _curve_figures(
 def _ratio_figure(
     distributions: Distributions, index: int, words: str, epsilon: float, x: Axis
 ) -> Figure:
-    band = distributions.ratio.pointwise or Band(
-        distributions.ratio.median, distributions.ratio.median
-    )
-    edge = 1.1 * max(epsilon, *map(abs, band.lower), *map(abs, band.upper), 1e-9)
+    # in the far tails a band may be endless
+    edge = ROOM * max(epsilon, *map(abs, distributions.ratio.median), 1e-9)
     y = Axis(-edge, edge, HEIGHT - BOTTOM, TOP)
     area, line = _banded(
         distributions.ratio_x, distributions.ratio, x, y, "ratio", f"log ratio: {words}"

@@ -35,7 +35,12 @@ FINITE: dict[str, dict[str, tuple[float, float]]] = {
     },
     "mixture": COMPONENTS,
     "without": COMPONENTS,
-    "densities": {"density_with": POSITIVE, "density_without": POSITIVE, "x": ANY},
+    "densities": {
+        "density_with": POSITIVE,
+        "density_without": POSITIVE,
+        "log_ratio": ANY,
+        "x": ANY,
+    },
     "observed_data": {"response": ANY},
 }
 # Not negative, and infinite where there is no bound.

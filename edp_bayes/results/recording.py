@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -10,10 +11,11 @@ from typing import Any
 
 import xarray as xr
 
-from edp_bayes.utils.sentences import stored
+from edp_bayes.utils.sentences import Sentence, stored
 
 __all__ = ["recorded"]
 
+LARGE_EPSILON, MOST_WORDED = 10.0, 30.0
 LIBRARIES = ("numpy", "scipy", "numba", "pymc", "nutpie", "arviz-stats", "xarray")
 
 
@@ -40,9 +42,24 @@ def recorded(
     record = {
         "settings": {**settings, "versions": {name: version(name) for name in LIBRARIES}},
         "checks": [{**row, "sentence": stored(row["sentence"])} for row in checks],
-        "warnings": [stored(warning) for warning in dict.fromkeys(warnings)],
+        "warnings": [stored(w) for w in dict.fromkeys([*warnings, *_large(groups["posterior"])])],
         **more,
     }
     values = {name: json.dumps(value) for name, value in record.items()}
     tree.attrs = {"edp_bayes_version": own, **values}
     return tree
+
+
+def _large(posterior: xr.Dataset) -> list[Sentence]:
+    """Return what to say of an epsilon that can hardly be meant."""
+    top = float(posterior["epsilon"].max())
+    if top < LARGE_EPSILON:
+        return []
+    times = f"{math.exp(top):,.0f}" if top < MOST_WORDED else f"exp({top:g})"
+    return [
+        Sentence(
+            f"Epsilon reaches {top:g}: exp(epsilon) is {times}, so that an answer may be as many "
+            f"times likelier with an individual as without. Was a percentage meant? {top:g}% is "
+            f"epsilon = {top / 100:g}."
+        )
+    ]

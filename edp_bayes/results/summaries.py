@@ -21,7 +21,9 @@ __all__ = [
     "by_risk",
     "finite_draws",
     "interval",
+    "log_ratio",
     "riskiest",
+    "signed_contributions",
     "summary_table",
 ]
 
@@ -103,3 +105,25 @@ def by_risk(audit: Audit, epsilon: float) -> NDArray[np.int64]:
     """Return the positions of the kept individuals at one epsilon, by falling posterior median."""
     risk = audit.individual_delta.sel(epsilon=epsilon, method="nearest")
     return np.argsort(-risk.median(("chain", "draw")).to_numpy(), kind="stable")
+
+
+# In files of before December 2026, which hold no logarithms, the ratio is known where the density
+# is at least this share of its peak: beyond, it is a ratio of two numbers close to zero.
+KNOWN_SHARE = 0.01
+
+
+def log_ratio(densities: xr.Dataset) -> xr.DataArray:
+    """Return log(with / without) of one individual, missing where it is not known."""
+    if "log_ratio" in densities:
+        return densities["log_ratio"].astype(np.float64)
+    draws = densities[["density_with", "density_without"]].astype(np.float64)
+    logs = np.log(draws.clip(np.finfo(np.float32).tiny))
+    typical = draws["density_with"].mean(("chain", "draw"))
+    ratio = logs["density_with"] - logs["density_without"]
+    known: xr.DataArray = ratio.where(typical >= KNOWN_SHARE * typical.max())
+    return known
+
+
+def signed_contributions(individuals: xr.Dataset) -> xr.DataArray:
+    """Return everybody's contribution of largest size; its sign, too, where the file holds it."""
+    return individuals.get("signed_contribution", individuals["largest_contribution"])

@@ -21,7 +21,7 @@ from edp_bayes.report.content import (
 from edp_bayes.report.pseudonyms import Namer
 from edp_bayes.report.sections.curves import banded, numbers, thinned
 from edp_bayes.results import bands
-from edp_bayes.results.summaries import interval
+from edp_bayes.results.summaries import interval, log_ratio, signed_contributions
 from edp_bayes.utils import labels
 
 if TYPE_CHECKING:
@@ -34,9 +34,6 @@ Index = NDArray[np.int64]
 
 MOST_ROWS = 1000
 MOST_DISTRIBUTIONS = 6
-# The ratio is shown where the density is at least this share of its peak: beyond, it is a ratio
-# of two numbers close to zero.
-VISIBLE_SHARE = 0.01
 
 
 def total_risk(audit: Audit, shown: Index, prob: float) -> TotalRisk:
@@ -56,7 +53,7 @@ def people(audit: Audit, at: int, prob: float, named: Namer) -> People:
     mean = about["mean"].transpose("individual", "epsilon").to_numpy()
     deviation = about["sd"].transpose("individual", "epsilon").to_numpy()[:, at]
     presence = about["presence"].to_numpy()
-    contribution = about["largest_contribution"].to_numpy()
+    contribution = signed_contributions(about).to_numpy()
     kept = _kept(audit, at, prob)
     order = np.lexsort((-mean.sum(axis=1), -mean[:, at]))
     where = {label: k for k, label in enumerate(plain)}
@@ -134,10 +131,8 @@ def _distributions(draws: xr.Dataset, name: str, prob: float) -> Distributions:
     present, absent = (
         _flat(draws[f"density_{distribution}"]) for distribution in ("with", "without")
     )
-    tiny = np.finfo(np.float32).tiny
-    ratio = np.log(np.maximum(present, tiny)) - np.log(np.maximum(absent, tiny))
-    typical = present.mean(axis=0)
-    visible = typical >= VISIBLE_SHARE * typical.max()
+    ratio = _flat(log_ratio(draws.astype(np.float64)))
+    visible = np.isfinite(ratio).all(axis=0)
     return Distributions(
         name,
         numbers(x),
