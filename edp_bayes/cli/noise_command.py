@@ -50,6 +50,12 @@ def noise(
     draws: Annotated[
         int, typer.Option("--draws", min=1, help="Draws of the audit to hold it against.")
     ] = 40,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--time-limit", help="Seconds; then the best noise so far, with a bound on the least."
+        ),
+    ] = None,
     out: Annotated[
         Path, typer.Option("--out", help="JSON file for the noise, for edp-bayes release.")
     ] = Path("noise.json"),
@@ -65,6 +71,8 @@ def noise(
     from edp_bayes.utils import validate
 
     validate.positive_number(epsilon, "--epsilon")
+    if time_limit is not None:
+        validate.positive_number(time_limit, "--time-limit")
     check(epsilon, delta, method=method, prob=prob)
     if out.is_dir():
         raise InvalidInputError(f"--out must name a file, {out} is a folder")
@@ -100,6 +108,7 @@ def noise(
             most_draws=draws,
             method=method,
             prob=prob,
+            time_limit=time_limit,
             output=out,
             progressbar=show,
         )
@@ -125,7 +134,7 @@ def _print(run: NoiseRun, console: Console, epsilon: float, delta: float, out: P
             f"  expected absolute noise {distribution.mean_absolute:.4g}, standard deviation "
             f"{distribution.variance**0.5:.4g}{nothing}"
         )
-        lower = record.get("lower_bound")
+        lower = None if record.get("stopped_early", False) else record.get("lower_bound")
         if lower:
             console.print(
                 f"  no symmetric noise that holds in the same draws has less than {lower:.4g}"

@@ -73,7 +73,7 @@ def noise_for_audit(
     progressbar : bool
         Show progress.
     **options
-        method, prob, objective, symmetric, spacing of `calibrate`.
+        method, prob, objective, symmetric, spacing, time_limit of `calibrate`.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def noise_for_audit(
     target = validate.positive_number(epsilon, "epsilon")
     found = audit if isinstance(audit, Audit) else load_audit(audit)
     posterior = posterior_of(found, responses=responses, most_draws=most_draws)
-    noise = calibrate(posterior, epsilon=target, delta=delta, **options)
+    noise = calibrate(posterior, epsilon=target, delta=delta, progressbar=progressbar, **options)
     if found.warnings:
         record = {**noise.record, "audit_warnings": list(found.warnings)}
         noise = NoiseDistribution(noise.components, noise.weights, record)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,10 +24,24 @@ from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.noise import closed_forms
 from edp_bayes.noise.certificates.ratios import certified_log_ratios, several_scales
 from edp_bayes.noise.distribution import NoiseDistribution
-from edp_bayes.noise.least.optimal import optimal_noise
+from edp_bayes.noise.least.optimal import Optimum, optimal_noise
 from edp_bayes.noise.least.program import SolverError
 from edp_bayes.noise.posterior import Posterior, posterior_of
-from edp_bayes.noise.scales import exposed, largest_risk, protected_share, smallest_scale
+from edp_bayes.noise.scales import (
+    SmallestScale,
+    exposed,
+    largest_risk,
+    protected_share,
+    smallest_scale,
+)
+from edp_bayes.noise.search import (
+    OutOfTimeError,
+    TimeLimitError,
+    more_time,
+    say,
+    searching,
+)
+from edp_bayes.records.responses import Responses
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.utils import validate
 from edp_bayes.utils.defaults import PROB
@@ -34,7 +49,6 @@ from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
     from edp_bayes.models.base import FittedModel
-    from edp_bayes.records.responses import Responses
     from edp_bayes.results.query import Audit
 
 __all__ = ["METHODS", "calibrate"]
@@ -45,6 +59,9 @@ Index = NDArray[np.int64]
 METHODS = ("optimal", "bottleneck", "partial", "laplace", "gaussian", "hausdorff")
 PURE_ONLY = ("bottleneck", "partial", "hausdorff")
 LEAST_DELTA = 1e-9
+GAIN = 0.01  # on Laplace noise, below which no other shape is looked for
+COARSE = 10.0  # points of a lattice for a scale of noise larger than the spread of the response
+DRAWS = 40  # of each chain for "optimal", whose time is in proportion to the draws
 WIDER = 1.05
 MOST_STEPS = 10_000  # of a lattice of noise across the responses
 STANDS_OUT = 2.0  # times the next largest contribution
@@ -60,7 +77,9 @@ def calibrate(
     objective: str = "absolute",
     symmetric: bool = True,
     spacing: float | None = None,
+    time_limit: float | None = None,
     responses: Responses | None = None,
+    progressbar: bool = True,
     **fit_options: Any,
 ) -> NoiseDistribution:
     """Return the least noise that makes a query (epsilon, delta) private under the posterior.
@@ -90,10 +109,17 @@ def calibrate(
         but has a mean other than zero.
     spacing : float, optional
         Spacing of the lattice of "optimal", in the units of the response.
+    time_limit : float, optional
+        Seconds that the search may take once the model is fitted; no limit by default. Where it
+        ends early the best noise that is known to be enough is returned, and its record says so. A
+        tenth more, and a second at least, may go into the bound on the least noise.
     responses : Responses, optional
         The data of an audit or a fitted model.
+    progressbar : bool
+        Show progress.
     **fit_options
-        model, draws, tune, chains, random_seed, progressbar, ... of `edp_bayes.audit`.
+        model, draws, tune, chains, random_seed, ... of `edp_bayes.audit`; 250 draws of each chain
+        if not given, 40 for "optimal".
 
     Returns
     -------
@@ -102,10 +128,15 @@ def calibrate(
         the target holds, certified by a bound on the noisy densities or proved for the method
         (`proved`); for "optimal" and delta = 0 also the lower bound that no distribution of noise
         (no symmetric one, if it has to be symmetric) can beat in the draws in which this one was
-        made to hold. Where the target is met already it is no noise, and the record says so.
+        made to hold. Where the target is met already it is no noise, and the record says so. After
+        a search that `time_limit` ended, `stopped_early` is true, `lower_bound` is what no noise
+        that "optimal" looks for can beat (or what could not be certified for "laplace" and
+        "gaussian"), and `gap` its relative distance.
 
     Raises
     ------
+    TimeLimitError
+        If no noise was known to be enough when the time limit passed.
     InvalidInputError
         If a target is out of range or cannot be reached by the method, if no noise would be
         enough although the contributions of an individual contradict that, or if epsilon is so
@@ -134,35 +165,50 @@ def calibrate(
     """
     target, slack, share = check(epsilon, delta, method=method, prob=prob)
     validate.choice(objective, ("absolute", "variance"), "objective")
-    posterior = posterior_of(source, responses=responses, **fit_options)
+    limit = None if time_limit is None else validate.positive_number(time_limit, "time_limit")
+    if isinstance(source, Responses) and method == "optimal":
+        fit_options.setdefault("draws", DRAWS)
+    posterior = posterior_of(source, responses=responses, progressbar=progressbar, **fit_options)
+    shape = {"objective": objective, "symmetric": symmetric, "spacing": spacing}
+    with searching(limit, show=progressbar):
+        try:
+            found = _searched(posterior, target, slack, method=method, prob=share, **shape)
+        except OutOfTimeError:
+            raise TimeLimitError(
+                f"no noise was known to be enough when the time limit of {limit:g} s passed: give "
+                "a longer time_limit, fewer draws or a larger epsilon, or method='bottleneck'"
+            ) from None
+    return found
+
+
+def _searched(
+    posterior: Posterior, target: float, slack: float, *, method: str, prob: float, **shape: Any
+) -> NoiseDistribution:
     record: dict[str, Any] = {
         "method": method,
         "epsilon": target,
         "delta": slack,
-        "prob": share,
+        "prob": prob,
         "draws": posterior.n_draws,
         "individuals": posterior.n_individuals,
         "fingerprint": posterior.fingerprint,
     }
-    met, people, largest = _without_noise(posterior, target, slack, share)
+    say("Is the query private without noise?")
+    met, people, largest = _without_noise(posterior, target, slack, prob)
     if met is not None and method != "hausdorff":
-        _refuse_exposed(posterior, target, slack, share, largest)
+        _refuse_exposed(posterior, target, slack, prob, largest)
         record |= {"reached": met, "message": _met_already(target, slack, met)}
         return NoiseDistribution((NoNoise(),), record=record)
     noise, details = _find(
-        posterior,
-        target,
-        slack,
-        people=people,
-        method=method,
-        prob=share,
-        objective=objective,
-        symmetric=symmetric,
-        spacing=spacing,
+        posterior, target, slack, people=people, method=method, prob=prob, **shape
     )
-    # A bound on the log ratio may be too large for noise that is proved to be enough.
-    certified = protected_share(posterior, noise, target, slack, people)
-    record |= {"reached": max(certified, details.get("proved", 0.0)), **details}
+    record |= details
+    if not details.get("stopped_early", False):
+        say("Verifying the noise")
+        with more_time(), suppress(OutOfTimeError):
+            certified = protected_share(posterior, noise, target, slack, people)
+            # A bound on the log ratio may be too large for noise that is proved to be enough.
+            record["reached"] = max(certified, record["reached"])
     record["message"] = _message(posterior, noise, record)
     return NoiseDistribution(noise.components, noise.weights, record)
 
@@ -247,71 +293,126 @@ def _find(
     spacing: float | None,
 ) -> tuple[NoiseDistribution, Mapping[str, Any]]:
     if method == "hausdorff":
-        return closed_forms.hausdorff(posterior, epsilon), {}
+        return closed_forms.hausdorff(posterior, epsilon), {"reached": 0.0}
+    say("Noise in closed form")
     scales = closed_forms.laplace_scales(posterior, epsilon)
     sound = closed_forms.bottleneck(scales, prob)
     size = sound.mean_absolute
+    proved = float((scales <= size).mean())
     if method == "bottleneck":
-        return sound, {"proved": float((scales <= size).mean())}
+        return sound, {"proved": proved, "reached": proved}
     if method == "partial":
         noise, share = closed_forms.partial(posterior, scales, prob)
-        return noise, {"proved": share}
+        return noise, {"proved": share, "reached": share}
     if not math.isfinite(size):
         size = float(np.sqrt(posterior.coupling.mixture.variance()).max()) / epsilon
     search: dict[str, Any] = {"prob": prob, "start": size, "people": people}
     if method == "gaussian":
-        return smallest_scale(posterior, method, epsilon, delta, **search), {}
-    laplace = smallest_scale(posterior, "laplace", epsilon, delta, **search)
+        found = smallest_scale(posterior, method, epsilon, delta, **search)
+        return found.noise, _of_scale(found)
+    found = smallest_scale(posterior, "laplace", epsilon, delta, known=scales, **search)
+    laplace, details = found.noise, _of_scale(found)
     # Far from epsilon = 1 certificates are coarser than what is proved in closed form.
-    proved: dict[str, float] = {}
-    if delta == 0.0 and sound.mean_absolute < laplace.mean_absolute:
-        laplace, proved = sound, {"proved": float((scales <= sound.mean_absolute).mean())}
+    if delta == 0.0 and sound.mean_absolute <= laplace.mean_absolute:
+        laplace, details = sound, {**details, "proved": proved, "reached": proved}
     if method == "laplace":
-        return laplace, proved
-    shape = {"objective": objective, "symmetric": symmetric}
+        return laplace, details
+    shape: dict[str, Any] = {"objective": objective, "symmetric": symmetric}
+    if not found.complete:
+        return laplace, {**shape, **details, **_stopped(0.0, laplace, objective), "margin": 0.0}
     if delta == 0.0 and _uncertain_tails(posterior):
-        return laplace, {**shape, **proved, "lower_bound": None, "margin": 0.0}
-    near = laplace.mean_absolute
+        return laplace, {**shape, **details, "lower_bound": None, "margin": 0.0}
+    try:
+        best = _optimum(
+            posterior,
+            epsilon,
+            delta,
+            prob=prob,
+            sound=size,
+            laplace=found,
+            spacing=spacing,
+            people=people,
+            **shape,
+        )
+    except OutOfTimeError:
+        return laplace, {**shape, **details, **_stopped(0.0, laplace, objective), "margin": 0.0}
+    # Where nothing is to be gained a lattice may lose a little against the distribution it stands
+    # for.
+    noise = laplace if best.noise is None else best.noise
+    coarse = noise is laplace or _size(laplace, objective) < _size(noise, objective)
+    if coarse:
+        noise = laplace
+    else:
+        details = {"reached": float(best.active.mean())}
+    bounded = delta == 0.0 and (best.active.all() or not coarse)
+    ended: dict[str, Any] = {"lower_bound": best.lower if bounded else None}
+    if not best.complete:
+        ended = _stopped(best.lower, noise, objective)
+    return noise, {**shape, **details, **ended, "margin": 0.0 if coarse else best.margin}
+
+
+def _of_scale(found: SmallestScale) -> dict[str, Any]:
+    """Return what is known of noise of the smallest scale."""
+    details: dict[str, Any] = {"reached": float(found.held.mean())}
+    if not found.complete:
+        details |= _stopped(found.too_little, found.noise, "absolute")
+    return details
+
+
+def _stopped(lower: float, noise: NoiseDistribution, objective: str) -> dict[str, Any]:
+    """Return what the record says of a search that its time limit ended."""
+    gap = 1.0 - lower / _size(noise, objective)
+    return {"stopped_early": True, "lower_bound": lower, "gap": max(gap, 0.0)}
+
+
+def _optimum(
+    posterior: Posterior,
+    epsilon: float,
+    delta: float,
+    *,
+    prob: float,
+    sound: float,
+    laplace: SmallestScale,
+    spacing: float | None,
+    people: Index,
+    objective: str,
+    symmetric: bool,
+) -> Optimum:
+    """Return noise of any shape; `sound` is the size of noise that is enough in closed form."""
+    near = laplace.noise.mean_absolute
     # tails as wide as those of Laplace noise that is enough are no obstacle, unless these only just
     # meet the target: a lower one, for what lies between the points, needs wider ones
-    widths = [near] if delta > 0.0 else [max(size, near), WIDER * max(size, near)]
+    widths = [near] if delta > 0.0 else [max(sound, near), WIDER * max(sound, near)]
     step = _spacing(posterior, near) if spacing is None else spacing
     step = validate.positive_number(step, "spacing")
     _refuse_too_fine(posterior, step)
+    say("How much noise does each draw need?")
     if delta > 0.0:
         half = NoiseDistribution((LaplaceNoise(0.5 * near),))
         hardness = largest_risk(posterior, half, epsilon, people=people)
     else:
-        hardness = certified_log_ratios(posterior, laplace, epsilon).largest
+        hardness = certified_log_ratios(posterior, laplace.noise, epsilon).largest
     for width in widths:
         try:
-            best = optimal_noise(
+            return optimal_noise(
                 posterior,
                 epsilon,
                 delta,
                 prob=prob,
                 scale=width,
                 near=near,
+                worth=(1.0 - GAIN) * _size(laplace.noise, objective),
                 spacing=step,
                 hardness=hardness,
+                held=laplace.held,
                 people=people,
                 objective=objective,
                 symmetric=symmetric,
             )
-            break
         except SolverError:
             if width == widths[-1]:
                 raise
-    # Where nothing is to be gained a lattice may lose a little against the distribution it stands
-    # for.
-    coarse = _size(laplace, objective) < _size(best.noise, objective)
-    bounded = delta == 0.0 and (best.active.all() or not coarse)
-    return laplace if coarse else best.noise, {
-        **shape,
-        **(proved if coarse else {}),
-        "lower_bound": best.lower if bounded else None,
-        "margin": 0.0 if coarse else best.margin,
-    }
+    raise AssertionError("the last width returns or raises")
 
 
 def _uncertain_tails(posterior: Posterior) -> bool:
@@ -327,7 +428,13 @@ def _size(noise: NoiseDistribution, objective: str) -> float:
 
 
 def _spacing(posterior: Posterior, scale: float) -> float:
-    """Return a spacing that resolves kernels and noise, with a bounded number of weights."""
+    """Return a spacing that resolves kernels and noise, with a bounded number of weights.
+
+    Noise that is larger than the spread of the response is smooth beside it, and gains little by
+    its shape: a coarse lattice takes a fraction of the time.
+    """
+    if scale > float(np.sqrt(posterior.coupling.mixture.variance()).mean()):
+        return scale / COARSE
     kernel = float(np.quantile(posterior.base[..., 2].min(axis=1), 0.25))
     return float(np.clip(kernel / 15.0, scale / 30.0, scale / 10.0))
 
@@ -377,12 +484,32 @@ def _largest_contributions(largest: Array, posterior: Posterior) -> Sentence:
     )
 
 
+def _stopped_early(record: Mapping[str, Any]) -> str:
+    lower = f"{record['lower_bound']:.6g}"
+    said = " The search stopped early, at its time limit: "
+    if record["method"] != "optimal":
+        return said + (
+            f"{record['method'].capitalize()} noise of scale {lower} could not be certified, and "
+            f"{record['gap']:.1%} of the noise at most could be saved."
+        )
+    if record["lower_bound"] == 0.0:
+        return said + "no bound on the least noise is known yet."
+    size = "expected absolute noise" if record["objective"] == "absolute" else "second moment"
+    kind = "symmetric noise" if record["symmetric"] else "noise"
+    return said + (
+        f"no {kind} that holds in the same draws has less {size} than {lower}, and "
+        f"{record['gap']:.1%} of it at most could be saved."
+    )
+
+
 def _message(posterior: Posterior, noise: NoiseDistribution, record: Mapping[str, Any]) -> Sentence:
     """Return what was reached in words; warn where noise is larger than what it is added to."""
     text = (
         f"Expected absolute noise {noise.mean_absolute:.6g}; the target holds in "
         f"{record['reached']:.1%} of the posterior draws."
     )
+    if record.get("stopped_early", False):
+        text += _stopped_early(record)
     if record["method"] == "hausdorff":
         text += " The published construction guarantees nothing; prefer another method."
     spread = float(np.sqrt(posterior.coupling.mixture.variance()).mean())

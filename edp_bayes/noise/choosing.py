@@ -197,11 +197,12 @@ def tradeoff(
     grid = validate.epsilon_grid(epsilon)
     validate.positive_number(grid[0], "epsilon")
     validate.choice(method, METHODS, "method")
-    options = {
+    options: dict[str, Any] = {
         name: fit_options.pop(name)
-        for name in ("objective", "symmetric", "spacing")
+        for name in ("objective", "symmetric", "spacing", "time_limit")
         if name in fit_options
     }
+    options["progressbar"] = fit_options.get("progressbar", True)
     posterior = posterior_of(source, responses=responses, **fit_options)
     noises = tuple(
         calibrate(posterior, epsilon=float(e), delta=delta, method=method, prob=prob, **options)

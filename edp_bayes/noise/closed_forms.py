@@ -13,6 +13,7 @@ from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.noise.certificates.log_lipschitz import movement_bound
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.posterior import Posterior
+from edp_bayes.noise.search import check_time
 
 __all__ = ["bottleneck", "hausdorff", "laplace_scales", "partial"]
 
@@ -32,6 +33,7 @@ def laplace_scales(posterior: Posterior, epsilon: float) -> Array:
     scales = np.zeros(posterior.n_draws)
     screen = posterior.screen(epsilon)
     for person in posterior.hardest_first(epsilon):
+        check_time()
         if posterior.common_scale is not None:
             moves = posterior.moves(person)
             if np.abs(moves).max() > epsilon * scales.min():

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import Coupling, draw_count
+from edp_bayes.coupling.contributions import ContributionDraws
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.distributions.mixtures import Mixture
@@ -104,6 +105,17 @@ class Posterior:
             )
         return self._contribution(individual)
 
+    def contributions(self, people: Index) -> ContributionDraws:
+        """Return how some individuals contribute in every draw; the last ones asked for are kept.
+
+        For couplings by regression.
+        """
+        assert isinstance(self.coupling, RegressionCoupling)
+        known = self._contributions.get("last")
+        if known is None or not np.array_equal(known[0], people):
+            known = self._contributions["last"] = (people, self.coupling.contributions(people))
+        return known[1]
+
     @cached_property
     def largest_move(self) -> Array:
         """Bound on how far any component moves, shape (m,); infinite where there is none."""
@@ -128,6 +140,10 @@ class Posterior:
         screen = self.screen(epsilon)
         need = self.largest_move if screen is None else screen.length.max(axis=0)
         return np.argsort(-need, kind="stable")
+
+    @cached_property
+    def _contributions(self) -> dict[str, tuple[Index, ContributionDraws]]:
+        return {}
 
     @cached_property
     def _screens(self) -> dict[str, Screen]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -43,8 +43,10 @@ def track[T](items: Iterable[T], description: str, *, total: int, show: bool) ->
 
 
 @contextmanager
-def working(description: str, *, show: bool) -> Iterator[None]:
+def working(description: str, *, show: bool) -> Iterator[Callable[[str], None]]:
     """Show, once two seconds have passed, that something of unknown length goes on.
+
+    What is yielded takes another text to show from then on.
 
     Parameters
     ----------
@@ -54,16 +56,16 @@ def working(description: str, *, show: bool) -> Iterator[None]:
         False to stay silent.
     """
     if not show:
-        yield
+        yield lambda text: None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), transient=True
     )
-    bar.add_task(description, total=None)
+    task = bar.add_task(description, total=None)
     with _shown_later(bar):
-        yield
+        yield lambda text: bar.update(task, description=text)
 
 
 @contextmanager

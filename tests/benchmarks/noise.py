@@ -28,6 +28,10 @@ from tests.benchmarks.cases import DATA
 METHODS = ("bottleneck", "classical", "partial", "hausdorff", "laplace", "optimal")
 FEW_METHODS = ("bottleneck", "laplace", "optimal")
 YEARS = 41
+SMALL: dict[str, tuple[DensityModel, int]] = {
+    "posterior, default model, 200 draws, prob 0.95": (edp.DirichletProcessMixture(), 50),
+    "posterior, SmoothedBootstrap(), 200 draws, prob 0.95": (edp.SmoothedBootstrap(), 50),
+}
 DRAWS, CHAINS = 5, 4
 SHARE = 0.02  # electricity clients above this share of everything are left out
 
@@ -96,6 +100,35 @@ def mixture() -> Case:
     return Case(responses, largest, "$", models, (0.1,), FEW_METHODS)
 
 
+def few_customers() -> Case:
+    """Monthly revenue from 8 customers of gamma sizes, 40 months, each present in 6 of 10."""
+    return _shop("gamma", 2.0, 50.0)
+
+
+def few_uneven_customers() -> Case:
+    """Monthly revenue from 8 customers of lognormal sizes, 40 months, each present in 6 of 10."""
+    return _shop("lognormal", 4.0, 1.0)
+
+
+def _shop(family: str, *shape: float) -> Case:
+    rng = np.random.default_rng(1)
+    spent = getattr(rng, family)(*shape, (40, 8))
+    spent[rng.random(spent.shape) >= 0.6] = 0.0
+    responses = edp.Responses.from_arrays(spent.sum(axis=1), contribution=spent)
+    return Case(responses, float(spent.max()), "$", SMALL, (0.2,), FEW_METHODS)
+
+
+def exposed() -> Case:
+    """Three hundred people who give 1 once, and one who gives 100 in 5 of 40 databases."""
+    rng = np.random.default_rng(1)
+    given = np.zeros((40, 301))
+    given[rng.integers(40, size=300), np.arange(300)] = 1.0
+    given[rng.permutation(40)[:5], 300] = 100.0
+    response = 100.0 + rng.normal(0.0, 5.0, 40) + given.sum(axis=1)
+    responses = edp.Responses.from_arrays(response, contribution=given)
+    return Case(responses, 100.0, "", SMALL, (0.2,), FEW_METHODS)
+
+
 def kernel_estimates(bandwidth: float, unit: str) -> dict[str, tuple[DensityModel, int]]:
     """One bandwidth, and its posterior."""
     return {
@@ -122,6 +155,9 @@ CASES: dict[str, Callable[[], Case]] = {
     "electricity": electricity,
     "cdnow": cdnow,
     "mixture": mixture,
+    "few_customers": few_customers,
+    "few_uneven_customers": few_uneven_customers,
+    "exposed": exposed,
 }
 
 

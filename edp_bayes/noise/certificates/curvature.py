@@ -74,10 +74,12 @@ def bend(components: Array, values: Array, lattice: NoisyDensities) -> Array:
         return _bend_of_kernel(components, lattice)
     # Laplace noise of scale b makes P'' = (P - p) / b^2 as well, with p the density without noise,
     # and in a cell no kernel exceeds the larger of its values at the ends by more than this factor
-    peak = lattice.step / s if lattice.kernel == "laplace" else 0.5 * (lattice.step / s) ** 2
+    steps = lattice.step / components[..., 2]
+    peak = steps if lattice.kernel == "laplace" else 0.5 * steps**2
+    weight = components[..., 0] * np.exp(np.minimum(peak, 700.0))
+    raised = np.concatenate([weight[..., None], components[..., 1:]], axis=-1)
     nothing = replace(lattice, noise=NoiseDistribution((NoNoise(),)))
-    both = math.exp(min(lattice.step / single.scale, 700.0)) * values
-    both += math.exp(min(peak, 700.0)) * nothing(components)
+    both = math.exp(min(lattice.step / single.scale, 700.0)) * values + nothing(raised)
     return np.asarray((both[:, 1:] + both[:, :-1]) / single.scale**2)
 
 

@@ -17,7 +17,7 @@ __all__ = ["NoisyDensities", "noise_rows", "tail_scale"]
 Array = NDArray[np.float64]
 
 GAUSSIAN_REACH = 10.0
-NEGLIGIBLE = 1e-30  # of the peak of a density without noise, which its noise lifts far above
+COLUMNS = 128  # of a block of a convolution
 
 
 def noise_rows(components: Array, kernel: str, noise: NoiseDistribution) -> Array:
@@ -50,7 +50,7 @@ class NoisyDensities:
     kernel : {"gaussian", "laplace"}
         Family of the mixtures.
     start, step : float
-        The lattice.
+        The lattice; without noise on a lattice each draw may have a start of its own, (draw, 1).
     count : int
         Its number of points.
     reach : float
@@ -59,7 +59,7 @@ class NoisyDensities:
 
     noise: NoiseDistribution
     kernel: str
-    start: float
+    start: float | Array
     step: float
     count: int
     reach: float
@@ -82,7 +82,7 @@ class NoisyDensities:
 
     @property
     def points(self) -> Array:
-        """The points, shape (count,)."""
+        """The points, shape (count,), or (draw, count) where each draw has its own."""
         return np.asarray(self.start + self.step * np.arange(self.count), dtype=np.float64)
 
     def convolved(self, distribution: LatticeNoise, components: Array) -> Array:
@@ -97,7 +97,7 @@ class NoisyDensities:
         return triangle_values(
             components,
             self.kernel,
-            start=self.start - reach * stride * self.step,
+            start=float(self.start) - reach * stride * self.step,
             step=self.step,
             count=self.count + 2 * reach * stride,
             spacing=spacing,
@@ -106,35 +106,43 @@ class NoisyDensities:
     def applied(self, distribution: LatticeNoise, triangles: Array) -> Array:
         """Return the sum over k of P(K = k) times the triangles moved by k, (draw, count)."""
         stride, reach = self.strides(distribution.spacing)
-        weights = distribution.probability(np.arange(-reach, reach + 1))
+        half = min(distribution.half, reach)
+        inner = distribution.probability(np.arange(-half, half + 1))[::-1]
+        table = _toeplitz(inner, COLUMNS)
         out = np.empty((len(triangles), self.count))
-        low, high = _support(triangles)
         for offset in range(stride):
-            target = out[:, offset::stride]
+            target, part = out[:, offset::stride], triangles[:, offset::stride]
             columns = target.shape[1]
-            first = max(0, -(-(low - offset) // stride))
-            last = min(columns + 2 * reach, -(-(high - offset) // stride))
-            part = triangles[:, offset::stride][:, first:last]
-            target[:] = part @ _toeplitz(weights[::-1], columns, first, last)
+            for start in range(0, columns, COLUMNS):
+                stop = min(start + COLUMNS, columns)
+                near = part[:, start + reach - half : stop + reach + half]
+                target[:, start:stop] = near @ table[: near.shape[1], : stop - start]
+            if reach > half:
+                target += self._tails(distribution, part, columns, reach - half)
         return out
+
+    def _tails(self, distribution: LatticeNoise, part: Array, columns: int, steps: int) -> Array:
+        """Return what both geometric tails add: each sum follows from the one before."""
+        from scipy.signal import lfilter
+
+        first = (1.0 - distribution.decay) * np.array([distribution.left, distribution.right])
+        ratio = np.array([1.0, -distribution.decay])
+        reached = columns + steps - 1
+        right = lfilter(first[1:], ratio, part[:, :reached], axis=1)
+        left = lfilter(first[:1], ratio, part[:, ::-1][:, :reached], axis=1)[:, ::-1]
+        return np.asarray(right[:, -columns:] + left[:, :columns])
 
     def strides(self, spacing: float) -> tuple[int, int]:
         """Return steps in a spacing, and spacings in the reach."""
         return round(spacing / self.step), math.ceil(self.reach / spacing)
 
 
-def _support(triangles: Array) -> tuple[int, int]:
-    """Return the columns between which some density is more than a negligible part of its peak."""
-    largest = (triangles / triangles.max(axis=1, keepdims=True)).max(axis=0)
-    kept = np.flatnonzero(largest > NEGLIGIBLE)
-    return int(kept[0]), int(kept[-1]) + 1
-
-
-def _toeplitz(weights: Array, columns: int, first: int, last: int) -> Array:
-    """Return rows first to last of the matrix that holds the weights down every column."""
-    padded = np.concatenate([np.zeros(columns - 1), weights, np.zeros(columns - 1)])
-    windows = np.lib.stride_tricks.sliding_window_view(padded, columns + weights.size - 1)
-    return np.ascontiguousarray(windows[::-1].T[first:last])
+def _toeplitz(weights: Array, columns: int) -> Array:
+    """Return the matrix that holds the weights down every column."""
+    table = np.zeros((columns + weights.size - 1, columns))
+    for column in range(columns):
+        table[column : column + weights.size, column] = weights
+    return table
 
 
 def tail_scale(noise: NoiseDistribution, side: int) -> float:

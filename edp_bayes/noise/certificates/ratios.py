@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,13 @@ from edp_bayes.noise.certificates.log_lipschitz import log_lipschitz, movement_b
 from edp_bayes.noise.certificates.screening import Screen
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.posterior import Posterior
+from edp_bayes.noise.search import check_time
 from edp_bayes.utils.progress import track
 
 __all__ = [
     "LogRatios",
     "Pairs",
+    "alike",
     "certified_log_ratios",
     "doubtful_pairs",
     "lattice_for",
@@ -48,11 +50,12 @@ Index = NDArray[np.int64]
 
 NUMBERS = 2**22  # values of a density held at once
 FINEST = 64
+COARSE, PARTS = 0.25, 4  # first lattice where cells are divided, and parts of one
 POINTS_PER_SCALE = 4
 BLOCK = 512  # individuals whose bounds are sharpened at once
 TOLERANCE = 1e-3  # of a bound, relative to epsilon
 FAR_CELLS = 4096  # beyond all locations
-NEAR = 1.02  # how far above epsilon, relatively, a bound is still worth sharpening
+NEAR = 1.02  # times epsilon: a bound that is no higher is worth sharpening
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,25 +137,25 @@ def protected_draws(
     posterior: Posterior,
     noise: NoiseDistribution,
     epsilon: float,
+    draws: Index,
     people: Index,
     *,
     needed: float = 0.0,
-) -> NDArray[np.bool_]:
-    """Return the draws in which nobody's certified log ratio exceeds epsilon, shape (draw,).
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return in which draws nobody's certified log ratio exceeds epsilon, and in which one does.
 
     Draws in which an individual is not protected are not looked at again, and once fewer than
-    `needed` are left the others are no longer looked at either.
+    `needed` are left the others are no longer looked at either: they are neither. Each (draw,).
     """
-    alive = np.ones(posterior.n_draws, dtype=bool)
-    scan = _Scan(posterior, noise, epsilon, TOLERANCE)
-    for pair in doubtful_pairs(posterior, noise, epsilon, np.arange(alive.size), people):
+    alive = np.ones(draws.size, dtype=bool)
+    scan = _Scan(posterior, noise, epsilon, TOLERANCE, near=1.0)
+    for pair in doubtful_pairs(posterior, noise, epsilon, draws, people):
         left = alive[pair.rows]
         if left.any():
             alive[pair.rows[left]] = scan(pair.p[left], pair.q[left])[0] <= epsilon
         if alive.sum() < needed or not alive.any():
-            alive[:] = False
-            break
-    return alive
+            return np.zeros(draws.size, dtype=bool), ~alive
+    return alive, ~alive
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +207,7 @@ def doubtful_pairs(
         total=columns.size,
         show=progressbar,
     ):
+        check_time()
         rows = np.flatnonzero(bounds[:, column] > epsilon)
         if rows.size == 0:
             continue
@@ -264,7 +268,7 @@ def _sharpened(
     for start in range(0, columns.size, BLOCK):
         block = columns[start : start + BLOCK]
         rows, places = np.nonzero(bounds[:, block] > epsilon)
-        distribution = coupling.contributions(people[block])
+        distribution = posterior.contributions(people[block])
         found = tables.bounds(base, distribution, draws[rows], places, epsilon)
         bounds[rows, block[places]] = found
         yield from block
@@ -287,6 +291,7 @@ def _unscreened(
     # Whoever moves nothing is safe, whatever the slope.
     coarse = np.multiply(steep.max(), moved, out=np.zeros_like(moved), where=moved > 0.0)
     for column in track(range(people.size), "Individuals", total=people.size, show=progressbar):
+        check_time()
         person = int(people[column])
         if coarse[person] <= epsilon:
             if out is not None:
@@ -311,6 +316,7 @@ class _Scan:
     noise: NoiseDistribution
     epsilon: float
     tolerance: float
+    near: float = NEAR
 
     def __call__(self, p: Array, q: Array) -> tuple[Array, float]:
         if not _can_be_scanned(self.noise):
@@ -320,42 +326,71 @@ class _Scan:
             limit = np.maximum(limit, beyond(p, q, self.noise))
         result, margin = np.full(len(p), np.inf), 0.0
         hopeful = np.flatnonzero(np.isfinite(limit))
-        fine = 1
-        while hopeful.size:
-            seen, proved = np.empty((2, hopeful.size))
-            for part, rows in self._blocks(hopeful, p, q, fine):
-                seen[part], proved[part] = self._once(p[rows], q[rows], fine)
-            result[hopeful] = np.maximum(proved, limit[hopeful])
-            gaps = np.full(seen.size, np.inf)
-            np.subtract(proved, seen, out=gaps, where=np.isfinite(proved))
-            undecided = (seen <= self.epsilon * NEAR) & (proved > self.epsilon)
-            undecided &= gaps > self.tolerance * self.epsilon
-            if fine >= FINEST:
-                undecided[:] = False
-            closed = gaps[~undecided]
-            margin = max(margin, float(closed[np.isfinite(closed)].max(initial=0.0)))
-            hopeful, fine = hopeful[undecided], fine * 4
+        on_lattice = any(isinstance(each, LatticeNoise) for each in self.noise.components)
+        scan = self._by_lattices if on_lattice else self._by_cells
+        for part in alike(self.noise, self.posterior.kernel, p[hopeful], q[hopeful]):
+            check_time()
+            rows = hopeful[part]
+            found, gap = scan(p[rows], q[rows])
+            result[rows] = np.maximum(found, limit[rows])
+            margin = max(margin, float(gap[np.isfinite(gap)].max(initial=0.0)))
         return result, margin
 
-    def _blocks(self, rows: Index, p: Array, q: Array, fine: int) -> Iterator[tuple[slice, Index]]:
-        count = lattice_for(self.noise, self.posterior.kernel, p[rows], q[rows], fine).count
-        size = max(1, NUMBERS // count)
-        for start in range(0, rows.size, size):
-            yield slice(start, start + size), rows[start : start + size]
+    def _by_lattices(self, p: Array, q: Array) -> tuple[Array, Array]:
+        """Return bounds and their gaps, (draw,), on finer lattices where a draw is undecided."""
+        result, gaps = np.full((2, len(p)), np.inf)
+        left, fine = np.arange(len(p)), 1
+        while left.size:
+            lattice = lattice_for(self.noise, self.posterior.kernel, p[left], q[left], fine)
+            cells = self._cells(p[left], q[left], lattice, np.zeros(left.size))
+            seen, result[left] = (part.max(axis=1) for part in cells)
+            gaps[left] = _gap(seen, result[left])
+            again = self._undecided(seen, result[left]) & (fine < FINEST)
+            left, fine = left[again], 4 * fine
+        return result, gaps
 
-    def _once(self, p: Array, q: Array, fine: int) -> tuple[Array, Array]:
-        """Return the largest ratio on the points, and its bound everywhere, each (draw,)."""
-        kernel = self.posterior.kernel
-        lattice = lattice_for(self.noise, kernel, p, q, fine)
-        values, bends = values_and_bends(p, q, lattice)
+    def _by_cells(self, p: Array, q: Array) -> tuple[Array, Array]:
+        """Return bounds and their gaps, (draw,), dividing the cells that leave a draw undecided."""
+        fine = COARSE
+        lattice = lattice_for(self.noise, self.posterior.kernel, p, q, fine)
         knots = np.zeros(len(p))
-        if kernel == "laplace" and self.noise.atom > 0.0:
+        if self.posterior.kernel == "laplace" and self.noise.atom > 0.0:
             knots = self._knots(p, q)
-        seen, proved = knots.copy(), knots.copy()
-        for a, b in ((0, 1), (1, 0)):
-            cells = _between(values[a], values[b], bends[a], bends[b], lattice.step, knots)
-            seen, proved = np.maximum(seen, cells[0]), np.maximum(proved, cells[1])
-        return seen, proved
+        seen, proved = self._cells(p, q, lattice, knots)
+        highest, result = np.maximum(knots, seen.max(axis=1)), knots.copy()
+        row = np.repeat(np.arange(len(p)), proved.shape[1])
+        start = np.tile(lattice.points[:-1], len(p))
+        bound, step = proved.ravel(), lattice.step
+        while row.size:
+            kept = self._undecided(highest[row], bound) & (fine < FINEST)
+            np.maximum.at(result, row[~kept], bound[~kept])
+            row, start = row[kept], start[kept]
+            step, fine = step / PARTS, PARTS * fine
+            bound = np.empty((row.size, PARTS))
+            for part in _slices(row.size, NUMBERS // (10 * p.shape[1])):
+                each = row[part]
+                finer = replace(lattice, start=start[part, None], step=step, count=PARTS + 1)
+                seen, bound[part] = self._cells(p[each], q[each], finer, knots[each])
+                np.maximum.at(highest, each, seen.max(axis=1))
+            start = (start[:, None] + step * np.arange(PARTS)).ravel()
+            row, bound = np.repeat(row, PARTS), bound.ravel()
+        return result, _gap(highest, result)
+
+    def _undecided(self, seen: Array, proved: Array) -> NDArray[np.bool_]:
+        """Return what finer points can still decide."""
+        open_ = (seen <= self.epsilon * self.near) & (proved > self.epsilon)
+        return np.asarray(open_ & (_gap(seen, proved) > self.tolerance * self.epsilon))
+
+    def _cells(
+        self, p: Array, q: Array, lattice: NoisyDensities, floor: Array
+    ) -> tuple[Array, Array]:
+        """Return the larger log ratio at the ends of every cell and a bound in it, (draw, cell)."""
+        values, bends = values_and_bends(p, q, lattice)
+        one, other = (
+            _between(values[a], values[b], bends[a], bends[b], lattice.step, floor)
+            for a, b in ((0, 1), (1, 0))
+        )
+        return np.maximum(one[0], other[0]), np.maximum(one[1], other[1])
 
     def _knots(self, p: Array, q: Array) -> Array:
         """Largest log ratio where the densities bend: an atom leaves the kernels' own peaks."""
@@ -385,7 +420,7 @@ def _can_be_scanned(noise: NoiseDistribution) -> bool:
 def _between(
     first: Array, second: Array, bend_first: Array, bend_second: Array, step: float, floor: Array
 ) -> tuple[Array, Array]:
-    """Return the largest log ratio on the points and a bound on it everywhere, each (draw,).
+    """Return the larger log ratio at the ends of every cell and a bound in it, each (draw, cell).
 
     With T the larger log ratio of the ends of a cell, and at least the floor, the function
     first - exp(T + t) second is at most step^2 / 8 (bend_first + exp(T + t) bend_second) above
@@ -400,7 +435,38 @@ def _between(
         b = step**2 / 8.0 * bend_second / least
         proof = top + np.where(b < 1.0, np.log1p(a) - np.log1p(-np.minimum(b, 1.0)), np.inf)
     ends, proof = (np.where(np.isnan(part), np.inf, part) for part in (ends, proof))
-    return ends.max(axis=1), proof.max(axis=1)
+    return ends, proof
+
+
+def _gap(seen: Array, proved: Array) -> Array:
+    gap = np.full(proved.shape, np.inf)
+    return np.asarray(np.subtract(proved, seen, out=gap, where=np.isfinite(proved)))
+
+
+def _slices(total: int, size: int) -> Iterator[slice]:
+    for start in range(0, total, max(1, size)):
+        yield slice(start, start + max(1, size))
+
+
+def alike(noise: NoiseDistribution, kernel: str, p: Array, q: Array) -> Iterator[Index]:
+    """Yield rows whose lattices have about as many points, as many as can be held at once.
+
+    A lattice for all rows would be as wide as the widest of them.
+    """
+    if len(p) == 0:
+        return
+    places = np.concatenate([p[..., 1], q[..., 1]], axis=1)
+    scales = np.concatenate([p[..., 2], q[..., 2]], axis=1)
+    width = np.ptp(places, axis=1) + 2.0 * _kernel_pad(noise, kernel, scales.max(axis=1))
+    order = np.argsort(width, kind="stable")
+    start = 0
+    while start < order.size:
+        stop = int(np.searchsorted(width[order], 2.0 * width[order[start]], side="right"))
+        rows = order[start : max(stop, start + 1)]
+        count = lattice_for(noise, kernel, p[rows], q[rows]).count
+        rows = rows[: max(1, NUMBERS // count)]
+        yield rows
+        start += rows.size
 
 
 def lattice_for(
@@ -408,7 +474,7 @@ def lattice_for(
     kernel: str,
     p: Array,
     q: Array,
-    fine: int = 1,
+    fine: float = 1,
     *,
     tails: float = 0.0,
 ) -> NoisyDensities:
@@ -431,7 +497,7 @@ def lattice_for(
             if hasattr(distribution, "scale")
         ),
     ]
-    pad = _kernel_pad(noise, kernel, large)
+    pad = float(_kernel_pad(noise, kernel, np.array(large)))
     widest = max(tail_scale(noise, 1), tail_scale(noise, -1), large)
     pad += tails * widest
     span = high - low + 2.0 * pad
@@ -453,7 +519,7 @@ def lattice_for(
     return NoisyDensities(noise, kernel, low - pad, step, count, reach)
 
 
-def _kernel_pad(noise: NoiseDistribution, kernel: str, scale: float) -> float:
+def _kernel_pad(noise: NoiseDistribution, kernel: str, scale: Array) -> Array:
     if kernel == "gaussian":
         tail = max(tail_scale(noise, 1), tail_scale(noise, -1))
         return GAUSSIAN_REACH * scale + (scale**2 / tail if tail > 0.0 else 0.0)
@@ -465,7 +531,7 @@ def _kernel_pad(noise: NoiseDistribution, kernel: str, scale: float) -> float:
         ),
         default=0.0,
     )
-    return GAUSSIAN_REACH * normal + (normal**2 / scale if normal > 0.0 else 0.0)
+    return GAUSSIAN_REACH * normal + normal**2 / scale
 
 
 def limits(p: Array, q: Array, kernel: str, noise: NoiseDistribution) -> Array:
@@ -521,7 +587,7 @@ def _exponentials(
     """Return rates of exponentials and values where the locations of both end, (draw, term)."""
     w, mu, s = np.moveaxis(part, -1, 0)
     end = np.maximum((side * mu).max(axis=1), (side * other[..., 1]).max(axis=1))[:, None]
-    end = end + _kernel_pad(noise, "laplace", float(max(s.max(), other[..., 2].max())))
+    end = end + _kernel_pad(noise, "laplace", np.maximum(s.max(), other[..., 2].max()))
     distance = end - side * mu
     rates, values = [], []
     for share, distribution in noise:

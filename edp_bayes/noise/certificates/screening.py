@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.noise.certificates.log_lipschitz import log_lipschitz, movement_bound, presence_share
+from edp_bayes.noise.search import check_time
 
 if TYPE_CHECKING:
     from edp_bayes.noise.distribution import NoiseDistribution
@@ -62,6 +63,7 @@ class Screen:
         shape = posterior.n_draws, posterior.n_individuals
         length, least = np.empty((2, *shape), dtype=np.float32)
         for people, long, small in _measured(posterior, epsilon):
+            check_time()
             long = np.where(np.isnan(long), np.inf, long) * UPWARDS
             length[:, people], least[:, people] = np.minimum(long, LARGEST), small / UPWARDS
         scales = np.geomspace(float(least.min()), float(least.max()), LEVELS)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from edp_bayes.noise.certificates.curvature import bending_kernels
 from edp_bayes.noise.least.program import Basis, Constraint, Program
 from edp_bayes.noise.posterior import Posterior
+from edp_bayes.noise.search import OutOfTimeError
 
 __all__ = ["lower_bound"]
 
@@ -67,7 +68,7 @@ def lower_bound(
 
     The program over the lattice is solved again under the given constraints alone, with atoms
     of noise added as further columns where its dual function is lowest, some rounds long. The
-    bound of every round holds.
+    bound of every round holds, also of those that time allows.
 
     Parameters
     ----------
@@ -93,7 +94,10 @@ def lower_bound(
     sides = _sides(posterior, constraints)
     best = 0.0
     for _ in range(ROUNDS):
-        solution = program.solve(epsilon, delta, active, weights)
+        try:
+            solution = program.solve(epsilon, delta, active, weights)
+        except OutOfTimeError:
+            break
         dual = _dual(
             constraints,
             sides,

@@ -15,6 +15,7 @@ from edp_bayes.noise.certificates.densities import NoisyDensities
 from edp_bayes.noise.certificates.noisy import TAILS
 from edp_bayes.noise.certificates.ratios import (
     Pairs,
+    alike,
     certified_log_ratios,
     doubtful_pairs,
     lattice_for,
@@ -25,6 +26,7 @@ from edp_bayes.noise.least.duality import lower_bound
 from edp_bayes.noise.least.program import Basis, Constraint, Program, Solution, SolverError
 from edp_bayes.noise.posterior import Posterior
 from edp_bayes.noise.scales import largest_risk
+from edp_bayes.noise.search import OutOfTimeError, more_time, say, seconds_left
 
 __all__ = ["Optimum", "optimal_noise"]
 
@@ -33,13 +35,15 @@ Index = NDArray[np.int64]
 
 ROUNDS = 60
 REPAIRS = 20
-NUMBERS = 2**21
 WORST = 100  # pairs of a draw and an individual that add constraints in one round
 CROWD = 30  # individuals who miss the target, after whom a round looks no further
-MOST_CONSTRAINTS = 12_000
+FIRST = 40  # draws, the hardest, that the search begins with
+MOST_ROWS = 4  # constraints for each column, after which slack ones are left out
 PEAKS = 6
 NEIGHBOURS = np.array([-12, -4, 0, 4, 12])
 EXCHANGES = 3
+SHARES = (0.5, 0.2)  # of the way from noise that is enough to the program's
+STALLED, STALL = 8, 0.1  # rounds in which its value grew by no more than this part of `close`
 ROUGH = 0.03
 BLENDS = (0.0, 0.002, 0.02, 0.2, 1.0)  # shares of noise that is surely enough
 TINY = 1e-290
@@ -48,7 +52,7 @@ RELAXED = 0.01
 CLOSE = 3e-3  # of epsilon or delta: how far a constraint may be missed before the last rounds
 CLOSEST = 1e-4
 MOST_WEIGHTS = 300  # on either side, unless more are needed
-NEAR = 0.25  # share of that by which the noise may be larger than the program's
+NEAR = 1.0  # share of that by which the noise may be larger than the program's
 BOUND_REACH = (0.6, 0.8, 1.3, 2.0, 3.0)
 ENOUGH = 0.02  # how near to the noise a bound ends the search for a better one
 REACH = 5.0  # times the size of simpler noise: what the free weights cover
@@ -60,20 +64,23 @@ class Optimum:
 
     Attributes
     ----------
-    noise : LatticeNoise in a NoiseDistribution
-        The noise.
+    noise : LatticeNoise in a NoiseDistribution, or None
+        The noise; None where simpler noise is as small, or time was over before any was verified.
     active : ndarray of bool
         Shape (draw,): the draws in which it was made to hold.
     lower : float
         No distribution of noise that holds in these draws has a smaller objective.
     margin : float
         By how much epsilon (or delta) was lowered for what lies between the points.
+    complete : bool
+        False where time was over before the search was.
     """
 
-    noise: NoiseDistribution
+    noise: NoiseDistribution | None
     active: NDArray[np.bool_]
     lower: float
     margin: float
+    complete: bool = True
 
 
 @dataclass(eq=False)
@@ -90,46 +97,68 @@ class OptimalNoise:
     safe: Array
     active: NDArray[np.bool_]
     people: Index
+    hardest: Index
+    worth: float
     solution: Solution | None = None
+    verified: NoiseDistribution | None = None
     fine: int = 1
     matrices: dict[int, Array] = field(default_factory=dict)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether no noise of this program is smaller than simpler noise that is enough."""
+        return self.solution is not None and self.solution.value >= self.worth
 
     @property
     def noise(self) -> NoiseDistribution:
         """The current noise."""
         return NoiseDistribution((self.program.basis.distribution(self.weights),))
 
-    def solve(self, epsilon: float, delta: float, close: float, *, worth: float = math.inf) -> None:
+    def solve(
+        self, epsilon: float, delta: float, close: float, *, worth: float | None = None
+    ) -> None:
         """Add violated constraints and solve, until the noise is enough and nearly the least.
 
-        Or until the program's value, which only grows, is no longer below `worth`.
+        Or until the program's value, which only grows, is no longer below `worth`, by default the
+        size of simpler noise that is enough.
 
-        What is looked at lies half-way between the solution of the program and noise that is
-        enough (Ben-Ameur and Neto 2007): constraints found there cut deeper, and where none is
-        violated by more than `close` it takes the place of the latter, and the next round looks at
-        the solution itself. Rounds look at those who have constraints; the result is held against
-        everybody.
+        Or until it has stalled: later rounds would add a tenth of what may be missed, or less.
+
+        What is looked at lies half-way, or a fifth, from noise that is enough to the solution of
+        the program (Ben-Ameur and Neto 2007): constraints found there cut deeper, and where none
+        is violated by more than `close` it takes the place of the former, and the next round looks
+        at the solution itself. Rounds look at those who have constraints; the result is held
+        against everybody.
         """
         cost = self.program.basis.cost(self.objective)
         enough = self._enough(epsilon, delta, close)
-        at_optimum = False
+        limit = self.worth if worth is None else min(worth, self.worth)
+        at_optimum, values = False, [0.0] * STALLED
         for _ in range(ROUNDS):
             if not at_optimum:
                 self._solve(epsilon, delta)
             assert self.solution is not None
-            if self.solution.value >= worth:
+            if self.solution.value >= limit:
                 return
-            least = self.solution.weights
-            if enough is not None and self.solution.value >= (1.0 - NEAR * close) * cost @ enough:
+            least, value = self.solution.weights, self.solution.value
+            stalled = value - values[-STALLED] <= STALL * close * value
+            values.append(value)
+            near = enough is not None and value >= (1.0 - NEAR * close) * cost @ enough
+            if enough is not None and (stalled or near):
                 self.weights = enough
                 if not self._violated(epsilon, delta, close, everybody=True):
                     return
                 enough, at_optimum = self._enough(epsilon, delta, close), False
+                values = [0.0] * STALLED
                 continue
-            self.weights = least if enough is None or at_optimum else 0.5 * (least + enough)
-            at_optimum = not self._violated(epsilon, delta, close)
-            if at_optimum:
-                enough = self.weights
+            shares = (1.0,) if enough is None or at_optimum else SHARES
+            for share in shares:
+                self.weights = least if enough is None else share * least + (1.0 - share) * enough
+                at_optimum = not self._violated(epsilon, delta, close)
+                if at_optimum:
+                    enough = self.weights
+                    break
+            at_optimum = at_optimum and share == shares[0]
         warnings.warn(
             f"constraint generation stopped after {ROUNDS} rounds: the noise may be larger than "
             "it has to be",
@@ -150,7 +179,10 @@ class OptimalNoise:
 
     def _solve(self, epsilon: float, delta: float) -> None:
         self.solution = self.program.solve(epsilon, delta, self.active, self.weights)
-        if len(self.program.constraints) > MOST_CONSTRAINTS:
+        conditions = len(self.program.constraints)
+        say(f"Optimal noise: {self.solution.value:.4g} or more, under {conditions:,} conditions")
+        most = MOST_ROWS * self.program.basis.size
+        if len(self.program.constraints) > most:
             current = self.weights
             slack = np.array(
                 [
@@ -162,7 +194,7 @@ class OptimalNoise:
                 ]
             )
             held = self.solution.multipliers > 0
-            keep = held | (slack > np.quantile(slack, 1.0 - 0.5 * MOST_CONSTRAINTS / slack.size))
+            keep = held | (slack > np.quantile(slack, 1.0 - 0.5 * most / slack.size))
             self.program.drop(keep)
             self.solution = Solution(
                 self.solution.weights, self.solution.value, self.solution.multipliers[keep]
@@ -173,16 +205,13 @@ class OptimalNoise:
     ) -> bool:
         """Return whether any pair misses the target; add constraints of those that miss by most.
 
-        By default those who have constraints are looked at, or everybody if nobody has. Of many
-        that miss the target only the first are looked for: individuals who need most noise come
-        first.
+        By default individuals and draws that have constraints are looked at, or everybody in the
+        hardest draws if nobody has. Of many that miss the target only the first are looked for:
+        individuals who need most noise come first.
         """
-        draws = np.flatnonzero(self.active)
-        people = self.people
-        if self.program.constraints and not everybody:
-            people = people[
-                np.isin(people, [constraint.individual for constraint in self.program.constraints])
-            ]
+        draws, people = np.flatnonzero(self.active), self.people
+        if not everybody:
+            draws, people = self._looked_at()
         threshold = epsilon * (1.0 + 0.5 * close) if delta == 0.0 else epsilon
         limit = close * (epsilon if delta == 0.0 else delta)
         misses = []
@@ -191,7 +220,7 @@ class OptimalNoise:
             person = int(people[pair.column])
             for row, side in np.argwhere(excess > limit):
                 misses.append((float(excess[row, side]), person, int(pair.rows[row]), side))
-            if len({miss[1] for miss in misses}) >= CROWD:
+            if len({miss[1] for miss in misses}) >= CROWD or len(misses) >= 2 * WORST:
                 break
         misses.sort(key=lambda miss: (-miss[0], miss[1:]))
         for person in sorted({miss[1] for miss in misses[:WORST]}):
@@ -199,13 +228,19 @@ class OptimalNoise:
             self._constraints_of(person, draws, chosen, epsilon, delta)
         return bool(misses)
 
+    def _looked_at(self) -> tuple[Index, Index]:
+        """Return the draws and the individuals that most rounds look at."""
+        held = [each for each in self.program.constraints if self.active[each.draw]]
+        if not held:
+            return np.sort(self.hardest[self.active[self.hardest]][:FIRST]), self.people
+        people = self.people[np.isin(self.people, [each.individual for each in held])]
+        return np.unique([each.draw for each in held]), people
+
     def _excess(self, pair: Pairs, epsilon: float, delta: float) -> Array:
         """Return by how much p over q, and q over p, miss the target: (row, 2)."""
-        lattice = self._lattice(pair.p, pair.q)
-        size = max(1, NUMBERS // (lattice.count + 2 * lattice.strides(self.spacing)[1]))
         out = np.empty((pair.rows.size, 2))
-        for start in range(0, pair.rows.size, size):
-            part = slice(start, start + size)
+        for part in alike(self.noise, self.posterior.kernel, pair.p, pair.q):
+            lattice = self._lattice(pair.p[part], pair.q[part])
             p, q = lattice(pair.p[part]), lattice(pair.q[part])
             if delta == 0.0:
                 ratio = np.log(np.maximum(p, TINY) / np.maximum(q, TINY))
@@ -227,13 +262,26 @@ class OptimalNoise:
     ) -> None:
         """Add the constraints of one individual in some draws and directions."""
         rows = draws[[row for row, _ in chosen]]
-        parts = [part[rows] for part in self.posterior.pair(person)]
+        sides = np.array([side for _, side in chosen])
+        p, q = (part[rows] for part in self.posterior.pair(person))
+        for part in alike(self.noise, self.posterior.kernel, p, q):
+            self._add(person, rows[part], sides[part], [p[part], q[part]], epsilon, delta)
+
+    def _add(
+        self,
+        person: int,
+        rows: Index,
+        chosen: Index,
+        parts: list[Array],
+        epsilon: float,
+        delta: float,
+    ) -> None:
         lattice = self._lattice(*parts)
         triangles = [lattice.triangles(self.spacing, part) for part in parts]
         distribution = self.program.basis.distribution(self.weights)
         values = [lattice.applied(distribution, each) for each in triangles]
         matrix = self._matrix(lattice.strides(self.spacing)[1])
-        for k, (_, side) in enumerate(chosen):
+        for k, side in enumerate(chosen):
             sides = [triangles[0][k], triangles[1][k]]
             first, second = (values[side][k], values[1 - side][k])
             if delta == 0.0:
@@ -251,7 +299,7 @@ class OptimalNoise:
                     Constraint(
                         int(rows[k]),
                         person,
-                        1 - 2 * side,
+                        1 - 2 * int(side),
                         lattice.points[where],
                         weights,
                         columns[side],
@@ -308,8 +356,10 @@ def optimal_noise(
     prob: float,
     scale: float,
     near: float,
+    worth: float,
     spacing: float,
     hardness: Array,
+    held: NDArray[np.bool_],
     people: Index,
     objective: str = "absolute",
     symmetric: bool = True,
@@ -329,10 +379,14 @@ def optimal_noise(
     near : float
         Size of noise of a simple shape that is enough in so many draws: the weights are free up to
         five times it, and further if they are few.
+    worth : float
+        The objective of that noise: what cannot be below it is not looked for.
     spacing : float
         Spacing of the lattice.
     hardness : ndarray
         Shape (draw,): how much noise each draw seems to need.
+    held : ndarray of bool
+        Shape (draw,): where the noise of a simple shape is known to be enough.
     people : ndarray of int
         The individuals that may matter.
     objective : {"absolute", "variance"}
@@ -343,7 +397,7 @@ def optimal_noise(
     order = posterior.hardest_first(epsilon)
     people = order[np.isin(order, people)]
     wide, enough = (math.ceil(REACH * size / spacing) for size in (scale, near))
-    count = max(enough, min(wide, MOST_WEIGHTS))
+    count = max(enough, min(wide, 2 * enough, MOST_WEIGHTS))
     basis = Basis(spacing, count, math.exp(-spacing / scale), symmetric)
     excluded = int((1.0 - prob) * posterior.n_draws + 1e-9)
     hopeless = np.zeros(posterior.n_draws, dtype=bool)
@@ -364,13 +418,24 @@ def optimal_noise(
         _geometric(basis, scale),
         active,
         people,
+        hardest,
+        worth,
     )
-    state.solve(epsilon, delta, ROUGH)
-    while (~active).sum() < excluded:
-        _leave_out(state, excluded - int((~active).sum()))
+    try:
         state.solve(epsilon, delta, ROUGH)
-    _exchange(state, excluded, hardness)
-    return _repaired(state)
+        while (~active).sum() < excluded:
+            _leave_out(state, excluded - int((~active).sum()))
+            state.solve(epsilon, delta, ROUGH)
+        if not state.hopeless:
+            _exchange(state, excluded, hardness)
+        return _repaired(state)
+    except OutOfTimeError:
+        # a bound on any noise that holds where the noise at hand does
+        if state.verified is None:
+            active &= held
+        with more_time():
+            lower = _lower(state)
+        return Optimum(state.verified, active.copy(), lower, 0.0, complete=False)
 
 
 def _hopeless(
@@ -462,18 +527,14 @@ def _repaired(state: OptimalNoise) -> Optimum:
     pure = state.delta == 0.0
     target = limit = state.epsilon if pure else state.delta
     state.fine = 4 if pure else 1
+    if math.isfinite(seconds_left()) and not state.hopeless:
+        _verify_soon(state)
     for repair in range(REPAIRS):
         close = max(CLOSE / 2**repair, CLOSEST)  # or the same noise would do once more
         state.solve(target if pure else state.epsilon, 0.0 if pure else target, close)
-        if pure:
-            reached = certified_log_ratios(
-                state.posterior, state.noise, state.epsilon, draws=draws, individuals=state.people
-            ).largest.max()
-        else:
-            reached = largest_risk(
-                state.posterior, state.noise, state.epsilon, draws, state.people
-            ).max()
-        over = float(reached) - limit
+        if state.hopeless:
+            return Optimum(None, state.active.copy(), _lower(state), 0.0)
+        over = _over(state, draws)
         if over <= 0.0:
             return Optimum(state.noise, state.active.copy(), _lower(state), limit - target)
         target -= max(over, 1e-3 * limit) * 1.02
@@ -483,6 +544,28 @@ def _repaired(state: OptimalNoise) -> Optimum:
         f"the noise that was found misses its target by {over:g} off the lattice, and no lower "
         "target repairs it; give a smaller spacing"
     )
+
+
+def _over(state: OptimalNoise, draws: Index) -> float:
+    """Return by how much the current noise misses its target in any of the draws."""
+    if state.delta == 0.0:
+        reached = certified_log_ratios(
+            state.posterior, state.noise, state.epsilon, draws=draws, individuals=state.people
+        ).largest.max()
+        return float(reached) - state.epsilon
+    reached = largest_risk(state.posterior, state.noise, state.epsilon, draws, state.people).max()
+    return float(reached) - state.delta
+
+
+def _verify_soon(state: OptimalNoise) -> None:
+    """Keep noise that is verified though a little larger, in case time is over before the rest."""
+    weights = state.weights
+    for share in BLENDS[2:]:
+        state.weights = (1.0 - share) * weights + share * state.safe
+        if _over(state, np.flatnonzero(state.active)) <= 0.0:
+            state.verified = state.noise
+            break
+    state.weights = weights
 
 
 def _lower(state: OptimalNoise) -> float:

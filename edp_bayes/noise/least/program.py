@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.distributions.lattice import LatticeNoise
 from edp_bayes.exceptions import EdpBayesError
+from edp_bayes.noise.search import check_time, seconds_left
 
 __all__ = ["Basis", "Constraint", "Program", "Solution", "SolverError"]
 
@@ -18,8 +19,9 @@ Array = NDArray[np.float64]
 
 OBJECTIVES = ("absolute", "variance")
 NEGLIGIBLE = 1e-13
-ALGORITHMS: tuple[Any, ...] = ("highs", "highs-ipm", "highs-ds")
-NUMERICAL = 4  # status of linprog: numerical difficulties
+# dense programs with many rows: the simplex method takes several times as long
+ALGORITHMS: tuple[Any, ...] = ("highs-ipm", "highs", "highs-ds")
+LIMIT, NUMERICAL = 1, 4  # status of linprog: out of iterations or time; numerical difficulties
 OPTIONS: Any = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
 
 
@@ -212,6 +214,9 @@ class Program:
             right[row] = delta / scale[row]
         # one program and one optimum: where an algorithm stops on numerical trouble, the next tries
         for method in ALGORITHMS:
+            check_time()
+            left = seconds_left()
+            options: Any = {**OPTIONS, "time_limit": left} if math.isfinite(left) else OPTIONS
             found = linprog(
                 cost / unit,
                 A_ub=table,
@@ -220,8 +225,10 @@ class Program:
                 b_eq=[1.0],
                 bounds=(self.least, None),
                 method=method,
-                options=OPTIONS,
+                options=options,
             )
+            if found.status == LIMIT:
+                check_time()
             if found.status != NUMERICAL:
                 break
         if found.status != 0 or found.x is None:
