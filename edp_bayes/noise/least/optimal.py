@@ -433,9 +433,7 @@ def optimal_noise(
         # a bound on any noise that holds where the noise at hand does
         if state.verified is None:
             active &= held
-        with more_time():
-            lower = _lower(state)
-        return Optimum(state.verified, active.copy(), lower, 0.0, complete=False)
+        return Optimum(state.verified, active.copy(), _lower(state), 0.0, complete=False)
 
 
 def _hopeless(
@@ -569,6 +567,13 @@ def _verify_soon(state: OptimalNoise) -> None:
 
 
 def _lower(state: OptimalNoise) -> float:
+    """Return the dual bound, for which there is a little more time than for the noise."""
+    say("A bound on the least noise")
+    with more_time():
+        return _bound(state)
+
+
+def _bound(state: OptimalNoise) -> float:
     """Return the dual bound, from the constraints that no tail beyond the free weights can help.
 
     Those further out price the tails, whose shape is fixed here, and would spoil the bound.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.distributions.lattice import LatticeNoise
 from edp_bayes.exceptions import EdpBayesError
-from edp_bayes.noise.search import check_time, seconds_left
+from edp_bayes.noise.search import OutOfTimeError, check_time, seconds_left
 
 __all__ = ["Basis", "Constraint", "Program", "Solution", "SolverError"]
 
@@ -214,8 +214,8 @@ class Program:
             right[row] = delta / scale[row]
         # one program and one optimum: where an algorithm stops on numerical trouble, the next tries
         for method in ALGORITHMS:
-            check_time()
-            left = seconds_left()
+            if (left := seconds_left()) <= 0.0:
+                raise OutOfTimeError
             options: Any = {**OPTIONS, "time_limit": left} if math.isfinite(left) else OPTIONS
             found = linprog(
                 cost / unit,
