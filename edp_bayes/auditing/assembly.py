@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
 from edp_bayes.auditing.lower_bounds import lower_bounds
+from edp_bayes.auditing.refining import CoupledCurves
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.diagnostics.convergence import convergence
 from edp_bayes.distributions.mixtures import Mixture
@@ -112,7 +113,8 @@ def assemble(
     }
     noise = responses.noise
     known = {"distribution": type(noise).__name__, "scale": noise.scale} if noise else None
-    return Audit(recorded(groups, settings=record, checks=checks, warnings=warnings, noise=known))
+    tree = recorded(groups, settings=record, checks=checks, warnings=warnings, noise=known)
+    return Audit(tree, CoupledCurves(fitted.coupling, epsilon, risks))
 
 
 def _individuals(

@@ -19,6 +19,8 @@ Index = NDArray[np.int64]
 # Numbers held at once of risks, or of presence by component, while individuals are evaluated block
 # by block.
 BLOCK_NUMBERS = 2**22
+# The largest risks of every draw that are known one by one.
+TOP = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,9 @@ class Risks:
         Shape (epsilon,): bound on the sum of all delta_i that screening left out.
     curves : ndarray or None
         Shape (chain * draw, individual, epsilon): delta_i of everybody, of few individuals only.
+    top, who : ndarray
+        Shape (chain * draw, epsilon, rank): the largest delta_i, falling, and whose they are; zeros
+        where fewer are above zero.
     copied : ndarray or None
         Shape (chain * draw, epsilon): delta_i of the individual asked for in each draw.
     """
@@ -46,6 +51,8 @@ class Risks:
     deviation: Array
     screened_bound: Array
     curves: Array | None
+    top: Array
+    who: Index
     copied: Array | None = None
 
     def curves_of(self, individuals: Index, coupling: Coupling, epsilon: Array) -> Array:
@@ -62,11 +69,13 @@ def evaluate(
 
     Copies name an individual for each draw, whose risk in that draw is kept.
     """
-    from edp_bayes.auditing.reductions import accumulate, moments
+    from edp_bayes.auditing.reductions import accumulate, keep_largest, moments
 
     relevant, screened_bound = coupling.relevant(epsilon)
     size = coupling.n_draws
     largest, log_survival, total = np.zeros((3, size, epsilon.size))
+    top = np.zeros((size, epsilon.size, TOP))
+    who = np.zeros(top.shape, dtype=np.int64)
     mean, deviation = np.zeros((2, coupling.n_individuals, epsilon.size))
     copied = None if copies is None else np.zeros((size, epsilon.size))
     widest = max(epsilon.size, coupling.mixture.weights.shape[-1])
@@ -78,6 +87,7 @@ def evaluate(
         whole = members.size == buffer.shape[1]
         curves = coupling.curves(members, epsilon, out=buffer if whole else None)
         accumulate(curves, largest, log_survival, total)
+        keep_largest(curves, members, top, who)
         mean[members], deviation[members] = moments(curves)
         if copied is not None and copies is not None:
             rows = np.flatnonzero(np.isin(copies, members))
@@ -91,6 +101,8 @@ def evaluate(
         deviation=deviation,
         screened_bound=screened_bound,
         curves=buffer if everybody else None,
+        top=top,
+        who=who,
         copied=copied,
     )
 

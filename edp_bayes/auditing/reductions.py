@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.utils.compiled import compiled, in_threads
 
-__all__ = ["accumulate", "moments"]
+__all__ = ["accumulate", "keep_largest", "moments"]
 
 Array = NDArray[np.float64]
 
@@ -33,6 +33,29 @@ def _accumulate(first, last, curves, largest, log_survival, total):  # type: ign
                     largest[s, e] = max(largest[s, e], value)
                     total[s, e] += value
                     log_survival[s, e] += math.log1p(-value) if value < 1.0 else -np.inf
+
+
+def keep_largest(curves: Array, members: NDArray[np.int64], top: Array, who: Array) -> None:
+    """Add a block of individuals (draw, individual, epsilon) to the largest risks, in place.
+
+    top and who have shape (draw, epsilon, rank): the risks by falling size, and whose they are.
+    """
+    in_threads(_keep_largest, len(curves), curves, members, top, who)
+
+
+@compiled
+def _keep_largest(first, last, curves, members, top, who):  # type: ignore[no-untyped-def]
+    people, levels = curves.shape[1:]
+    for s in range(first, last):
+        for i in range(people):
+            for e in range(levels):
+                value, k = curves[s, i, e], top.shape[2] - 1
+                if value <= top[s, e, k]:
+                    continue
+                while k > 0 and top[s, e, k - 1] < value:
+                    top[s, e, k], who[s, e, k] = top[s, e, k - 1], who[s, e, k - 1]
+                    k -= 1
+                top[s, e, k], who[s, e, k] = value, members[i]
 
 
 def moments(curves: Array) -> tuple[Array, Array]:

@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 from edp_bayes.black_box.cells import MERGED, Cells, count
 from edp_bayes.black_box.outcomes import Outcomes
 from edp_bayes.black_box.posterior.models import LogRatioModel
-from edp_bayes.black_box.posterior.privacy import delta_curves, distributions, local_epsilon
+from edp_bayes.black_box.posterior.privacy import (
+    CellCurves,
+    delta_curves,
+    distributions,
+    local_epsilon,
+)
 from edp_bayes.black_box.statistic import learn
 from edp_bayes.models.sampling import SamplerSettings
 
@@ -36,12 +41,15 @@ class Findings:
         What the outcomes were counted in.
     statistic : str
         What outcomes of several continuous columns were reduced to; empty if they were not.
+    source : CellCurves
+        Evaluates delta at other epsilons.
     """
 
     delta: Array
     local_epsilon: Array
     cells: Cells
     statistic: str
+    source: CellCurves
 
     @property
     def lower_bound(self) -> bool:
@@ -96,7 +104,11 @@ def analyse(
     cells = count(outcomes, tau, statistic)
     found = distributions(cells, model.draw(cells, settings), settings.generator("mass"))
     return Findings(
-        delta_curves(found, epsilon), local_epsilon(cells, found, tau), cells, described
+        delta_curves(found, epsilon),
+        local_epsilon(cells, found, tau),
+        cells,
+        described,
+        CellCurves(found, outcomes.kind),
     )
 
 

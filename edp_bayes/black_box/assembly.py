@@ -57,7 +57,8 @@ def assemble(
         attrs={"sizes": list(cells.sizes)},
     )
     record = {**record, **own, **record_of(model, settings)}
-    return MechanismAudit(tree_of(posterior, record, found.warnings, {"observed_data": counts}))
+    tree = tree_of(posterior, record, found.warnings, {"observed_data": counts})
+    return MechanismAudit(tree, found.source)
 
 
 def tree_of(

@@ -45,7 +45,8 @@ class ShiftCoupling:
         return draw_count(self.mixture)
 
     @property
-    def _shared_scale(self) -> bool:
+    def shared_scale(self) -> bool:
+        """Whether all kernels of a draw have one scale."""
         scales = self.mixture.scales
         return bool((scales == scales[..., :1]).all())
 
@@ -70,7 +71,7 @@ class ShiftCoupling:
         weights = flat(self.mixture.weights)
         scales = flat(self.mixture.scales)
         exact = self.mixture.kernel == "laplace" and self.responses.noise is None
-        if exact and self._shared_scale:
+        if exact and self.shared_scale:
             from edp_bayes.divergence.one_scale.curves import shift_curves
 
             return shift_curves(

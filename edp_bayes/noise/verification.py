@@ -99,6 +99,9 @@ class Verification(IndividualCurves):
         """
         return self.tree["individuals"].to_dataset()["error"]
 
+    def _end(self) -> Array:
+        return self.log_ratio.transpose("chain", "draw").to_numpy().ravel()
+
     def probability(self, *, epsilon: float, delta: float = 0.0) -> float:
         """Return P((epsilon, delta) holds for every individual | data).
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.diagnostics.convergence import convergence
 from edp_bayes.property_audit.counts import PropertyCounts
+from edp_bayes.property_audit.curves import CurvesOfDraws, Query
 from edp_bayes.property_audit.models import ProbabilityDraws
 from edp_bayes.results.property import PropertyAudit
 from edp_bayes.results.recording import recorded
@@ -31,6 +32,7 @@ def assemble(
     checks: list[dict[str, Any]],
     warnings: list[str],
     record: Mapping[str, Any],
+    query: Query,
 ) -> PropertyAudit:
     """Return the audit; nothing is sampled here.
 
@@ -50,6 +52,8 @@ def assemble(
         What was checked before, and what failed.
     record : mapping
         Settings.
+    query : Query
+        What evaluates the curves at other epsilons.
     """
     chains, all_draws = draws.prob.shape[:2]
     lead = ("chain", "draw")
@@ -88,4 +92,10 @@ def assemble(
     tree = recorded(
         groups, settings=record, checks=[*checks, *found], warnings=[*warnings, *failed]
     )
-    return PropertyAudit(tree)
+    strength = None if draws.concentration is None else _flat(draws.concentration[:, kept])
+    return PropertyAudit(tree, CurvesOfDraws(query, _flat(draws.prob[:, kept]), strength))
+
+
+def _flat(values: Array) -> Array:
+    """Join chains and draws."""
+    return np.ascontiguousarray(values.reshape(-1, values.shape[-1]))

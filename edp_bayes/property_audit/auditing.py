@@ -188,6 +188,7 @@ def audit_property(
             "interpolation_error": error,
             **chosen.attributes,
         },
+        query=query,
     )
     for sentence in result.warnings:
         warnings.warn(sentence, EdpBayesWarning, stacklevel=2)

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy.beta_binomial import beta_binomial_delta
 from edp_bayes.statistical_privacy.curves import delta, delta_minus, delta_plus
+from edp_bayes.statistical_privacy.inversion import epsilon_at
 from edp_bayes.statistical_privacy.mechanisms import Mechanism, parts
 from edp_bayes.statistical_privacy.property_query import PropertyQuery
 from edp_bayes.utils.progress import track
 
-__all__ = ["Query"]
+__all__ = ["CurvesOfDraws", "Query"]
 
 Array = NDArray[np.float64]
 
@@ -25,6 +26,8 @@ BLOCK = 50
 # Chebyshev nodes over the logits of pi: doubled until the curves between them agree.
 FIRST_NODES, MOST_NODES = 8, 64
 TOLERANCE = 1e-5
+# Where brackets say how large the error is, curves may be rougher.
+ROUGH = 1e-3
 # A delta below this is compared as if it were this.
 NEGLIGIBLE = 1e-12
 # Curves computed one by one where each costs more than a moment, and entries times curves that
@@ -180,6 +183,72 @@ class Query:
                 "where entries may depend on each other, at least two must be unknown, found "
                 f"known = {self.known} with n = {self.n}; give a smaller known, {advice}"
             )
+
+
+@dataclass(frozen=True, eq=False)
+class CurvesOfDraws:
+    """Evaluates the curve of the riskiest property in draws of pi at any epsilon.
+
+    Parameters
+    ----------
+    query : Query
+        Whose curves.
+    prob : ndarray
+        Shape (draw, property).
+    concentration : ndarray, optional
+        Shape (draw, property), of exchangeable and dependent entries.
+    """
+
+    query: Query
+    prob: Array
+    concentration: Array | None
+
+    def between(
+        self, epsilon: Array, left: int, target: float, rows: NDArray[np.int64]
+    ) -> tuple[Array, Array]:
+        """Return a lower and an upper bound of delta; see `edp_bayes.results.crossings`."""
+        curves, errors = zip(
+            *(self._of(k, rows, epsilon) for k in range(self.prob.shape[1])), strict=True
+        )
+        found, error = np.max(curves, axis=0), max(errors)
+        return found * (1.0 - error), np.minimum(found * (1.0 + error), 1.0)
+
+    def _of(self, k: int, rows: NDArray[np.int64], epsilon: Array) -> tuple[Array, float]:
+        """Return delta of one property and its relative error."""
+        prob = self.prob[rows, k]
+        if self.concentration is None and self.query.is_smooth:
+            curves, error = self.query.interpolated(prob, epsilon)
+            if error <= ROUGH:
+                return curves, error
+        strength = None if self.concentration is None else self.concentration[rows, k]
+        return self.query.exact(prob, strength, epsilon, progressbar=False), 0.0
+
+    def end(self) -> Array:
+        """Return the epsilon of every draw beyond which delta is zero, or say why there is none."""
+        if self.concentration is not None:
+            raise InvalidInputError(
+                "delta must be above 0 here, found 0: where entries depend on each other the "
+                "epsilon beyond which delta is zero is not computed; ask for a small delta such as "
+                "1e-6, or audit with model=BinomialModel()"
+            )
+        query = self.query
+        ends = np.asarray(
+            epsilon_at(
+                0.0,
+                query.n,
+                self.prob,
+                mechanism=query.mechanism,
+                known=query.known,
+                known_positive=query.known_positive,
+            )
+        ).max(axis=1)
+        if np.isinf(ends).all():
+            raise InvalidInputError(
+                "delta must be above 0 here, found 0: some answers give an entry away, so delta is "
+                "above zero at every epsilon; ask for a small delta such as 1e-6, or add Laplace "
+                "noise"
+            )
+        return np.asarray(ends)
 
 
 def interpolated(curve: Callable[[Array], Array], prob: Array) -> tuple[Array, float]:

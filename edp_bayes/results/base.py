@@ -14,7 +14,8 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.results import bands
+from edp_bayes.results import bands, crossings
+from edp_bayes.results.crossings import CurveSource
 from edp_bayes.results.loading import load_sound_tree
 from edp_bayes.results.summaries import finite_draws, summary_table
 from edp_bayes.utils import files, validate
@@ -49,6 +50,8 @@ class PrivacyCurves:
     tree : xarray.DataTree
         Group posterior with delta (chain, draw, epsilon) and further quantities; settings,
         checks, warnings and versions stand in the attributes.
+    source : CurveSource, optional
+        What evaluates the curves beside the grid, see `epsilon_at`. It is not saved.
 
     Notes
     -----
@@ -58,6 +61,7 @@ class PrivacyCurves:
     """
 
     tree: xr.DataTree
+    source: CurveSource | None = None
 
     # What delta is, in words.
     risk: ClassVar[str] = "largest risk of an individual"
@@ -96,24 +100,50 @@ class PrivacyCurves:
         Parameters
         ----------
         delta : float or array_like
-            Targets, each between 0 and 1.
+            Targets from 0, included, to below 1. At 0 it is the epsilon beyond which delta is
+            zero, where the model has one: the largest log ratio.
 
         Returns
         -------
         DataArray
-            Dims (chain, draw) for a number, (chain, draw, target) for an array. Between the
-            grid's values the curve is replaced by its chord in exp(epsilon), which lies above it,
-            so the result errs on the safe side (where several pairs of a mechanism are audited
-            together, as far as the curve is convex). It is never below the grid's first value, and
-            infinite where the curve is still above the target at the grid's last; quantiles of
-            such draws need ``quantile(..., method="inverted_cdf")``, which averages none.
+            Dims (chain, draw) for a number, (chain, draw, target) for an array. It errs on the safe
+            side: delta is at most the target from there on. The coordinate ``lower`` is the largest
+            epsilon known to be too small.
+
+            A result that still has its fit evaluates the curve anew, down to epsilon = 0, and
+            narrows this bracket to a thousandth of epsilon where the riskiest individuals of a draw
+            decide. Without (loaded from a file), the bracket follows from the grid: chords in
+            exp(epsilon) lie above the curve, their extensions below; left of the grid's first
+            value it is from 0 to that value.
+
+            Draws are infinite where the curve is above the target at the grid's last value;
+            quantiles of them need ``quantile(..., method="inverted_cdf")``, which averages none.
 
         Raises
         ------
         InvalidInputError
-            If a target is not strictly between 0 and 1.
+            If a target does not lie in [0, 1), or is 0 where delta is above zero at every epsilon
+            or the fit is gone; the message says which.
         """
-        return _crossing(self.delta, delta)
+        targets = validate.finite_array(delta, "delta")
+        if targets.ndim > 1:
+            raise InvalidInputError(
+                f"delta must be a number or have 1 dimension, found shape {targets.shape}"
+            )
+        if ((targets < 0) | (targets >= 1)).any():
+            raise InvalidInputError(
+                f"delta must lie between 0, included, and 1, found {targets.tolist()}"
+            )
+        found = [self._bracket(target) for target in targets.ravel().tolist()]
+        dims: tuple[str, ...] = ("chain", "draw")
+        coords = {name: self.delta[name] for name in dims}
+        shape = (*(self.delta.sizes[name] for name in dims), *targets.shape)
+        if targets.ndim:
+            dims, coords = (*dims, "target"), {**coords, "target": targets}
+        lower, upper = (
+            np.stack([ends[side] for ends in found], axis=-1).reshape(shape) for side in (0, 1)
+        )
+        return xr.DataArray(upper, {**coords, "lower": (dims, lower)}, dims, name="epsilon_at")
 
     def band(
         self,
@@ -254,7 +284,7 @@ class PrivacyCurves:
         Raises
         ------
         InvalidInputError
-            If a target is not strictly between 0 and 1, or the kind of interval is unknown.
+            If a target is not in [0, 1), or the kind of interval is unknown.
         """
         posterior = self.tree["posterior"].to_dataset()
         asked = np.atleast_1d(validate.finite_array(targets, "targets")).tolist()
@@ -350,6 +380,39 @@ class PrivacyCurves:
             raise InvalidInputError("names are pseudonyms already in this result")
         return type(self)(hidden(self.tree, namer(self, names=False, key=key)))
 
+    def _bracket(self, target: float) -> tuple[Array, Array]:
+        """Return the epsilons of every draw between which delta falls to the target."""
+        if target not in self._brackets:
+            if target == 0.0:
+                end = self._end()
+                self._brackets[target] = end, end
+            else:
+                curves = self.delta.transpose("chain", "draw", "epsilon").to_numpy()
+                grid = self.epsilon.to_numpy()
+                self._brackets[target] = crossings.bracket(
+                    grid, curves.reshape(-1, grid.size), target, self.source, convex=self._convex
+                )
+        return self._brackets[target]
+
+    @cached_property
+    def _brackets(self) -> dict[float, tuple[Array, Array]]:
+        return {}
+
+    @property
+    def _convex(self) -> bool:
+        """Whether every draw of delta is convex in exp(epsilon)."""
+        return True
+
+    def _end(self) -> Array:
+        """Return the epsilon of every draw beyond which delta is zero."""
+        if self.source is None:
+            raise InvalidInputError(
+                "delta must be above 0 here, found 0: where delta is zero is known as long as a "
+                "result has its fit, and this one was loaded or made without; audit again, or ask "
+                "for a small delta such as 1e-6"
+            )
+        return self.source.end()
+
     @cached_property
     def _posterior(self) -> xr.Dataset:
         return self.tree["posterior"].to_dataset()
@@ -424,39 +487,3 @@ def _joined(draws: xr.DataArray, name: str) -> xr.DataArray:
     """Join chains and draws to one dimension without coordinates."""
     joined = draws.stack({name: ("chain", "draw")}, create_index=False)
     return joined.drop_vars(("chain", "draw"))
-
-
-def _crossing(curve: xr.DataArray, target: ArrayLike) -> xr.DataArray:
-    """Return where a non-increasing curve meets a target, by its chord in exp(epsilon)."""
-    targets = validate.finite_array(target, "delta")
-    if targets.ndim > 1:
-        raise InvalidInputError(
-            f"delta must be a number or have 1 dimension, found shape {targets.shape}"
-        )
-    if ((targets <= 0) | (targets >= 1)).any():
-        raise InvalidInputError(
-            f"delta must lie strictly between 0 and 1, found {targets.tolist()}"
-        )
-    grid = curve["epsilon"].to_numpy()
-    growth = np.exp(grid)
-    values = curve.transpose("chain", "draw", "epsilon").to_numpy()
-    out = np.empty((*values.shape[:2], *targets.shape))
-    for index in np.ndindex(targets.shape):
-        level = targets[index]
-        last = (values > level).sum(axis=-1) - 1
-        left = np.clip(last, 0, grid.size - 2) if grid.size > 1 else np.zeros_like(last)
-        right = np.minimum(left + 1, grid.size - 1)
-        above = np.take_along_axis(values, left[..., None], -1)[..., 0]
-        below = np.take_along_axis(values, right[..., None], -1)[..., 0]
-        share = np.divide(
-            above - level, above - below, out=np.ones_like(above), where=above > below
-        ).clip(0.0, 1.0)
-        crossing = np.log(growth[left] + share * (growth[right] - growth[left]))
-        crossing = np.where(last < 0, grid[0], crossing)
-        out[(..., *index)] = np.where(last == grid.size - 1, np.inf, crossing)
-    coords = {"chain": curve["chain"], "draw": curve["draw"]}
-    if targets.ndim == 0:
-        return xr.DataArray(out, coords, ("chain", "draw"), name="epsilon_at")
-    return xr.DataArray(
-        out, {**coords, "target": targets}, ("chain", "draw", "target"), name="epsilon_at"
-    )

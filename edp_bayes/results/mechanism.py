@@ -196,6 +196,11 @@ class MechanismAudit(PrivacyCurves):
         raised: xr.DataArray = upper.clip(min=-np.expm1(np.log(tail) / smallest))
         return raised
 
+    @property
+    def _convex(self) -> bool:
+        # joint draws of several pairs are pooled epsilon by epsilon
+        return "pair_delta" not in self._posterior
+
     def _of_pairs(self, name: str) -> xr.DataArray:
         if name not in self._posterior:
             raise InvalidInputError(f"{name} is there for an audit of several pairs only")

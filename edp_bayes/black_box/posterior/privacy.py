@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.black_box.cells import DENSITY, POINT, Cells
+from edp_bayes.exceptions import InvalidInputError
 
-__all__ = ["Distributions", "delta_curves", "distributions", "local_epsilon"]
+__all__ = ["CellCurves", "Distributions", "delta_curves", "distributions", "local_epsilon"]
 
 Array = NDArray[np.float64]
 
@@ -33,6 +34,44 @@ class Distributions:
     log_ratio: Array
     p: Array
     q: Array
+
+
+@dataclass(frozen=True, eq=False)
+class CellCurves:
+    """Evaluates delta of drawn distributions at any epsilon.
+
+    Parameters
+    ----------
+    distributions : Distributions
+        The draws.
+    kind : str
+        Kind of outcomes: continuous, discrete or mixed.
+    """
+
+    distributions: Distributions
+    kind: str
+
+    def between(
+        self, epsilon: Array, left: int, target: float, rows: NDArray[np.int64]
+    ) -> tuple[Array, Array]:
+        """Return a lower and an upper bound of delta; see `edp_bayes.results.crossings`."""
+        own = self.distributions
+        some = Distributions(own.log_ratio[rows], own.p[rows], own.q[rows])
+        found = delta_curves(some, epsilon)
+        return found, found
+
+    def end(self) -> Array:
+        """Return the epsilon of every draw beyond which delta is zero, or say why there is none."""
+        if self.kind != "discrete":
+            raise InvalidInputError(
+                f"delta must be above 0 here, found 0: of {self.kind} outcomes the tails were not "
+                "seen, where ratios may be without bound; ask for a small delta such as 1e-3, or "
+                "see local_epsilon"
+            )
+        p, q = self.distributions.p, self.distributions.q
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.abs(np.log(p) - np.log(q))
+        return np.asarray(np.where(p == q, 0.0, ratio).max(axis=1))
 
 
 def distributions(cells: Cells, log_ratio: Array, rng: np.random.Generator) -> Distributions:
