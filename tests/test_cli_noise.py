@@ -331,3 +331,14 @@ def test_files_that_are_missing_half_or_something_else(capsys, tmp_path, audits)
     assert "sampler must be one of" in refused(
         capsys, "release", out, "--value", "1", "--sampler", "numpy"
     )
+
+
+def test_a_time_limit_is_passed_on(capsys, tmp_path, audits, monkeypatch):
+    from edp_bayes.noise import search
+
+    times = iter([0.0])
+    monkeypatch.setattr(search, "now", lambda: next(times, 1e6))
+    words = ["noise", str(audits["bootstrap"]), "--epsilon", "2", "--out", str(tmp_path / "n.json")]
+    said = refused(capsys, *words, "--time-limit", "30")
+    assert "time limit of 30 s passed" in said
+    assert "--time-limit must" in refused(capsys, *words, "--time-limit", "0")
