@@ -78,7 +78,7 @@ def test_several_counts_that_vary_too_much_are_said_to(capsys):
     )
     words = " ".join(out.split())
     assert "counts of 12 database(s); dependent entries" in words
-    assert "warning(s): read them before relying on any number above" in words
+    assert "checks failed: read them before relying on any number above" in words
     assert "favour of the beta-binomial model" in words
     assert "independent entries" in " ".join(
         printed(

@@ -107,7 +107,7 @@ def evaluate(
     )
 
 
-def riskiest(mean: Array, keep: int, named: Sequence[int] = ()) -> Index:
+def riskiest(mean: Array, keep: int, named: Sequence[int] | Index = ()) -> Index:
     """Return the riskiest by mean risk over the grid, in order, then those named."""
     score = mean.sum(axis=1)
     first = np.argsort(-score, kind="stable")[:keep]

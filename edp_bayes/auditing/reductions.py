@@ -12,6 +12,7 @@ from edp_bayes.utils.compiled import compiled, in_threads
 __all__ = ["accumulate", "keep_largest", "moments"]
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 
 def accumulate(curves: Array, largest: Array, log_survival: Array, total: Array) -> None:
@@ -35,7 +36,7 @@ def _accumulate(first, last, curves, largest, log_survival, total):  # type: ign
                     log_survival[s, e] += math.log1p(-value) if value < 1.0 else -np.inf
 
 
-def keep_largest(curves: Array, members: NDArray[np.int64], top: Array, who: Array) -> None:
+def keep_largest(curves: Array, members: Index, top: Array, who: Index) -> None:
     """Add a block of individuals (draw, individual, epsilon) to the largest risks, in place.
 
     top and who have shape (draw, epsilon, rank): the risks by falling size, and whose they are.

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from edp_bayes.diagnostics.individuals import NAME
 from edp_bayes.interval.response_intervals import WIDTHS, interval_quantities
+from edp_bayes.report.sections import curves, records
 from edp_bayes.report.sections.curves import position
-from edp_bayes.results.base import TARGETS
 from edp_bayes.results.summaries import interval, riskiest, signed_contributions
-from edp_bayes.utils.formatting import clean, crossing, percent, risk, risk_limit, short
+from edp_bayes.utils.formatting import clean, percent, risk, risk_limit, short
 
 if TYPE_CHECKING:
     from edp_bayes.results.base import PrivacyCurves
@@ -136,11 +136,9 @@ def crossings(audit: PrivacyCurves, prob: float) -> Table:
     table = Table()
     for head in ("delta", "epsilon", "interval"):
         table.add_column(head, justify="right")
-    first, last = audit.epsilon.to_numpy()[[0, -1]]
-    for target in TARGETS:
-        found = interval(audit.epsilon_at(target), prob)
-        lower, middle, upper = (crossing(value, first, last) for value in found)
-        table.add_row(f"{target:g}", middle, " to ".join(dict.fromkeys((lower, upper))))
+    for found in curves.crossings(audit, prob):
+        lower, middle, upper = found.words
+        table.add_row(f"{found.target:g}", middle, " to ".join(dict.fromkeys((lower, upper))))
     return table
 
 
@@ -167,19 +165,21 @@ def _individuals(audit: Audit, prob: float, epsilon: float) -> Table:
 
 def diagnostics(audit: PrivacyCurves) -> Table:
     """Return every failed check in its own words, then what could not be tested or passed."""
-    checks = audit.checks
+    rows = records.checks(audit, str)
     grid = Table.grid(padding=(0, 2))
-    failed = list(audit.warnings)
+    failed = [row.sentence for row in rows if row.passed is False]
     verdict = (
-        f"{len(failed)} warning(s): read them before relying on any number above."
+        f"{len(failed)} of {len(rows)} checks failed: read them before relying on any number above."
         if failed
         else "No check failed."
     )
     grid.add_row(Text("Checks", style="bold"), Text(verdict, style="bold"))
-    for sentence in failed:
+    for sentence in dict.fromkeys(failed):
         grid.add_row(Text("WARNING", style="bold red"), Text(sentence))
-    for name, sentence in checks.loc[checks["passed"].isna(), "sentence"].items():
-        grid.add_row(Text("not tested", style="bold"), Text(f"{name}: {sentence}"))
+    for row in rows:
+        if row.passed is None:
+            grid.add_row(Text("not tested", style="bold"), Text(f"{row.name}: {row.sentence}"))
+    checks = audit.checks
     passed = checks[checks["passed"].eq(True)]
     told = [name for name in passed.index if name.startswith(TOLD)]
     for name in told:

@@ -57,12 +57,16 @@ class TotalRisk:
 
 @dataclass(frozen=True)
 class Crossing:
-    """The epsilon at which delta falls to a target; infinite beyond the grid."""
+    """The epsilon at which delta falls to a target; infinite beyond the grid.
+
+    `words` say lower end, median and upper end, or the exact number alone.
+    """
 
     target: float
     lower: float | None
     median: float
     upper: float | None
+    words: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,7 @@ class Person:
 class Histogram:
     """Individuals outside of the table, counted by the power of ten of their mean risk.
 
-    `counts[k]` lie in [10**exponents[k], 10**exponents[k + 1]); `without` have no risk at all.
+    `counts[k]` lie in [10**exponents[k], 10**exponents[k + 1]); `without` are below 1e-12.
     """
 
     exponents: tuple[int, ...]

@@ -140,8 +140,7 @@ def _environment() -> jinja2.Environment:
         finalize=lambda value: formatting.clean(value) if type(value) is str else value,
     )
     environment.filters |= {
-        name: getattr(formatting, name)
-        for name in ("crossing", "number", "percent", "risk", "short")
+        name: getattr(formatting, name) for name in ("number", "percent", "risk", "short")
     }
     return environment
 

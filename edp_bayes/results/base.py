@@ -136,7 +136,7 @@ class PrivacyCurves:
             )
         found = [self._bracket(target) for target in targets.ravel().tolist()]
         dims: tuple[str, ...] = ("chain", "draw")
-        coords = {name: self.delta[name] for name in dims}
+        coords: dict[str, Any] = {name: self.delta[name] for name in dims}
         shape = (*(self.delta.sizes[name] for name in dims), *targets.shape)
         if targets.ndim:
             dims, coords = (*dims, "target"), {**coords, "target": targets}

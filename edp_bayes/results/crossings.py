@@ -105,10 +105,10 @@ def _narrowed(
     """Evaluate curves between two epsilons until brackets are narrow; at zero, too, if unknown."""
     if known is None:
         points, below, above = ends[1:], right[:, None], right[:, None]
-        new = np.linspace(*ends, POINTS + 1)[:-1]
+        new = np.linspace(ends[0], ends[1], POINTS + 1)[:-1]
     else:
         points, below, above = ends, known, known
-        new = np.linspace(*ends, POINTS + 2)[1:-1]
+        new = np.linspace(ends[0], ends[1], POINTS + 2)[1:-1]
     for _ in range(ROUNDS):
         least, most = source.between(new, left, target, rows)
         points = np.concatenate([points, new])

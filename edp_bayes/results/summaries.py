@@ -79,16 +79,21 @@ def summary_table(
 
 
 def interval(draws: ArrayLike, prob: float) -> tuple[float, float, float]:
-    """Return lower end, median and upper end; draws may be infinite, so none is averaged.
+    """Return lower end, median and upper end, those of `summary_table` where draws are finite.
+
+    Quantiles among infinite draws, or next to one, are infinite.
 
     Examples
     --------
     >>> interval([1.0, 2.0, float("inf")], 0.5)
-    (1.0, 2.0, inf)
+    (1.5, 2.0, inf)
     """
     tail = 0.5 * (1.0 - prob)
-    levels = [tail, 0.5, 1.0 - tail]
-    lower, middle, upper = np.quantile(np.ravel(draws), levels, method="inverted_cdf")
+    levels, values = [tail, 0.5, 1.0 - tail], np.ravel(draws)
+    with np.errstate(invalid="ignore"):
+        found = np.quantile(values, levels)
+    whole = np.quantile(values, levels, method="inverted_cdf")
+    lower, middle, upper = np.where(np.isnan(found), whole, found)
     return float(lower), float(middle), float(upper)
 
 

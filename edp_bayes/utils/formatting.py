@@ -8,6 +8,7 @@ __all__ = ["clean", "crossing", "number", "percent", "risk", "risk_limit", "shor
 
 SMALLEST = 1e-6
 LONGEST = 120
+KNOWN = 0.01  # an epsilon known to a hundredth is given as it is
 
 # Characters that would break a line or do things unseen become visible ones.
 _VISIBLE = {
@@ -63,17 +64,17 @@ def number(value: float, digits: int = 4) -> str:
     return f"{float(text):,.0f}" if 1e3 <= abs(float(text)) < 1e15 else text
 
 
-def crossing(value: float, first: float, last: float) -> str:
-    """Return an epsilon, and what is known of it where it lies off the grid.
+def crossing(value: float, least: float, last: float) -> str:
+    """Return an epsilon that lies between two numbers, the smaller of which may be far below.
 
     Examples
     --------
-    >>> [crossing(value, 0.1, 0.5) for value in (0.1, 0.25, math.inf)]
+    >>> [crossing(*ends, 0.5) for ends in ((0.1, 0.0), (0.25, 0.2499), (math.inf, 0.5))]
     ['at most 0.1', '0.25', 'above 0.5']
     """
     if value > last:
         return f"above {last:.4g}"
-    return f"at most {first:.4g}" if value <= first else f"{value:.3g}"
+    return f"{value:.3g}" if value - least <= KNOWN * value else f"at most {value:.3g}"
 
 
 def percent(prob: float) -> str:

@@ -16,6 +16,7 @@ from edp_bayes.report.figures import histogram, privacy_figures
 from edp_bayes.report.pseudonyms import UNCLEAR, WITHHELD, namer
 from edp_bayes.report.sections.records import NAMES
 from edp_bayes.statistical_privacy import PropertyQuery, Subsampling
+from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.formatting import risk
 from edp_bayes.utils.sentences import Name, Sentence, restored
 
@@ -286,3 +287,48 @@ def test_compound_and_dated_individuals_have_their_names():
     assert all(row.name.startswith("2020-01-0") for row in dated.people.rows)
     hidden = describe(small_audit(small_responses(towns), draws=50, chains=1))
     assert "north" not in " ".join(check.sentence for check in hidden.checks)
+
+
+@pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
+@pytest.mark.parametrize("trend", [0.0, 0.2])
+def test_the_command_line_the_report_and_the_summary_say_the_same(trend):
+    from io import StringIO
+
+    from rich.console import Console
+
+    from edp_bayes.cli.report import print_report
+    from edp_bayes.utils.formatting import risk_limit
+
+    rng = np.random.default_rng(5)
+    contribution = rng.gamma(2.0, 0.2, (40, 6))
+    response = 20.0 + rng.normal(size=40) + trend * np.arange(40) + contribution.sum(axis=1)
+    audit = edp.audit(
+        edp.Responses.from_arrays(response, contribution=contribution),
+        epsilon=[0.1, 0.5, 1.5],
+        model=edp.SmoothedBootstrap(),
+        draws=60,
+        random_seed=2,
+        progressbar=False,
+    )
+    out = StringIO()
+    print_report(audit, Console(file=out, width=400), prob=PROB)
+    printed, content = out.getvalue(), describe(audit, prob=PROB)
+    table = audit.summary(ci_prob=PROB)
+    at = content.at
+    said = f"delta[{content.epsilon[at]:.12g}]"
+    names = {
+        f"delta[{float(name[6:-1]):.12g}]": name for name in table.index if name[:6] == "delta["
+    }
+    assert content.curve.median[at] == pytest.approx(table.loc[names[said], "median"])
+    assert f"its median is {risk(content.curve.median[at])}." in printed
+    assert f"at most {risk_limit(content.limit[at])}, with" in printed
+    for one in content.crossings:
+        row = next(line for line in printed.splitlines() if f" {one.target:g} " in line)
+        assert all(word in row for word in one.words)
+        if np.isfinite(one.median):
+            median = table.loc[f"epsilon_at[{one.target:g}]", "median"]
+            assert one.median == pytest.approx(median)
+    if content.failed:
+        assert f"{len(content.failed)} of {len(content.checks)} checks failed" in printed
+    else:
+        assert "No check failed" in printed

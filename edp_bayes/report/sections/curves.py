@@ -11,6 +11,7 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.report.content import Band, Crossing, Curve
 from edp_bayes.results.summaries import interval
 from edp_bayes.utils import validate
+from edp_bayes.utils.formatting import crossing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -93,7 +94,14 @@ def thinned(curve: Curve, shown: Index) -> Curve:
 
 def crossings(result: PrivacyCurves, prob: float) -> tuple[Crossing, ...]:
     """Return the epsilon at which delta falls to each target, with its equal-tailed interval."""
-    return tuple(Crossing(target, *interval(result.epsilon_at(target), prob)) for target in TARGETS)
+    last = float(result.epsilon[-1])
+    rows = []
+    for target in TARGETS:
+        draws = result.epsilon_at(target)
+        found, least = interval(draws, prob), interval(draws["lower"], prob)
+        words = tuple(crossing(*ends, last) for ends in zip(found, least, strict=True))
+        rows.append(Crossing(target, *found, words))
+    return tuple(rows)
 
 
 def numbers(values: xr.DataArray | ArrayLike) -> tuple[float, ...]:

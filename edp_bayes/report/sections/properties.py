@@ -11,6 +11,7 @@ import numpy as np
 from edp_bayes.report.content import Content, Crossing, Curve, PropertyRow
 from edp_bayes.report.sections.curves import TARGETS, numbers, position
 from edp_bayes.results.summaries import interval
+from edp_bayes.utils.formatting import number
 
 if TYPE_CHECKING:
     from edp_bayes.results.base import PrivacyCurves
@@ -53,8 +54,10 @@ def describe_property(
     grid = np.linspace(0.0, end if 0.0 < end < math.inf else 1.0, POINTS)
     values = np.asarray(query.delta(epsilon=grid))
     at = position(grid, epsilon, values)
+    ends = [float(query.epsilon_at(target)) for target in TARGETS]
     crossings = [
-        Crossing(target, None, float(query.epsilon_at(target)), None) for target in TARGETS
+        Crossing(target, None, end, None, (number(end),))
+        for target, end in zip(TARGETS, ends, strict=True)
     ]
     return Content(
         title=title or f"Property query on {query.n:,} entries",
