@@ -230,7 +230,7 @@ def test_failed_checks_are_printed_in_plain_words(tmp_path, capsys):
     printed = " ".join(capsys.readouterr().out.split())
     assert "checks failed: read them before relying on any number above" in printed
     assert "The databases are not independent: lag-1 autocorrelation" in printed
-    assert "effective sample size" in printed
+    assert "independent draws (at least 400" in printed
     assert "log predictive density" in printed
 
 

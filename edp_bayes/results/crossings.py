@@ -18,7 +18,7 @@ Index = NDArray[np.int64]
 
 # Brackets are narrowed to this share of epsilon, as far as the source knows the curve.
 ACCURACY = 1e-3
-POINTS, ROUNDS = 24, 4
+POINTS, ROUNDS = 8, 8
 
 
 class CurveSource(Protocol):

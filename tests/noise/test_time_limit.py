@@ -174,6 +174,6 @@ def test_a_few_customers_of_a_shop_are_done_soon():
     with pytest.warns(EdpBayesWarning, match="larger than the spread"):
         laplace = calibrate(posterior, epsilon=0.2, method="laplace", progressbar=False)
     with pytest.warns(EdpBayesWarning, match="larger than the spread"):
-        found = calibrate(posterior, epsilon=0.2, spacing=0.15, progressbar=False)
+        found = calibrate(posterior, epsilon=0.2, spacing=15.0, progressbar=False)
     assert certified_log_ratios(posterior, found, 0.2).share(0.2) == 1.0
     assert found.record["lower_bound"] <= found.mean_absolute <= laplace.mean_absolute

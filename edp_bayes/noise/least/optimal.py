@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.distributions.noise import LaplaceNoise
-from edp_bayes.exceptions import EdpBayesWarning
+from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.noise.certificates.densities import NoisyDensities
 from edp_bayes.noise.certificates.noisy import TAILS
 from edp_bayes.noise.certificates.ratios import (
@@ -52,6 +52,7 @@ RELAXED = 0.01
 CLOSE = 3e-3  # of epsilon or delta: how far a constraint may be missed before the last rounds
 CLOSEST = 1e-4
 MOST_WEIGHTS = 300  # on either side, unless more are needed
+LARGEST_HALF = 6000  # weights on either side, whose matrices still fit into memory
 NEAR = 1.0  # share of that by which the noise may be larger than the program's
 BOUND_REACH = (0.6, 0.8, 1.3, 2.0, 3.0)
 ENOUGH = 0.02  # how near to the noise a bound ends the search for a better one
@@ -398,6 +399,11 @@ def optimal_noise(
     people = order[np.isin(order, people)]
     wide, enough = (math.ceil(REACH * size / spacing) for size in (scale, near))
     count = max(enough, min(wide, 2 * enough, MOST_WEIGHTS))
+    if count > LARGEST_HALF:
+        raise InvalidInputError(
+            f"spacing must be at least {spacing * count / LARGEST_HALF:.2g} beside noise of this "
+            f"size, found {spacing:g}"
+        )
     basis = Basis(spacing, count, math.exp(-spacing / scale), symmetric)
     excluded = int((1.0 - prob) * posterior.n_draws + 1e-9)
     hopeless = np.zeros(posterior.n_draws, dtype=bool)
