@@ -41,7 +41,7 @@ ITSELF = {"dpm"}
 
 @pytest.fixture(scope="module")
 def responses():
-    """Two far clusters, and somebody who is exposed."""
+    """Two far clusters, and an exposed individual."""
     rng = np.random.default_rng(2)
     c = rng.gamma(2.0, 0.05, (30, 4))
     c[:3, 0] = 4.0

@@ -15,7 +15,7 @@ from edp_bayes.models.base import DensityModel, fit_as_asked
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.responses import Responses
 from edp_bayes.utils import validate
-from edp_bayes.utils.defaults import DRAWS
+from edp_bayes.utils.defaults import DRAWS, TUNE
 from edp_bayes.utils.progress import working
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def audit(
     individuals: Iterable[Any] = (),
     keep: int = 10,
     draws: int = DRAWS,
-    tune: int = 1000,
+    tune: int = TUNE,
     chains: int = 4,
     random_seed: int | None = None,
     progressbar: bool = True,
@@ -148,7 +148,7 @@ def audit(
         settings.generator("copies").integers(0, responses.n_individuals, fitted.coupling.n_draws)
     ]
     risks = evaluate(fitted.coupling, grid, progressbar=progressbar, copies=copies)
-    kept = order[riskiest(risks.mean[order], keep, responses.rank[named].tolist())]
+    kept = order[riskiest(risks.mean[order], keep, responses.rank[named])]
     with working("Diagnostics", show=progressbar):
         result = assemble(
             responses=responses,

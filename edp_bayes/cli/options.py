@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 import typer
 
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils.defaults import DRAWS, TUNE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,8 +122,8 @@ class Run:
     out: Path
     names: tuple[str, ...] = ()
     sampler: str | None = None
-    draws: int = 500
-    tune: int = 1000
+    draws: int = DRAWS
+    tune: int = TUNE
     chains: int = 4
     keep: int = 10
     seed: int | None = None

@@ -13,7 +13,7 @@ from edp_bayes.models.base import DensityModel, checked_model
 from edp_bayes.models.leave_one_out import doubtful, leave_one_out, stacking_weights
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.responses import Responses
-from edp_bayes.utils.defaults import DRAWS
+from edp_bayes.utils.defaults import DRAWS, TUNE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +30,7 @@ def compare(
     *,
     models: Mapping[str, DensityModel] | Iterable[DensityModel] | None = None,
     draws: int = DRAWS,
-    tune: int = 1000,
+    tune: int = TUNE,
     chains: int = 4,
     random_seed: int | None = None,
     progressbar: bool = True,

@@ -12,7 +12,7 @@ import numpy as np
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError, SamplingError
 from edp_bayes.utils import validate
-from edp_bayes.utils.defaults import DRAWS
+from edp_bayes.utils.defaults import DRAWS, TUNE
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -80,7 +80,7 @@ class SamplerSettings:
     """
 
     draws: int = DRAWS
-    tune: int = 1000
+    tune: int = TUNE
     chains: int = 4
     random_seed: int | None = None
     progressbar: bool = True

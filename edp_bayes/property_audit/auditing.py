@@ -23,7 +23,7 @@ from edp_bayes.property_audit.overdispersion import LEAST_DATABASES, compare
 from edp_bayes.statistical_privacy.counts import noise_curves
 from edp_bayes.statistical_privacy.mechanisms import Mechanism, parts
 from edp_bayes.utils import validate
-from edp_bayes.utils.defaults import DRAWS
+from edp_bayes.utils.defaults import DRAWS, TUNE
 
 if TYPE_CHECKING:
     from edp_bayes.results.property import PropertyAudit
@@ -46,7 +46,7 @@ def audit_property(
     model: ProbabilityModel | None = None,
     curve_draws: int | None = None,
     draws: int = DRAWS,
-    tune: int = 1000,
+    tune: int = TUNE,
     chains: int = 4,
     random_seed: int | None = None,
     progressbar: bool = True,

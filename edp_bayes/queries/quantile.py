@@ -75,7 +75,7 @@ class Quantile(ColumnQuery):
     def doubts(self, response: Floats, owners: Ownership, contribution: Floats) -> tuple[str, ...]:
         """Return a warning where ties keep the quantile from moving.
 
-        Without ties everybody moves a quantile, and somebody the minimum and the maximum.
+        Without ties everybody moves a quantile, and one individual the minimum and the maximum.
         """
         moves = contribution != 0.0
         if self.q in (0.0, 1.0):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,8 +138,15 @@ class TableSource:
         )
 
 
+class AsGiven:
+    """Databases that are drawn, or were asked for one by one: no doubt is raised."""
+
+    doubts: ClassVar[tuple[Sentence, ...]] = ()
+    too_fine: ClassVar[str] = ""
+
+
 @dataclass(frozen=True, eq=False)
-class SubsampleSource:
+class SubsampleSource(AsGiven):
     """Random subsets of the individuals of one table."""
 
     table: Table
@@ -162,16 +169,6 @@ class SubsampleSource:
     def owners(self) -> Ownership:
         """Who owns which record of which subset."""
         return self._draw(self.table.read(self.individual))[0]
-
-    @property
-    def doubts(self) -> tuple[Sentence, ...]:
-        """Nothing: databases are drawn, or were asked for one by one."""
-        return ()
-
-    @property
-    def too_fine(self) -> str:
-        """Nothing."""
-        return ""
 
     def read(self, columns: Sequence[str] | None) -> Records:
         """Return the records of all subsets with some columns, or with all."""
@@ -209,7 +206,7 @@ class SubsampleSource:
 
 
 @dataclass(frozen=True, eq=False)
-class ArraySource:
+class ArraySource(AsGiven):
     """One value for each cell (individual, database) of an array, where it is observed.
 
     Parameters
@@ -240,16 +237,6 @@ class ArraySource:
     def columns(self) -> tuple[str, ...]:
         """Name of the value column: coordinates are labels, and not for a query to sum."""
         return self.value_columns
-
-    @property
-    def doubts(self) -> tuple[Sentence, ...]:
-        """Nothing: databases are drawn, or were asked for one by one."""
-        return ()
-
-    @property
-    def too_fine(self) -> str:
-        """Nothing."""
-        return ""
 
     def read(self, columns: Sequence[str] | None) -> Records:
         """Return the records with their values, and with their labels if all are wanted."""

@@ -256,7 +256,7 @@ def hidden(tree: xr.DataTree, named: Namer) -> xr.DataTree:
     """Return a result's tree in which individuals are called by their pseudonyms.
 
     So are the coordinates of all groups and the names in sentences. A sentence that may name
-    somebody without saying where is withheld.
+    an individual without saying where is withheld.
     """
     import xarray as xr
 

@@ -14,6 +14,9 @@ MECHANISM_DRAWS = 1000
 INDEPENDENT_DRAWS = 1000
 PLANNING_DRAWS = 200
 
+# Warm-up draws of each chain.
+TUNE = 1000
+
 
 def default_probability(prob: float | None, name: str = "prob") -> float:
     """Return a probability of intervals, ArviZ's ``stats.ci_prob`` if None."""

@@ -1,4 +1,4 @@
-"""Temporary folders beside a target: locked while somebody writes, removed once nobody does."""
+"""Temporary folders beside a target: locked while a run writes, removed once none does."""
 
 from __future__ import annotations
 

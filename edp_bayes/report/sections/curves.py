@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.report.content import Band, Crossing, Curve
+from edp_bayes.results.base import TARGETS
 from edp_bayes.results.summaries import interval
 from edp_bayes.utils import validate
 from edp_bayes.utils.formatting import crossing
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from edp_bayes.results.base import PrivacyCurves
 
 __all__ = [
-    "TARGETS",
     "banded",
     "crossings",
     "numbers",
@@ -33,7 +33,6 @@ Index = NDArray[np.int64]
 
 MOST_EPSILONS = 201
 GOOD = 1e-2
-TARGETS = (1e-2, 1e-3)
 KINDS = ("pointwise", "simultaneous")
 
 

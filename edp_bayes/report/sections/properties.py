@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edp_bayes.report.content import Content, Crossing, Curve, PropertyRow
-from edp_bayes.report.sections.curves import TARGETS, numbers, position
+from edp_bayes.report.sections.curves import numbers, position
+from edp_bayes.results.base import TARGETS
 from edp_bayes.results.summaries import interval
 from edp_bayes.utils.formatting import number
 
