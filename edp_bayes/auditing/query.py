@@ -143,7 +143,7 @@ def audit(
     chosen = model_or_default(model)
     require_enough_draws(settings.chains, settings.draws)
     fitted = fit_as_asked(chosen, responses, settings)
-    order = np.argsort(responses.rank)
+    order = responses.order
     copies = order[
         settings.generator("copies").integers(0, responses.n_individuals, fitted.coupling.n_draws)
     ]

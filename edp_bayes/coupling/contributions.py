@@ -130,7 +130,7 @@ class ContributionPosterior:
         """Condition on the contributions; the cost follows the records."""
         # pooled in the order of labels: sums round by their order
         rank = responses.rank
-        stats = _Statistics.of(responses, centred=prior is None).taken(np.argsort(rank))
+        stats = _Statistics.of(responses, centred=prior is None).taken(responses.order)
         k, n = stats.count, responses.n_databases
         if prior is None:
             flat, steep = np.full_like(k, FLAT), INDEPENDENCE_WEIGHT * stats.rest_variance

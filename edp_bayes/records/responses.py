@@ -230,13 +230,20 @@ class Responses:
         return owner
 
     @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """The individuals by sorted labels, shape (m,)."""
+        order = labels.sorted_order(self.individual)
+        order.setflags(write=False)
+        return order
+
+    @cached_property
     def rank(self) -> NDArray[np.int64]:
         """Place of every individual in the order of sorted labels, shape (m,).
 
         It numbers their random streams, so that no draw depends on the order of the columns.
         """
         rank = np.empty(self.n_individuals, dtype=np.int64)
-        rank[labels.sorted_order(self.individual)] = np.arange(self.n_individuals)
+        rank[self.order] = np.arange(self.n_individuals)
         rank.setflags(write=False)
         return rank
 

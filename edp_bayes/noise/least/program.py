@@ -17,7 +17,6 @@ __all__ = ["Basis", "Constraint", "Program", "Solution", "SolverError"]
 
 Array = NDArray[np.float64]
 
-OBJECTIVES = ("absolute", "variance")
 NEGLIGIBLE = 1e-13
 # dense programs with many rows: the simplex method takes several times as long
 ALGORITHMS: tuple[Any, ...] = ("highs-ipm", "highs", "highs-ds")
