@@ -32,6 +32,7 @@ from .models.smoothed_bootstrap import SmoothedBootstrap as SmoothedBootstrap
 from .models.stacking import Stacked as Stacked
 from .plugin import local_privacy as local_privacy
 from .property_audit.auditing import audit_property as audit_property
+from .records.adversary import Adversary as Adversary
 from .records.databases import Databases as Databases
 from .records.responses import Responses as Responses
 from .results.mechanism import MechanismAudit as MechanismAudit

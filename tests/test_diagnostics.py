@@ -12,6 +12,7 @@ from edp_bayes.diagnostics import (
     check_databases,
     check_draws,
     posterior_predictive_check,
+    withheld,
 )
 from edp_bayes.diagnostics.checks import holm
 from edp_bayes.diagnostics.independence import database_means, lag_one, ljung_box
@@ -136,7 +137,8 @@ def test_dependent_databases_are_named_in_plain_words():
     assert (
         f"The databases are not independent: lag-1 autocorrelation {correlation:.2f}, "
         "Ljung-Box over 10 lags, p < 0.001. The bands assume independent databases and are "
-        "likely too narrow."
+        "likely too narrow, and whoever has seen the earlier answers knows more: give "
+        "adversary=Adversary(past=2, trend=True), --past 2 --trend."
     ) in checks.warnings
     assert not any("Neighbouring databases" in text for text in checks.warnings)
 
@@ -145,7 +147,7 @@ def test_alternating_databases_are_opposed():
     y = 10 + np.tile([1.0, -1.0], 20) + 0.1 * np.random.default_rng(0).normal(size=40)
     sentence = check_databases(responses_of(y))["lag-1 autocorrelation"].sentence
     assert sentence.startswith("Neighbouring databases are opposed: lag-1 autocorrelation -0.9")
-    assert sentence.endswith("too wide.")
+    assert sentence.endswith("give adversary=Adversary(past=2), --past 2.")
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -479,3 +481,22 @@ def test_import_is_light():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(found.stdout) == []
+
+
+def test_nothing_is_established_where_databases_depend_on_each_other():
+    rng = np.random.default_rng(3)
+    y = np.zeros(60)
+    for t in range(1, 60):
+        y[t] = 0.8 * y[t - 1] + rng.normal()
+    failed = [(c.name, c.sentence) for c in check_databases(responses_of(y)).checks if not c.passed]
+    reason = withheld(failed)
+    assert reason.startswith("Not established. ")
+    assert "adversary=Adversary(past=2, trend=True)" in reason
+    assert withheld([("ties", "Half are tied.")]) is None
+
+
+def test_scores_stand_in_for_responses_in_the_tests_of_order():
+    rng = np.random.default_rng(3)
+    responses = responses_of(np.linspace(0.0, 5.0, 60) + rng.normal(size=60))
+    assert not check_databases(responses).passed
+    assert check_databases(responses, scores=rng.normal(size=60), past=2).passed

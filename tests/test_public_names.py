@@ -7,7 +7,7 @@ import pytest
 
 PUBLIC = {
     "edp_bayes": """
-        Audit Databases DirichletProcessMixture EdpBayesError EdpBayesWarning FiniteMixture
+        Adversary Audit Databases DirichletProcessMixture EdpBayesError EdpBayesWarning FiniteMixture
         GaussianNoise InputTypeError InvalidInputError LaplaceNoise MechanismAudit Mixture
         PropertyAudit PyMCMixture Responses SamplingError SmoothedBootstrap Stacked __version__
         audit audit_mechanism audit_mechanisms audit_property compare data diagnostics
@@ -21,7 +21,7 @@ PUBLIC = {
     "edp_bayes.data": "load_cdnow load_cdnow_weeks",
     "edp_bayes.diagnostics": """
         Check Checks DatabaseChecks DrawChecks MIN_REPLICATES PredictiveChecks check_databases
-        check_draws check_individuals posterior_predictive_check prior_sensitivity
+        check_draws check_individuals posterior_predictive_check prior_sensitivity withheld
     """,
     "edp_bayes.interval": """
         answer_from_data answer_from_mixture answer_from_release count_curves epsilon iso_curves

@@ -27,6 +27,7 @@ from edp_bayes.utils.sentences import Sentence
 if TYPE_CHECKING:
     from edp_bayes.auditing.evaluation import Risks
     from edp_bayes.models.base import FittedModel
+    from edp_bayes.models.regression import AtHand, Regression
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.records.responses import Responses
 
@@ -42,13 +43,18 @@ DENSITY_REACH = 1.0
 def assemble(
     *,
     responses: Responses,
+    released: Responses,
+    regression: Regression | None,
     fitted: FittedModel,
     epsilon: Array,
     risks: Risks,
     kept: NDArray[np.int64],
     settings: SamplerSettings,
 ) -> Audit:
-    """Return the audit; nothing is sampled here but replicates for the predictive check."""
+    """Return the audit; nothing is sampled here but replicates for the predictive check.
+
+    `responses` are those of the database at hand, `released` as they were.
+    """
     shape = (settings.chains, settings.draws)
     names = labels.as_coordinate(responses.individual)
     curves = risks.curves_of(kept, fitted.coupling, epsilon)
@@ -69,7 +75,7 @@ def assemble(
         },
         coords={**chains, "epsilon": epsilon, "individual": names[kept]},
     )
-    checks, warnings = _checks(responses, fitted, posterior, settings)
+    checks, warnings = _checks(responses, fitted, posterior, settings, regression)
     groups: dict[str, xr.Dataset] = {
         "posterior": posterior,
         "lower_bounds": xr.Dataset(
@@ -82,7 +88,7 @@ def assemble(
         ),
         "individuals": _individuals(responses, risks, names, epsilon),
         "densities": _densities(responses, fitted, kept, names, chains),
-        "mixture": _mixture(fitted.mixture, chains),
+        "mixture": _mixture(_next_response(fitted), chains),
         "observed_data": _observed(responses),
         "log_likelihood": xr.Dataset(
             {"response": ((*lead, "database"), fitted.log_likelihood)},
@@ -101,13 +107,16 @@ def assemble(
         groups["log_prior"] = fitted.log_prior.assign_coords(chains)
     if fitted.sample_stats is not None:
         groups["sample_stats"] = fitted.sample_stats
+    if fitted.at_hand is not None and regression is not None:
+        groups["known"] = _known(regression, fitted.at_hand, released, chains)
     record = {
         "query": responses.query,
-        "databases": responses.n_databases,
+        "databases": released.n_databases,
         "individuals": responses.n_individuals,
         "samples": responses.samples,
-        "fingerprint": responses.fingerprint,
+        "fingerprint": released.fingerprint,
         **settings.record,
+        **_adversary(regression),
         "screened_out": dict(zip(map(str, epsilon), map(float, risks.screened_bound), strict=True)),
         **fitted.attributes,
     }
@@ -201,6 +210,61 @@ def _mixture(mixture: Mixture, chains: Mapping[str, Any]) -> xr.Dataset:
     )
 
 
+def _next_response(fitted: FittedModel) -> Mixture:
+    """Return the distribution of the response in the database at hand."""
+    return fitted.mixture if fitted.at_hand is None else fitted.at_hand.next_response
+
+
+def _adversary(regression: Regression | None) -> dict[str, Any]:
+    """Return what to record of an adversary."""
+    if regression is None:
+        return {}
+    known = regression.known
+    return {
+        "against": known.against,
+        "at": "the next database" if known.at is None else labels.as_text(known.at),
+        "known": [*known.names, *(["changing scale"] if known.scaled else [])],
+        "insiders": len(known.insiders),
+    }
+
+
+def _known(
+    regression: Regression, at_hand: AtHand, released: Responses, chains: Mapping[str, Any]
+) -> xr.Dataset:
+    """Return what the adversary knows, its coefficients, and all responses as they were released.
+
+    Coefficients are in residual standard deviations, see `edp_bayes.models.regression`.
+    """
+    known, lead = regression.known, ("chain", "draw")
+    names = [*known.names, *(["intercept"] if known.scaled else [])]
+    return xr.Dataset(
+        {
+            "design": (("database", "term"), regression.design),
+            "target": ("term", regression.target),
+            "position": ("database", regression.position),
+            "coefficients": ((*lead, "term"), at_hand.coefficients),
+            "growth": (lead, at_hand.growth),
+            "shift": (lead, at_hand.shift),
+            "score": ("database", at_hand.scores),
+            "released": ("release", released.response_by_database.mean(axis=1)),
+        },
+        coords={
+            **chains,
+            "term": names,
+            "database": labels.as_coordinate(known.responses.database),
+            "release": labels.as_coordinate(released.database),
+        },
+        attrs={
+            "centre": regression.units.centre,
+            "spread": regression.units.spread,
+            "target_position": known.target_position,
+            "scaled": int(known.scaled),
+            "past": known.past,
+            "insiders": json.dumps([released.index_of(name) for name in known.insiders]),
+        },
+    )
+
+
 def _new_individual(
     fitted: FittedModel,
     risks: Risks,
@@ -265,6 +329,7 @@ def _checks(
     fitted: FittedModel,
     posterior: xr.Dataset,
     settings: SamplerSettings,
+    regression: Regression | None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return every check as a row, and the sentences of those that failed."""
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
@@ -276,7 +341,11 @@ def _checks(
             upper=limit,
             pooled=not isinstance(fitted.coupling, ShiftCoupling),
         ),
-        diagnostics.check_databases(responses),
+        diagnostics.check_databases(
+            responses,
+            scores=None if fitted.at_hand is None else fitted.at_hand.scores,
+            past=0 if regression is None else regression.known.past,
+        ),
     ]
     if settings.chains * settings.draws >= diagnostics.MIN_REPLICATES:
         tests.append(
@@ -298,6 +367,7 @@ def _checks(
     rows += [*checks, score]
     warnings = [
         *responses.warnings,
+        *(() if regression is None else regression.known.warnings),
         *fitted.warnings,
         *(sentence for test in tests for sentence in test.warnings),
         *failed,

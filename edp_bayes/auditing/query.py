@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes.auditing.evaluation import evaluate, riskiest
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError
 from edp_bayes.models.base import DensityModel, fit_as_asked
+from edp_bayes.models.regression import regression_on
 from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.responses import Responses
 from edp_bayes.utils import validate
 from edp_bayes.utils.defaults import DRAWS, TUNE
@@ -32,6 +34,8 @@ def audit(
     *,
     epsilon: ArrayLike,
     model: DensityModel | None = None,
+    adversary: Adversary | None = None,
+    at: Any = None,
     individuals: Iterable[Any] = (),
     keep: int = 10,
     draws: int = DRAWS,
@@ -53,6 +57,11 @@ def audit(
         Shape (epsilon,): increasing, not negative.
     model : DensityModel, optional
         Distribution of the response; ``DirichletProcessMixture()`` if not given.
+    adversary : Adversary, optional
+        What they know beside the response: the risk is that of the response given it. By default
+        nothing but its distribution, as in the paper, and databases are independent.
+    at : label, optional
+        The database at hand of that adversary; the next one, after all of them, if not given.
     individuals : iterable
         Labels of individuals whose draws are kept whatever their risk.
     keep : int
@@ -129,7 +138,7 @@ def audit(
     keep = validate.positive_integer(keep, "keep")
     if isinstance(individuals, str) or not isinstance(individuals, Iterable):
         raise InputTypeError(f"individuals must be a list of labels, found {individuals!r}")
-    named = list(dict.fromkeys(responses.index_of(label) for label in individuals))
+    asked = [label for label in individuals if responses.index_of(label) >= 0]
     settings = SamplerSettings(
         draws=draws,
         tune=tune,
@@ -142,7 +151,12 @@ def audit(
     )
     chosen = model_or_default(model)
     require_enough_draws(settings.chains, settings.draws)
-    fitted = fit_as_asked(chosen, responses, settings)
+    regression = regression_on(responses, adversary, at)
+    fitted = fit_as_asked(chosen, responses if regression is None else regression, settings)
+    released = responses
+    if fitted.at_hand is not None:
+        responses = fitted.at_hand.responses
+    named = list(dict.fromkeys(responses.index_of(label) for label in asked))
     order = responses.order
     copies = order[
         settings.generator("copies").integers(0, responses.n_individuals, fitted.coupling.n_draws)
@@ -152,6 +166,8 @@ def audit(
     with working("Diagnostics", show=progressbar):
         result = assemble(
             responses=responses,
+            released=released,
+            regression=regression,
             fitted=fitted,
             epsilon=grid,
             risks=risks,

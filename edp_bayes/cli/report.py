@@ -10,7 +10,6 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from edp_bayes.diagnostics.individuals import NAME
 from edp_bayes.interval.response_intervals import WIDTHS, interval_quantities
 from edp_bayes.report.sections import curves, records
 from edp_bayes.report.sections.curves import position
@@ -85,15 +84,15 @@ def print_parts(parts: Iterable[tuple[str | None, RenderableType]], console: Con
 
 def verdict(audit: Audit, prob: float) -> Text:
     """Return the claim that the audit makes, or why it makes none, in a sentence."""
-    checks = audit.checks
-    if NAME in checks.index and not checks.loc[NAME, "passed"]:
-        return Text("No verdict. " + str(checks.loc[NAME, "sentence"]), style="bold red")
+    if audit.withheld is not None:
+        return Text(audit.withheld, style="bold red")
     limit = audit.upper("delta", prob=prob).to_numpy()
     at = position(audit.epsilon.to_numpy(), None, limit)
     middle = float(audit.delta.isel(epsilon=at).median())
+    start = f"Against {audit.against}: at" if audit.against else "At"
     return Text(
-        f"At epsilon = {float(audit.epsilon[at]):.4g} the largest risk of any individual is at "
-        f"most {risk_limit(float(limit[at]))}, with {percent(prob)} probability; its median is "
+        f"{start} epsilon = {float(audit.epsilon[at]):.4g} the largest risk of any individual is "
+        f"at most {risk_limit(float(limit[at]))}, with {percent(prob)} probability; its median is "
         f"{risk(middle)}.",
         style="bold",
     )
@@ -109,6 +108,9 @@ def _header(audit: Audit) -> Table:
         "Draws": f"{settings['chains']} chains of {settings['draws']}, {settings['sampler']}",
         "Seed": f"{settings['random_seed']}",
     }
+    if audit.against:
+        rows["Against"] = audit.against
+        rows["Database"] = settings["at"]
     grid = Table.grid(padding=(0, 2))
     for name, value in rows.items():
         grid.add_row(Text(name, style="bold"), Text(value))

@@ -27,6 +27,7 @@ from edp_bayes.coupling.pooling import (
     stand_out,
 )
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.records.responses import Referral
 
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
@@ -110,6 +111,8 @@ class ContributionPosterior:
         else is drawn or in which order.
     pool : Pool or None
         What all together say of an individual not among them; None under a given prior.
+    odds : float
+        Odds of presence in the database at hand over those on average.
     """
 
     presence_a: Array
@@ -122,6 +125,7 @@ class ContributionPosterior:
     rank: NDArray[np.int64]
     seed: int
     pool: Pool | None = None
+    odds: float = 1.0
 
     @classmethod
     def fit(
@@ -132,12 +136,13 @@ class ContributionPosterior:
         rank = responses.rank
         stats = _Statistics.of(responses, centred=prior is None).taken(responses.order)
         k, n = stats.count, responses.n_databases
+        referral = responses.referral or Referral(np.zeros_like(k), np.zeros_like(k), 1.0)
         if prior is None:
             flat, steep = np.full_like(k, FLAT), INDEPENDENCE_WEIGHT * stats.rest_variance
             presence = learn_presence(k, n)
             presence_a, presence_b = pool_presence(k, n, presence, stand_out(k, stats.size))
-            # A flat intercept takes a degree of freedom.
-            free = np.maximum(k - 1.0, 0.0)
+            # A flat intercept takes a degree of freedom, and so does what was regressed out.
+            free = np.maximum(k - 1.0 - referral.degrees[responses.order], 0.0)
         else:
             flat, steep = (
                 np.full_like(k, prior.intercept_weight),
@@ -176,7 +181,7 @@ class ContributionPosterior:
             squares = degrees * prior.spread**2
             pool = None
         factor = np.zeros((k.size, 2, 2))
-        factor[:, 0, 0] = np.sqrt(p11 / determinant)
+        factor[:, 0, 0] = np.sqrt(p11 / determinant + referral.variance[responses.order])
         factor[:, 1, 0] = -p01 / np.sqrt(p11 * determinant)
         factor[:, 1, 1] = np.sqrt(1.0 / p11)
         if prior is None:
@@ -192,6 +197,7 @@ class ContributionPosterior:
             rank=rank,
             seed=seed,
             pool=pool,
+            odds=referral.odds,
         )
 
     def draw_new(self, draws: int, components: int) -> ContributionDraws:
@@ -200,7 +206,7 @@ class ContributionPosterior:
             raise InvalidInputError("an individual not in the sample is not known under this prior")
         rng = np.random.Generator(np.random.Philox(key=[self.seed, 0], counter=NEW))
         presence, mean, spread = (part[:, None] for part in self.pool.draw(rng, draws))
-        presence = np.repeat(presence[..., None], components, axis=2)
+        presence = np.repeat(self._at_hand(presence)[..., None], components, axis=2)
         return ContributionDraws(presence, mean, np.zeros_like(mean), spread)
 
     def draw(
@@ -218,7 +224,8 @@ class ContributionPosterior:
             chi[row] = rng.chisquare(self.degrees[i], draws)
             rng.standard_normal(out=normal[row])
             if self.presence_b[i] > 0:
-                presence[row] = rng.beta(self.presence_a[i], self.presence_b[i], draws)
+                drawn = rng.beta(self.presence_a[i], self.presence_b[i], draws)
+                presence[row] = self._at_hand(drawn)
         mean, factor = self.mean[individuals, :, None], self.factor[individuals, :, :, None]
         first, second = normal[..., 0], normal[..., 1]
         spread = np.sqrt(self.squares[individuals, None] / chi)
@@ -228,6 +235,12 @@ class ContributionPosterior:
         intercept = middle - slope * self.centre[individuals, None]
         others = (np.ascontiguousarray(part.T) for part in (intercept, slope, spread))
         return ContributionDraws(np.repeat(presence.T[..., None], components, axis=2), *others)
+
+    def _at_hand(self, presence: Array) -> Array:
+        """Return presence in the database at hand."""
+        if self.odds == 1.0:
+            return presence
+        return self.odds * presence / (1.0 - presence + self.odds * presence)
 
 
 @dataclass(frozen=True)

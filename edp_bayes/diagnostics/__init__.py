@@ -18,6 +18,7 @@ from edp_bayes.diagnostics.predictive import (
     posterior_predictive_check,
 )
 from edp_bayes.diagnostics.sensitivity import prior_sensitivity
+from edp_bayes.diagnostics.withholding import withheld
 
 __all__ = [
     "MIN_REPLICATES",
@@ -31,4 +32,5 @@ __all__ = [
     "check_individuals",
     "posterior_predictive_check",
     "prior_sensitivity",
+    "withheld",
 ]

@@ -26,17 +26,43 @@ MAX_SHARE = 0.25
 MAX_RATIO = 5.0
 WATCHED = 20  # individuals whose presence is compared with the rest
 LEAST_SEEN = 3  # databases with and without an individual
-ALIKE = "The bands assume independent databases and are likely too narrow."
-OPPOSED = "The bands assume independent databases and are likely too wide."
+ALIKE = (
+    "The bands assume independent databases and are likely too narrow, and whoever has seen the "
+    "earlier answers knows more: give adversary=Adversary(past=2, trend=True), --past 2 --trend."
+)
+OPPOSED = (
+    "The bands assume independent databases, and whoever has seen the earlier answers knows more: "
+    "give adversary=Adversary(past=2), --past 2."
+)
 REPEATS = (
     "The bands assume independent databases and may be too narrow; whoever knows what repeats, a "
-    "season for one, knows more than they allow for."
+    "season for one, knows more than they allow for: give adversary=Adversary(past=4, season=...), "
+    "--past 4 --season."
+)
+LEFT = (
+    "The bands assume that databases are independent given what the adversary knows: give them "
+    "more lags, a season or covariates."
 )
 COMES_AND_GOES = (
     "The mixture models know that only from one component to another, the smoothed bootstrap "
     "assumes nothing of the kind: see what it says."
 )
-ONE_DISTRIBUTION = "The bands assume that all databases follow one distribution."
+ONE_DISTRIBUTION = (
+    "The bands assume that all databases follow one distribution: give "
+    "adversary=Adversary(trend=True, changing_scale=True), --trend --changing-scale."
+)
+ONE_GIVEN = (
+    "The bands assume that all databases follow one distribution given what the adversary knows: "
+    "a trend, a changing scale or covariates may be missing."
+)
+# Names of the checks that say whether databases are independent and alike, the plainest first.
+ORDER = (
+    "Ljung-Box",
+    "lag-1 autocorrelation",
+    "trend",
+    "halves, distribution",
+    "halves, spread",
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +88,13 @@ class DatabaseChecks(Checks):
         return tuple(failed.values())
 
 
-def check_databases(responses: Responses, *, level: float = LEVEL) -> DatabaseChecks:
+def check_databases(
+    responses: Responses,
+    *,
+    level: float = LEVEL,
+    scores: Floats | None = None,
+    past: int = 0,
+) -> DatabaseChecks:
     """Check that the databases look independent and identically distributed.
 
     Tests of order: lag-1 autocorrelation, Ljung-Box over min(10, n // 5) lags, Mann-Kendall
@@ -84,6 +116,11 @@ def check_databases(responses: Responses, *, level: float = LEVEL) -> DatabaseCh
         Leave-one-out responses.
     level : float
         Family-wise level of the tests.
+    scores : ndarray, optional
+        Shape (n,): normal scores of the residuals, given what an adversary knows; the tests of
+        order look at these.
+    past : int
+        Lags of the response among what they know: as many degrees of freedom Ljung-Box loses.
 
     Returns
     -------
@@ -111,7 +148,13 @@ def check_databases(responses: Responses, *, level: float = LEVEL) -> DatabaseCh
         raise InvalidInputError(
             f"the mean response must vary between databases, found {y[0]:g} in all {y.size}"
         )
-    tests = (*_dependence(y), *_drift(y), *_presence(responses, y))
+    order = y if scores is None else scores
+    given = scores is not None
+    tests = (
+        *_dependence(order, past=past, given=given),
+        *_drift(order, given=given),
+        *_presence(responses, y),
+    )
     checks = (*decide(tests, level), _ties(responses), *_dominance(responses))
     return DatabaseChecks(checks, level)
 
@@ -140,8 +183,11 @@ def lag_one(y: Floats) -> tuple[float, float]:
     return correlation, float(2 * ndtr(-abs(z)))
 
 
-def ljung_box(y: Floats, lags: int) -> tuple[float, float]:
-    """Return the statistic of Ljung and Box (1978) over some lags and its p-value."""
+def ljung_box(y: Floats, lags: int, *, fitted: int = 0) -> tuple[float, float]:
+    """Return the statistic of Ljung and Box (1978) over some lags and its p-value.
+
+    Lags that were fitted take degrees of freedom.
+    """
     from scipy.special import chdtrc
 
     n = y.size
@@ -149,15 +195,15 @@ def ljung_box(y: Floats, lags: int) -> tuple[float, float]:
     products = np.array([centred[lag:] @ centred[:-lag] for lag in range(1, lags + 1)])
     correlations = products / (centred @ centred)
     statistic = n * (n + 2) * (correlations**2 / (n - np.arange(1, lags + 1))).sum()
-    return float(statistic), float(chdtrc(lags, statistic))
+    return float(statistic), float(chdtrc(max(lags - fitted, 1), statistic))
 
 
-def _dependence(y: Floats) -> tuple[PendingTest, PendingTest]:
+def _dependence(y: Floats, *, past: int, given: bool) -> tuple[PendingTest, PendingTest]:
     correlation, p_lag = lag_one(y)
     lags = max(1, min(10, y.size // 5))
-    statistic, p_ljung = ljung_box(y, lags)
+    statistic, p_ljung = ljung_box(y, lags, fitted=past)
     words = f"lag-1 autocorrelation {correlation:.2f}"
-    advice = ALIKE if correlation > 0 else OPPOSED
+    advice = LEFT if given else ALIKE if correlation > 0 else OPPOSED
     neighbours = "alike" if correlation > 0 else "opposed"
     return (
         PendingTest(
@@ -174,18 +220,19 @@ def _dependence(y: Floats) -> tuple[PendingTest, PendingTest]:
             p_ljung,
             f"{words}, Ljung-Box over {lags} lags",
             "The databases are not independent",
-            advice if p_lag < LEVEL else REPEATS,
+            advice if p_lag < LEVEL or given else REPEATS,
         ),
     )
 
 
-def _drift(y: Floats) -> tuple[PendingTest, PendingTest, PendingTest]:
+def _drift(y: Floats, *, given: bool) -> tuple[PendingTest, PendingTest, PendingTest]:
     from scipy import stats
 
     tau, p_trend = (float(v) for v in stats.kendalltau(np.arange(y.size), y))
     early, late = y[: y.size // 2], y[y.size // 2 :]
     distance, p_distribution = (float(v) for v in stats.ks_2samp(early, late))
     spread, p_spread = _brown_forsythe(early, late)
+    advice = ONE_GIVEN if given else ONE_DISTRIBUTION
     return (
         PendingTest(
             "trend",
@@ -193,7 +240,7 @@ def _drift(y: Floats) -> tuple[PendingTest, PendingTest, PendingTest]:
             p_trend,
             f"Kendall's tau {tau:.2f}",
             f"The responses drift {'up' if tau > 0 else 'down'}",
-            ONE_DISTRIBUTION,
+            advice,
         ),
         PendingTest(
             "halves, distribution",
@@ -201,7 +248,7 @@ def _drift(y: Floats) -> tuple[PendingTest, PendingTest, PendingTest]:
             p_distribution,
             f"Kolmogorov-Smirnov distance {distance:.2f}",
             "The first half of the databases differs from the second",
-            ONE_DISTRIBUTION,
+            advice,
         ),
         PendingTest(
             "halves, spread",
@@ -209,7 +256,7 @@ def _drift(y: Floats) -> tuple[PendingTest, PendingTest, PendingTest]:
             p_spread,
             f"standard deviations {early.std(ddof=1):.3g} and {late.std(ddof=1):.3g}",
             "The first half of the databases is not spread like the second",
-            ONE_DISTRIBUTION,
+            advice,
         ),
     )
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.coupling.base import Coupling
+    from edp_bayes.models.regression import AtHand, Regression
     from edp_bayes.records.responses import Responses
 
 __all__ = ["DensityModel", "FittedModel"]
@@ -73,6 +74,9 @@ class FittedModel:
         What helps where the model does not fit the responses.
     diverging : str
         What helps against divergent transitions.
+    at_hand : AtHand, optional
+        The database at hand of an adversary; mixture, coupling and log likelihood are given what
+        they know.
 
     Examples
     --------
@@ -95,6 +99,7 @@ class FittedModel:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     remedy: str = ADVICE
     diverging: str = DIVERGING
+    at_hand: AtHand | None = None
 
     @property
     def independent(self) -> bool:
@@ -134,6 +139,24 @@ class DensityModel(Protocol):
         ...
 
 
+@runtime_checkable
+class ConditionalModel(DensityModel, Protocol):
+    """A density model that is drawn together with the regression on what an adversary knows.
+
+    Examples
+    --------
+    >>> import edp_bayes as edp
+    >>> isinstance(edp.DirichletProcessMixture(), ConditionalModel)
+    True
+    >>> isinstance(edp.SmoothedBootstrap(), ConditionalModel)
+    False
+    """
+
+    def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
+        """Draw from the posterior of density and regression."""
+        ...
+
+
 def checked_model(value: object, name: str = "model") -> DensityModel:
     """Return a density model; raise InputTypeError for anything else, such as a class of them."""
     if isinstance(value, type) or not isinstance(value, DensityModel):
@@ -144,10 +167,17 @@ def checked_model(value: object, name: str = "model") -> DensityModel:
 
 
 def fit_as_asked(
-    model: DensityModel, responses: Responses, settings: SamplerSettings
+    model: DensityModel, data: Responses | Regression, settings: SamplerSettings
 ) -> FittedModel:
     """Fit a model; raise InvalidInputError if it returns other chains or draws."""
-    fitted = model.fit(responses, settings)
+    from edp_bayes.models.regression import Regression
+
+    if not isinstance(data, Regression):
+        fitted = model.fit(data, settings)
+    elif isinstance(model, ConditionalModel):
+        fitted = model.fit_given(data, settings)
+    else:
+        fitted = data.fitted_to_residuals(model, settings)
     found, asked = fitted.mixture.weights.shape[:-1], (settings.chains, settings.draws)
     if found != asked:
         raise InvalidInputError(
@@ -185,14 +215,18 @@ def mixture_from(tree: xr.DataTree, kernel: str, names: tuple[str, str, str]) ->
 
 
 def database_log_likelihood(mixture: Mixture, responses: Responses) -> NDArray[np.float64]:
-    """Log density of each database under each draw, shape (chain, draw, database).
+    """Log density of each database under each draw, shape (chain, draw, database)."""
+    return log_densities(mixture, responses.response_by_database)
 
-    The samples of a randomised query are a cluster: one component generates a database, and its
-    samples share the weight of one observation.
+
+def log_densities(mixture: Mixture, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log density of samples (database, sample) under each draw, shape (chain, draw, database).
+
+    Every draw may have samples of its own. The samples of a randomised query are a cluster: one
+    component generates a database, and its samples share the weight of one observation.
     """
-    y = responses.response.reshape(responses.n_databases, responses.samples)
     kernel = log_kernel(mixture.kernel)
-    total = np.full((*mixture.weights.shape[:-1], y.shape[0]), -np.inf)
+    total = np.full((*mixture.weights.shape[:-1], y.shape[-2]), -np.inf)
     with np.errstate(divide="ignore"):
         log_weights = np.log(mixture.weights)
     for k in range(mixture.weights.shape[-1]):
@@ -220,21 +254,49 @@ def fitted_mixture(
     attributes: Mapping[str, Any],
     remedy: str = ADVICE,
     diverging: str = DIVERGING,
+    at_hand: AtHand | None = None,
 ) -> FittedModel:
     """Couple the draws of a mixture model to the distribution without each individual."""
     from edp_bayes.coupling.regression import RegressionCoupling
 
     sampler = settings.nuts if tree is not None else "gibbs"
+    if at_hand is not None:
+        mixture, responses = at_hand.mixture, at_hand.responses
     return FittedModel(
         mixture=mixture,
         coupling=RegressionCoupling.fit(mixture, responses, settings.random_seed or 0, without),
-        log_likelihood=database_log_likelihood(mixture, responses),
+        log_likelihood=database_log_likelihood(mixture, responses)
+        if at_hand is None
+        else at_hand.log_likelihood,
         sample_stats=tree["sample_stats"].to_dataset() if tree is not None else None,
         log_prior=log_prior,
         attributes={"sampler": sampler, **attributes},
         remedy=remedy,
         diverging=diverging,
+        at_hand=at_hand,
     )
+
+
+def parts_of(data: Responses | Regression) -> tuple[Responses, Regression | None]:
+    """Return responses, and the regression that explains them if there is one."""
+    from edp_bayes.models.regression import Regression
+
+    return (data.known.responses, data) if isinstance(data, Regression) else (data, None)
+
+
+def at_hand_from(tree: xr.DataTree, kernel: str, regression: Regression) -> AtHand:
+    """Collect the draws of residuals and coefficients of a posterior."""
+    from edp_bayes.models.regression import AtHand
+
+    u = mixture_from(tree, kernel, ("weights", "locations", "scales"))
+    posterior, shape = tree["posterior"].to_dataset(), u.weights.shape[:-1]
+
+    def draws(name: str, empty: tuple[int, ...]) -> NDArray[np.float64]:
+        if name not in posterior:
+            return np.zeros((*shape, *empty))
+        return np.asarray(posterior[name].transpose("chain", "draw", ...).to_numpy())
+
+    return AtHand.of(regression, u, draws("coefficients", (0,)), draws("growth", ()))
 
 
 def diverging_mixture(kernel: str) -> str:

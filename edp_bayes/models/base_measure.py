@@ -12,9 +12,10 @@ from edp_bayes.models.base import ShortRepr
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
+    from edp_bayes.models.regression import Regression
     from edp_bayes.records.responses import Responses
 
-__all__ = ["BaseMeasure", "Standardisation", "finest_spread", "observe"]
+__all__ = ["BaseMeasure", "Standardisation", "finest_spread", "observe", "units_of"]
 
 WINDOW = 4  # databases
 
@@ -71,7 +72,7 @@ class BaseMeasure(ShortRepr):
             validate.positive_number(getattr(self, item.name), f"base measure {item.name}")
 
     def build(
-        self, components: int, standardisation: Standardisation, kernel: str, finest: float
+        self, components: int, standardisation: Standardisation, finest: float, kernel: str
     ) -> Any:
         """Add the components to the current PyMC model; return (locations, scales).
 
@@ -143,19 +144,42 @@ def finest_spread(sample: NDArray[np.float64]) -> float:
     return float((order[held:] - order[:-held]).min()) / WINDOW
 
 
+def units_of(
+    responses: Responses, regression: Regression | None = None
+) -> tuple[Standardisation, float]:
+    """Return the units of the components and the finest of them, of residuals if given any."""
+    if regression is None:
+        sample = responses.response_by_database
+        return Standardisation.of(responses.response), finest_spread(sample)
+    return Standardisation(0.0, 1.0), finest_spread(regression.residuals(*regression.mode))
+
+
 def scale_of_unit_spread(kernel: str) -> float:
     """Scale parameter of a kernel of standard deviation one."""
     return 1.0 if kernel == "gaussian" else float(np.sqrt(0.5))
 
 
-def observe(responses: Responses, weights: Any, locations: Any, scales: Any, kernel: str) -> None:
+def observe(
+    responses: Responses,
+    weights: Any,
+    locations: Any,
+    scales: Any,
+    kernel: str,
+    regression: Regression | None = None,
+) -> None:
     """Add the responses to the current PyMC model, the component of each summed out.
 
     Samples of a randomised query come from one component and share the weight of one database.
+    Given a regression the components are those of its residuals.
     """
     import pymc as pm
     import pytensor.tensor as pt
 
+    sample = responses.response_by_database
+    if regression is not None:
+        sample, fitted, scale = regression.sample, *_regress(regression)
+        locations = fitted[:, None] + scale[:, None] * locations
+        scales = scale[:, None] * scales
     if responses.samples == 1:
         family = pm.Normal if kernel == "gaussian" else pm.Laplace
         parameters = {"sigma" if kernel == "gaussian" else "b": scales}
@@ -163,14 +187,29 @@ def observe(responses: Responses, weights: Any, locations: Any, scales: Any, ker
             "response",
             w=weights,
             comp_dists=family.dist(mu=locations, **parameters),
-            observed=responses.response,
+            observed=sample[:, 0],
             dims="database",
         )
         return
-    y = responses.response.reshape(responses.n_databases, responses.samples, 1)
-    u = (y - locations) / scales
+    if regression is not None:
+        locations, scales = locations[:, None, :], scales[:, None, :]
+    u = (sample[..., None] - locations) / scales
     log_kernel = (
         -0.5 * u**2 - 0.5 * np.log(2 * np.pi) if kernel == "gaussian" else -pt.abs(u) - np.log(2.0)
     )
-    component = log_kernel.mean(axis=1) - pt.log(scales)
+    component = (log_kernel - pt.log(scales)).mean(axis=1)
     pm.Potential("response", pt.logsumexp(pt.log(weights) + component, axis=1).sum())
+
+
+def _regress(regression: Regression) -> tuple[Any, Any]:
+    """Add coefficients and growth to the current model; return x_t' beta and exp(gamma z_t)."""
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    size = regression.deviation.size
+    beta = pm.Normal("coefficients", 0.0, regression.deviation, shape=size) if size else pt.zeros(0)
+    fitted = pt.dot(pt.as_tensor(regression.design), beta)
+    if not regression.scaled:
+        return fitted, pt.ones(len(regression.design))
+    gamma = pm.Normal("growth", 0.0, regression.growth_deviation)
+    return fitted, pt.exp(gamma * pt.as_tensor(regression.position))

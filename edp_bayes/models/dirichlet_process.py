@@ -14,16 +14,19 @@ from edp_bayes.models.base import (
     GAUSSIAN,
     FittedModel,
     ShortRepr,
+    at_hand_from,
     diverging_mixture,
     fitted_mixture,
     mixture_from,
+    parts_of,
 )
-from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_spread, observe
+from edp_bayes.models.base_measure import BaseMeasure, observe, units_of
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
+    from edp_bayes.models.regression import Regression
     from edp_bayes.records.responses import Responses
 
 __all__ = ["DirichletProcessMixture", "truncation", "truncation_bound"]
@@ -90,8 +93,11 @@ class DirichletProcessMixture(ShortRepr):
         """Return the number of components for a number of databases."""
         return self.components or truncation(self.concentration, n_databases)
 
-    def build(self, responses: Responses) -> Any:
-        """Return the PyMC model, with weights, locations and scales as named deterministics."""
+    def build(self, responses: Responses, regression: Regression | None = None) -> Any:
+        """Return the PyMC model, with weights, locations and scales as named deterministics.
+
+        Given a regression they are those of its residuals, in its units.
+        """
         import pymc as pm
         import pytensor.tensor as pt
 
@@ -111,11 +117,10 @@ class DirichletProcessMixture(ShortRepr):
             weights = pm.Deterministic("weights", sticks, dims="component")
             locations, scales = self.base_measure.build(
                 size,
-                Standardisation.of(responses.response),
+                *units_of(responses, regression),
                 self.kernel,
-                finest_spread(responses.response_by_database),
             )
-            observe(responses, weights, locations, scales, self.kernel)
+            observe(responses, weights, locations, scales, self.kernel, regression)
         return model
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
@@ -123,16 +128,25 @@ class DirichletProcessMixture(ShortRepr):
 
         The same posterior is drawn by NUTS for other kernels, and where the settings ask for it.
         """
+        return self._fit(responses, settings)
+
+    def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
+        """Draw from the posterior of the residuals' distribution and of the regression."""
+        return self._fit(regression, settings)
+
+    def _fit(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
         if settings.by_gibbs(self.kernel):
             from edp_bayes.models.gibbs import fit_dirichlet_process
 
-            return fit_dirichlet_process(self, responses, settings)
-        model = self.build(responses)
+            return fit_dirichlet_process(self, data, settings)
+        responses, regression = parts_of(data)
+        model = self.build(responses, regression)
         tree = sample_nuts(model, settings)
         return fitted_mixture(
             mixture_from(tree, self.kernel, ("weights", "locations", "scales")),
             responses,
             settings,
+            at_hand=None if regression is None else at_hand_from(tree, self.kernel, regression),
             tree=tree,
             log_prior=from_pymc(model, tree),
             attributes=self.attributes(responses),

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,23 +25,32 @@ from edp_bayes.models.dirichlet_process import REMEDY as PROCESS_REMEDY
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import REMEDY as FINITE_REMEDY
 from edp_bayes.models.finite_mixture import FiniteMixture
-from edp_bayes.models.log_prior import component_priors, gather, share_prior, stick_priors
+from edp_bayes.models.log_prior import (
+    coefficient_priors,
+    component_priors,
+    gather,
+    share_prior,
+    stick_priors,
+)
+from edp_bayes.models.regression import GROWTH, AtHand, Regression
 from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.records.responses import Responses
 from edp_bayes.utils.compiled import borrowing, compiled, decay
 from edp_bayes.utils.progress import working
-
-if TYPE_CHECKING:
-    from edp_bayes.records.responses import Responses
 
 __all__ = ["draw_mixture", "draw_parameters", "fit_dirichlet_process", "fit_finite"]
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 TRIES = 10
+UNITS = Standardisation(0.0, 1.0)  # of residuals
+# Steps of gamma in a sweep, and the share of them that is taken.
+WALKS, ACCEPTED = 2, 0.4
 
 
 def fit_dirichlet_process(
-    model: DirichletProcessMixture, responses: Responses, settings: SamplerSettings
+    model: DirichletProcessMixture, data: Responses | Regression, settings: SamplerSettings
 ) -> FittedModel:
     """Draw a Dirichlet process mixture with a Gaussian kernel.
 
@@ -52,9 +61,10 @@ def fit_dirichlet_process(
         sticks = drawn.weights.shape[-1] - 1
         return stick_priors(model.concentration, drawn.concentration, drawn.log_rest, sticks)
 
+    responses = data if isinstance(data, Responses) else data.known.responses
     return _fit(
         model,
-        responses,
+        data,
         settings,
         components=model.truncate(responses.n_databases),
         concentration=model.concentration,
@@ -66,12 +76,12 @@ def fit_dirichlet_process(
 
 
 def fit_finite(
-    model: FiniteMixture, responses: Responses, settings: SamplerSettings
+    model: FiniteMixture, data: Responses | Regression, settings: SamplerSettings
 ) -> FittedModel:
     """Draw a finite mixture with a Gaussian kernel."""
     return _fit(
         model,
-        responses,
+        data,
         settings,
         components=model.components,
         concentration=(1.0, 1.0),
@@ -84,7 +94,7 @@ def fit_finite(
 
 def _fit(
     model: DirichletProcessMixture | FiniteMixture,
-    responses: Responses,
+    data: Responses | Regression,
     settings: SamplerSettings,
     *,
     components: int,
@@ -103,8 +113,15 @@ def _fit(
         weight_concentration=weight_concentration,
         thin=model.thin,
     )
-    drawn = draw(responses.response_by_database)
+    if isinstance(data, Responses):
+        drawn, at_hand, responses = draw(data.response_by_database), None, data
+    else:
+        drawn = draw(data.sample, units=UNITS, regression=data)
+        at_hand = AtHand.of(data, drawn.mixture, drawn.coefficients, drawn.growth)
+        responses = at_hand.responses
     priors = {**weight_priors(drawn), **drawn.component_priors(model.base_measure)}
+    if isinstance(data, Regression):
+        priors |= coefficient_priors(data, drawn.coefficients, drawn.growth)
     return fitted_mixture(
         drawn.mixture,
         responses,
@@ -113,6 +130,7 @@ def _fit(
         without=_without(responses, settings, draw),
         attributes=attributes,
         remedy=remedy,
+        at_hand=at_hand,
     )
 
 
@@ -132,6 +150,10 @@ class GibbsDraws:
         What one and zero stand for.
     finest : float
         Standard deviation in the response's units below which no component of the mixture is.
+    coefficients : ndarray
+        Shape (chain, draw, coefficient): of what is known.
+    growth : ndarray
+        Shape (chain, draw): gamma.
     """
 
     weights: Array
@@ -144,6 +166,8 @@ class GibbsDraws:
     log_rest: Array
     units: Standardisation
     finest: float
+    coefficients: Array
+    growth: Array
 
     @property
     def mixture(self) -> Mixture:
@@ -189,15 +213,18 @@ def draw_parameters(
     thin: int,
     units: Standardisation | None = None,
     stream: str = "",
+    regression: Regression | None = None,
 ) -> GibbsDraws:
     """Run every chain, each with a generator of its own; stick-breaking without Dirichlet.
 
     The responses have shape (n, samples). The units are those of the base measure; by default the
-    responses' own mean and spread. A stream names the random numbers.
+    responses' own mean and spread. A stream names the random numbers. Given a regression the
+    mixture is that of its residuals.
     """
     if units is None:
         units = Standardisation.of(sample)
-    finest = finest_spread(sample)
+    given = _given(regression, len(sample))
+    finest = finest_spread(sample if regression is None else regression.residuals(*regression.mode))
     y = np.ascontiguousarray((sample - units.centre) / units.spread)
     hyper = np.array(
         [
@@ -217,17 +244,56 @@ def draw_parameters(
     def chain(index: int) -> tuple[Array, ...]:
         rng = settings.generator("gibbs", index, *stream.encode())
         parts: tuple[Array, ...] = sweep_chain(
-            y, components, hyper, settings.tune, settings.draws, thin, rng
+            y, components, hyper, given, settings.tune, settings.draws, thin, rng
         )
         return parts
 
     with working("Sampling", show=settings.progressbar), ThreadPoolExecutor(settings.cores) as pool:
         chains = list(pool.map(chain, range(settings.chains)))
-    w, mu, sd, hyperparameters = (np.stack(part) for part in zip(*chains, strict=True))
+    w, mu, sd, hyperparameters, coefficients, growth = (
+        np.stack(part) for part in zip(*chains, strict=True)
+    )
     if not (np.isfinite(w).all() and np.isfinite(mu).all() and np.isfinite(sd).all()):
         raise SamplingError("the Gibbs sampler returned draws that are not finite")
     alpha, centre, rate, precision, log_rest = np.moveaxis(hyperparameters, -1, 0)
-    return GibbsDraws(w, mu, sd, alpha, centre, rate, precision, log_rest, units, finest)
+    return GibbsDraws(
+        w, mu, sd, alpha, centre, rate, precision, log_rest, units, finest, coefficients, growth
+    )
+
+
+class Given(NamedTuple):
+    """What is known of every database, for compiled code.
+
+    Attributes
+    ----------
+    design : ndarray
+        Shape (n, coefficient).
+    precision, start : ndarray
+        Shape (coefficient,): prior precision, and where the chain starts.
+    position : ndarray
+        Shape (n,): z.
+    growth : float
+        Where gamma starts.
+    deviation : float
+        Prior standard deviation of gamma; 0 where it is zero.
+    """
+
+    design: Array
+    precision: Array
+    start: Array
+    position: Array
+    growth: float
+    deviation: float
+
+
+def _given(regression: Regression | None, n: int) -> Given:
+    if regression is None:
+        return Given(np.empty((n, 0)), np.empty(0), np.empty(0), np.zeros(n), 0.0, 0.0)
+    beta, gamma = regression.mode
+    deviation = GROWTH if regression.scaled else 0.0
+    design = np.ascontiguousarray(regression.design)
+    precision = regression.deviation**-2.0
+    return Given(design, precision, beta, regression.position, gamma, deviation)
 
 
 @borrowing
@@ -253,24 +319,34 @@ def sweep_chain(
     y: Array,
     K: int,
     hyper: Array,
+    given: Given,
     tune: int,
     draws: int,
     thin: int,
     rng: np.random.Generator,
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array, Array, Array]:
     """One chain on standardised responses (database, sample): weights, locations, sds and others.
 
     The others, last axis: concentration, centre, rate, precision, log of the weight sticks leave.
+    Then the coefficients of what is known, and gamma.
     """
     n, samples = y.shape
+    terms = given.design.shape[1]
+    beta, gamma = given.start.copy(), given.growth
+    coefficients, growths = np.empty((draws, terms)), np.empty(draws)
+    step, pace = given.deviation, 0.0
+    factor, right = np.empty((terms, terms)), np.empty(terms)
+    label = np.zeros(n, dtype=np.int64)
+    raw_mean, raw_square = np.zeros(n), np.zeros(n)
     shape, rate_a, rate_b, precision_a, precision_b, centre_v, own = hyper[:7]
     least, alpha_a, alpha_b, dirichlet = hyper[7:]
     mean = np.zeros(n)
     square = np.zeros(n)
     for j in range(n):
         for i in range(samples):
-            mean[j] += y[j, i] / samples
-            square[j] += y[j, i] ** 2 / samples
+            raw_mean[j] += y[j, i] / samples
+            raw_square[j] += y[j, i] ** 2 / samples
+        mean[j], square[j] = raw_mean[j], raw_square[j]
     kept = np.empty((3, draws, K))
     others = np.empty((draws, 5))
     w = np.full(K, 1.0 / K)
@@ -288,6 +364,8 @@ def sweep_chain(
         count[:] = 0.0
         total[:] = 0.0
         squares[:] = 0.0
+        if terms > 0:
+            _residuals(raw_mean, raw_square, given, beta, gamma, mean, square)
         constant = np.log(w + 1e-300) - 0.5 * np.log(v)
         half = 0.5 / v
         for j in range(n):
@@ -306,6 +384,7 @@ def sweep_chain(
             k = 0
             while k < K - 1 and mass[k] < u:
                 k += 1
+            label[j] = k
             count[k] += 1.0
             total[k] += mean[j]
             squares[k] += square[j]
@@ -347,6 +426,20 @@ def sweep_chain(
         precision = rng.standard_gamma(precision_a + 0.5 * K) / (precision_b + 0.5 * scatter)
         information = 1.0 / centre_v + precision * inverse
         centre = precision * pull / information + rng.standard_normal() / math.sqrt(information)
+        if terms > 0:
+            _draw_coefficients(rng, raw_mean, given, label, mu, v, gamma, beta, factor, right)
+            if given.deviation > 0.0:
+                for _ in range(WALKS):
+                    proposed = gamma + step * rng.standard_normal()
+                    ratio = _log_growth(
+                        raw_mean, raw_square, given, label, mu, v, beta, proposed
+                    ) - _log_growth(raw_mean, raw_square, given, label, mu, v, beta, gamma)
+                    taken = math.log(rng.random() + 1e-300) < ratio
+                    if taken:
+                        gamma = proposed
+                    if sweep < tune:
+                        pace += 1.0
+                        step *= math.exp(((1.0 if taken else 0.0) - ACCEPTED) / pace**0.6)
         i = (sweep - tune) // thin
         if sweep >= tune and (sweep - tune) % thin == thin - 1:
             # not by slices: to say that their shapes differ takes seconds to compile
@@ -354,4 +447,100 @@ def sweep_chain(
                 kept[0, i, k], kept[1, i, k], kept[2, i, k] = w[k], mu[k], math.sqrt(v[k])
             others[i, 0], others[i, 1], others[i, 2] = alpha, centre, rate
             others[i, 3], others[i, 4] = precision, log_left
-    return kept[0], kept[1], kept[2], others
+            growths[i] = gamma
+            for a in range(terms):
+                coefficients[i, a] = beta[a]
+    return kept[0], kept[1], kept[2], others, coefficients, growths
+
+
+@borrowing
+def _residuals(
+    raw_mean: Array,
+    raw_square: Array,
+    given: Given,
+    beta: Array,
+    gamma: float,
+    mean: Array,
+    square: Array,
+) -> None:
+    """Fill in mean and mean square of every database's residuals."""
+    for j in range(raw_mean.size):
+        fitted = 0.0
+        for a in range(beta.size):
+            fitted += given.design[j, a] * beta[a]
+        scale = math.exp(-gamma * given.position[j])
+        mean[j] = (raw_mean[j] - fitted) * scale
+        square[j] = (raw_square[j] + fitted * (fitted - 2.0 * raw_mean[j])) * scale * scale
+
+
+@borrowing
+def _log_growth(
+    raw_mean: Array,
+    raw_square: Array,
+    given: Given,
+    label: Index,
+    mu: Array,
+    v: Array,
+    beta: Array,
+    gamma: float,
+) -> float:
+    """Return the log density of gamma given all else, up to a constant."""
+    found = -0.5 * (gamma / given.deviation) ** 2
+    for j in range(raw_mean.size):
+        fitted = 0.0
+        for a in range(beta.size):
+            fitted += given.design[j, a] * beta[a]
+        scale = math.exp(-gamma * given.position[j])
+        mean = (raw_mean[j] - fitted) * scale
+        square = (raw_square[j] + fitted * (fitted - 2.0 * raw_mean[j])) * scale * scale
+        k = label[j]
+        distance = square + mu[k] * (mu[k] - 2.0 * mean)
+        found -= gamma * given.position[j] + 0.5 * distance / v[k]
+    return found
+
+
+@borrowing
+def _draw_coefficients(
+    rng: np.random.Generator,
+    raw_mean: Array,
+    given: Given,
+    label: Index,
+    mu: Array,
+    v: Array,
+    gamma: float,
+    beta: Array,
+    factor: Array,
+    right: Array,
+) -> None:
+    """Draw the coefficients, normal given all else: by Cholesky's factor of their precision."""
+    terms = beta.size
+    for a in range(terms):
+        right[a] = 0.0
+        for b in range(terms):
+            factor[a, b] = 0.0
+        factor[a, a] = given.precision[a]
+    for j in range(raw_mean.size):
+        k, scale = label[j], math.exp(gamma * given.position[j])
+        weight = 1.0 / (scale * scale * v[k])
+        away = raw_mean[j] - scale * mu[k]
+        for a in range(terms):
+            pulled = weight * given.design[j, a]
+            right[a] += pulled * away
+            for b in range(a + 1):
+                factor[a, b] += pulled * given.design[j, b]
+    for a in range(terms):
+        for b in range(a + 1):
+            rest = factor[a, b]
+            for c in range(b):
+                rest -= factor[a, c] * factor[b, c]
+            factor[a, b] = math.sqrt(rest) if a == b else rest / factor[b, b]
+    # the factor's inverse times the right side, with noise, then its transpose's inverse
+    for a in range(terms):
+        for b in range(a):
+            right[a] -= factor[a, b] * right[b]
+        right[a] /= factor[a, a]
+    for a in range(terms - 1, -1, -1):
+        rest = right[a] + rng.standard_normal()
+        for b in range(a + 1, terms):
+            rest -= factor[b, a] * beta[b]
+        beta[a] = rest / factor[a, a]

@@ -17,8 +17,16 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.models.base_measure import BaseMeasure
+    from edp_bayes.models.regression import Regression
 
-__all__ = ["component_priors", "from_pymc", "gather", "share_prior", "stick_priors"]
+__all__ = [
+    "coefficient_priors",
+    "component_priors",
+    "from_pymc",
+    "gather",
+    "share_prior",
+    "stick_priors",
+]
 
 Array = NDArray[np.float64]
 
@@ -110,3 +118,18 @@ def share_prior(weight_concentration: float, weights: Array) -> dict[str, Array]
     logs = np.log(np.maximum(weights, np.finfo(np.float64).tiny))
     constant = gammaln(size * a) - size * gammaln(a)
     return {"share": constant + (a - 1.0) * logs.sum(-1)}
+
+
+def coefficient_priors(
+    regression: Regression, coefficients: Array, growth: Array
+) -> dict[str, Array]:
+    """Return the densities of the coefficients of what is known, and of the growth of the scale."""
+    from scipy.stats import norm
+
+    found = {}
+    if coefficients.shape[-1]:
+        density = norm.logpdf(coefficients, scale=regression.deviation)
+        found["coefficients"] = np.asarray(density).sum(-1)
+    if regression.scaled:
+        found["growth"] = norm.logpdf(growth, scale=regression.growth_deviation)
+    return found

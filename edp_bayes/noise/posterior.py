@@ -16,9 +16,11 @@ from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.models.base import DensityModel, FittedModel
+from edp_bayes.models.base import DensityModel, FittedModel, fit_as_asked
+from edp_bayes.models.regression import regression_on, restored
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.noise.certificates.screening import Screen
+from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.responses import Responses
 from edp_bayes.utils import validate
 
@@ -214,6 +216,8 @@ def posterior_of(
     *,
     responses: Responses | None = None,
     model: DensityModel | None = None,
+    adversary: Adversary | None = None,
+    at: Any = None,
     draws: int | None = None,
     tune: int | None = None,
     chains: int | None = None,
@@ -232,7 +236,7 @@ def posterior_of(
         again.
     responses : Responses, optional
         The data of an audit.
-    model, draws, tune, chains, random_seed, progressbar, **sample_options
+    model, adversary, at, draws, tune, chains, random_seed, progressbar, **sample_options
         As for `edp_bayes.audit`, for responses only; 250 draws of each chain if not given.
     most_draws : int, optional
         For an audit only: how many of its draws to take, evenly spaced; all by default.
@@ -251,7 +255,15 @@ def posterior_of(
     if isinstance(source, Posterior):
         return source
     if isinstance(source, Audit | FittedModel):
-        asked = {"model": model, "draws": draws, "tune": tune, "chains": chains, **sample_options}
+        asked = {
+            "model": model,
+            "adversary": adversary,
+            "at": at,
+            "draws": draws,
+            "tune": tune,
+            "chains": chains,
+            **sample_options,
+        }
         if useless := [name for name, value in asked.items() if value is not None]:
             raise InvalidInputError(
                 f"{useless[0]} is for responses, which are fitted; what was fitted has its own: "
@@ -263,7 +275,9 @@ def posterior_of(
         if responses is None:
             raise InvalidInputError("a fitted model needs its responses: give responses=")
         _refuse_noise(responses)
-        return _posterior(source.coupling, responses, source.attributes)
+        return _posterior(
+            source.coupling, _at_hand(source, responses), responses, source.attributes
+        )
     if not isinstance(source, Responses):
         raise InputTypeError(
             f"responses or an audit are needed, found {type(source).__name__}; make responses by "
@@ -281,8 +295,16 @@ def posterior_of(
         sample_kwargs=sample_options,
         **named,
     )
-    fitted = model_or_default(model).fit(source, settings)
-    return _posterior(fitted.coupling, source, {**settings.record, **fitted.attributes})
+    regression = regression_on(source, adversary, at)
+    data = source if regression is None else regression
+    fitted = fit_as_asked(model_or_default(model), data, settings)
+    record = {**settings.record, **fitted.attributes}
+    return _posterior(fitted.coupling, _at_hand(fitted, source), source, record)
+
+
+def _at_hand(fitted: FittedModel, responses: Responses) -> Responses:
+    """Return the responses that a fitted model is coupled to."""
+    return responses if fitted.at_hand is None else fitted.at_hand.responses
 
 
 def _of_audit(audit: Audit, responses: Responses | None, most_draws: int | None) -> Posterior:
@@ -303,21 +325,31 @@ def _of_audit(audit: Audit, responses: Responses | None, most_draws: int | None)
             "an audit does not say which model each draw of a stacked model is from: give the "
             f"responses themselves and model={model}"
         )
-    mixture = _thinned(audit.mixture, most_draws)
+    mixture, data = audit.mixture, responses
+    if "known" in audit.tree.children:
+        group = audit.tree["known"].to_dataset()
+        regression, beta, gamma, shift = restored(group, responses)
+        mixture = Mixture(
+            mixture.weights, mixture.locations - shift, mixture.scales, kernel=mixture.kernel
+        )
+        data = regression.referred(beta, gamma)
+    mixture = _thinned(mixture, most_draws)
     if model.startswith("SmoothedBootstrap("):
-        coupling: Coupling = ShiftCoupling(mixture, responses)
+        coupling: Coupling = ShiftCoupling(mixture, data)
     else:
         without = {
             i: _thinned(distribution, most_draws) for i, distribution in audit.without.items()
         }
         seed = int(settings["random_seed"])
-        coupling = RegressionCoupling.fit(mixture, responses, seed, without)
+        coupling = RegressionCoupling.fit(mixture, data, seed, without)
     known = {name: settings.get(name) for name in ("model", "tune", "random_seed")}
-    return _posterior(coupling, responses, known)
+    return _posterior(coupling, data, responses, known)
 
 
-def _posterior(coupling: Coupling, data: Responses, record: Mapping[str, Any]) -> Posterior:
-    return Posterior(coupling, data.individual, data, data.fingerprint, record)
+def _posterior(
+    coupling: Coupling, data: Responses, released: Responses, record: Mapping[str, Any]
+) -> Posterior:
+    return Posterior(coupling, data.individual, data, released.fingerprint, record)
 
 
 def _thinned(mixture: Mixture, most_draws: int | None) -> Mixture:

@@ -22,6 +22,7 @@ class Count(Query):
     """
 
     answers_nothing = True
+    additive = True
 
     def columns(self) -> tuple[str, ...]:
         """Return no column: only the owners count."""
@@ -58,6 +59,7 @@ class Sum(ColumnQuery):
     """
 
     answers_nothing = True
+    additive = True
 
     def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
         """Return sums and the sum each individual adds."""

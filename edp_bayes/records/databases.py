@@ -321,6 +321,7 @@ class Databases:
                 doubts += tuple(map(Sentence, query.doubts(response, records.owners, contribution)))
             _warn(doubts)
             name = str(query)
+            ask = Asking(self, query)
         elif callable(query):
             from edp_bayes.records.rerun import rerun
 
@@ -334,6 +335,7 @@ class Databases:
                 progressbar=progressbar,
             )
             name = getattr(query, "__qualname__", repr(query))
+            ask = None
         else:
             raise InputTypeError(
                 f"query must be one of edp_bayes.queries or a callable, found {query!r}"
@@ -349,7 +351,44 @@ class Databases:
             noise=noise,
             query=name,
             doubts=self.warnings + doubts,
+            additive=isinstance(query, Query) and query.additive,
+            ask=ask,
         )
+
+    def answers(
+        self, query: Query, *, individuals: Iterable[Any] | None = None
+    ) -> NDArray[np.float64]:
+        """Return what a query answers on every database, or on the records of some individuals.
+
+        Parameters
+        ----------
+        query : Query
+            A query of `edp_bayes.queries`.
+        individuals : iterable, optional
+            Labels of individuals; all if not given.
+
+        Returns
+        -------
+        ndarray
+            Shape (n,); where these have no record, the mean of the other databases.
+
+        Raises
+        ------
+        InvalidInputError
+            If a column is unknown, an individual is, or none of them has a record.
+        """
+        query, records, _ = self._read(query)
+        if individuals is None:
+            return query.leave_one_out(records)[0]
+        owners, wanted = records.owners, set(individuals)
+        chosen = np.array([name in wanted for name in owners.individuals.tolist()], dtype=bool)
+        if chosen.sum() < len(wanted):
+            name = next(iter(wanted.difference(owners.individuals.tolist())))
+            raise InvalidInputError(
+                f"unknown individual {labels.show(name)}; there are "
+                f"{labels.show_some(owners.individuals)}"
+            )
+        return _answers(query, records, np.flatnonzero(chosen[owners.individual]))
 
     def _read(self, query: Query) -> tuple[Query, Records, tuple[str, ...]]:
         query = query.resolve(self._source.value_columns)
@@ -377,6 +416,40 @@ class Databases:
     def __repr__(self) -> str:
         """Return the sizes."""
         return f"Databases({self.n_databases} databases, {self.n_individuals} individuals)"
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Asks queries of databases again, see `Responses.ask`."""
+
+    databases: Databases
+    query: Query
+
+    def __call__(
+        self, query: Query | None, individuals: Iterable[Any] | None
+    ) -> NDArray[np.float64]:
+        """Return what a query answers on the records of some individuals, or of all."""
+        return self.databases.answers(query or self.query, individuals=individuals)
+
+
+def _answers(query: Query, records: Records, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return what a query answers on some of the records; the mean where a database has none.
+
+    The records count twice, for two owners, so that there is an answer without either of them.
+    """
+    owners = records.owners
+    seen, database = np.unique(owners.database[rows], return_inverse=True)
+    halves = np.repeat([0, 1], rows.size)
+    twice = np.concatenate([rows, rows])
+    doubled = Ownership(
+        np.concatenate([database, database]), halves, owners.databases[seen], np.array([0, 1])
+    )
+    found = Records(doubled, records.frame[twice])
+    found = found.take(found.order(query.columns()))
+    answers, _ = query.leave_one_out(found)
+    out = np.full(owners.databases.size, float(answers.mean()))
+    out[seen] = answers
+    return out
 
 
 def _warn(sentences: Iterable[str]) -> None:

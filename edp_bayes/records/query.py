@@ -26,6 +26,8 @@ class Query(ABC):
 
     answers_nothing: ClassVar[bool] = False
     """Whether a database without records has an answer."""
+    additive: ClassVar[bool] = False
+    """Whether the answer is a sum over individuals."""
 
     @abstractmethod
     def columns(self) -> tuple[str, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,7 @@ from edp_bayes.utils.sentences import Sentence
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-__all__ = ["Responses", "entry_columns"]
+__all__ = ["Referral", "Responses", "contributing", "entry_columns"]
 
 FEWEST_DATABASES = 8
 FEW_DATABASES = 20
@@ -31,6 +31,25 @@ HEAVY_TIES = 0.5
 ROUNDING = 16 * np.finfo(np.float64).eps
 # A dataclass's own __init__ counts as ours; its file is "<string>".
 _OWN_FILES = (os.path.dirname(__file__), "<string>")
+
+
+class Referral(NamedTuple):
+    """How contributions were referred to the database at hand, where what is known predicts them.
+
+    Attributes
+    ----------
+    degrees : ndarray
+        Shape (m,): degrees of freedom that the regression of the contributions took.
+    variance : ndarray
+        Shape (m,): variance that it adds to the mean contribution at the database at hand, in
+        units of the residual variance.
+    odds : float
+        Odds of presence at the database at hand over those on average.
+    """
+
+    degrees: NDArray[np.float64]
+    variance: NDArray[np.float64]
+    odds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +76,14 @@ class Responses:
         Description of the query.
     doubts : tuple of str
         What was found to be doubtful about the records; it stands among the warnings.
+    additive : bool
+        The response is a sum over individuals: without several of them it is less by the sum of
+        their contributions.
+    ask : callable, optional
+        Takes a query, None for this one, and labels of individuals, None for all, and returns what
+        it answers on the records of these in every database, shape (n,).
+    referral : Referral, optional
+        How contributions were referred to the database at hand of an adversary.
 
     Attributes
     ----------
@@ -100,6 +127,9 @@ class Responses:
     noise: GaussianNoise | LaplaceNoise | None = None
     query: str = "query"
     doubts: tuple[str, ...] = ()
+    additive: bool = False
+    ask: Callable[[Any, Any], NDArray[Any]] | None = field(default=None, repr=False)
+    referral: Referral | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -127,6 +157,7 @@ class Responses:
             ("samples", samples),
             ("query", str(self.query)),
             ("doubts", tuple(self.doubts)),
+            ("additive", bool(self.additive)),
             ("warnings", own + tuple(self.doubts)),
         ):
             object.__setattr__(self, name, value)
@@ -146,6 +177,7 @@ class Responses:
         samples: int = 1,
         noise: GaussianNoise | LaplaceNoise | None = None,
         query: str = "arrays",
+        additive: bool = False,
     ) -> Responses:
         """Return responses that were computed elsewhere.
 
@@ -162,7 +194,7 @@ class Responses:
             Labels; by default 0..m-1 and 0..n-1.
         presence : array_like of int, optional
             Shape (m,); by default the number of databases with a contribution other than zero.
-        samples, noise, query
+        samples, noise, query, additive
             As for the class.
 
         Raises
@@ -200,7 +232,14 @@ class Responses:
             samples=samples,
             noise=noise,
             query=query,
+            additive=additive,
         )
+
+    def replaced(self, **changes: Any) -> Responses:
+        """Return the same responses with other parts; what is doubtful is said once, not again."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EdpBayesWarning)
+            return replace(self, **changes)
 
     @property
     def n_databases(self) -> int:
@@ -463,7 +502,7 @@ def _presence(
     n_databases: int,
     samples: int,
 ) -> NDArray[np.int64]:
-    at_least = _contributing(matrix, n_databases, samples)
+    at_least = contributing(matrix, n_databases, samples)
     presence = at_least if value is None else np.array(value)
     if presence.shape != at_least.shape or presence.dtype.kind not in "iu":
         raise InvalidInputError(
@@ -487,7 +526,7 @@ def entry_columns(matrix: csc_array[np.float64]) -> NDArray[np.int64]:
     return np.repeat(np.arange(matrix.indptr.size - 1), np.diff(matrix.indptr))
 
 
-def _contributing(
+def contributing(
     matrix: csc_array[np.float64], n_databases: int, samples: int
 ) -> NDArray[np.int64]:
     """Count the databases in which any sample has a contribution, for each individual."""

@@ -210,6 +210,8 @@ class Content:
         Probability of that limit.
     withheld : str or None
         Why there is no verdict.
+    against : str or None
+        Against whom, where an adversary was given.
     pseudonyms : str or None
         How the names were replaced; None where they are shown or there are none.
     settings : tuple of (str, str)
@@ -238,6 +240,7 @@ class Content:
     limit: Numbers | None = None
     limit_prob: float | None = None
     withheld: str | None = None
+    against: str | None = None
 
     @property
     def failed(self) -> tuple[CheckRow, ...]:

@@ -110,6 +110,7 @@ def describe(
         limit=curves.numbers(limit[shown]),
         limit_prob=PROB,
         withheld=records.withheld(parts["checks"]),
+        against=result.settings.get("against"),
         crossings=curves.crossings(result, probability),
         assumptions=records.assumptions(result, parts["kind"]),
         settings=records.settings(result),

@@ -70,8 +70,13 @@ class Audit(IndividualCurves):
         sizes = self.settings
         return (
             f"{sizes['query']}, {sizes['databases']} databases, {sizes['individuals']} "
-            "individuals, "
+            f"individuals, {f'against {self.against}, ' if self.against else ''}"
         )
+
+    @property
+    def against(self) -> str:
+        """Against whom, in words; empty where no adversary was given."""
+        return str(self.settings.get("against", ""))
 
     @property
     def individual_delta(self) -> xr.DataArray:
@@ -225,7 +230,7 @@ class Audit(IndividualCurves):
         DataFrame
             One row a quantity and epsilon, or width, with median, interval (its kind and
             probability are in the column's name), R-hat, effective sample sizes and Monte Carlo
-            errors.
+            errors. Its attrs say whether the numbers are established, and against whom.
 
         Notes
         -----
@@ -244,7 +249,17 @@ class Audit(IndividualCurves):
 
         table = super().summary(ci_prob=ci_prob, ci_kind=ci_kind, targets=targets)
         around = interval_quantities(self.mixture, np.atleast_1d(width), sensitivity)
-        return pd.concat([table, summary_table(around, ci_prob, ci_kind)])
+        whole = pd.concat([table, summary_table(around, ci_prob, ci_kind)])
+        whole.attrs = {"verdict": self.withheld or "established", "against": self.against}
+        return whole
+
+    @property
+    def withheld(self) -> str | None:
+        """Why the audit establishes nothing, None where it does; see `diagnostics.withheld`."""
+        from edp_bayes.diagnostics import withheld
+
+        failed = self.checks[self.checks["passed"].eq(False)]
+        return withheld((str(name), str(said)) for name, said in failed["sentence"].items())
 
     def prior_sensitivity(self, **options: Any) -> pd.DataFrame:
         """Say how far the result follows the prior; see `diagnostics.prior_sensitivity`."""

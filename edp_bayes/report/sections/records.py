@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from edp_bayes import diagnostics
 from edp_bayes.report.content import CheckRow
 from edp_bayes.utils.formatting import risk
 from edp_bayes.utils.sentences import restored
@@ -50,11 +51,8 @@ def checks(result: PrivacyCurves, worded: Callable[[str], str]) -> tuple[CheckRo
 
 
 def withheld(rows: Iterable[CheckRow]) -> str | None:
-    """Return why there is no verdict: an individual contradicts the model."""
-    from edp_bayes.diagnostics.individuals import NAME
-
-    said = [row.sentence for row in rows if row.name == NAME and row.passed is False]
-    return said[0] if said else None
+    """Return why there is no verdict; see `edp_bayes.diagnostics.withheld`."""
+    return diagnostics.withheld((row.name, row.sentence) for row in rows if row.passed is False)
 
 
 def assumptions(result: PrivacyCurves, kind: str) -> tuple[str, ...]:
@@ -106,11 +104,7 @@ def _of_query(record: Mapping[str, Any]) -> tuple[str, ...]:
     resampled = str(record["model"]).startswith("SmoothedBootstrap")
     screened = max(record.get("screened_out", {}).values(), default=0.0)
     return (
-        f"The {record['databases']:,} databases are independent draws of one distribution. The "
-        "checks of autocorrelation, trend and halves above test this; where one of those failed, "
-        "the bands are likely too narrow.",
-        "Whoever sees an answer knows that distribution and none of the databases. What is known "
-        "beyond it is not covered.",
+        *_of_adversary(record),
         "The unit of privacy is one individual with all of their records; the risks are those "
         f"of the {record['individuals']:,} individuals in the data.",
         f"The distribution of the answer is {record['model']}. That without an individual follows "
@@ -126,6 +120,32 @@ def _of_query(record: Mapping[str, Any]) -> tuple[str, ...]:
         "Individuals whose risk cannot matter were not integrated: all of them together add at "
         f"most {risk(float(screened))} to the sum at any ε.",
     )
+
+
+def _of_adversary(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what is assumed of the databases, and who sees the answer."""
+    size = f"{record['databases']:,}"
+    if "against" not in record:
+        return (
+            f"The {size} databases are independent draws of one distribution. The checks of "
+            "autocorrelation, trend and halves above test this; where one of those failed, nothing "
+            "is established.",
+            "Whoever sees an answer knows that distribution and none of the databases. What is "
+            "known beyond it is not covered.",
+        )
+    found = [
+        f"The risk is that of {record['at']}, against {record['against']}. An individual is "
+        "compared in it and not in it; the past is what was observed.",
+        f"Given {', '.join(record['known']) or 'that'}, the {size} databases are independent draws "
+        "of one distribution, moved and scaled. The checks of autocorrelation, trend and halves "
+        "above test this on residuals.",
+    ]
+    if record.get("insiders"):
+        found.append(
+            f"{record['insiders']:,} insiders are no individuals of this audit: what they "
+            "contributed is known."
+        )
+    return tuple(found)
 
 
 def _of_mechanism(record: Mapping[str, Any]) -> tuple[str, ...]:

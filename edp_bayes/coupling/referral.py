@@ -1,0 +1,202 @@
+"""Contributions and presence as they would be in the database at hand.
+
+Where what an adversary knows predicts what individuals contribute, a season of their own for one,
+contributions c_t are referred to the database at hand: c_t - g'(x_t - x*). The slopes g have a
+normal prior of mean zero whose variance, relative to the residual variance, is one of a few values.
+How common each value is among all individuals is learned from them, and so is which of them an
+individual follows: those without a season keep their contributions, those with one lose it. How
+many individuals are present is regressed on x_t as a whole, and the odds of everybody who is
+sometimes absent follow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.records.responses import Referral
+
+if TYPE_CHECKING:
+    from edp_bayes.records.responses import Responses
+
+__all__ = ["refer"]
+
+Array = NDArray[np.float64]
+
+# Prior variances of a slope, for a regressor of unit deviation, over that of the residual.
+VARIANCES = np.array([0.0, 0.05, 0.5, 5.0])
+LEAST = 3  # presences of whom something is learned
+ROUNDS = 50
+ROUNDING = 1e-12
+ACTIVITY = 0.5  # prior standard deviation of a slope of the log number of those present
+BLOCK = 4096  # individuals
+
+
+def refer(responses: Responses, design: Array, target: Array, response: Array) -> Responses:
+    """Return responses at the database at hand, with contributions and presence referred to it.
+
+    Parameters
+    ----------
+    responses : Responses
+        Contributions as they were.
+    design : ndarray
+        Shape (n, regressor): x_t, centred.
+    target : ndarray
+        Shape (regressor,): x*.
+    response : ndarray
+        Shape (n * samples,): the responses referred to the database at hand.
+
+    Returns
+    -------
+    Responses
+        With a `referral`.
+    """
+    if design.shape[1] == 0:
+        return responses.replaced(response=response)
+    deviation = design.std(axis=0)
+    x, at = design / deviation, target / deviation
+    rows = np.repeat(x, responses.samples, axis=0)
+    starts = range(0, responses.n_individuals, BLOCK)
+    parts = [_Slopes.of(responses, rows, slice(start, start + BLOCK)) for start in starts]
+    shares = _shares(np.concatenate([part.evidence[part.count >= LEAST] for part in parts]))
+    found = [part.at_hand(shares, at) for part in parts]
+    slope, degrees, variance = (np.concatenate(part) for part in zip(*found, strict=True))
+    matrix = responses.contribution.copy()
+    moved = ((rows[matrix.indices] - at) * slope[responses.owner]).sum(axis=1)
+    matrix.data = matrix.data - moved
+    referral = Referral(degrees, variance, _odds(responses, x, at))
+    return responses.replaced(response=response, contribution=matrix, referral=referral)
+
+
+@dataclass(frozen=True, eq=False)
+class _Slopes:
+    """Regressions of the contributions of some individuals, for every prior variance.
+
+    Attributes
+    ----------
+    count : ndarray
+        Shape (individual,): presences.
+    middle : ndarray
+        Shape (individual, regressor): mean of the regressors where present.
+    squares : ndarray
+        Shape (individual, regressor, regressor): about that mean.
+    inverse, mean, residual, evidence
+        Posterior covariance (variance, individual, regressor, regressor) in units of the residual
+        variance, mean (variance, individual, regressor), residual sum of squares (variance,
+        individual) and log evidence (individual, variance).
+    """
+
+    count: Array
+    middle: Array
+    squares: Array
+    inverse: Array
+    mean: Array
+    residual: Array
+    evidence: Array
+
+    @classmethod
+    def of(cls, responses: Responses, rows: Array, some: slice) -> _Slopes:
+        part = responses.contribution[:, some]
+        people, width = part.shape[1], rows.shape[1]
+        owner = np.repeat(np.arange(people), np.diff(part.indptr))
+        x, c = rows[part.indices], part.data
+
+        def total(values: Array) -> Array:
+            return np.bincount(owner, values, people) / responses.samples
+
+        count = total(np.ones_like(c))
+        least = np.maximum(count, 1.0)
+        middle = np.stack([total(x[:, a]) for a in range(width)], axis=1) / least[:, None]
+        average = total(c) / least
+        x, c = x - middle[owner], c - average[owner]
+        squares = np.empty((people, width, width))
+        for a in range(width):
+            for b in range(a, width):
+                squares[:, a, b] = squares[:, b, a] = total(x[:, a] * x[:, b])
+        product = np.stack([total(x[:, a] * c) for a in range(width)], axis=1)
+        about = total(c**2)
+        size = about + count * average**2
+        unit = np.eye(width)
+        inverse, mean, residual, evidence = [], [], [], []
+        for variance in VARIANCES:
+            growth = unit + variance * squares
+            found = variance * np.linalg.inv(growth)
+            slope = np.einsum("iab,ib->ia", found, product)
+            left = np.maximum(about - (slope * product).sum(axis=1), ROUNDING * size)
+            _, determinant = np.linalg.slogdet(growth)
+            with np.errstate(divide="ignore"):
+                fit = np.where(size > 0.0, np.log(left), 0.0)
+            inverse.append(found)
+            mean.append(slope)
+            residual.append(left)
+            evidence.append(-0.5 * (determinant + np.maximum(count - 1.0, 0.0) * fit))
+        return cls(
+            count,
+            middle,
+            squares,
+            np.stack(inverse),
+            np.stack(mean),
+            np.stack(residual),
+            np.stack(evidence, axis=1),
+        )
+
+    def at_hand(self, shares: Array, target: Array) -> tuple[Array, Array, Array]:
+        """Return slopes (individual, regressor), degrees they took and the variance they add."""
+        weight = _weights(self.evidence, shares).T
+        weight[:, self.count < LEAST] = shares[:, None]
+        mean = (weight[..., None] * self.mean).sum(axis=0)
+        decided = np.einsum("viab,iab->vi", self.inverse, self.squares)
+        away = target - self.middle
+        spread = np.einsum("ia,viab,ib->vi", away, self.inverse, away)
+        moved = (self.mean * away).sum(axis=2)
+        between = (weight * (moved - (weight * moved).sum(axis=0)) ** 2).sum(axis=0)
+        free = np.maximum(self.count - 1.0, 1.0)
+        residual = (weight * self.residual).sum(axis=0) / free
+        with np.errstate(divide="ignore", invalid="ignore"):
+            between = np.where(residual > 0.0, between / residual, 0.0)
+        return mean, (weight * decided).sum(axis=0), (weight * spread).sum(axis=0) + between
+
+
+def _weights(evidence: Array, shares: Array) -> Array:
+    """Return the probability of every prior variance, shape (individual, variance)."""
+    log = evidence + np.log(shares)
+    weight = np.exp(log - log.max(axis=1, keepdims=True))
+    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+
+def _shares(evidence: Array) -> Array:
+    """Return how common each prior variance is, by expectation and maximisation.
+
+    One individual of each is seen beforehand.
+    """
+    shares = np.full(VARIANCES.size, 1.0 / VARIANCES.size)
+    for _ in range(ROUNDS):
+        seen = _weights(evidence, shares).sum(axis=0) + 1.0
+        shares = seen / seen.sum()
+    return shares
+
+
+def _odds(responses: Responses, x: Array, at: Array) -> float:
+    """Return how much likelier presence is at the database at hand than on average.
+
+    By a regression of the log number of those present, among individuals sometimes absent.
+    """
+    n, samples, matrix = responses.n_databases, responses.samples, responses.contribution
+    entries = np.diff(matrix.indptr)
+    absent = np.repeat(entries < n * samples, entries)
+    cells = np.unique(responses.owner[absent] * n + matrix.indices[absent] // samples)
+    present = np.bincount(cells % n, minlength=n).astype(np.float64)
+    if present.sum() == 0.0:
+        return 1.0
+    y = np.log(present + 0.5)
+    centred = x - x.mean(axis=0)
+    full, *_ = np.linalg.lstsq(centred, y - y.mean(), rcond=None)
+    free = max(n - 1 - x.shape[1], 1)
+    noise = float(((y - y.mean() - centred @ full) ** 2).sum()) / free
+    noise = max(noise, 1.0 / (present.mean() + 0.5))
+    precision = centred.T @ centred / noise + np.eye(x.shape[1]) / ACTIVITY**2
+    slope = np.linalg.solve(precision, centred.T @ (y - y.mean()) / noise)
+    return float(np.exp(at @ slope) / np.exp(x @ slope).mean())

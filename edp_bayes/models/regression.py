@@ -1,0 +1,336 @@
+"""The response given what an adversary knows: y_t = c + s (x_t' beta + exp(gamma z_t) u_t).
+
+u_t follows the density model; c and s are the mean and the standard deviation of the residuals of a
+linear regression. The risk does not depend on x*' beta, where the database at hand lies, so the
+density model's mixture is taken to the scale of the database at hand, and the responses, their
+residuals and contributions are referred to it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.coupling.referral import refer
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.models.base_measure import Standardisation
+from edp_bayes.records.adversary import Adversary
+from edp_bayes.records.known import LAG, OTHER, Known, Regressor, explained
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from edp_bayes.models.base import DensityModel, FittedModel
+    from edp_bayes.models.sampling import SamplerSettings
+    from edp_bayes.records.responses import Responses
+
+__all__ = ["GROWTH", "AtHand", "Regression", "regression_on", "restored"]
+
+Array = NDArray[np.float64]
+
+# Prior standard deviation of gamma, and how far its mode is looked for.
+GROWTH, FARTHEST = 0.7, 3.0
+LEAST_SCORE = 1e-6  # probabilities nearer to 0 or 1 are taken as this
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Regressors, priors and units of the response given what is known.
+
+    Attributes
+    ----------
+    known : Known
+        What is known.
+    units : Standardisation
+        c and s.
+    """
+
+    known: Known
+    units: Standardisation
+
+    @classmethod
+    def of(cls, known: Known) -> Regression:
+        """Take the units from least squares."""
+        y = known.responses.response_by_database.mean(axis=1)
+        full = np.column_stack([np.ones(y.size), known.design])
+        coefficients, *_ = np.linalg.lstsq(full, y, rcond=None)
+        left = ((y - full @ coefficients) ** 2).sum() / (y.size - full.shape[1])
+        return cls(known, Standardisation(float(y.mean()), float(np.sqrt(left))))
+
+    @cached_property
+    def design(self) -> Array:
+        """Shape (n, coefficient): x_t in the units of the coefficients.
+
+        Where the scale changes the last column is an intercept.
+        """
+        return self._in_units(self.known.design)
+
+    @cached_property
+    def target(self) -> Array:
+        """Shape (coefficient,): x* in the same units."""
+        return np.asarray(self._in_units(self.known.target[None])[0])
+
+    @cached_property
+    def deviation(self) -> Array:
+        """Prior standard deviation of every coefficient."""
+        own = [LAG if part.lag else OTHER for part in self.known.regressors]
+        return np.array([*own, *([OTHER] if self.known.scaled else [])])
+
+    @property
+    def scaled(self) -> bool:
+        """Whether gamma is other than zero."""
+        return self.known.scaled
+
+    @property
+    def growth_deviation(self) -> float:
+        """Prior standard deviation of gamma; 0 where the scale does not change."""
+        return GROWTH if self.scaled else 0.0
+
+    @property
+    def position(self) -> Array:
+        """z_t, shape (n,); zero where the scale does not change."""
+        return self.known.position if self.scaled else np.zeros_like(self.known.position)
+
+    @property
+    def sample(self) -> Array:
+        """The responses in these units, shape (n, samples)."""
+        y = self.known.responses.response_by_database
+        return (y - self.units.centre) / self.units.spread
+
+    @cached_property
+    def mode(self) -> tuple[Array, float]:
+        """Coefficients and gamma that are likeliest if u is standard normal."""
+        from scipy.optimize import minimize_scalar
+
+        y, precision = self.sample.mean(axis=1), np.diag(self.deviation**-2.0)
+
+        def at(gamma: float) -> tuple[Array, float]:
+            scale = np.exp(gamma * self.position)
+            x, left = self.design / scale[:, None], y / scale
+            beta = np.linalg.solve(precision + x.T @ x, x.T @ left)
+            loss = 0.5 * float(((left - x @ beta) ** 2).sum() + beta @ precision @ beta)
+            loss += gamma * float(self.position.sum()) + 0.5 * (gamma / GROWTH) ** 2
+            return beta, loss
+
+        if not self.scaled:
+            return at(0.0)[0], 0.0
+        best = minimize_scalar(
+            lambda gamma: at(gamma)[1], bounds=(-FARTHEST, FARTHEST), method="bounded"
+        )
+        return at(float(best.x))[0], float(best.x)
+
+    def residuals(self, beta: Array, gamma: Array | float) -> Array:
+        """Return u of every response, shape (..., n, samples), for coefficients (..., p)."""
+        fitted = np.asarray(beta) @ self.design.T
+        scale = np.exp(np.asarray(gamma)[..., None] * self.position)
+        return np.asarray((self.sample - fitted[..., None]) / scale[..., None])
+
+    def growth(self, gamma: Array | float) -> Array:
+        """Return the scale of the database at hand, exp(gamma z*)."""
+        at = self.known.target_position if self.scaled else 0.0
+        return np.exp(np.asarray(gamma) * at)
+
+    def referred(self, beta: Array, gamma: float) -> Responses:
+        """Return the responses as they would be at the database at hand, for one beta and gamma."""
+        units = self.units
+        moved = self.residuals(beta, gamma) * self.growth(gamma) + self.target @ beta
+        response = (units.centre + units.spread * moved).ravel()
+        known = self.known
+        return refer(known.responses, known.design, known.target, response)
+
+    def fitted_to_residuals(self, model: DensityModel, settings: SamplerSettings) -> FittedModel:
+        """Fit a model that knows of no regression to the residuals at the mode.
+
+        The place of the next response has the coefficients' normal posterior about the mode.
+        """
+        beta, gamma = self.mode
+        responses = self.referred(beta, gamma)
+        fitted = model.fit(responses, settings)
+        shape = fitted.mixture.weights.shape[:-1]
+        scale = np.exp(gamma * self.position)
+        x = self.design / scale[:, None]
+        factor = np.linalg.cholesky(np.diag(self.deviation**-2.0) + x.T @ x)
+        normal = settings.generator("place").standard_normal((*shape, beta.size))
+        coefficients = beta + np.linalg.solve(factor.T, normal[..., None])[..., 0]
+        # the densities are those of the responses at hand, at another scale than their own
+        moved = np.log(self.growth(gamma)) - gamma * self.position
+        residuals = responses.response_by_database
+        at_hand = AtHand(
+            mixture=fitted.mixture,
+            responses=responses,
+            coefficients=coefficients,
+            growth=np.full(shape, gamma),
+            shift=self.units.spread * ((coefficients - beta) @ self.target),
+            log_likelihood=fitted.log_likelihood + moved,
+            scores=_scores(fitted.mixture, np.broadcast_to(residuals, (*shape, *residuals.shape))),
+        )
+        predictive = None if fitted.predictive is None else fitted.predictive + moved
+        return replace(
+            fitted,
+            at_hand=at_hand,
+            log_likelihood=at_hand.log_likelihood,
+            predictive=predictive,
+        )
+
+    def _in_units(self, x: Array) -> Array:
+        lag = np.array([part.lag for part in self.known.regressors], dtype=bool)
+        x = np.where(lag, x / self.units.spread, x)
+        return np.column_stack([x, np.ones(len(x))]) if self.known.scaled else x
+
+
+def regression_on(
+    responses: Responses, adversary: Adversary | None, at: Any = None
+) -> Regression | None:
+    """Return what an adversary knows as a regression; None where there is no adversary."""
+    if adversary is None:
+        if at is not None:
+            raise InvalidInputError(
+                "at is the database at hand of an adversary: give adversary=, too"
+            )
+        return None
+    if not isinstance(adversary, Adversary):
+        raise InputTypeError(
+            f"adversary must be an Adversary, such as Adversary(past=2), found {adversary!r}"
+        )
+    return Regression.of(adversary.given(responses, at=at))
+
+
+def restored(group: xr.Dataset, responses: Responses) -> tuple[Regression, Array, float, Array]:
+    """Return the regression of a saved audit, posterior means of beta and gamma, and shifts.
+
+    Parameters
+    ----------
+    group : Dataset
+        The group `known` of an audit.
+    responses : Responses
+        All responses, as they were released.
+    """
+    units = Standardisation(float(group.attrs["centre"]), float(group.attrs["spread"]))
+    scaled = bool(group.attrs["scaled"])
+    names = [str(name) for name in group["term"].to_numpy()]
+    design, target = group["design"].to_numpy(), group["target"].to_numpy()
+    regressors = []
+    for column, name in enumerate(names[:-1] if scaled else names):
+        lag = column < int(group.attrs["past"])
+        unit = units.spread if lag else 1.0
+        values = design[:, column] * unit
+        regressors.append(Regressor(name, values, float(target[column]) * unit, lag))
+    insiders = tuple(responses.individual[json.loads(group.attrs["insiders"])].tolist())
+    rows = np.arange(responses.n_databases - len(design), responses.n_databases)
+    known = Known(
+        responses=explained(responses, rows, insiders),
+        regressors=tuple(regressors),
+        position=group["position"].to_numpy(),
+        target_position=float(group.attrs["target_position"]),
+        scaled=scaled,
+        against="",
+        at=None,
+        warnings=(),
+        rows=rows,
+        insiders=insiders,
+    )
+    beta = group["coefficients"].transpose("chain", "draw", "term").to_numpy()
+    gamma, shift = (
+        group[name].transpose("chain", "draw").to_numpy() for name in ("growth", "shift")
+    )
+    return Regression(known, units), beta.mean(axis=(0, 1)), float(gamma.mean()), shift[..., None]
+
+
+@dataclass(frozen=True, eq=False)
+class AtHand:
+    """Draws of the response's distribution in the database at hand.
+
+    Attributes
+    ----------
+    mixture : Mixture
+        Shape (chain, draw, component): with all draws at the same place, that of `responses`.
+    responses : Responses
+        The responses as they would be in the database at hand.
+    coefficients : ndarray
+        Shape (chain, draw, coefficient).
+    growth : ndarray
+        Shape (chain, draw): gamma.
+    shift : ndarray
+        Shape (chain, draw): how far every draw lies from that place.
+    log_likelihood : ndarray
+        Shape (chain, draw, database).
+    scores : ndarray
+        Shape (n,): normal scores of the probability integral transform of the residuals.
+    """
+
+    mixture: Mixture
+    responses: Responses
+    coefficients: Array
+    growth: Array
+    shift: Array
+    log_likelihood: Array
+    scores: Array
+
+    @classmethod
+    def of(cls, regression: Regression, u: Mixture, beta: Array, gamma: Array) -> AtHand:
+        """Take draws of the density of u, of beta and of gamma to the database at hand.
+
+        Parameters
+        ----------
+        regression : Regression
+            Units and regressors.
+        u : Mixture
+            Shape (chain, draw, component), in units of one.
+        beta, gamma : ndarray
+            Shapes (chain, draw, coefficient) and (chain, draw).
+        """
+        from edp_bayes.models.base import log_densities
+
+        units, middle = regression.units, beta.mean(axis=(0, 1))
+        place = regression.target @ middle
+        scale = units.spread * regression.growth(gamma)[..., None]
+        at_hand = Mixture(
+            u.weights,
+            units.centre + units.spread * place + scale * u.locations,
+            scale * u.scales,
+            kernel=u.kernel,
+        )
+        residuals = regression.residuals(beta, gamma)
+        jacobian = np.log(units.spread) + gamma[..., None] * regression.position
+        return cls(
+            mixture=at_hand,
+            responses=regression.referred(middle, float(gamma.mean())),
+            coefficients=beta,
+            growth=gamma,
+            shift=units.spread * (beta @ regression.target - place),
+            log_likelihood=log_densities(u, residuals) - jacobian,
+            scores=_scores(u, residuals),
+        )
+
+    @property
+    def next_response(self) -> Mixture:
+        """Distribution of the response in the database at hand, every draw at its own place."""
+        p, shift = self.mixture, self.shift[..., None]
+        return Mixture(p.weights, p.locations + shift, p.scales, kernel=p.kernel)
+
+
+def _scores(u: Mixture, residuals: Array) -> Array:
+    """Return normal scores of the residuals' probabilities, averaged over draws and samples."""
+    from scipy.special import ndtri
+
+    total = np.zeros(residuals.shape)
+    cumulative = _cumulative(u.kernel)
+    for k in range(u.weights.shape[-1]):
+        w, mu, s = (part[..., k, None, None] for part in (u.weights, u.locations, u.scales))
+        total += w * cumulative((residuals - mu) / s)
+    probability = total.mean(axis=(0, 1, 3)).clip(LEAST_SCORE, 1.0 - LEAST_SCORE)
+    return np.asarray(ndtri(probability))
+
+
+def _cumulative(kernel: str) -> Any:
+    from scipy.special import ndtr
+
+    if kernel == "gaussian":
+        return ndtr
+    return lambda u: np.where(u < 0.0, 0.5 * np.exp(-np.abs(u)), 1.0 - 0.5 * np.exp(-np.abs(u)))

@@ -1,0 +1,172 @@
+"""What an adversary knows beside the response: the past, the calendar, the public, insiders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.utils import validate
+
+if TYPE_CHECKING:
+    from edp_bayes.records.known import Known
+    from edp_bayes.records.responses import Responses
+
+__all__ = ["Adversary"]
+
+CALENDAR = "calendar"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Adversary:
+    """Who the response is to be private against, given to `edp_bayes.audit`.
+
+    The risk is then that of the response given what they know: Burchard, Daoud and Dotterrer
+    (2020), Definition 4, with g the values below. The hypotheses compared are that an individual is
+    in the database at hand or is not; the past is what was observed.
+
+    Parameters
+    ----------
+    past : int
+        How many earlier releases they have seen, as lags of the response.
+    trend : bool
+        They know the trend over the databases.
+    season : float or "calendar", optional
+        They know the season: its period in databases, or the periods of the calendar that suit the
+        dates (of hours the day and the week, of days the week and the year, else the year).
+    covariates : dataframe or mapping, optional
+        What is public about every database: a table whose first column, or the index if it has a
+        name or holds no whole numbers, holds the keys of the databases, or a mapping of names to
+        one value each.
+        Numbers enter as they are, text as categories. A row with a key that is no database is that
+        of the next one; without it the last row is taken, which the result says.
+    changing_scale : bool
+        The spread of the response may grow or fall over the databases.
+    insiders : iterable or float
+        Labels of individuals who pool what they contributed, or the share of all individuals who
+        do, drawn at random. What insiders contributed is subtracted where the query is a sum over
+        individuals; elsewhere the answer on their records is a covariate.
+    own : bool
+        They contributed themselves and know how much: the individual whose own contribution tells
+        most of the response is taken for an insider.
+    knows : sequence, mapping or Query, optional
+        Value of any other query g on every database: numbers or categories.
+    bins : sequence of float or int, optional
+        Buckets of `knows`: inner edges, or how many of equal probability.
+    random_seed : int
+        Of insiders drawn at random.
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If an argument is out of its range.
+
+    Examples
+    --------
+    >>> Adversary(past=2, trend=True).words
+    'a person who has seen all earlier releases and the calendar'
+    """
+
+    past: int = 0
+    trend: bool = False
+    season: float | str | None = None
+    covariates: Any = None
+    changing_scale: bool = False
+    insiders: Iterable[Any] | float = ()
+    own: bool = False
+    knows: Any = None
+    bins: Any = None
+    random_seed: int = 0
+
+    def __post_init__(self) -> None:
+        past = 0 if self.past == 0 else validate.positive_integer(self.past, "past")
+        object.__setattr__(self, "past", past)
+        for name in ("trend", "changing_scale", "own"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputTypeError(f"{name} must be True or False, found {getattr(self, name)!r}")
+        if isinstance(self.season, str):
+            validate.choice(self.season, (CALENDAR,), "season")
+        elif self.season is not None:
+            period = validate.positive_number(self.season, "season")
+            if period < 2:
+                raise InvalidInputError(f"season must be at least 2 databases, found {period:g}")
+        if isinstance(self.insiders, str) or not isinstance(self.insiders, Iterable | float | int):
+            raise InputTypeError(
+                f"insiders must be labels of individuals or a share, found {self.insiders!r}"
+            )
+        if isinstance(self.insiders, float | int):
+            share = float(self.insiders)
+            if not 0.0 <= share < 1.0:
+                raise InvalidInputError(f"a share of insiders must be from 0 to 1, found {share:g}")
+            object.__setattr__(self, "insiders", share)
+        else:
+            object.__setattr__(self, "insiders", tuple(self.insiders))
+        if self.bins is not None and self.knows is None:
+            raise InvalidInputError("bins are buckets of knows: give what the adversary knows")
+        validate.seed(self.random_seed)
+
+    @property
+    def nothing(self) -> bool:
+        """Whether they know nothing but the distribution of the response."""
+        known = (self.trend, self.season, self.changing_scale, self.own)
+        others = self.covariates is not None or self.knows is not None
+        return not (self.past or any(known) or self.insiders or others)
+
+    @property
+    def words(self) -> str:
+        """Against whom, in words."""
+        seen = []
+        if self.past:
+            seen.append("all earlier releases")
+        if self.trend or self.season or self.changing_scale:
+            seen.append("the calendar")
+        if self.covariates is not None:
+            seen.append(f"the covariates {_listed(covariate_names(self.covariates))}")
+        if self.knows is not None:
+            seen.append("what a further query answers")
+        parts = [f"has seen {_listed(seen)}"] if seen else []
+        if isinstance(self.insiders, float) and self.insiders:
+            parts.append(f"is told by {self.insiders:.0%} of all individuals what they contributed")
+        elif self.insiders:
+            count = len(tuple(self.insiders))  # type: ignore[arg-type]
+            parts.append(f"is told by {count} insiders what they contributed")
+        if self.own:
+            parts.append("knows what they contributed themselves")
+        if not parts:
+            return "a person who knows nothing but the distribution of the response"
+        return f"a person who {_listed(parts)}"
+
+    def given(self, responses: Responses, *, at: Any = None) -> Known:
+        """Return what they know of every database, as regressors of its response.
+
+        Parameters
+        ----------
+        responses : Responses
+            One database after the other.
+        at : label, optional
+            The database at hand; the next one, after all of them, if not given.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If databases are not in the order of time, a covariate is missing or determines the
+            response, a season is longer than half the series, everybody is an insider, or there
+            are too few databases for what is known.
+        """
+        from edp_bayes.records.known import known
+
+        return known(self, responses, at)
+
+
+def covariate_names(table: Any) -> list[str]:
+    """Return the names of covariates."""
+    if isinstance(table, Mapping):
+        return [str(name) for name in table]
+    from edp_bayes.records.covariates import as_frame
+
+    return [str(name) for name in as_frame(table).columns]
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,0 +1,409 @@
+"""What an adversary knows of every database, as regressors of its response.
+
+The response is y_t = c + x_t' beta + exp(gamma z_t) u_t. Lags are in the units of the response, all
+other regressors have unit standard deviation, all of them mean zero; z runs from -1/2 to 1/2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.records.adversary import CALENDAR, Adversary
+from edp_bayes.records.covariates import Covariate, aligned, buckets
+from edp_bayes.records.responses import Responses
+from edp_bayes.records.timeline import Timeline
+from edp_bayes.utils import labels
+from edp_bayes.utils.sentences import Sentence
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+__all__ = ["LAG", "OTHER", "Known", "Regressor", "explained", "known"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+# Prior standard deviations of coefficients: of lags, of all others in residual deviations.
+LAG, OTHER = 0.5, 2.0
+FEWEST_FREE = 8  # databases beyond the regressors
+MANY = 1 / 6  # regressors a database, beyond which bands are said to be wide
+SHORT = 10  # databases for each step of a season all of whose harmonics are taken
+DATABASES_A_HARMONIC = 30
+DETERMINED = 1e-12  # of the variance of the response
+MOST_CALENDARS = 0.5  # of the series a season may last
+
+
+@dataclass(frozen=True, eq=False)
+class Regressor:
+    """One column of x_t.
+
+    Attributes
+    ----------
+    name : str
+        What it is.
+    values : ndarray
+        Shape (n,): centred.
+    target : float
+        At the database at hand, as far from the same centre.
+    lag : bool
+        In the units of the response.
+    """
+
+    name: str
+    values: Array
+    target: float
+    lag: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of every database, and of the one at hand.
+
+    Attributes
+    ----------
+    responses : Responses
+        Of the databases that are explained: the first ones serve as lags only. Contributions of
+        insiders are subtracted, and insiders are no longer among the individuals.
+    regressors : tuple of Regressor
+        Columns of x_t.
+    position : ndarray
+        Shape (n,): z_t, place in the series from -1/2 to 1/2.
+    target_position : float
+        z at the database at hand.
+    scaled : bool
+        Whether the spread changes over the series.
+    against : str
+        Against whom, in words.
+    at : label or None
+        The database at hand; None for the next one.
+    warnings : tuple of str
+        What is doubtful.
+    rows : ndarray
+        Databases of all responses that are explained.
+    insiders : tuple
+        Labels of those whose contributions were subtracted.
+    """
+
+    responses: Responses
+    regressors: tuple[Regressor, ...]
+    position: Array
+    target_position: float
+    scaled: bool
+    against: str
+    at: Any
+    warnings: tuple[str, ...]
+    rows: Index
+    insiders: tuple[Any, ...]
+
+    @property
+    def design(self) -> Array:
+        """The regressors, shape (n, regressor)."""
+        columns = [part.values for part in self.regressors]
+        return np.stack(columns, axis=1) if columns else np.empty((self.position.size, 0))
+
+    @property
+    def target(self) -> Array:
+        """The regressors at the database at hand, shape (regressor,)."""
+        return np.array([part.target for part in self.regressors])
+
+    @property
+    def past(self) -> int:
+        """Number of lags."""
+        return sum(part.lag for part in self.regressors)
+
+    @property
+    def names(self) -> list[str]:
+        """Name of every regressor."""
+        return [part.name for part in self.regressors]
+
+
+def known(adversary: Adversary, responses: Responses, at: Any) -> Known:
+    """Return what an adversary knows; see `Adversary.given`."""
+    timeline, found = Timeline.of(responses.database), []
+    timed = (adversary.past, adversary.trend, adversary.season, adversary.changing_scale)
+    if any(timed):
+        timeline.require_order("an adversary who knows the past or the calendar")
+        if timeline.uneven:
+            found.append(_uneven(timeline))
+    insiders = _insiders(adversary, responses)
+    rest, shared = _without(responses, insiders)
+    first = adversary.past
+    n = responses.n_databases - first
+    rows = np.arange(first, responses.n_databases)
+    row = None if at is None else _row(responses, at, first)
+    regressors = _lags(rest, first, row)
+    time = timeline.position
+    after = float(time[-1] + 1.0)
+    if adversary.trend:
+        regressors.append(
+            _numeric("trend", time[first:], after if row is None else time[first:][row])
+        )
+    for name, period in _periods(adversary, timeline).items():
+        regressors += _season(name, period, time[first:], after, row)
+    covariates = (
+        [] if adversary.covariates is None else aligned(adversary.covariates, responses.database)
+    )
+    if adversary.knows is not None:
+        covariates.append(_further(adversary, responses))
+    if shared is not None:
+        covariates.append(shared)
+    for covariate in covariates:
+        if covariate.taken and row is None:
+            found.append(_taken(covariate))
+        where = None if row is None else row + first
+        for name, values, target in covariate.columns(where):
+            regressors.append(_numeric(name, values[first:], target))
+    _refuse_many(len(regressors), n, responses.n_databases)
+    if len(regressors) > MANY * n:
+        found.append(_many(len(regressors), n))
+    kept = _kept(rest, rows, insiders)
+    _refuse_determined(kept, regressors)
+    z = np.linspace(-0.5, 0.5, n)
+    return Known(
+        responses=kept,
+        regressors=tuple(regressors),
+        position=z,
+        target_position=0.5 + 1.0 / (n - 1) if row is None else float(z[row]),
+        scaled=adversary.changing_scale,
+        against=adversary.words,
+        at=at,
+        warnings=tuple(map(Sentence, found)),
+        rows=rows,
+        insiders=insiders,
+    )
+
+
+def explained(responses: Responses, rows: Index, insiders: tuple[Any, ...]) -> Responses:
+    """Return the responses of some databases, less what insiders contributed to a sum."""
+    return _kept(_less(responses, insiders), rows, insiders)
+
+
+def _lags(responses: Responses, past: int, row: int | None) -> list[Regressor]:
+    """Return the earlier responses, the mean of each database's samples."""
+    y = responses.response_by_database.mean(axis=1)
+    n, mean = y.size - past, float(y.mean())
+    target = n if row is None else row
+    return [
+        Regressor(
+            f"lag {lag}",
+            y[past - lag : y.size - lag] - mean,
+            float(y[past - lag + target]) - mean,
+            True,
+        )
+        for lag in range(1, past + 1)
+    ]
+
+
+def _numeric(name: str, values: Array, target: float) -> Regressor:
+    """Return a regressor of mean zero and unit standard deviation."""
+    mean, deviation = float(values.mean()), float(values.std())
+    if deviation <= 1e-12 * max(1.0, float(np.abs(values).max())):
+        raise InvalidInputError(
+            f"{name!r} is {values[0]:g} in all databases that are explained: leave it out"
+        )
+    return Regressor(name, (values - mean) / deviation, (float(target) - mean) / deviation)
+
+
+def _periods(adversary: Adversary, timeline: Timeline) -> dict[str, float]:
+    if adversary.season is None:
+        return {}
+    n = timeline.position.size
+    periods = (
+        timeline.seasons()
+        if adversary.season == CALENDAR
+        else {f"season of {float(adversary.season):g}": float(adversary.season)}
+    )
+    short = {name: p for name, p in periods.items() if p <= MOST_CALENDARS * n}
+    if not short:
+        name, period = next(iter(periods.items()))
+        raise InvalidInputError(
+            f"a season must be no longer than half the series, {n // 2} databases, found {name} "
+            f"of {period:.4g}: what was seen less than twice is no season"
+            if adversary.season == CALENDAR
+            else f"season must be no longer than half the series, {n // 2} databases, found "
+            f"{period:g}: what was seen less than twice is no season"
+        )
+    return short
+
+
+def _season(
+    name: str, period: float, time: Array, after: float, row: int | None
+) -> list[Regressor]:
+    """Return sine and cosine of a period's harmonics: all of a short one, the slowest of others."""
+    n = time.size
+    every = int(period // 2)
+    most = every if period * SHORT <= n else max(1, min(every, n // DATABASES_A_HARMONIC))
+    found = []
+    for harmonic in range(1, most + 1):
+        rate = 2.0 * np.pi * harmonic / period
+        for part, function in (("cosine", np.cos), ("sine", np.sin)):
+            values = function(rate * time)
+            # of the fastest harmonic of an even period the sine is zero
+            if np.ptp(values) > 1e-6:
+                at = after if row is None else time[row]
+                label = f"{name}, {part} {harmonic}"
+                found.append(_numeric(label, values, float(function(rate * at))))
+    return found
+
+
+def _further(adversary: Adversary, responses: Responses) -> Covariate:
+    """Return the values of a further query that is known, or their buckets."""
+    value = adversary.knows
+    if hasattr(value, "leave_one_out"):
+        if responses.ask is None:
+            raise InvalidInputError(
+                "a query as knows needs responses made by Databases.respond; give its values "
+                "on the databases"
+            )
+        value = responses.ask(value, None)
+    table = value if hasattr(value, "columns") or hasattr(value, "index") else {"knows": value}
+    (covariate,) = aligned(table, responses.database)
+    if adversary.bins is None:
+        return covariate
+    if covariate.values.dtype.kind != "f":
+        raise InvalidInputError("bins are for numbers, what the adversary knows is categories")
+    bucket = buckets(covariate.values, adversary.bins)
+    return Covariate("knows", bucket, bucket[-1], True)
+
+
+def _insiders(adversary: Adversary, responses: Responses) -> tuple[Any, ...]:
+    """Return the labels of those whose contributions are known."""
+    people = responses.n_individuals
+    if isinstance(adversary.insiders, float):
+        count = round(adversary.insiders * people)
+        rng = np.random.default_rng(adversary.random_seed)
+        chosen = responses.order[rng.permutation(people)[:count]]
+    else:
+        chosen = np.array([responses.index_of(name) for name in adversary.insiders], dtype=np.int64)
+    if adversary.own:
+        chosen = np.union1d(chosen, [_most_telling(responses, chosen)])
+    if np.unique(chosen).size >= people:
+        raise InvalidInputError(
+            f"insiders must leave somebody to audit, found all {people} individuals among them"
+        )
+    return tuple(responses.individual[np.unique(chosen)].tolist())
+
+
+def _most_telling(responses: Responses, others: Index) -> int:
+    """Return who narrows the response most by knowing their own contribution."""
+    variance = responses.variance_without.copy()
+    variance[others] = np.inf
+    return int(variance.argmin())
+
+
+def _without(responses: Responses, insiders: tuple[Any, ...]) -> tuple[Responses, Covariate | None]:
+    """Return responses less what insiders contributed, or their answer as a covariate."""
+    if not insiders:
+        return responses, None
+    if responses.additive:
+        return _less(responses, insiders), None
+    if responses.ask is None:
+        raise InvalidInputError(
+            f"what insiders know of {responses.query} cannot be subtracted, which is no sum over "
+            "individuals: use responses made by Databases.respond, or say additive=True of arrays "
+            "that are"
+        )
+    answers = responses.ask(None, insiders)
+    return responses, Covariate("insiders' records", answers, answers[-1], True)
+
+
+def _less(responses: Responses, insiders: tuple[Any, ...]) -> Responses:
+    if not (insiders and responses.additive):
+        return responses
+    columns = [responses.index_of(name) for name in insiders]
+    told: Array = np.asarray(responses.contribution[:, columns].sum(axis=1)).ravel()
+    return responses.replaced(response=responses.response - told)
+
+
+def _kept(responses: Responses, rows: Index, insiders: tuple[Any, ...]) -> Responses:
+    """Return the responses of the databases that are explained, without insiders as individuals."""
+    samples = responses.samples
+    entries = (rows[:, None] * samples + np.arange(samples)).ravel()
+    hidden = np.zeros(responses.n_individuals, dtype=bool)
+    hidden[[responses.index_of(name) for name in insiders]] = True
+    others = np.flatnonzero(~hidden)
+    matrix: csc_array[np.float64] = responses.contribution[:, others].tocsr()[entries].tocsc()
+    silent = responses.presence[others] - _counted(responses.contribution[:, others], samples)
+    count = _counted(matrix, samples)
+    return responses.replaced(
+        response=responses.response[entries],
+        contribution=matrix,
+        individual=responses.individual[others],
+        database=responses.database[rows],
+        presence=np.minimum(count + silent, rows.size),
+    )
+
+
+def _counted(matrix: csc_array[np.float64], samples: int) -> Index:
+    from edp_bayes.records.responses import contributing
+
+    return contributing(matrix, matrix.shape[0] // samples, samples)
+
+
+def _row(responses: Responses, at: Any, first: int) -> int:
+    """Return the place of the database at hand among those explained."""
+    places = labels.positions_of(responses.database)
+    key = labels.lookup_key(at, responses.database)
+    if key not in places:
+        raise InvalidInputError(
+            f"at must be a database, found {labels.show(at)}; there are "
+            f"{labels.show_some(responses.database)}"
+        )
+    if places[key] < first:
+        raise InvalidInputError(
+            f"at must be a database with {first} before it, found {labels.show(at)}, number "
+            f"{places[key] + 1}"
+        )
+    return places[key] - first
+
+
+def _refuse_many(count: int, n: int, databases: int) -> None:
+    if n - count < FEWEST_FREE:
+        raise InvalidInputError(
+            f"{databases} databases are too few for what the adversary knows: after the lags {n} "
+            f"are left for {count} regressors, at least {FEWEST_FREE} more than these are needed"
+        )
+
+
+def _refuse_determined(responses: Responses, regressors: list[Regressor]) -> None:
+    """Refuse regressors that leave nothing random."""
+    if not regressors:
+        return
+    y = responses.response_by_database.mean(axis=1)
+    x = np.stack([part.values / max(part.values.std(), 1e-300) for part in regressors], axis=1)
+    full = np.column_stack([np.ones(y.size), x])
+    coefficients, *_ = np.linalg.lstsq(full, y, rcond=None)
+    left = float(((y - full @ coefficients) ** 2).sum())
+    total = float(((y - y.mean()) ** 2).sum())
+    if left <= DETERMINED * total:
+        raise InvalidInputError(
+            f"{', '.join(part.name for part in regressors)} determine the response: given them "
+            "nothing is random, and whoever contributes is revealed"
+        )
+
+
+def _uneven(timeline: Timeline) -> str:
+    more = f" and {len(timeline.uneven) - 3} more" if len(timeline.uneven) > 3 else ""
+    return (
+        f"The databases are not evenly spaced: {'; '.join(timeline.uneven[:3])}{more}. Lags count "
+        "databases, not time."
+    )
+
+
+def _many(count: int, n: int) -> str:
+    return (
+        f"{count} regressors for {n} databases make the bands wider: nine for 41 made them 1.5 "
+        "times as wide."
+    )
+
+
+def _taken(covariate: Covariate) -> str:
+    return (
+        f"Covariate {covariate.name!r} of the next database was not given: that of the last one, "
+        f"{covariate.following}, is taken."
+    )

@@ -1,0 +1,148 @@
+"""The order of databases in time: where each lies, in steps, and which comes next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils import labels
+
+__all__ = ["Timeline"]
+
+Array = NDArray[np.float64]
+
+DAY, WEEK, QUARTER, YEAR = 1, 7, 3, 1
+HOUR = 3_600_000_000  # microseconds
+DAYS_A_YEAR = 365.2425
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """Where the databases lie in time.
+
+    Attributes
+    ----------
+    position : ndarray
+        Shape (n,): steps after the first database.
+    unit : str
+        NumPy's unit of dates ("Y", "M", "D" or "us"), "" for numbers, "given" where only the
+        order is known.
+    step : float
+        The usual distance, in units.
+    uneven : tuple of str
+        Pairs of neighbours at another distance than the usual one, in words.
+    disorder : str
+        Two neighbours in the wrong order, in words; empty where there are none.
+    """
+
+    position: Array
+    unit: str
+    step: float
+    uneven: tuple[str, ...]
+    disorder: str
+
+    @classmethod
+    def of(cls, database: NDArray[Any]) -> Timeline:
+        """Read the keys of databases as dates or numbers, or take them in the order given.
+
+        Examples
+        --------
+        >>> Timeline.of(np.array(["2024-01-01", "2024-02-01", "2024-04-01"], "M8[D]")).position
+        array([0., 1., 3.])
+        """
+        found = _numbers(database)
+        if found is None:
+            disorder = ""
+            if labels.look_like_dates_in_disorder(database):
+                disorder = "dates as text that do not sort by time"
+            return cls(np.arange(database.size, dtype=np.float64), "given", 1.0, (), disorder)
+        number, unit = found
+        gap = np.diff(number)
+        wrong = np.flatnonzero(gap <= 0)
+        disorder = _neighbours(database, wrong[0]) if wrong.size else ""
+        values, counts = np.unique(gap[gap > 0], return_counts=True)
+        step = float(values[counts.argmax()]) if values.size else 1.0
+        uneven = tuple(_neighbours(database, k) for k in np.flatnonzero(gap != step))
+        return cls((number - number[0]) / step, unit, step, uneven, disorder)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether keys are dates or numbers, or given in an order that nothing contradicts."""
+        return not self.disorder
+
+    def require_order(self, what: str) -> None:
+        """Refuse databases that are not in the order of time.
+
+        Raises
+        ------
+        InvalidInputError
+            Names two neighbours in the wrong order.
+        """
+        if self.disorder:
+            raise InvalidInputError(
+                f"{what} needs databases in the order of time, found {self.disorder}; sort them, "
+                "or give keys that are dates or numbers"
+            )
+
+    def seasons(self) -> dict[str, float]:
+        """Return the calendar's own periods, in steps: a day, a week, a year.
+
+        Raises
+        ------
+        InvalidInputError
+            If keys are no dates, or a step is a year.
+        """
+        size = {"Y": DAYS_A_YEAR, "M": DAYS_A_YEAR / 12, "D": 1.0, "us": 1.0 / (24 * HOUR)}
+        if self.unit not in size:
+            raise InvalidInputError(
+                "the calendar's own season needs keys that are dates: give the period as a number "
+                "of databases, such as season=12"
+            )
+        days = self.step * size[self.unit]
+        periods = {"day": 1.0, "week": 7.0, "year": DAYS_A_YEAR}
+        found = {name: period / days for name, period in periods.items() if period >= 2.0 * days}
+        if not found:
+            raise InvalidInputError("databases of a year or more have no season")
+        return found
+
+
+def _numbers(database: NDArray[Any]) -> tuple[Array, str] | None:
+    """Return keys as numbers of a unit, None where they are neither dates nor numbers."""
+    if database.dtype.kind in "iuf":
+        return database.astype(np.float64), ""
+    text = database.dtype.kind in "OU"
+    times = _times(database.tolist()) if text else database
+    if times is None or times.dtype.kind != "M":
+        return None
+    moments = times.astype("M8[us]")
+    for unit in ("Y", "M", "D"):
+        coarse = moments.astype(f"M8[{unit}]")
+        if (coarse == moments).all():
+            return coarse.astype(np.int64).astype(np.float64), unit
+    return moments.astype(np.int64).astype(np.float64), "us"
+
+
+def _times(items: list[Any]) -> NDArray[Any] | None:
+    """Return dates, times with a zone and ISO text as datetimes."""
+    if all(isinstance(item, datetime) for item in items):
+        zone = [item.tzinfo is not None for item in items]
+        if all(zone):
+            return np.array([np.datetime64(round(t.timestamp() * 1e6), "us") for t in items])
+        return None if any(zone) else np.array(items, dtype="M8[us]")
+    if all(isinstance(item, date) for item in items):
+        return np.array(items, dtype="M8[D]")
+    if all(isinstance(item, str) and item[:4].isdigit() and item[4:5] == "-" for item in items):
+        try:
+            return np.array(items, dtype="M8[us]")
+        except ValueError:
+            return None
+    return None
+
+
+def _neighbours(database: NDArray[Any], k: Any) -> str:
+    return f"{labels.show(database[k])} before {labels.show(database[k + 1])}"

@@ -1,0 +1,136 @@
+"""The response given what is known: Gibbs sampling, its PyMC twin and an oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import edp_bayes as edp
+from edp_bayes.models.base import fit_as_asked
+from edp_bayes.models.regression import Regression
+from edp_bayes.models.sampling import SamplerSettings
+
+N = 80
+
+
+def series(seed, coefficient=0.6, trend=1.5, growth=0.0, n=N):
+    """Return an autoregressive series with a trend and innovations whose scale may grow."""
+    rng = np.random.default_rng(seed)
+    z = np.linspace(-0.5, 0.5, n)
+    scale = np.exp(growth * z)
+    y = np.zeros(n)
+    for t in range(n):
+        y[t] = (coefficient * y[t - 1] if t else 0.0) + scale[t] * rng.normal()
+    y = 50.0 + y + trend * z
+    contribution = 0.3 + 0.05 * rng.standard_normal((n, 3))
+    return edp.Responses.from_arrays(
+        y + contribution.sum(axis=1), contribution=contribution, additive=True
+    )
+
+
+def fitted(model, responses, *, sampler=None, draws=500, **known):
+    regression = Regression.of(edp.Adversary(**known).given(responses))
+    settings = SamplerSettings(
+        draws=draws, random_seed=1, progressbar=False, sampler=sampler, chains=4
+    )
+    return regression, fit_as_asked(model, regression, settings)
+
+
+def test_the_normal_model_agrees_with_a_state_space_model():
+    from statsmodels.tsa.statespace.sarimax import SARIMAX
+
+    responses = series(3, n=300)
+    regression, found = fitted(
+        edp.FiniteMixture(components=1), responses, past=1, trend=True, draws=250
+    )
+    y = responses.response
+    oracle = SARIMAX(y, order=(1, 0, 0), trend="ct").fit(disp=False)
+    lag, spread = oracle.params[2], np.sqrt(oracle.params[3])
+    coefficients = found.at_hand.coefficients
+    assert coefficients[..., 0].mean() == pytest.approx(lag, abs=0.5 * oracle.bse[2])
+    assert coefficients[..., 0].std() == pytest.approx(oracle.bse[2], rel=0.25)
+    assert found.mixture.scales.mean() == pytest.approx(spread, rel=0.05)
+    forecast = oracle.get_forecast(1)
+    following = found.at_hand.next_response
+    assert following.locations.mean() == pytest.approx(forecast.predicted_mean[0], abs=0.15)
+    assert found.log_likelihood.sum(axis=-1).max() == pytest.approx(oracle.llf, abs=4.0)
+    assert regression.known.names == ["lag 1", "trend"]
+
+
+@pytest.mark.parametrize("growth", [False, True])
+def test_gibbs_and_nuts_draw_one_posterior(growth):
+    responses = series(4, growth=1.0 if growth else 0.0)
+    known = {"past": 1, "trend": True, "changing_scale": growth}
+    model = edp.FiniteMixture(components=1)
+    _, gibbs = fitted(model, responses, **known)
+    _, nuts = fitted(model, responses, sampler="nutpie", **known)
+    epsilon = np.array([0.05, 0.3])
+    quantities = []
+    for found in (gibbs, nuts):
+        hand = found.at_hand
+        curves = found.coupling.curves(np.arange(2), epsilon).reshape(4, -1, 4)
+        quantities.append(
+            np.concatenate(
+                [
+                    hand.coefficients[..., :2],
+                    hand.growth[..., None],
+                    hand.next_response.locations,
+                    found.mixture.scales,
+                    curves,
+                ],
+                axis=-1,
+            ).reshape(-1, 9)
+        )
+    left, right = quantities
+    deviation = np.maximum(left.std(axis=0), 1e-12)
+    np.testing.assert_allclose(
+        left.mean(axis=0) / deviation, right.mean(axis=0) / deviation, atol=0.15
+    )
+    np.testing.assert_allclose(left.std(axis=0), right.std(axis=0), rtol=0.15, atol=1e-12)
+
+
+def test_a_growing_scale_is_found_and_taken_to_the_database_at_hand():
+    responses = series(5, coefficient=0.0, trend=0.0, growth=1.5, n=200)
+    _, found = fitted(edp.FiniteMixture(components=1), responses, changing_scale=True)
+    assert found.at_hand.growth.mean() == pytest.approx(1.5, abs=0.4)
+    # the scale at the end of the series, of a middle one of one
+    assert found.mixture.scales.mean() == pytest.approx(np.exp(0.75), rel=0.2)
+    assert found.at_hand.scores.std() == pytest.approx(1.0, abs=0.1)
+
+
+def test_the_risk_does_not_depend_on_where_the_database_lies():
+    responses = series(6)
+    moved = responses.replaced(response=responses.response + 1e3)
+    curves = []
+    for data in (responses, moved):
+        _, found = fitted(edp.DirichletProcessMixture(), data, past=2, trend=True, draws=50)
+        curves.append(found.coupling.curves(np.arange(3), np.array([0.1, 0.5])))
+    np.testing.assert_allclose(curves[0], curves[1], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model", [edp.DirichletProcessMixture(), edp.SmoothedBootstrap(kernel="gaussian")]
+)
+def test_scores_of_residuals_are_normal(model):
+    _, found = fitted(model, series(7), past=1, trend=True, draws=100)
+    scores = found.at_hand.scores
+    assert abs(scores.mean()) < 0.1
+    assert scores.std() == pytest.approx(1.0, abs=0.15)
+    assert abs(np.corrcoef(scores[1:], scores[:-1])[0, 1]) < 0.25
+
+
+def test_the_conditional_risk_is_larger_than_the_marginal():
+    # innovations of one standard deviation, responses of five thirds of it
+    responses = series(8, coefficient=0.8, trend=0.0, n=200)
+    known = edp.Adversary(past=1)
+    options = {"epsilon": [0.05], "draws": 100, "random_seed": 1, "progressbar": False}
+    plain = float(edp.audit(responses, **options).delta.median())
+    given = float(edp.audit(responses, adversary=known, **options).delta.median())
+    truth = float(edp.hockey_stick(*_normals(0.3, 1.0), epsilon=0.05))
+    assert plain < 0.75 * truth < given < 1.3 * truth
+
+
+def _normals(shift, deviation):
+    return (
+        edp.Mixture(np.ones(1), np.array([place]), np.array([deviation])) for place in (0.0, shift)
+    )

@@ -1,0 +1,263 @@
+"""What an adversary knows: regressors, the database at hand, insiders, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import edp_bayes as edp
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.records.timeline import Timeline
+
+N = 48
+DAYS = np.arange("2020-01-06", "2021-12-01", 7, dtype="M8[D]")[:N]
+
+
+def responses_of(
+    seed: int = 1, database: Any = DAYS, people: int = 5, **options: Any
+) -> edp.Responses:
+    rng = np.random.default_rng(seed)
+    contribution = rng.gamma(4.0, 0.1, (N, people))
+    response = rng.normal(100.0, 1.0, N) + contribution.sum(axis=1)
+    return edp.Responses.from_arrays(
+        response, contribution=contribution, database=database, additive=True, **options
+    )
+
+
+def test_lags_are_the_earlier_releases():
+    data = responses_of()
+    known = edp.Adversary(past=2).given(data)
+    y = data.response
+    assert known.names == ["lag 1", "lag 2"]
+    np.testing.assert_allclose(known.design, np.stack([y[1:-1], y[:-2]], 1) - y.mean())
+    np.testing.assert_allclose(known.target, y[[-1, -2]] - y.mean())
+    np.testing.assert_array_equal(known.responses.database, DAYS[2:])
+
+
+def test_the_database_at_hand_may_be_one_of_those_seen():
+    data = responses_of()
+    known = edp.Adversary(past=2, trend=True, changing_scale=True).given(data, at=DAYS[10])
+    np.testing.assert_allclose(known.target, known.design[8])
+    assert known.target_position == known.position[8]
+    with pytest.raises(InvalidInputError, match="with 2 before it, found 2020-01-13, number 2"):
+        edp.Adversary(past=2).given(data, at=DAYS[1])
+    with pytest.raises(InvalidInputError, match="at must be a database, found 5"):
+        edp.Adversary(past=2).given(data, at=5)
+
+
+def test_the_trend_goes_on_to_the_next_database():
+    known = edp.Adversary(trend=True).given(responses_of())
+    step = np.diff(known.design[:, 0])
+    np.testing.assert_allclose(step, step[0])
+    np.testing.assert_allclose(known.target[0] - known.design[-1, 0], step[0])
+    assert known.design.std() == pytest.approx(1.0)
+
+
+@given(period=st.floats(2.5, 20.0))
+@settings(max_examples=20, deadline=None)
+def test_a_season_repeats(period):
+    known = edp.Adversary(season=period).given(responses_of())
+    place = np.arange(N + 1)
+    values = np.vstack([known.design, known.target])
+    for column, regressor in zip(values.T, known.regressors, strict=True):
+        harmonic = int(regressor.name.split()[-1])
+        waves = np.stack([f(2 * np.pi * harmonic * place / period) for f in (np.sin, np.cos)], 1)
+        full = np.column_stack([np.ones(N + 1), waves])
+        fitted = full @ np.linalg.lstsq(full, column, rcond=None)[0]
+        np.testing.assert_allclose(fitted, column, atol=1e-6)
+
+
+def test_the_calendar_finds_its_own_seasons():
+    hours = np.arange("2020-01-01", "2021-01-01", dtype="M8[h]").astype("M8[us]")[:400]
+    assert Timeline.of(hours).seasons() == {
+        "day": 24.0,
+        "week": 168.0,
+        "year": pytest.approx(8765.82),
+    }
+    months = np.arange("2010-01", "2014-01", dtype="M8[M]").astype("M8[D]")
+    assert Timeline.of(months).seasons() == {"year": pytest.approx(12.0)}
+    known = edp.Adversary(season="calendar").given(responses_of(database=months))
+    assert known.names[0] == "year, cosine 1"
+    with pytest.raises(InvalidInputError, match="no longer than half the series"):
+        edp.Adversary(season="calendar").given(responses_of())  # of weeks, for less than a year
+    with pytest.raises(InvalidInputError, match="keys that are dates"):
+        edp.Adversary(season="calendar").given(responses_of(database=None))
+
+
+def table(extra: int = 0) -> pd.DataFrame:
+    days = np.arange(N + extra) * np.timedelta64(7, "D") + DAYS[0]
+    rng = np.random.default_rng(2)
+    warm, day = rng.normal(size=days.size), np.where(np.arange(days.size) % 3, "sun", "rain")
+    return pd.DataFrame({"day": days, "warm": warm, "sky": day})
+
+
+def test_covariates_are_aligned_by_their_keys():
+    rows = table(1)
+    known = edp.Adversary(covariates=rows.sample(frac=1.0, random_state=1)).given(responses_of())
+    assert known.names == ["warm", "sky: rain"]
+    warm = rows["warm"].to_numpy()
+    mean, deviation = warm[:-1].mean(), warm[:-1].std()
+    np.testing.assert_allclose(known.design[:, 0], (warm[:-1] - mean) / deviation)
+    np.testing.assert_allclose(known.target[0], (warm[-1] - mean) / deviation)
+    assert not known.warnings
+    same = edp.Adversary(covariates=pl.from_pandas(rows)).given(responses_of())
+    np.testing.assert_array_equal(same.design, known.design)
+
+
+def test_a_next_covariate_that_is_not_given_is_the_last_one():
+    known = edp.Adversary(covariates=table()).given(responses_of())
+    np.testing.assert_array_equal(known.target, known.design[-1])
+    assert "that of the last one" in known.warnings[0]
+
+
+def test_missing_covariates_are_refused_by_name():
+    rows = table()
+    rows.loc[3, "warm"] = np.nan
+    with pytest.raises(InvalidInputError, match="'warm' of database 2020-01-27 is missing"):
+        edp.Adversary(covariates=rows).given(responses_of())
+    with pytest.raises(InvalidInputError, match="found none for 2020-01-13"):
+        edp.Adversary(covariates=table().drop(index=1)).given(responses_of())
+    with pytest.raises(InvalidInputError, match="distinct"):
+        edp.Adversary(covariates=pd.concat([table(), table()[:1]])).given(responses_of())
+    with pytest.raises(InputTypeError, match="a table or a mapping"):
+        edp.Adversary(covariates=5).given(responses_of())
+
+
+def test_insiders_are_subtracted_from_sums_and_no_longer_audited():
+    data = responses_of()
+    known = edp.Adversary(past=1, insiders=[0, 3]).given(data)
+    told = data.contribution_of(0) + data.contribution_of(3)
+    np.testing.assert_allclose(known.responses.response, (data.response - told)[1:])
+    assert known.responses.individual.tolist() == [1, 2, 4]
+    np.testing.assert_allclose(known.responses.contribution_of(4), data.contribution_of(4)[1:])
+
+
+def test_what_insiders_know_of_a_mean_is_its_value_on_their_records():
+    rng = np.random.default_rng(1)
+    week, person = np.repeat(np.arange(20), 30), np.tile(np.arange(30), 20)
+    frame = pd.DataFrame({"week": week, "person": person, "x": rng.normal(size=600)})
+    databases = edp.Databases.from_table(frame, database="week", individual="person")
+    data = databases.respond(edp.queries.Mean("x"))
+    known = edp.Adversary(insiders=[3, 7]).given(data)
+    own = frame[frame["person"].isin([3, 7])].groupby("week")["x"].mean().to_numpy()
+    np.testing.assert_allclose(known.design[:, 0], (own - own.mean()) / own.std())
+    assert known.responses.n_individuals == 28
+    np.testing.assert_array_equal(known.responses.response, data.response)
+
+
+def test_a_share_of_insiders_is_drawn_by_its_seed():
+    data = responses_of(people=40)
+    first, same, other = (
+        edp.Adversary(insiders=0.25, random_seed=seed).given(data).insiders for seed in (1, 1, 2)
+    )
+    assert first == same != other
+    assert len(first) == 10
+
+
+def test_the_own_contribution_that_tells_most_is_known():
+    data = responses_of()
+    big = data.contribution.toarray()
+    big[:, 2] *= 20.0
+    data = edp.Responses.from_arrays(
+        data.response + big.sum(axis=1), contribution=big, additive=True
+    )
+    assert edp.Adversary(own=True).given(data).insiders == (2,)
+
+
+def test_a_further_query_is_known_in_buckets():
+    data = responses_of()
+    values = np.random.default_rng(3).normal(size=N)
+    known = edp.Adversary(knows=values, bins=[-0.5, 0.5]).given(data)
+    assert len(known.names) == 2
+    assert [np.unique(column.round(9)).size for column in known.design.T] == [2, 2]
+    exact = edp.Adversary(knows=values).given(data)
+    np.testing.assert_allclose(exact.design[:, 0], (values - values.mean()) / values.std())
+    with pytest.raises(InvalidInputError, match="bins are buckets of knows"):
+        edp.Adversary(bins=3)
+
+
+def test_bad_input_is_refused_by_name():
+    data = responses_of()
+    with pytest.raises(InvalidInputError, match="no longer than half the series, 24 databases"):
+        edp.Adversary(season=30).given(data)
+    with pytest.raises(InvalidInputError, match="too few for what the adversary knows"):
+        edp.Adversary(past=22).given(data)
+    with pytest.raises(InvalidInputError, match="determine the response"):
+        edp.Adversary(covariates={"twin": 2.0 * data.response + 1.0}).given(data)
+    with pytest.raises(InvalidInputError, match="leave somebody to audit, found all 5"):
+        edp.Adversary(insiders=[0, 1, 2, 3, 4]).given(data)
+    with pytest.raises(InvalidInputError, match="unknown individual 9"):
+        edp.Adversary(insiders=[9]).given(data)
+    with pytest.raises(InvalidInputError, match="is no sum over individuals"):
+        edp.Adversary(insiders=[1]).given(data.replaced(additive=False))
+    with pytest.raises(InputTypeError, match="insiders must be labels"):
+        edp.Adversary(insiders="ann")
+    with pytest.raises(InvalidInputError, match="share of insiders"):
+        edp.Adversary(insiders=1.5)
+    with pytest.raises(InputTypeError, match="past must be an integer"):
+        edp.Adversary(past=1.5)
+    with pytest.raises(InvalidInputError, match="season must be at least 2"):
+        edp.Adversary(season=1)
+    with pytest.raises(InvalidInputError, match="unknown individual 1"):
+        edp.audit(data, epsilon=[0.1], adversary=edp.Adversary(insiders=[1]), individuals=[1])
+    with pytest.raises(InputTypeError, match="adversary must be an Adversary"):
+        edp.audit(data, epsilon=[0.1], adversary="past")
+    with pytest.raises(InvalidInputError, match="give adversary=, too"):
+        edp.audit(data, epsilon=[0.1], at=3)
+
+
+def test_databases_out_of_order_are_refused():
+    days = DAYS.copy()
+    days[[3, 9]] = days[[9, 3]]
+    with pytest.raises(InvalidInputError, match="in the order of time, found 2020-03-09 before"):
+        edp.Adversary(past=1).given(responses_of(database=days))
+    text = [f"{k % 28 + 1}/{k % 12 + 1}/20{k:02d}" for k in range(N)][::-1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", edp.EdpBayesWarning)
+        data = responses_of(database=text)
+    with pytest.raises(InvalidInputError, match="dates as text"):
+        edp.Adversary(past=1).given(data)
+    assert edp.Adversary(insiders=[0]).given(data).responses.n_databases == N
+
+
+def test_uneven_spacing_is_said_with_the_gaps():
+    days = DAYS.copy()
+    days[20:] += np.timedelta64(7, "D")
+    known = edp.Adversary(past=1).given(responses_of(database=days))
+    assert "2020-05-18 before 2020-06-01" in known.warnings[0]
+    zone = dt.timezone(dt.timedelta(hours=2))
+    aware = [dt.datetime(2020, 1, 1, tzinfo=zone) + dt.timedelta(days=k) for k in range(N)]
+    assert not edp.Adversary(past=1).given(responses_of(database=aware)).warnings
+
+
+def test_many_regressors_are_said_with_the_price():
+    known = edp.Adversary(past=6, trend=True, season=8).given(responses_of())
+    assert "1.5 times as wide" in known.warnings[-1]
+
+
+@pytest.mark.parametrize(
+    ("adversary", "words"),
+    [
+        (edp.Adversary(), "a person who knows nothing but the distribution of the response"),
+        (edp.Adversary(past=2), "a person who has seen all earlier releases"),
+        (
+            edp.Adversary(past=2, season=12, covariates={"warm": [1.0]}),
+            "a person who has seen all earlier releases, the calendar and the covariates warm",
+        ),
+        (
+            edp.Adversary(insiders=0.5, own=True),
+            "a person who is told by 50% of all individuals what they contributed and knows what "
+            "they contributed themselves",
+        ),
+    ],
+)
+def test_it_is_said_against_whom(adversary, words):
+    assert adversary.words == words
