@@ -15,6 +15,7 @@ from edp_bayes.auditing.lower_bounds import lower_bounds
 from edp_bayes.auditing.refining import CoupledCurves
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.diagnostics.convergence import convergence
+from edp_bayes.diagnostics.truncation import check_truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models.leave_one_out import LEAST_DRAWS, doubtful, leave_one_out
 from edp_bayes.results.bands import upper_limit
@@ -346,6 +347,7 @@ def _checks(
             scores=None if fitted.at_hand is None else fitted.at_hand.scores,
             past=0 if regression is None else regression.known.past,
         ),
+        check_truncation(fitted.truncated, epsilon=grid, upper=limit),
     ]
     if settings.chains * settings.draws >= diagnostics.MIN_REPLICATES:
         tests.append(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.diagnostics.convergence import DIVERGING
 from edp_bayes.diagnostics.predictive import ADVICE
+from edp_bayes.diagnostics.truncation import Truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.sampling import SamplerSettings
@@ -77,6 +78,8 @@ class FittedModel:
     at_hand : AtHand, optional
         The database at hand of an adversary; mixture, coupling and log likelihood are given what
         they know.
+    truncated : tuple of Truncation
+        Dirichlet processes of which finitely many components are kept.
 
     Examples
     --------
@@ -100,6 +103,7 @@ class FittedModel:
     remedy: str = ADVICE
     diverging: str = DIVERGING
     at_hand: AtHand | None = None
+    truncated: tuple[Truncation, ...] = ()
 
     @property
     def independent(self) -> bool:
@@ -255,6 +259,7 @@ def fitted_mixture(
     remedy: str = ADVICE,
     diverging: str = DIVERGING,
     at_hand: AtHand | None = None,
+    truncated: tuple[Truncation, ...] = (),
 ) -> FittedModel:
     """Couple the draws of a mixture model to the distribution without each individual."""
     from edp_bayes.coupling.regression import RegressionCoupling
@@ -262,6 +267,7 @@ def fitted_mixture(
     sampler = settings.nuts if tree is not None else "gibbs"
     if at_hand is not None:
         mixture, responses = at_hand.mixture, at_hand.responses
+    mass = {"truncation_mass": sum(p.mass for p in truncated)} if truncated else {}
     return FittedModel(
         mixture=mixture,
         coupling=RegressionCoupling.fit(mixture, responses, settings.random_seed or 0, without),
@@ -270,10 +276,11 @@ def fitted_mixture(
         else at_hand.log_likelihood,
         sample_stats=tree["sample_stats"].to_dataset() if tree is not None else None,
         log_prior=log_prior,
-        attributes={"sampler": sampler, **attributes},
+        attributes={"sampler": sampler, **attributes, **mass},
         remedy=remedy,
         diverging=diverging,
         at_hand=at_hand,
+        truncated=truncated,
     )
 
 

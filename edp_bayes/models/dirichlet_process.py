@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.diagnostics.truncation import Truncation
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import (
     GAUSSIAN,
@@ -51,7 +52,8 @@ class DirichletProcessMixture(ShortRepr):
     components : int, optional
         Truncation; by default the fewest for which the bound of Ishwaran and James (2001) on the
         truncation error, in total variation and averaged over the prior on the concentration, is
-        at most 0.05.
+        at most 0.05. What it leaves out for one response is compared with the risks by the check
+        ``truncation`` of an audit, which says how many components are enough.
     base_measure : BaseMeasure
         Prior of the components.
     thin : int
@@ -142,6 +144,7 @@ class DirichletProcessMixture(ShortRepr):
         responses, regression = parts_of(data)
         model = self.build(responses, regression)
         tree = sample_nuts(model, settings)
+        concentration = tree["posterior"]["concentration"].to_numpy()
         return fitted_mixture(
             mixture_from(tree, self.kernel, ("weights", "locations", "scales")),
             responses,
@@ -152,6 +155,7 @@ class DirichletProcessMixture(ShortRepr):
             attributes=self.attributes(responses),
             remedy=REMEDY,
             diverging=diverging_mixture(self.kernel),
+            truncated=(Truncation(concentration, self.truncate(responses.n_databases)),),
         )
 
     def attributes(self, responses: Responses) -> dict[str, Any]:

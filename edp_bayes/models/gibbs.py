@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.dominance import fit_without
+from edp_bayes.diagnostics.truncation import Truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import SamplingError
 from edp_bayes.models.base import FittedModel, fitted_mixture
@@ -131,6 +132,9 @@ def _fit(
         attributes=attributes,
         remedy=remedy,
         at_hand=at_hand,
+        truncated=()
+        if weight_concentration > 0.0
+        else (Truncation(drawn.concentration, components),),
     )
 
 

@@ -121,6 +121,11 @@ class Stacked:
             },
             remedy="stack another model, too, or try a transform of the responses",
             diverging=" ".join(dict.fromkeys(fit.diverging for fit in fits if fit.divergences)),
+            truncated=tuple(
+                replace(process, share=float(weight) * process.share)
+                for weight, fit in zip(weights, fits, strict=True)
+                for process in fit.truncated
+            ),
         )
 
 

@@ -20,7 +20,9 @@ __all__ = ["assumptions", "checks", "settings", "title", "withheld"]
 NAMES = {
     "edp_bayes": "edp_bayes",
     "screened_out": "bound on what was not integrated, by epsilon",
-    "truncation_bound": "bound on the error of finitely many components, in total variation",
+    "truncation_bound": "bound on the error of finitely many components, in total variation of all "
+    "databases together",
+    "truncation_mass": "mass that finitely many components leave out for one response",
 }
 
 
