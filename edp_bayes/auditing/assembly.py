@@ -134,6 +134,7 @@ def _individuals(
         {
             "mean": (("individual", "epsilon"), risks.mean),
             "sd": (("individual", "epsilon"), risks.deviation),
+            "median": (("individual", "epsilon"), risks.median),
             "presence": ("individual", responses.presence),
             "largest_contribution": ("individual", responses.largest_contribution),
             "signed_contribution": ("individual", _signed(responses)),

@@ -33,6 +33,8 @@ class Risks:
         Shape (chain * draw, epsilon): delta, delta* and min(1, sum_i delta_i).
     mean, deviation : ndarray
         Shape (individual, epsilon): posterior mean and standard deviation of delta_i.
+    median : ndarray
+        Shape (individual, epsilon): posterior median of delta_i.
     screened_bound : ndarray
         Shape (epsilon,): bound on the sum of all delta_i that screening left out.
     curves : ndarray or None
@@ -49,6 +51,7 @@ class Risks:
     total_risk_bound: Array
     mean: Array
     deviation: Array
+    median: Array
     screened_bound: Array
     curves: Array | None
     top: Array
@@ -69,14 +72,14 @@ def evaluate(
 
     Copies name an individual for each draw, whose risk in that draw is kept.
     """
-    from edp_bayes.auditing.reductions import accumulate, keep_largest, moments
+    from edp_bayes.auditing.reductions import accumulate, keep_largest, medians, moments
 
     relevant, screened_bound = coupling.relevant(epsilon)
     size = coupling.n_draws
     largest, log_survival, total = np.zeros((3, size, epsilon.size))
     top = np.zeros((size, epsilon.size, TOP))
     who = np.zeros(top.shape, dtype=np.int64)
-    mean, deviation = np.zeros((2, coupling.n_individuals, epsilon.size))
+    mean, deviation, median = np.zeros((3, coupling.n_individuals, epsilon.size))
     copied = None if copies is None else np.zeros((size, epsilon.size))
     widest = max(epsilon.size, coupling.mixture.weights.shape[-1])
     block = max(1, BLOCK_NUMBERS // (size * widest))
@@ -89,6 +92,7 @@ def evaluate(
         accumulate(curves, largest, log_survival, total)
         keep_largest(curves, members, top, who)
         mean[members], deviation[members] = moments(curves)
+        median[members] = medians(curves)
         if copied is not None and copies is not None:
             rows = np.flatnonzero(np.isin(copies, members))
             copied[rows] = curves[rows, np.searchsorted(members, copies[rows])]
@@ -99,6 +103,7 @@ def evaluate(
         total_risk_bound=np.minimum(total, 1.0),
         mean=mean,
         deviation=deviation,
+        median=median,
         screened_bound=screened_bound,
         curves=buffer if everybody else None,
         top=top,

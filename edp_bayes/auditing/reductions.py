@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.utils.compiled import compiled, in_threads
 
-__all__ = ["accumulate", "keep_largest", "moments"]
+__all__ = ["accumulate", "keep_largest", "medians", "moments"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -57,6 +57,11 @@ def _keep_largest(first, last, curves, members, top, who):  # type: ignore[no-un
                     top[s, e, k], who[s, e, k] = top[s, e, k - 1], who[s, e, k - 1]
                     k -= 1
                 top[s, e, k], who[s, e, k] = value, members[i]
+
+
+def medians(curves: Array) -> Array:
+    """Return the median over the draws of a block (draw, individual, epsilon)."""
+    return np.asarray(np.median(curves, axis=0))
 
 
 def moments(curves: Array) -> tuple[Array, Array]:

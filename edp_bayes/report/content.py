@@ -107,21 +107,20 @@ class Person:
     """One individual in the table.
 
     `interval` is the equal-tailed interval and the median of the draws where they were kept;
-    all others have the posterior mean and standard deviation alone.
+    all others have the posterior median alone.
     """
 
     name: str
     presence: int
     contribution: float
-    mean: float
-    deviation: float
+    median: float
     interval: tuple[float, float, float] | None
-    mean_at_first: float
+    median_at_first: float
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """Individuals outside of the table, counted by the power of ten of their mean risk.
+    """Individuals outside of the table, counted by the power of ten of their median risk.
 
     `counts[k]` lie in [10**exponents[k], 10**exponents[k + 1]); `without` are below 1e-12.
     """
@@ -133,11 +132,15 @@ class Histogram:
 
 @dataclass(frozen=True)
 class People:
-    """The riskiest individuals by falling mean risk, and a histogram of the rest."""
+    """The riskiest individuals by falling median risk, and a histogram of the rest.
+
+    `means` tells that the result holds means in the place of medians where no draws were kept.
+    """
 
     rows: tuple[Person, ...]
     total: int
     rest: Histogram
+    means: bool = False
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ def distribution_figures(
 
 
 def histogram(rest: Histogram) -> Figure | None:
-    """Return bars of how many individuals have a mean risk in each power of ten."""
+    """Return bars of how many individuals have a median risk in each power of ten."""
     if not rest.counts:
         return None
     first, last = rest.exponents[0], rest.exponents[-1]
@@ -151,7 +151,7 @@ def histogram(rest: Histogram) -> Figure | None:
     return Figure(
         "rest",
         "How many of the other individuals have which risk",
-        "posterior mean of δᵢ, as a power of ten",
+        "posterior median of δᵢ, as a power of ten",
         "individuals",
         x,
         y,

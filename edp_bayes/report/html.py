@@ -193,5 +193,5 @@ def _largest(content: Content) -> float:
     """Return the top of the scale of the intervals in the table."""
     if content.people is None:
         return 1.0
-    tops = [row.interval[2] if row.interval else row.mean for row in content.people.rows]
+    tops = [row.interval[2] if row.interval else row.median for row in content.people.rows]
     return max([*tops, 1e-12])

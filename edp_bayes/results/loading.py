@@ -30,6 +30,7 @@ FINITE: dict[str, dict[str, tuple[float, float]]] = {
     "individuals": {
         "mean": RISK,
         "sd": RISK,
+        "median": RISK,
         "presence": POSITIVE,
         "largest_contribution": POSITIVE,
     },

@@ -88,7 +88,7 @@ class Audit(IndividualCurves):
 
     @property
     def individuals(self) -> xr.Dataset:
-        """Posterior mean and standard deviation of delta_i, presence and largest contribution.
+        """Posterior median, mean and sd of delta_i, presence and largest contribution.
 
         Dims (individual, epsilon), for every individual.
         """

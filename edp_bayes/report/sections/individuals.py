@@ -51,11 +51,11 @@ def people(audit: Audit, at: int, prob: float, named: Namer) -> People:
     about = audit.individuals
     plain = labels.plain_list(about["individual"].to_numpy())
     mean = about["mean"].transpose("individual", "epsilon").to_numpy()
-    deviation = about["sd"].transpose("individual", "epsilon").to_numpy()[:, at]
+    median = _medians(audit)
     presence = about["presence"].to_numpy()
     contribution = signed_contributions(about).to_numpy()
     kept = _kept(audit, at, prob)
-    order = np.lexsort((-mean.sum(axis=1), -mean[:, at]))
+    order = np.lexsort((-mean.sum(axis=1), -median[:, at]))
     where = {label: k for k, label in enumerate(plain)}
     must = {where[label] for label in kept}
     chosen = [*order[:MOST_ROWS].tolist()]
@@ -67,23 +67,23 @@ def people(audit: Audit, at: int, prob: float, named: Namer) -> People:
             contribution=float(contribution[k])
             if named.described is None
             else rounded_up(float(contribution[k])),
-            mean=float(mean[k, at]),
-            deviation=float(deviation[k]),
+            median=float(median[k, at]),
             interval=kept.get(plain[k]),
-            mean_at_first=float(mean[k, 0]),
+            median_at_first=float(median[k, 0]),
         )
         for k in chosen
     )
-    rest = np.delete(mean[:, at], chosen)
-    return People(rows, total=len(plain), rest=_histogram(rest))
+    rest = np.delete(median[:, at], chosen)
+    return People(rows, total=len(plain), rest=_histogram(rest), means="median" not in about)
 
 
 def distributions(audit: Audit, at: int, prob: float, named: Namer) -> tuple[Distributions, ...]:
     """Return the densities with and without the riskiest of those whose draws were kept."""
     group = audit.tree["densities"].to_dataset()
-    mean = audit.individual_delta.mean(("chain", "draw")).transpose("individual", "epsilon")
-    risk = mean.to_numpy()
-    order = np.lexsort((-risk.sum(axis=1), -risk[:, at]))[:MOST_DISTRIBUTIONS]
+    draws = audit.individual_delta.transpose("individual", "epsilon", ...)
+    total = draws.mean(("chain", "draw")).to_numpy().sum(axis=1)
+    median = draws.median(("chain", "draw")).to_numpy()
+    order = np.lexsort((-total, -median[:, at]))[:MOST_DISTRIBUTIONS]
     plain = labels.plain_list(group["individual"].to_numpy())
     return tuple(
         _distributions(group.isel(individual=k), named(plain[k]), prob) for k in order.tolist()
@@ -107,6 +107,23 @@ def rounded_up(value: float, digits: int = 2) -> float:
     return math.copysign(float(f"{up:.{digits + 1}g}"), value)
 
 
+def _medians(audit: Audit) -> Array:
+    """Return the median risk of everybody, shape (individual, epsilon).
+
+    Files of before December 2026 hold no medians: means are for those whose draws were not kept.
+    """
+    about = audit.individuals.transpose("individual", "epsilon", ...)
+    if "median" in about:
+        return np.asarray(about["median"])
+    median = about["mean"].to_numpy().copy()
+    draws = audit.individual_delta.median(("chain", "draw")).transpose("individual", "epsilon")
+    plain = labels.plain_list(about["individual"].to_numpy())
+    where = {label: k for k, label in enumerate(plain)}
+    kept = labels.plain_list(draws["individual"].to_numpy())
+    median[[where[label] for label in kept]] = draws.to_numpy()
+    return median
+
+
 def _kept(audit: Audit, at: int, prob: float) -> dict[object, tuple[float, float, float]]:
     draws = audit.individual_delta.isel(epsilon=at)
     values = draws.transpose("individual", "chain", "draw").to_numpy()
@@ -114,15 +131,15 @@ def _kept(audit: Audit, at: int, prob: float) -> dict[object, tuple[float, float
     return {label: interval(one, prob) for label, one in zip(kept, values, strict=True)}
 
 
-def _histogram(mean: Array) -> Histogram:
-    positive = mean[mean > 0.0]
+def _histogram(median: Array) -> Histogram:
+    positive = median[median > 0.0]
     if positive.size == 0:
-        return Histogram((), (), without=int(mean.size))
+        return Histogram((), (), without=int(median.size))
     powers = np.floor(np.log10(positive)).astype(np.int64)
     low, high = int(powers.min()), int(powers.max())
     counts = np.bincount(powers - low, minlength=high - low + 1)
     return Histogram(
-        tuple(range(low, high + 2)), tuple(counts.tolist()), without=int((mean <= 0.0).sum())
+        tuple(range(low, high + 2)), tuple(counts.tolist()), without=int((median <= 0.0).sum())
     )
 
 
