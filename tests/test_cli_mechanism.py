@@ -32,6 +32,9 @@ def test_the_curve_and_the_files(pair, tmp_path, capsys):
     assert "Neighbours: add-remove; unit of privacy: a person-day." in printed
     found = edp.load_mechanism_audit(out / "mechanism.nc")
     assert (found.settings["adjacency"], found.settings["unit"]) == ("add-remove", "a person-day")
+    assert "WARNING" not in printed
+    assert "Checks No check failed." in printed
+    assert repr(found).endswith("draws, no check failed)")
     truth = -np.expm1((0.5 - 1.0) / 2)
     low, high = np.quantile(found.delta.sel(epsilon=0.5), [0.005, 0.995])
     assert low < truth < high

@@ -19,6 +19,7 @@ from edp_bayes.cli import main
 from edp_bayes.cli.noise_work import responses_of
 from edp_bayes.cli.options import Keys
 from edp_bayes.noise import LaplaceNoise, NoiseDistribution
+from edp_bayes.report import describe
 from tests.command_line import printed, refused
 from tests.noise.conftest import make_responses
 
@@ -122,11 +123,14 @@ def test_the_same_noise_as_from_python_on_fewer_draws(capsys, tmp_path, audits, 
 
 
 def test_what_is_doubtful_about_the_audit_is_said_again(capsys, tmp_path, audits):
-    doubts = edp.load_audit(audits["bootstrap"]).warnings
+    audit = edp.load_audit(audits["bootstrap"])
+    doubts = audit.warnings
     assert doubts
     arguments = ("--epsilon", "2", "--method", "bottleneck", "--out", tmp_path / "noise.json")
     words = in_words(capsys, "noise", audits["bootstrap"], *arguments)
-    assert "The guarantee is worth no more than the audit" in words
+    count = f"{len(describe(audit).failed)} of {len(describe(audit).checks)} checks failed"
+    assert f"The guarantee is worth no more than the audit: {count}." in words
+    assert count in repr(audit)
     for doubt in doubts:
         assert " ".join(doubt.split()) in words
 

@@ -101,7 +101,7 @@ def _load(path: Path) -> Any:
 def _print(found: MechanismAudit, console: Any) -> None:
     from rich.table import Table
 
-    from edp_bayes.cli.report import positions
+    from edp_bayes.cli.report import diagnostics, positions, print_parts
     from edp_bayes.utils.formatting import percent, risk
 
     share = percent(PROB)
@@ -123,5 +123,4 @@ def _print(found: MechanismAudit, console: Any) -> None:
     )
     recorded = found.settings
     console.print(f"Neighbours: {recorded['adjacency']}; unit of privacy: {recorded['unit']}.")
-    for warning in found.warnings:
-        console.print(f"WARNING  {warning}")
+    print_parts([(None, diagnostics(found))], console)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from edp_bayes.cli.noise_work import NoiseRun
+    from edp_bayes.results.query import Audit
 
 __all__ = ["noise", "release"]
 
@@ -112,7 +113,7 @@ def noise(
             output=out,
             progressbar=show,
         )
-    _print(run, console, epsilon, delta, out)
+    _print(run, found, console, epsilon, delta, out)
 
 
 def _files(table: str | None) -> list[Path]:
@@ -122,7 +123,9 @@ def _files(table: str | None) -> list[Path]:
     return [] if table is None or table == DEMO else [Path(table)]
 
 
-def _print(run: NoiseRun, console: Console, epsilon: float, delta: float, out: Path) -> None:
+def _print(
+    run: NoiseRun, audit: Audit, console: Console, epsilon: float, delta: float, out: Path
+) -> None:
     distribution, record = run.noise, run.noise.record
     target = f"epsilon = {epsilon:g}, delta = {delta:g}"
     if distribution.atom < 1.0:
@@ -145,10 +148,10 @@ def _print(run: NoiseRun, console: Console, epsilon: float, delta: float, out: P
         f"Verified: P({target} holds | data) = {held:.3g}, from the {record['draws']} draws it was "
         f"made for and all {record['individuals']:,} individuals."
     )
-    warnings = record.get("audit_warnings", ())
-    if warnings:
-        console.print("The guarantee is worth no more than the audit, which says:")
-    for sentence in warnings:
+    failed = dict.fromkeys(one.sentence for one in audit.verdicts if one.passed is False)
+    if failed:
+        console.print(f"The guarantee is worth no more than the audit: {audit.failures}.")
+    for sentence in failed:
         console.print(f"WARNING  {sentence}")
     console.print(f"\nWritten to {out}.")
 

@@ -170,24 +170,20 @@ def diagnostics(audit: PrivacyCurves) -> Table:
     rows = records.checks(audit, str)
     grid = Table.grid(padding=(0, 2))
     failed = [row.sentence for row in rows if row.passed is False]
-    verdict = (
-        f"{len(failed)} of {len(rows)} checks failed: read them before relying on any number above."
-        if failed
-        else "No check failed."
-    )
+    read = ": read them before relying on any number above." if failed else "."
+    verdict = audit.failures[0].upper() + audit.failures[1:] + read
     grid.add_row(Text("Checks", style="bold"), Text(verdict, style="bold"))
     for sentence in dict.fromkeys(failed):
         grid.add_row(Text("WARNING", style="bold red"), Text(sentence))
     for row in rows:
         if row.passed is None:
             grid.add_row(Text("not tested", style="bold"), Text(f"{row.name}: {row.sentence}"))
-    checks = audit.checks
-    passed = checks[checks["passed"].eq(True)]
-    told = [name for name in passed.index if name.startswith(TOLD)]
-    for name in told:
-        words = Text(f"{name}: {passed.loc[name, 'sentence']}")
-        grid.add_row(Text("passed", style="green"), words)
-    others = [name for name in passed.index if name not in told]
+    passed = [row for row in rows if row.passed]
+    for row in passed:
+        if row.name.startswith(TOLD):
+            words = Text(f"{row.name}: {row.sentence}")
+            grid.add_row(Text("passed", style="green"), words)
+    others = [row.name for row in passed if not row.name.startswith(TOLD)]
     if others:
         grid.add_row(Text("passed", style="green"), Text(f"{'; '.join(others)}."))
     return grid

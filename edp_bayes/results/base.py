@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import xarray as xr
@@ -39,6 +39,14 @@ Array = NDArray[np.float64]
 TARGETS = (1e-2, 1e-3)
 NAMES = ("labels", "pseudonyms")
 BAND_KINDS = bands.KINDS
+
+
+class Verdict(NamedTuple):
+    """The outcome of a check: passed is None where it could not be made."""
+
+    check: str
+    passed: bool | None
+    sentence: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,6 +101,23 @@ class PrivacyCurves:
 
         rows = [row | {"sentence": restored(row["sentence"])} for row in self._record("checks")]
         return pd.DataFrame(rows or {"check": []}).set_index("check")
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Every check, and every doubt that no check's sentence holds, in the order made."""
+        rows = [
+            Verdict(row["check"], row["passed"], restored(row["sentence"]))
+            for row in self._record("checks")
+        ]
+        said = " ".join(str(row.sentence) for row in rows if row.passed is False)
+        doubts = [doubt for doubt in dict.fromkeys(self.warnings) if str(doubt) not in said]
+        return (*(Verdict("data", False, doubt) for doubt in doubts), *rows)
+
+    @property
+    def failures(self) -> str:
+        """How many checks failed, in words."""
+        failed = sum(one.passed is False for one in self.verdicts)
+        return f"{failed} of {len(self.verdicts)} checks failed" if failed else "no check failed"
 
     def epsilon_at(self, delta: ArrayLike) -> xr.DataArray:
         """Return the epsilon at which delta(epsilon) falls to a given delta.
@@ -303,10 +328,9 @@ class PrivacyCurves:
         """Return the sizes; the tree itself is `to_datatree()`."""
         sizes = self._posterior.sizes
         grid = f"epsilon {float(self.epsilon[0]):g} to {float(self.epsilon[-1]):g}"
-        warnings = f", {len(self.warnings)} warning(s)" if self.warnings else ""
         return (
             f"{type(self).__name__}({self._subject}{grid} in {sizes['epsilon']} steps, "
-            f"{sizes['chain']} x {sizes['draw']} draws{warnings})"
+            f"{sizes['chain']} x {sizes['draw']} draws, {self.failures})"
         )
 
     @property

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from edp_bayes import diagnostics
 from edp_bayes.report.content import CheckRow
 from edp_bayes.utils.formatting import risk
-from edp_bayes.utils.sentences import restored
 
 if TYPE_CHECKING:
     from edp_bayes.results.base import PrivacyCurves
@@ -41,15 +40,8 @@ def title(result: PrivacyCurves, kind: str) -> str:
 
 def checks(result: PrivacyCurves, worded: Callable[[str], str]) -> tuple[CheckRow, ...]:
     """Return every check, failed ones first, and every doubt that is no check's sentence."""
-    rows = [
-        CheckRow(str(row["check"]), row["passed"], worded(restored(row["sentence"])))
-        for row in json.loads(result.tree.attrs["checks"])
-    ]
-    said = " ".join(row.sentence for row in rows if row.passed is False)
-    warnings = dict.fromkeys(map(worded, result.warnings))
-    failed = [CheckRow("data", False, doubt) for doubt in warnings if doubt not in said]
-    states = (False, None, True)
-    return (*failed, *(row for state in states for row in rows if row.passed is state))
+    rows = [CheckRow(one.check, one.passed, worded(one.sentence)) for one in result.verdicts]
+    return tuple(row for state in (False, None, True) for row in rows if row.passed is state)
 
 
 def withheld(rows: Iterable[CheckRow]) -> str | None:
@@ -99,7 +91,7 @@ def _shown(value: Any) -> str:
         return ", ".join(f"{_shown(name)}: {_shown(one)}" for name, one in value.items())
     if isinstance(value, list):
         return ", ".join(map(_shown, value))
-    return "none" if value is None or value == "" else str(value)
+    return "not given" if value is None or value == "" else str(value)
 
 
 def _of_query(record: Mapping[str, Any]) -> tuple[str, ...]:
