@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.coupling.exposure import raw_exposure
 from edp_bayes.diagnostics.checks import Checks, threshold
+from edp_bayes.utils.formatting import risk, risk_limit
 from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
@@ -115,8 +116,8 @@ def conflict_sentence(
         "Individual ",
         names[0],
         f" contradicts the model: contributions in {responses.presence[people[0]]} of "
-        f"{responses.n_databases} databases say {exposure:.2g} at epsilon = {epsilon:g}, the "
-        f"upper limit of the largest risk is {upper:.2g}",
+        f"{responses.n_databases} databases say {risk(exposure)} at epsilon = {epsilon:g}, the "
+        f"upper limit of the largest risk is {risk_limit(upper)}",
         *others,
         more,
     )

@@ -24,16 +24,18 @@ _VISIBLE = {
 
 
 def risk(value: float) -> str:
-    """Return a probability with two digits, in few characters.
+    """Return a probability with two digits, in few characters; "0" is exactly zero.
 
     Examples
     --------
     >>> [risk(value) for value in (0.01234, 0.00012, 3e-9, 0.0)]
     ['0.012', '1.2e-4', '< 1e-6', '0']
     """
+    if value == 0.0:  # of either sign
+        return "0"
     if 0.0 < value < SMALLEST:
         return "< 1e-6"
-    return f"{value:.2g}" if value == 0.0 or value >= 1e-3 else f"{value:.1e}".replace("e-0", "e-")
+    return f"{value:.2g}" if value >= 1e-3 else f"{value:.1e}".replace("e-0", "e-")
 
 
 def risk_limit(value: float) -> str:
@@ -44,7 +46,7 @@ def risk_limit(value: float) -> str:
     >>> [risk_limit(value) for value in (0.2001, 0.0451, 0.2, 3e-9, 0.0)]
     ['0.21', '0.046', '0.2', '< 1e-6', '0']
     """
-    if value <= 0.0:
+    if value < SMALLEST:
         return risk(value)
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return risk(min(math.ceil(value / unit - 1e-9) * unit, 1.0))
