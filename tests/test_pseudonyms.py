@@ -160,3 +160,79 @@ def test_the_command_line_writes_no_name(tmp_path, capsys):
     assert main([*noise, "--out", str(tmp_path / "noise.json"), "--quiet"]) == 0
     assert main([*words, *asked, "--report-names"]) == 2
     assert "--report-names and --pseudonyms contradict" in capsys.readouterr().err
+
+
+def small_run(tmp_path, *options):
+    """Audit three people with running numbers under pseudonyms; return them as they were saved."""
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(
+        {
+            "week": np.repeat(np.arange(20), 3),
+            "person": np.tile([1, 2, 3], 20),
+            "kwh": rng.gamma(2.0, 1.0, 60),
+        }
+    )
+    table = tmp_path / "people.csv"
+    frame.to_csv(table, index=False)
+    words = ["audit", str(table), "--database", "week", "--individual", "person", "--query"]
+    words += ["sum:kwh", "--draws", "10", "--chains", "2", "--seed", "1", "--model", "bootstrap"]
+    words += ["--epsilon", "0.5", "--out", str(tmp_path / "out"), "--pseudonyms", *options]
+    code = main(words)
+    if code:
+        return code
+    return edp.load_audit(tmp_path / "out" / "audit.nc").individuals["individual"].values.tolist()
+
+
+def test_pseudonyms_of_running_numbers_cannot_be_listed_from_the_file(tmp_path, capsys):
+    first = small_run(tmp_path)
+    assert "The secret key of the pseudonyms is kept nowhere." in capsys.readouterr().out
+    assert not set(first) & set(small_run(tmp_path, "--quiet"))
+    # what the file holds, with the labels put back: all that a derived key is made of
+    guess = edp.load_audit(tmp_path / "out" / "audit.nc").to_datatree()
+    del guess.attrs["pseudonyms"]
+    groups = {
+        name: node.to_dataset().assign_coords(individual=np.array([1, 2, 3]))
+        for name, node in guess.children.items()
+        if node.sizes.get("individual") == 3
+    }
+    for name, data in groups.items():
+        guess[name] = data
+    hidden = set(edp.load_audit(tmp_path / "out" / "audit.nc").individuals["individual"].values)
+    assert not hidden & set(pseudonym_table(edp.Audit(guess)).index)
+
+
+def test_a_key_is_made_kept_private_and_used_again(tmp_path):
+    key = tmp_path / "keys" / "pseudonyms.key"
+    first = small_run(tmp_path, "--pseudonym-key", str(key))
+    assert key.stat().st_mode & 0o777 == 0o600
+    text = key.read_text()
+    assert len(text) == 64
+    assert small_run(tmp_path, "--pseudonym-key", str(key)) == first
+    assert key.read_text() == text
+    frame = pd.read_csv(tmp_path / "people.csv")
+    found = edp.Databases.from_table(frame, database="week", individual="person")
+    audit = edp.audit(
+        found.respond(edp.queries.Sum("kwh")), model=edp.SmoothedBootstrap(), **OPTIONS
+    )
+    table = pseudonym_table(audit, key=text)
+    assert table.loc[first, "individual"].tolist() == [1, 2, 3]
+    for path in (tmp_path / "out").iterdir():
+        assert text.encode() not in path.read_bytes()
+
+
+def test_a_key_that_would_be_handed_on_or_guessed_is_refused(tmp_path, capsys):
+    short = tmp_path / "short.key"
+    short.write_text("secret\n")
+    cases = {
+        (tmp_path / "out" / "a.key"): "outside of the folder of the results",
+        (tmp_path / "people.csv"): "a file of its own",
+        short: "must have at least 16 bytes, found 6",
+        tmp_path: "cannot read",
+    }
+    for path, message in cases.items():
+        assert small_run(tmp_path, "--pseudonym-key", str(path)) == 2
+        assert message in " ".join(capsys.readouterr().err.split())
+    words = ["audit", str(tmp_path / "people.csv"), "--database", "week", "--individual", "person"]
+    words += ["--query", "sum:kwh", "--out", str(tmp_path / "out"), "--pseudonym-key", str(short)]
+    assert main(words) == 2
+    assert "give --pseudonyms with it" in capsys.readouterr().err

@@ -152,6 +152,14 @@ def audit(
     pseudonyms: Annotated[
         bool, typer.Option("--pseudonyms", help="Pseudonyms, not names, in all files.")
     ] = False,
+    pseudonym_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--pseudonym-key",
+            help="File of the secret key of the pseudonyms, made if need be; without it they are "
+            "random, and nobody can tell whose they are.",
+        ),
+    ] = None,
     quiet: options.Quiet = False,
     zarr: Zarr = False,
 ) -> None:
@@ -177,6 +185,7 @@ def audit(
         report=report,
         report_names=report_names,
         pseudonyms=pseudonyms,
+        pseudonym_key=pseudonym_key,
         table=table,
     )
     keys = options.Keys.parse(

@@ -110,6 +110,8 @@ class Run:
         Names rather than pseudonyms in the report.
     pseudonyms : bool
         Pseudonyms rather than names in all files.
+    pseudonym_key : Path or None
+        File of their key, made if need be; None for a random key that is kept nowhere.
     sampler, draws, tune, chains, keep, seed, target_accept
         As for `edp_bayes.audit`; None takes what is usual.
     zarr, quiet : bool
@@ -133,6 +135,7 @@ class Run:
     report: Path | None = None
     report_names: bool = False
     pseudonyms: bool = False
+    pseudonym_key: Path | None = None
 
     @property
     def nuts(self) -> dict[str, Any]:
@@ -157,6 +160,7 @@ class Run:
         options are attributes of a run; None takes what is usual.
         """
         from edp_bayes.cli.folder import RESULTS, refuse_overwriting, require_writable
+        from edp_bayes.cli.keys import require_key_apart
         from edp_bayes.queries import parse
         from edp_bayes.utils import validate
         from edp_bayes.utils.files import require_zarr
@@ -167,6 +171,8 @@ class Run:
             raise InvalidInputError("--report-names is for a report: give --report with its file")
         if run.report_names and run.pseudonyms:
             raise InvalidInputError("--report-names and --pseudonyms contradict: give one of them")
+        if run.pseudonym_key is not None:
+            require_key_apart(run.pseudonym_key, run, table)
         if run.zarr:
             require_zarr("--zarr")
         if run.target_accept is not None:

@@ -44,6 +44,7 @@ def audit_databases(
     """
     from edp_bayes import audit
     from edp_bayes.cli import folder, report
+    from edp_bayes.cli.keys import pseudonym_key
     from edp_bayes.cli.noise_work import DEMO
     from edp_bayes.records.databases import Databases
 
@@ -90,7 +91,7 @@ def audit_databases(
         found.tree.attrs["source"] = json.dumps(source)
         report.print_report(found, console, prob=PROB)
         written = folder.write(
-            found.with_pseudonyms() if run.pseudonyms else found,
+            found.with_pseudonyms(key=pseudonym_key(run)) if run.pseudonyms else found,
             run.out,
             prob=PROB,
             zarr=run.zarr,
@@ -98,6 +99,9 @@ def audit_databases(
             report=run.report,
             report_names=run.report_names,
         )
+    if run.pseudonyms:
+        kept = "nowhere" if run.pseudonym_key is None else f"in {run.pseudonym_key}"
+        console.print(f"\nThe secret key of the pseudonyms is kept {kept}.")
     inside = ", ".join(path.name for path in written if path.parent == run.out)
     console.print(f"\nWritten to {run.out}: {inside}.")
     for path in written:

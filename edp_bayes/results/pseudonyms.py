@@ -118,8 +118,7 @@ class Pseudonyms:
         return (
             "Names are replaced by pseudonyms: the first 50 bits of HMAC-SHA256(key, label) in "
             f"base 32. {self.origin} Reports made with the same key have the same key check "
-            f"value, {check}, and the same pseudonyms. Whoever holds the result can list them "
-            "with edp_bayes.report.pseudonym_table."
+            f"value, {check}, and the same pseudonyms."
         )
 
     def __call__(self, label: object) -> str:
@@ -167,7 +166,8 @@ def namer(result: PrivacyCurves, *, names: bool, key: bytes | str | None) -> Nam
             "The key is derived by scrypt from the labels, contributions and responses that the "
             "audit was made from, so it is the same for every audit of the same data. It is as "
             "secret as these: a reader who knows them all can list the pseudonyms, and one who "
-            "knows nearly all can try out the rest. For a key of your own, give key=.",
+            "knows nearly all can try out the rest. For a key of your own, give key=. Whoever "
+            "holds the result with its names can list them with edp_bayes.report.pseudonym_table.",
         )
     if not isinstance(key, bytes | str):
         raise InputTypeError(f"key must be bytes or text, found {type(key).__name__}")
@@ -177,7 +177,11 @@ def namer(result: PrivacyCurves, *, names: bool, key: bytes | str | None) -> Nam
             f"key must have at least {SHORTEST_KEY} bytes, found {len(secret)}: "
             "secrets.token_bytes(32) makes one"
         )
-    return Pseudonyms(secret, "The key was given.")
+    return Pseudonyms(
+        secret,
+        "The key was given: whoever holds it and the result with its names can list them with "
+        "edp_bayes.report.pseudonym_table.",
+    )
 
 
 def pseudonym_table(result: PrivacyCurves, *, key: bytes | str | None = None) -> pd.DataFrame:
