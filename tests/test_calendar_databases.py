@@ -242,6 +242,57 @@ def test_periods_without_records_are_named_kept_or_refused():
     assert by("week", purchases(), empty="error").warnings == ()
 
 
+def weekly_text(form):
+    table = without_christmas()
+    return table.assign(time=(table["time"].dt.to_period("W").dt.start_time).dt.strftime(form))
+
+
+def test_dates_as_text_have_gaps_too_and_stay_text():
+    table = weekly_text("%Y-%m-%d")
+    keys = {"database": "time", "individual": "client"}
+    with pytest.warns(EdpBayesWarning, match=r"2 of .*'time' have no record.*2023-12-25"):
+        dropped = Databases.from_table(table, **keys)
+    with pytest.raises(InvalidInputError, match="have no record"):
+        Databases.from_table(table, **keys, empty="error")
+    kept = Databases.from_table(table, **keys, empty="zero")
+    assert kept.n_databases == dropped.n_databases + 2
+    assert {"2023-12-25", "2024-01-01"} == set(kept.database) - set(dropped.database)
+    assert kept.database.tolist() == sorted(kept.database)
+    responses = kept.respond(queries.Sum("amount"))
+    place = kept.database.tolist().index("2023-12-25")
+    np.testing.assert_array_equal(responses.response[place : place + 2], 0.0)
+
+
+@pytest.mark.parametrize("form", ["%G-W%V", "%d.%m.%Y", "2023-02-30 %j"])
+def test_gaps_of_other_text_are_not_looked_for_but_never_taken_as_filled(form):
+    table = weekly_text(form)
+    keys = {"database": "time", "individual": "client"}
+    assert Databases.from_table(table, **keys).warnings == ()
+    for empty in ("zero", "error"):
+        with pytest.raises(InvalidInputError, match="periods at regular distances"):
+            Databases.from_table(table, **keys, empty=empty)
+
+
+def test_every_command_passes_on_what_becomes_of_gaps_and_missing_keys(tmp_path, capsys):
+    table = without_christmas()
+    table.loc[::50, "client"] = None
+    path, out = tmp_path / "purchases.parquet", tmp_path / "out"
+    table.to_parquet(path)
+    keys = ["--database", "time", "--individual", "client", "--database-every", "week"]
+    sizes = ["--draws", "10", "--chains", "2", "--seed", "1", "--model", "bootstrap", "--quiet"]
+    words = ["audit", str(path), *keys, "--query", "sum:amount", "--epsilon", "0.5", *sizes]
+    assert main([*words, "--out", str(out)]) == 2
+    assert "--missing drop" in capsys.readouterr().err
+    assert main([*words, "--out", str(out), "--missing", "pool", "--empty", "error"]) == 2
+    assert "have no record" in capsys.readouterr().err
+    assert main([*words, "--out", str(out), "--missing", "pool", "--empty", "zero"]) == 0
+    found = edp.load_audit(out / "audit.nc")
+    assert found.settings["databases"] == by("week", purchases(count=9000)).n_databases
+    noise = ["noise", str(out / "audit.nc"), "--epsilon", "2", "--method", "bottleneck", "--quiet"]
+    assert main([*noise, "--out", str(tmp_path / "noise.json")]) == 0
+    assert main([*noise, "--out", str(tmp_path / "noise.json"), "--empty", "drop"]) == 2
+
+
 @pytest.mark.parametrize(
     "query",
     [queries.Mean("amount"), queries.Quantile("amount"), queries.Proportion("amount", ">", 1)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,7 +118,8 @@ def _databases(
     coded = Key(key.name, column, key.categories)
     code, found = coded.coded()
     times = every is None and periods.has_time_of_day(found)
-    spacing = periods.spacing(found, every)
+    dates = periods.as_dates(found)
+    spacing = periods.spacing(dates, every)
     if spacing is None:
         if empty != "drop":
             raise InvalidInputError(
@@ -126,6 +127,8 @@ def _databases(
                 "do not show: give database_every='week' or the like, or number the periods"
             )
         return code, coded.labels(found), [], times
+    if dates is not found:
+        spacing = replace(spacing, labels=spacing.labels.cast(found.type))
     gaps = spacing.gaps
     if not gaps.size:
         return code, coded.labels(found), [], times

@@ -13,7 +13,7 @@ from edp_bayes.exceptions import InputTypeError
 if TYPE_CHECKING:
     from edp_bayes.records.ownership import Integers
 
-__all__ = ["EVERY", "Spacing", "has_time_of_day", "spacing", "starts"]
+__all__ = ["EVERY", "Spacing", "as_dates", "has_time_of_day", "spacing", "starts"]
 
 # Unit of NumPy in which a period is counted, and how many of them it has.
 EVERY = {
@@ -123,6 +123,19 @@ def spacing(keys: Any, every: str | None) -> Spacing | None:
     if unit == "us":
         return Spacing(place, _as_times(filled, kind))
     return Spacing(place, _of_calendar(filled, unit, kind))
+
+
+def as_dates(keys: Any) -> Any:
+    """Return text that is dates such as 2024-01-07 throughout as dates, other keys as they are."""
+    import pyarrow as pa
+
+    if not (pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type)):
+        return keys
+    try:
+        dates = keys.cast(pa.date32())
+    except pa.ArrowInvalid:
+        return keys
+    return dates if dates.cast(keys.type).equals(keys) else keys
 
 
 def has_time_of_day(keys: Any) -> bool:
