@@ -1,10 +1,12 @@
 """Saved results that are damaged are refused by name; old ones, without checksums, still load."""
 
+import gc
 import json
 import pickle
 import shutil
 import warnings
 
+import h5netcdf
 import numpy as np
 import pytest
 import xarray as xr
@@ -14,8 +16,6 @@ from edp_bayes.utils import checksums, files
 from tests.test_results import KINDS, LOADERS, results  # noqa: F401  a fixture
 
 FORMATS = ["nc", "zarr"]
-# h5netcdf leaves files that it could not open to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 def flipped(raw, rng):
@@ -190,3 +190,30 @@ def test_numbers_that_cannot_be_are_refused_by_name(
     path = audit.save(tmp_path / "audit.nc")
     with pytest.raises(edp.InvalidInputError, match=f"{place} must be numbers from .*, found"):
         edp.load_audit(path)
+
+
+def test_files_that_cannot_be_opened_leave_no_traceback_behind(tmp_path, monkeypatch):
+    values = np.random.default_rng(0).random((2, 50, 3))
+    tree = xr.DataTree.from_dict(
+        {"posterior": xr.Dataset({"delta": (("chain", "draw", "epsilon"), values)})}
+    )
+    raw = files.save_tree(tree, tmp_path / "whole.nc").read_bytes()
+    stray, closed = [], []
+    monkeypatch.setattr("sys.unraisablehook", lambda found: stray.append(found.exc_value))
+    close = h5netcdf.File.close
+    monkeypatch.setattr(h5netcdf.File, "close", lambda one: (closed.append(1), close(one)))
+    rng, path = np.random.default_rng(1), tmp_path / "damaged.nc"
+    refused = 0
+    for _ in range(40):
+        damaged = bytearray(raw)
+        for at in rng.integers(0, 3000, 15):
+            damaged[at] = rng.integers(256)
+        path.write_bytes(damaged)
+        try:
+            files.load_tree(path)
+        except edp.InvalidInputError:
+            refused += 1
+    gc.collect()
+    assert refused > 20
+    assert closed
+    assert not stray

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import traceback
 import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -103,6 +104,24 @@ def require_zarr(what: object) -> None:
         raise InvalidInputError(f"{what} needs the zarr package: install edp_bayes[zarr]")
 
 
+def _close_unopened(error: BaseException) -> None:
+    """Close files that h5netcdf could not open to the end.
+
+    It would fail at that later, and write a traceback to stderr, for want of an attribute that is
+    set last.
+    """
+    from h5netcdf import File
+
+    chain: BaseException | None = error
+    while chain is not None:
+        for frame, _ in traceback.walk_tb(chain.__traceback__):
+            one = frame.f_locals.get("self")
+            if isinstance(one, File) and not hasattr(one, "_writable"):
+                one._writable = False
+                one.close()
+        chain = chain.__context__
+
+
 def load_tree(path: Path) -> xr.DataTree:
     """Read a tree that `save_tree` wrote, wholly into memory.
 
@@ -130,6 +149,7 @@ def load_tree(path: Path) -> xr.DataTree:
         with xr.open_datatree(path, engine=engine, **options) as opened:
             tree = opened.load()
     except Exception as error:  # whatever the libraries meet in a damaged file
+        _close_unopened(error)
         raise InvalidInputError(
             f"{path} cannot be read as an audit, a NetCDF file (.nc) or Zarr folder (.zarr): "
             f"{str(error).partition('[')[0] or type(error).__name__}"
