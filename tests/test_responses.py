@@ -1,5 +1,7 @@
+import dataclasses
 import datetime as dt
 import os
+import pickle
 import subprocess
 import sys
 import warnings
@@ -345,3 +347,22 @@ def test_ranks_are_those_of_sorted_labels(given, ranks):
         np.arange(20.0), contribution=np.ones((20, 3)), individual=given
     )
     assert responses.rank.tolist() == ranks
+
+
+def test_warnings_of_the_records_stand_with_those_of_the_responses_each_once():
+    tied = np.r_[np.zeros(15), np.arange(1.0, 10.0)]
+    with pytest.warns(EdpBayesWarning) as caught:
+        own = Responses.from_arrays(tied, contribution=np.ones(24)).warnings
+    assert own == tuple(str(one.message) for one in caught)
+    contribution = csc_array(np.ones((24, 1)))
+    with pytest.warns(EdpBayesWarning, match="tied"):
+        responses = Responses(
+            tied, contribution, ["a"], np.arange(24), [24], warnings=("a record",)
+        )
+    assert responses.warnings == (*own, "a record")
+    with pytest.warns(EdpBayesWarning, match="tied"):
+        again = dataclasses.replace(responses, query="other")
+    assert again.warnings == responses.warnings
+    older = pickle.loads(pickle.dumps(responses))
+    object.__setattr__(older, "doubts", ("a record",))  # as versions before held them, too
+    assert pickle.loads(pickle.dumps(older)).warnings == responses.warnings

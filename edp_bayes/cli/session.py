@@ -67,7 +67,7 @@ def audit_databases(
             f"{responses.n_individuals:,} individuals ({', '.join(keys.individual)}) are read. "
             "Sampling; the first run also compiles code."
         )
-        for sentence in responses.doubts:
+        for sentence in responses.warnings:
             console.print(f"WARNING  {sentence}")
         found = audit(
             responses,

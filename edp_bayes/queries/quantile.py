@@ -72,7 +72,9 @@ class Quantile(ColumnQuery):
         )
         return response, moved[owners.pair_database] - without
 
-    def doubts(self, response: Floats, owners: Ownership, contribution: Floats) -> tuple[str, ...]:
+    def warnings(
+        self, response: Floats, owners: Ownership, contribution: Floats
+    ) -> tuple[str, ...]:
         """Return a warning where ties keep the quantile from moving.
 
         Without ties everybody moves a quantile, and one individual the minimum and the maximum.

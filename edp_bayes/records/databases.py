@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
-from edp_bayes.records.doubts import doubled_records, twins
+from edp_bayes.records.doubtful import doubled_records, twins
 from edp_bayes.records.ownership import Floats, Ownership, Records
 from edp_bayes.records.owning import EMPTY, MISSING
 from edp_bayes.records.periods import EVERY
@@ -88,7 +88,7 @@ class Databases:
         object.__setattr__(self, "database", owners.databases)
         object.__setattr__(self, "individual", owners.individuals)
         object.__setattr__(self, "too_fine", self._source.too_fine)
-        object.__setattr__(self, "warnings", self._source.doubts + twins(owners.individuals))
+        object.__setattr__(self, "warnings", self._source.warnings + twins(owners.individuals))
         _warn(self.warnings)
 
     @classmethod
@@ -317,17 +317,19 @@ class Databases:
                     f"samples and random_seed are for a randomised callable, {query} is not "
                     "randomised; give the distribution of added noise as noise="
                 )
-            query, records, doubts = self._read(query)
+            query, records, found = self._read(query)
             with np.errstate(all="ignore"):  # Responses refuses whatever is not finite.
                 response, contribution = query.leave_one_out(records)
-                doubts += tuple(map(Sentence, query.doubts(response, records.owners, contribution)))
-            _warn(doubts)
+                found += tuple(
+                    map(Sentence, query.warnings(response, records.owners, contribution))
+                )
+            _warn(found)
             name = str(query)
             ask = Asking(self, query)
         elif callable(query):
             from edp_bayes.records.rerun import rerun
 
-            records, doubts = self._source.read(None), ()
+            records, found = self._source.read(None), ()
             response, contribution = rerun(
                 query,
                 records,
@@ -352,9 +354,9 @@ class Databases:
             samples=samples or 1,
             noise=noise,
             query=name,
-            doubts=self.warnings + doubts,
             additive=isinstance(query, Query) and query.additive,
             ask=ask,
+            warnings=self.warnings + found,
         )
 
     def answers(
@@ -410,10 +412,10 @@ class Databases:
             )
         order = records.order(query.columns())
         ordered = records.take(order)
-        doubts = doubled_records(
+        found = doubled_records(
             ordered, query.columns(), lambda rows: self._source.whole_rows(records, order[rows])
         )
-        return query, ordered, doubts
+        return query, ordered, found
 
     def __repr__(self) -> str:
         """Return the sizes."""

@@ -41,7 +41,7 @@ class Owned:
         Of every record kept.
     rows : ndarray of int or None
         Which rows of the table they are; None for all.
-    doubts : tuple of Sentence
+    warnings : tuple of Sentence
         What is doubtful about the keys.
     too_fine : str
         What makes the databases look like moments rather than periods, if anything.
@@ -49,7 +49,7 @@ class Owned:
 
     owners: Ownership
     rows: Integers | None
-    doubts: tuple[Sentence, ...]
+    warnings: tuple[Sentence, ...]
     too_fine: str
 
 
@@ -78,7 +78,7 @@ def own(
     for key in database:
         key.refuse_missing("every record needs a database: drop those without, or fill them")
     absent = np.logical_or.reduce([key.missing for key in individual])
-    doubts = [_of_missing(individual, absent, missing)] if absent.any() else []
+    warnings = [_of_missing(individual, absent, missing)] if absent.any() else []
     rows = None
     if missing == "drop" and absent.any():
         rows = np.flatnonzero(~absent)
@@ -91,12 +91,12 @@ def own(
     else:
         individual_code, individuals = combined(individual)
     code, databases, said, times = _databases(database, every, empty)
-    doubts += said
+    warnings += said
     too_fine = _too_fine(code, times)
     if too_fine:
-        doubts.append(f"{too_fine}; give database_every='week' (--database-every week)")
+        warnings.append(f"{too_fine}; give database_every='week' (--database-every week)")
     owners = Ownership(code, individual_code, databases, individuals)
-    return Owned(owners, rows, tuple(map(Sentence, doubts)), too_fine)
+    return Owned(owners, rows, tuple(map(Sentence, warnings)), too_fine)
 
 
 def _databases(

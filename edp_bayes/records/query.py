@@ -41,6 +41,8 @@ class Query(ABC):
         """Return the query with its column filled in, where it named none."""
         return self
 
-    def doubts(self, response: Floats, owners: Ownership, contribution: Floats) -> tuple[str, ...]:
+    def warnings(
+        self, response: Floats, owners: Ownership, contribution: Floats
+    ) -> tuple[str, ...]:
         """Return what is legal but doubtful about responses and contributions."""
         return ()

@@ -74,8 +74,6 @@ class Responses:
         Known distribution of additive noise that the release has and `response` has not.
     query : str
         Description of the query.
-    doubts : tuple of str
-        What was found to be doubtful about the records; it stands among the warnings.
     additive : bool
         The response is a sum over individuals: without several of them it is less by the sum of
         their contributions.
@@ -84,11 +82,9 @@ class Responses:
         it answers on the records of these in every database, shape (n,).
     referral : Referral, optional
         How contributions were referred to the database at hand of an adversary.
-
-    Attributes
-    ----------
     warnings : tuple of str
-        What is legal but doubtful about these responses; each was also a warning.
+        What was found to be legal but doubtful about the records. What is doubtful about the
+        responses themselves is put before it; each was also a warning.
 
     Raises
     ------
@@ -126,11 +122,10 @@ class Responses:
     samples: int = 1
     noise: GaussianNoise | LaplaceNoise | None = None
     query: str = "query"
-    doubts: tuple[str, ...] = ()
     additive: bool = False
     ask: Callable[[Any, Any], NDArray[Any]] | None = field(default=None, repr=False)
     referral: Referral | None = field(default=None, repr=False)
-    warnings: tuple[str, ...] = field(init=False)
+    warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         samples = validate.positive_integer(self.samples, "samples")
@@ -156,9 +151,8 @@ class Responses:
             ("presence", presence),
             ("samples", samples),
             ("query", str(self.query)),
-            ("doubts", tuple(self.doubts)),
             ("additive", bool(self.additive)),
-            ("warnings", own + tuple(self.doubts)),
+            ("warnings", tuple(dict.fromkeys((*own, *self.warnings)))),
         ):
             object.__setattr__(self, name, value)
         for sentence in own:

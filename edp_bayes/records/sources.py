@@ -39,7 +39,7 @@ class Source(Protocol):
         """Who owns which record."""
 
     @property
-    def doubts(self) -> tuple[Sentence, ...]:
+    def warnings(self) -> tuple[Sentence, ...]:
         """What is doubtful about the keys."""
 
     @property
@@ -98,9 +98,9 @@ class TableSource:
         return self._owned.owners
 
     @property
-    def doubts(self) -> tuple[Sentence, ...]:
+    def warnings(self) -> tuple[Sentence, ...]:
         """What is doubtful about the keys."""
-        return self._owned.doubts
+        return self._owned.warnings
 
     @property
     def too_fine(self) -> str:
@@ -141,7 +141,7 @@ class TableSource:
 class AsGiven:
     """Databases that are drawn, or were asked for one by one: no doubt is raised."""
 
-    doubts: ClassVar[tuple[Sentence, ...]] = ()
+    warnings: ClassVar[tuple[Sentence, ...]] = ()
     too_fine: ClassVar[str] = ""
 
 

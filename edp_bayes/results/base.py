@@ -110,8 +110,8 @@ class PrivacyCurves:
             for row in self._record("checks")
         ]
         said = " ".join(str(row.sentence) for row in rows if row.passed is False)
-        doubts = [doubt for doubt in dict.fromkeys(self.warnings) if str(doubt) not in said]
-        return (*(Verdict("data", False, doubt) for doubt in doubts), *rows)
+        beside = [one for one in dict.fromkeys(self.warnings) if str(one) not in said]
+        return (*(Verdict("data", False, one) for one in beside), *rows)
 
     @property
     def failures(self) -> str:
