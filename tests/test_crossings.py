@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 
 import edp_bayes as edp
 import edp_bayes.statistical_privacy as sp
+from edp_bayes.auditing.evaluation import evaluate
+from edp_bayes.auditing.refining import CoupledCurves
+from edp_bayes.coupling.stacked import curves_by_draw
 from edp_bayes.results.crossings import ACCURACY, bracket
 from edp_bayes.statistical_privacy import LaplaceNoise
 
@@ -73,25 +76,71 @@ def test_without_its_fit_an_audit_brackets_what_it_has_with_it(pair, tmp_path):
         assert (known.where(below, 0.0) <= 0.1).all()
 
 
-def test_few_individuals_are_all_looked_at_below_the_grid(responses):
-    few = edp.Responses.from_arrays(
-        responses.response, contribution=responses.contribution[:, :10].toarray()
+@pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
+@pytest.mark.parametrize("target", [0.6, 0.2, 0.05])
+def test_left_of_the_grid_it_is_that_of_a_fine_one_whoever_is_the_riskiest(pair, target):
+    fine = pair[1].epsilon_at(target)
+    late = audited_late(pair[0])
+    found = late.epsilon_at(target)
+    inside = fine < 0.9
+    assert (fine < 0.5).any()
+    np.testing.assert_allclose(found.where(inside), fine.where(inside), rtol=3e-3)
+    assert (found.where(inside, np.inf) >= fine["lower"] - 1e-12).all()
+    assert ((found - found["lower"] <= 1.01 * ACCURACY * found) | ~inside).all()
+
+
+def audited_late(audit):
+    """Return the audit as if its grid had begun at its last value but one."""
+    coupling, late = audit.source.coupling, np.array(COARSE[1:])
+    risks = evaluate(coupling, late, progressbar=False)
+    tree = xr.DataTree.from_dict(
+        {"posterior": audit.tree["posterior"].to_dataset().sel(epsilon=late)}
     )
-    late = audited(few, edp.SmoothedBootstrap(), [0.4, 1.0])
-    fine = audited(few, edp.SmoothedBootstrap(), np.linspace(0.0, 1.0, 801))
-    for target in (0.05, 0.3):
+    return type(audit)(tree, CoupledCurves(coupling, late, risks))
+
+
+def test_who_is_riskiest_left_of_the_grid_is_found_among_everybody(responses):
+    """Thirty risky there are hidden by eight that are riskier on the grid, and rarely come."""
+    rng = np.random.default_rng(5)
+    c = np.zeros((40, 130))
+    c[:, :100] = rng.gamma(2.0, 0.02, (40, 100))
+    c[:, 100:] = 0.4
+    c[:, 110:118] = np.where(rng.random((40, 8)) < 0.15, 6.0, 0.0)
+    data = edp.Responses.from_arrays(responses.response + c.sum(axis=1), contribution=c)
+    model = edp.SmoothedBootstrap()
+    late, fine = (audited(data, model, grid) for grid in ([1.0, 1.5], np.linspace(0.0, 1.5, 601)))
+    np.testing.assert_allclose(late.epsilon_at(0.2), fine.epsilon_at(0.2), rtol=3e-3, atol=3e-3)
+    assert any(late.source._joined.values())
+
+
+def test_draws_that_cannot_be_picked_end_at_the_grid(pair):
+    class Own:
+        def __init__(self, coupling):
+            self.coupling = coupling
+
+        def __getattr__(self, name):
+            return getattr(self.coupling, name)
+
+    source = pair[0].source
+    own = CoupledCurves(Own(source.coupling), source.epsilon, source.risks)
+    found = type(pair[0])(pair[0].tree, own).epsilon_at(0.1)
+    left = pair[0].delta.isel(epsilon=0) <= 0.1
+    assert left.any()
+    assert (found.where(left, 0.1) <= 0.1).all()
+    assert (found >= pair[0].epsilon_at(0.1)["lower"]).all()
+
+
+def test_epsilons_of_each_draw_give_what_the_same_give_for_all(pair):
+    coupling = pair[0].source.coupling
+    rng, people = np.random.default_rng(2), np.arange(0, 110, 9)
+    own = np.sort(rng.uniform(0.0, 1.0, (coupling.n_draws, 2)), axis=1)
+    found = np.concatenate(
+        [curves_by_draw(coupling, people, own[:, k].copy()) for k in range(2)], axis=2
+    )
+    for row in range(0, coupling.n_draws, 13):
         np.testing.assert_allclose(
-            late.epsilon_at(target), fine.epsilon_at(target), rtol=3e-3, atol=2e-3
+            found[row], coupling.curves(people, own[row])[row], rtol=1e-9, atol=1e-13
         )
-    assert (late.epsilon_at(0.9) == 0.0).all()
-
-
-def test_many_individuals_are_bounded_below_the_grid(pair):
-    coarse, fine = (audit.epsilon_at(0.2) for audit in pair)
-    assert (coarse < 0.1).any()
-    assert (coarse >= fine["lower"] - 1e-12).all()
-    assert (coarse["lower"] <= fine + 1e-12).all()
-    assert ((coarse <= 0.1) == (pair[0].delta.isel(epsilon=0) <= 0.2)).all()
 
 
 def test_at_zero_it_is_the_largest_log_ratio(responses):
@@ -177,7 +226,7 @@ def test_a_mechanism_audit_solves_from_its_posterior():
         )
     end = coarse.epsilon_at(0.0)
     np.testing.assert_allclose(end, coarse.local_epsilon, rtol=5e-3)
-    risk, _ = coarse.source.between(end.to_numpy().ravel()[:1], 0, 0.1, np.array([0]))
+    risk, _ = coarse.source.between(end.to_numpy().ravel()[:1, None], 0, 0.1, np.array([0]))
     assert risk.item() <= 1e-12
     normal = edp.audit_mechanism(
         rng.normal(size=300), rng.normal(size=300), epsilon=[0.5], **options
@@ -219,7 +268,28 @@ def test_a_bracket_holds_the_crossing_of_any_convex_curve(data, target):
         assert truth > grid[-1] - 1e-9
 
 
-def test_several_pairs_end_at_the_grid():
+def test_joint_draws_of_several_pairs_are_pooled_beside_the_grid():
+    def respond(x, size, rng):
+        return rng.integers(0, 4, size) * (rng.random(size) < 0.5) + (rng.random(size) < x)
+
+    pairs = [(0.1, 0.6), (0.2, 0.7), (0.3, 0.5)]
+    options = {"size": 500, "draws": 50, "random_seed": 1, "progressbar": False}
+    coarse = edp.audit_mechanisms(respond, pairs, epsilon=[0.2, 2.0], **options)
+    fine = edp.audit_mechanisms(respond, pairs, epsilon=np.linspace(0.0, 2.0, 81), **options)
+    for target in (0.4, 0.2):
+        found, close = (
+            audit.epsilon_at(target).quantile([0.1, 0.5, 0.9], method="inverted_cdf")
+            for audit in (coarse, fine)
+        )
+        np.testing.assert_allclose(found, close, rtol=0.05, atol=0.01)
+        wide = loaded(coarse).epsilon_at(target)
+        assert (coarse.epsilon_at(target) <= wide).all()
+        assert (coarse.epsilon_at(target) < wide).any()
+    with pytest.raises(edp.InvalidInputError, match="of several pairs"):
+        coarse.epsilon_at(0.0)
+
+
+def test_without_their_fit_several_pairs_end_at_the_grid():
     curves = xr.DataArray(np.array([0.5, 0.2, 0.1]), dims="epsilon")
     wide = bracket(np.array([0.1, 0.5, 1.0]), curves.to_numpy()[None], 0.3, convex=False)
     assert [ends.item() for ends in wide] == pytest.approx([0.1, 0.5])

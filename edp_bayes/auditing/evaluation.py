@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from edp_bayes.coupling.base import Coupling
 from edp_bayes.utils.progress import track
 
-__all__ = ["Risks", "evaluate", "riskiest"]
+__all__ = ["Risks", "evaluate", "largest_at", "riskiest"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -31,8 +31,9 @@ class Risks:
     ----------
     delta, total_risk, total_risk_bound : ndarray
         Shape (chain * draw, epsilon): delta, delta* and min(1, sum_i delta_i).
-    mean, deviation : ndarray
-        Shape (individual, epsilon): posterior mean and standard deviation of delta_i.
+    mean, deviation, highest : ndarray
+        Shape (individual, epsilon): posterior mean and standard deviation of delta_i, and its
+        maximum over the draws.
     median : ndarray
         Shape (individual, epsilon): posterior median of delta_i.
     screened_bound : ndarray
@@ -52,6 +53,7 @@ class Risks:
     mean: Array
     deviation: Array
     median: Array
+    highest: Array
     screened_bound: Array
     curves: Array | None
     top: Array
@@ -79,7 +81,7 @@ def evaluate(
     largest, log_survival, total = np.zeros((3, size, epsilon.size))
     top = np.zeros((size, epsilon.size, TOP))
     who = np.zeros(top.shape, dtype=np.int64)
-    mean, deviation, median = np.zeros((3, coupling.n_individuals, epsilon.size))
+    mean, deviation, highest, median = np.zeros((4, coupling.n_individuals, epsilon.size))
     copied = None if copies is None else np.zeros((size, epsilon.size))
     widest = max(epsilon.size, coupling.mixture.weights.shape[-1])
     block = max(1, BLOCK_NUMBERS // (size * widest))
@@ -91,7 +93,7 @@ def evaluate(
         curves = coupling.curves(members, epsilon, out=buffer if whole else None)
         accumulate(curves, largest, log_survival, total)
         keep_largest(curves, members, top, who)
-        mean[members], deviation[members] = moments(curves)
+        mean[members], deviation[members], highest[members] = moments(curves)
         median[members] = medians(curves)
         if copied is not None and copies is not None:
             rows = np.flatnonzero(np.isin(copies, members))
@@ -104,12 +106,48 @@ def evaluate(
         mean=mean,
         deviation=deviation,
         median=median,
+        highest=highest,
         screened_bound=screened_bound,
         curves=buffer if everybody else None,
         top=top,
         who=who,
         copied=copied,
     )
+
+
+def largest_at(
+    coupling: Coupling, individuals: Index, rows: Index, epsilon: Array
+) -> tuple[Array, Index]:
+    """Return the largest risks of some individuals at an epsilon of each of some draws.
+
+    Parameters
+    ----------
+    coupling : Coupling
+        Its draws must be such as can be picked, see `edp_bayes.coupling.stacked.pick`.
+    individuals : ndarray of int
+        Shape (individual,).
+    rows : ndarray of int
+        Shape (row,): draws, increasing.
+    epsilon : ndarray
+        Shape (row,): one of each of these draws.
+
+    Returns
+    -------
+    top, who : ndarray
+        Shape (row, rank): risks by falling size, and whose they are.
+    """
+    from edp_bayes.auditing.reductions import keep_largest
+    from edp_bayes.coupling.stacked import curves_by_draw, pick
+
+    some = pick(coupling, rows)
+    relevant = np.intersect1d(some.relevant(epsilon.min(keepdims=True))[0], individuals)
+    top = np.zeros((rows.size, 1, TOP))
+    who = np.zeros(top.shape, dtype=np.int64)
+    step = max(1, BLOCK_NUMBERS // (coupling.n_draws * coupling.mixture.weights.shape[-1]))
+    for start in range(0, relevant.size, step):
+        members = relevant[start : start + step]
+        keep_largest(curves_by_draw(some, members, epsilon), members, top, who)
+    return top[:, 0], who[:, 0]
 
 
 def riskiest(mean: Array, keep: int, named: Sequence[int] | Index = ()) -> Index:

@@ -64,11 +64,14 @@ def medians(curves: Array) -> Array:
     return np.asarray(np.median(curves, axis=0))
 
 
-def moments(curves: Array) -> tuple[Array, Array]:
-    """Return mean and standard deviation over the draws of a block (draw, individual, epsilon)."""
-    out = np.empty((2, *curves.shape[1:]))
+def moments(curves: Array) -> tuple[Array, Array, Array]:
+    """Return mean, standard deviation and maximum over the draws of a block.
+
+    Its shape is (draw, individual, epsilon).
+    """
+    out = np.empty((3, *curves.shape[1:]))
     in_threads(_moments, curves.shape[1], curves, out)
-    return out[0], out[1]
+    return out[0], out[1], out[2]
 
 
 @compiled
@@ -76,10 +79,11 @@ def _moments(first, last, curves, out):  # type: ignore[no-untyped-def]
     draws, _, levels = curves.shape
     for i in range(first, last):
         for e in range(levels):
-            out[0, i, e] = out[1, i, e] = 0.0
+            out[0, i, e] = out[1, i, e] = out[2, i, e] = 0.0
         for s in range(draws):
             for e in range(levels):
                 out[0, i, e] += curves[s, i, e] / draws
+                out[2, i, e] = max(out[2, i, e], curves[s, i, e])
         for s in range(draws):
             for e in range(levels):
                 out[1, i, e] += (curves[s, i, e] - out[0, i, e]) ** 2 / draws

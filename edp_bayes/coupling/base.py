@@ -72,7 +72,10 @@ def pair_curves(
     noise: GaussianNoise | LaplaceNoise | None,
     floor: float = 0.0,
 ) -> Array:
-    """Return max of both integrals; p (draw, K, 3), q (draw, individual, L, 3)."""
+    """Return max of both integrals; p (draw, K, 3), q (draw, individual, L, 3).
+
+    Epsilon may be that of every draw, shape (draw, epsilon).
+    """
     from edp_bayes.divergence.any_pair import curves as any_pair
     from edp_bayes.divergence.integral import component_rows
 

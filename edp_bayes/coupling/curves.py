@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.contributions import ContributionDraws
+from edp_bayes.divergence.any_pair.curves import by_draw
 from edp_bayes.divergence.near_pair.affine import (
     image_integrals,
     image_workspace,
@@ -81,8 +82,8 @@ def coupled_curves(
         Weights, locations and standard deviations of p in every draw.
     contributions : ContributionDraws
         How B individuals contribute.
-    epsilon : ndarray, shape (E,)
-        Finite, non-negative, increasing.
+    epsilon : ndarray, shape (E,) or (S, E)
+        Finite, non-negative, increasing, the same in all draws or of each draw.
     noise_scale : float
         Standard deviation of known Gaussian noise, 0 for none.
     floor : float
@@ -95,8 +96,8 @@ def coupled_curves(
     wide = base.copy()
     wide[:, 2] = np.hypot(base[:, 2], noise_scale)
     in_threads(
-        _draws, len(base), base, wide, contributions.moves, float(noise_scale), np.expm1(epsilon),
-        float(floor), out, close,
+        _draws, len(base), base, wide, contributions.moves, float(noise_scale),
+        np.expm1(by_draw(epsilon, len(base))), float(floor), out, close,
     )  # fmt: skip
 
 
@@ -255,18 +256,19 @@ def _thresholds(rho, growth):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _draws(first, last, base, wide, moves, noise, growth, floor, out, close):  # type: ignore[no-untyped-def]
+def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  # type: ignore[no-untyped-def]
     rho, a, b, tau2 = moves
-    size, levels = base.shape[2], growth.size
+    size, levels = base.shape[2], growths.shape[1]
     work, image_work = workspace(size, levels), image_workspace(levels)
     nodes, total = np.empty((2, MOST_NODES)), np.empty((2, levels))
     safety = safety_tables(size)
     given, without = np.empty((2, size)), np.empty((2, size))
     low, high, share = np.empty(levels), np.empty(levels), np.empty(size)
     reduced, narrow = np.empty((3, size)), np.empty(levels)
-    always_low = -growth / (1.0 + growth)
-    accurate = growth[-1] <= MOST_GROWTH
     for s in range(first, last):
+        growth = growths[s]
+        always_low = -growth / (1.0 + growth)
+        accurate = growth[-1] <= MOST_GROWTH
         count = place_nodes(wide[s], nodes)
         narrowest = _narrowest(base[s])
         tabulated = known = False

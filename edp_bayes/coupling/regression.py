@@ -106,14 +106,18 @@ class RegressionCoupling:
         return contributions._replace(presence=self.presence.draw(individuals, contributions))
 
     def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
-        """Return delta_i(eps), shape (chain * draw, individual, epsilon), in `out` if given."""
+        """Return delta_i(eps), shape (chain * draw, individual, epsilon), in `out` if given.
+
+        Epsilon may be that of every draw, shape (chain * draw, epsilon).
+        """
+        levels = epsilon.shape[-1]
         if out is None:
-            out = np.empty((self.n_draws, len(individuals), epsilon.size))
+            out = np.empty((self.n_draws, len(individuals), levels))
         known = np.isin(individuals, list(self.without))
         if not known.any():
             self._from_mixture(self.contributions(individuals), epsilon, out)
         else:
-            others = np.empty((self.n_draws, int((~known).sum()), epsilon.size))
+            others = np.empty((self.n_draws, int((~known).sum()), levels))
             self._from_mixture(self.contributions(individuals[~known]), epsilon, others)
             out[:, ~known] = others
             for column in np.flatnonzero(known):
@@ -150,7 +154,8 @@ class RegressionCoupling:
         rows, columns = np.nonzero(~done)
         if rows.size:
             out[rows, columns] = self._integrals(
-                *self._components(base, contributions, rows, columns), epsilon
+                *self._components(base, contributions, rows, columns),
+                epsilon if epsilon.ndim == 1 else epsilon[rows],
             )
 
     def _integrals(self, p: Array, q: Array, epsilon: Array) -> Array:

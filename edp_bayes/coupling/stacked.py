@@ -15,7 +15,7 @@ from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError
 
-__all__ = ["StackedCoupling", "pick", "stack_couplings"]
+__all__ = ["StackedCoupling", "curves_by_draw", "pick", "stack_couplings"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -155,6 +155,29 @@ def _(coupling: StackedCoupling, rows: Index) -> Coupling:
             inside = pick(inner, np.flatnonzero(wanted))
             blocks.append((np.searchsorted(rows, held[wanted]), inside))
     return StackedCoupling(_picked(coupling.mixture, rows), tuple(blocks))
+
+
+@singledispatch
+def curves_by_draw(coupling: Coupling, individuals: Index, epsilon: Array) -> Array:
+    """Return delta_i at an epsilon of each draw, shape (draw, individual, 1)."""
+    out = np.empty((epsilon.size, individuals.size, 1))
+    for level in np.unique(epsilon):
+        rows = np.flatnonzero(epsilon == level)
+        out[rows] = pick(coupling, rows).curves(individuals, np.array([level]))
+    return out
+
+
+@curves_by_draw.register
+def _(coupling: RegressionCoupling, individuals: Index, epsilon: Array) -> Array:
+    return coupling.curves(individuals, epsilon[:, None])
+
+
+@curves_by_draw.register
+def _(coupling: StackedCoupling, individuals: Index, epsilon: Array) -> Array:
+    out = np.empty((coupling.n_draws, individuals.size, 1))
+    for rows, inner in coupling.blocks:
+        out[rows] = curves_by_draw(inner, individuals, epsilon[rows])
+    return out
 
 
 @dataclass(frozen=True, eq=False)

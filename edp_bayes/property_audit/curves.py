@@ -119,7 +119,7 @@ class Query:
         concentration : ndarray, optional
             Shape (draw,), of exchangeable and dependent entries.
         epsilon : ndarray
-            Shape (epsilon,).
+            Shape (epsilon,), or (draw, epsilon) for epsilons of each draw.
         progressbar : bool
             Show progress.
 
@@ -128,13 +128,14 @@ class Query:
         ndarray
             Shape (draw, epsilon).
         """
-        out = np.empty((prob.size, epsilon.size))
+        epsilon = np.broadcast_to(epsilon, (prob.size, epsilon.shape[-1]))
+        out = np.empty(epsilon.shape)
         blocks = [slice(k, k + BLOCK) for k in range(0, prob.size, BLOCK)]
         for block in track(blocks, "Privacy curves", total=len(blocks), show=progressbar):
             out[block] = (
-                self._independent(delta, prob[block], epsilon)
+                self._independent(delta, prob[block], epsilon[block])
                 if concentration is None
-                else self._dependent(prob[block], concentration[block], epsilon)
+                else self._dependent(prob[block], concentration[block], epsilon[block])
             )
         return out
 
@@ -203,6 +204,11 @@ class CurvesOfDraws:
     prob: Array
     concentration: Array | None
 
+    @property
+    def shared(self) -> bool:
+        """Whether curves are interpolated over pi, which takes the same epsilons for all draws."""
+        return self.concentration is None and self.query.is_smooth
+
     def between(
         self, epsilon: Array, left: int, target: float, rows: NDArray[np.int64]
     ) -> tuple[Array, Array]:
@@ -213,11 +219,17 @@ class CurvesOfDraws:
         found, error = np.max(curves, axis=0), max(errors)
         return found * (1.0 - error), np.minimum(found * (1.0 + error), 1.0)
 
+    def holds(
+        self, epsilon: Array, left: int, target: float, rows: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Return that all properties were looked at."""
+        return np.ones(rows.size, dtype=bool)
+
     def _of(self, k: int, rows: NDArray[np.int64], epsilon: Array) -> tuple[Array, float]:
-        """Return delta of one property and its relative error."""
+        """Return delta of one property at epsilons of each draw, and its relative error."""
         prob = self.prob[rows, k]
-        if self.concentration is None and self.query.is_smooth:
-            curves, error = self.query.interpolated(prob, epsilon)
+        if self.shared:
+            curves, error = self.query.interpolated(prob, epsilon[0])
             if error <= ROUGH:
                 return curves, error
         strength = None if self.concentration is None else self.concentration[rows, k]

@@ -136,8 +136,8 @@ class PrivacyCurves:
             epsilon known to be too small.
 
             A result that still has its fit evaluates the curve anew, down to epsilon = 0, and
-            narrows this bracket to a thousandth of epsilon where the riskiest individuals of a draw
-            decide. Without (loaded from a file), the bracket follows from the grid: chords in
+            narrows this bracket to a thousandth of epsilon, left of the grid, too. Joint draws of
+            several pairs of databases are known to about a hundredth. Without (loaded from a file), the bracket follows from the grid: chords in
             exp(epsilon) lie above the curve, their extensions below; left of the grid's first
             value it is from 0 to that value.
 

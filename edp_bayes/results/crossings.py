@@ -18,17 +18,35 @@ Index = NDArray[np.int64]
 
 # Brackets are narrowed to this share of epsilon, as far as the source knows the curve.
 ACCURACY = 1e-3
-POINTS, ROUNDS = 8, 8
+# New epsilons that all draws share, in each round; more rounds where each draw has its own.
+POINTS, ROUNDS, OWN_ROUNDS = 8, 8, 20
+# Half the distance of a draw's own two epsilons, of the width of its bracket at first, and at most.
+HALF, WIDEST = 0.05, 1.0 / 3.0
+# How often a source is asked whether a bracket holds for everybody.
+CHECKS = 2
 
 
 class CurveSource(Protocol):
     """What evaluates the draws of a privacy curve at new epsilons."""
 
+    @property
+    def shared(self) -> bool:
+        """Whether all draws are evaluated at the same epsilons."""
+        ...
+
     def between(self, epsilon: Array, left: int, target: float, rows: Index) -> tuple[Array, Array]:
         """Return a lower and an upper bound of delta, shape (row, epsilon), both convex.
 
-        The epsilons lie between two values of the grid, the first of which is at `left`, or below
-        the first one for -1. Wherever delta is at most the target the upper bound may be, too.
+        Each row has epsilons of its own, shape (row, epsilon), equal in all rows where they are
+        shared. They lie between two values of the grid, the first of which is at `left`, or below
+        the first one for -1.
+        """
+        ...
+
+    def holds(self, epsilon: Array, left: int, target: float, rows: Index) -> NDArray[np.bool_]:
+        """Return whether delta is surely at most the target where the upper bound is, shape (row,).
+
+        Where not, `between` heeds from then on what was found.
         """
         ...
 
@@ -64,7 +82,8 @@ def bracket(
     source : CurveSource, optional
         Evaluates the curves between the values of the grid.
     convex : bool
-        Whether the curves are convex in exp(epsilon); if not, the bracket ends at the grid.
+        Whether the curves are convex in exp(epsilon); if not, brackets end at epsilons at which
+        curves were evaluated.
 
     Returns
     -------
@@ -84,82 +103,139 @@ def bracket(
         first = 0 if grid[0] == 0.0 else -1
         for left in np.unique(last[(last >= first) & (last < grid.size - 1)]).tolist():
             rows = np.flatnonzero(last == left)
-            ends = slice(max(left, 0), left + 2)
-            start = grid[ends] if left >= 0 else np.array([0.0, grid[0]])
-            known = curves[rows, ends] if left >= 0 else None
-            lower[rows], upper[rows] = _narrowed(
-                start, known, curves[rows, left + 1], left, target, rows, source
-            )
+            for _ in range(CHECKS):
+                known = _known(grid, curves, left, target, rows, source)
+                lower[rows], found = _narrowed(*known, left, target, rows, source, convex)
+                held = source.holds(found, left, target, rows)
+                upper[rows[held]] = found[held]
+                rows = rows[~held]
+                if rows.size == 0:
+                    break
     return np.minimum(lower, upper), upper
 
 
+def _known(
+    grid: Array, curves: Array, left: int, target: float, rows: Index, source: CurveSource
+) -> tuple[Array, Array, Array]:
+    """Return the ends of a cell of the grid and bounds of the curves there, (row, end) each."""
+    if left >= 0:
+        cell = slice(left, left + 2)
+        return np.tile(grid[cell], (rows.size, 1)), curves[rows, cell], curves[rows, cell]
+    ends = np.tile([0.0, grid[0]], (rows.size, 1))
+    least, most = source.between(ends[:, :1], left, target, rows)
+    right = curves[rows, :1]
+    return ends, np.concatenate([least, right], axis=1), np.concatenate([most, right], axis=1)
+
+
 def _narrowed(
-    ends: Array,
-    known: Array | None,
-    right: Array,
+    points: Array,
+    below: Array,
+    above: Array,
     left: int,
     target: float,
     rows: Index,
     source: CurveSource,
+    convex: bool,
 ) -> tuple[Array, Array]:
-    """Evaluate curves between two epsilons until brackets are narrow; at zero, too, if unknown."""
-    if known is None:
-        points, below, above = ends[1:], right[:, None], right[:, None]
-        new = np.linspace(ends[0], ends[1], POINTS + 1)[:-1]
-    else:
-        points, below, above = ends, known, known
-        new = np.linspace(ends[0], ends[1], POINTS + 2)[1:-1]
-    for _ in range(ROUNDS):
-        least, most = source.between(new, left, target, rows)
-        points = np.concatenate([points, new])
-        order = np.argsort(points, kind="stable")
-        points = points[order]
-        below = np.concatenate([below, least], axis=1)[:, order]
-        above = np.concatenate([above, most], axis=1)[:, order]
-        lower = _least(points, below, target, True)
-        reached = _most(points, below, target, True)
-        cell = (below > target).sum(axis=1) - 1
-        wide = np.unique(cell[(reached - lower > ACCURACY * reached) & (cell >= 0)])
-        if wide.size == 0:
+    """Evaluate curves, known at the ends of a cell, until every bracket is narrow."""
+    lower, upper = np.zeros((2, rows.size))
+    wide: Index = np.arange(rows.size)
+    half: Array = np.full(rows.size, HALF)
+    before: Array = np.full(rows.size, np.inf)
+    for step in range(ROUNDS if source.shared else OWN_ROUNDS):
+        lower[wide] = _least(points, below, target, convex)
+        upper[wide] = _most(points, above, target, convex)
+        reached = _most(points, below, target, convex)
+        width = reached - lower[wide]
+        open_ = (width > ACCURACY * reached) & (below[:, 0] > target)
+        if not open_.any():
             break
-        each = max(1, POINTS // wide.size)
-        new = np.concatenate(
-            [np.linspace(points[k], points[k + 1], each + 2)[1:-1] for k in wide.tolist()]
+        half = np.where(width > 0.5 * before, 4.0 * half, 0.5 * half).clip(HALF / 8.0, WIDEST)
+        wide, points, below, above = wide[open_], points[open_], below[open_], above[open_]
+        reached, half, before = reached[open_], half[open_], width[open_]
+        if source.shared:
+            new = _shared(points[0], below, target, POINTS if step else POINTS + 1)
+            new = np.tile(new, (wide.size, 1))
+        else:
+            new = _own(points, below, target, lower[wide], reached, half)
+        least, most = source.between(new, left, target, rows[wide])
+        points = np.concatenate([points, new], axis=1)
+        order = np.argsort(points, axis=1, kind="stable")
+        points, below, above = (
+            np.take_along_axis(part, order, axis=1)
+            for part in (
+                points,
+                np.concatenate([below, least], axis=1),
+                np.concatenate([above, most], axis=1),
+            )
         )
-    return lower, _most(points, above, target, True)
+        if not convex:
+            below, above = (np.minimum.accumulate(part, axis=1) for part in (below, above))
+    return lower, upper
 
 
-def _least(grid: Array, curves: Array, target: float, convex: bool) -> Array:
+def _shared(points: Array, below: Array, target: float, count: int) -> Array:
+    """Return new epsilons in the cells in which any curve falls to the target."""
+    cells = np.unique((below > target).sum(axis=1) - 1)
+    each = max(1, count // cells.size)
+    return np.concatenate(
+        [np.linspace(points[k], points[k + 1], each + 2)[1:-1] for k in cells.tolist()]
+    )
+
+
+def _own(
+    points: Array, below: Array, target: float, lower: Array, upper: Array, half: Array
+) -> Array:
+    """Return two epsilons of every draw, around where it falls to the target if log-linear."""
+    rows = np.arange(len(points))
+    last = np.clip((below > target).sum(axis=1) - 1, 0, points.shape[1] - 2)
+    high, low = (
+        np.log(np.maximum(below[rows, k], 1e-9 * target) / target) for k in (last, last + 1)
+    )
+    share = high / np.maximum(high - low, 1e-300)
+    guess = points[rows, last] + share.clip(0.0, 1.0) * (
+        points[rows, last + 1] - points[rows, last]
+    )
+    apart = np.maximum(half * (upper - lower), 0.45 * ACCURACY * guess)
+    middle = np.clip(guess, lower + apart, np.maximum(upper - apart, lower + apart))
+    pair = np.stack([middle - apart, middle + apart], axis=1)
+    return np.asarray(np.clip(pair, lower[:, None], upper[:, None]))
+
+
+def _least(points: Array, curves: Array, target: float, convex: bool) -> Array:
     """Return an epsilon up to which each curve is certainly above the target."""
-    growth = np.exp(grid)
+    growth = np.exp(np.broadcast_to(points, curves.shape))
+    size = curves.shape[1]
     last = (curves > target).sum(axis=1) - 1
     rows = np.arange(len(curves))
-    found = growth[np.maximum(last, 0)]
+    found = growth[rows, np.maximum(last, 0)]
     if convex:
         for k in (last - 1, last + 1):
             # the chord from k to k + 1, extended into the cell after `last`
-            inside = (k >= 0) & (k + 1 < grid.size) & (last >= 0) & (last + 1 < grid.size)
+            inside = (k >= 0) & (k + 1 < size) & (last >= 0) & (last + 1 < size)
             i, j = rows[inside], k[inside]
             high, low = curves[i, j], curves[i, j + 1]
-            falls = high > low
+            falls = (high > low) & (growth[i, j + 1] > growth[i, j])
             i, j, high, low = i[falls], j[falls], high[falls], low[falls]
-            slope = (high - low) / (growth[j + 1] - growth[j])
-            meets = growth[j] + (high - target) / slope
-            found[i] = np.clip(meets, found[i], growth[last[i] + 1])
+            slope = (high - low) / (growth[i, j + 1] - growth[i, j])
+            meets = growth[i, j] + (high - target) / slope
+            found[i] = np.clip(meets, found[i], growth[i, last[i] + 1])
     return np.where(last < 0, 0.0, np.log(found))
 
 
-def _most(grid: Array, curves: Array, target: float, convex: bool) -> Array:
+def _most(points: Array, curves: Array, target: float, convex: bool) -> Array:
     """Return an epsilon from which on each curve is certainly at most the target."""
-    growth = np.exp(grid)
+    points = np.broadcast_to(points, curves.shape)
+    growth = np.exp(points)
+    size = curves.shape[1]
     last = (curves > target).sum(axis=1) - 1
     rows = np.arange(len(curves))
-    left = np.clip(last, 0, max(grid.size - 2, 0))
-    right = np.minimum(left + 1, grid.size - 1)
+    left = np.clip(last, 0, max(size - 2, 0))
+    right = np.minimum(left + 1, size - 1)
     high, low = curves[rows, left], curves[rows, right]
     share = np.ones_like(high)
     if convex:
         np.divide(high - target, high - low, out=share, where=high > low)
-    meets = np.log(growth[left] + share.clip(0.0, 1.0) * (growth[right] - growth[left]))
-    found = np.where(last < 0, grid[0], meets)
-    return np.where(last == grid.size - 1, np.inf, found)
+    meets = growth[rows, left] + share.clip(0.0, 1.0) * (growth[rows, right] - growth[rows, left])
+    found = np.where(last < 0, points[:, 0], np.log(meets))
+    return np.where(last == size - 1, np.inf, found)

@@ -50,6 +50,7 @@ class CellCurves:
 
     distributions: Distributions
     kind: str
+    shared = False
 
     def between(
         self, epsilon: Array, left: int, target: float, rows: NDArray[np.int64]
@@ -59,6 +60,12 @@ class CellCurves:
         some = Distributions(own.log_ratio[rows], own.p[rows], own.q[rows])
         found = delta_curves(some, epsilon)
         return found, found
+
+    def holds(
+        self, epsilon: Array, left: int, target: float, rows: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Return that nothing was left out."""
+        return np.ones(rows.size, dtype=bool)
 
     def end(self) -> Array:
         """Return the epsilon of every draw beyond which delta is zero, or say why there is none."""
@@ -100,10 +107,13 @@ def distributions(cells: Cells, log_ratio: Array, rng: np.random.Generator) -> D
 
 
 def delta_curves(found: Distributions, epsilon: Array) -> Array:
-    """Return delta(epsilon), the larger of both hockey-stick sums, shape (draw, epsilon)."""
-    out = np.empty((len(found.p), epsilon.size))
-    for e, value in enumerate(epsilon):
-        growth = np.exp(value)
+    """Return delta(epsilon), the larger of both hockey-stick sums, shape (draw, epsilon).
+
+    Epsilons are the same in all draws, shape (epsilon,), or each draw's own, (draw, epsilon).
+    """
+    out = np.empty((len(found.p), epsilon.shape[-1]))
+    for e in range(out.shape[1]):
+        growth = np.exp(epsilon[..., e, None])
         forward = np.maximum(found.p - growth * found.q, 0.0).sum(axis=1)
         backward = np.maximum(found.q - growth * found.p, 0.0).sum(axis=1)
         out[:, e] = np.maximum(forward, backward)

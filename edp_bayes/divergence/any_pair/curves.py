@@ -37,7 +37,7 @@ from edp_bayes.divergence.any_pair.sign_changes import (
 from edp_bayes.divergence.centring import common_location
 from edp_bayes.utils.compiled import ZERO, compiled, in_threads
 
-__all__ = ["BOTH", "FORWARD", "curves"]
+__all__ = ["BOTH", "FORWARD", "by_draw", "curves"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -80,8 +80,9 @@ def curves(
         Components of p in each draw, see `components.rows`.
     q : ndarray, shape (S, B, L, 5)
         Components of B mixtures compared with p under the same draw.
-    epsilon : ndarray, shape (E,)
-        Finite, non-negative, increasing; from 621 on it counts as that, which bounds the result.
+    epsilon : ndarray, shape (E,) or (S, E)
+        Finite, non-negative, increasing, the same in all draws or of each draw; from 621 on it
+        counts as that, which bounds the result.
     direction : int
         FORWARD for H(p || q), BOTH for the larger of H(p || q) and H(q || p).
     floor : float
@@ -94,8 +95,8 @@ def curves(
     p, q = _centred(p, q)
     reach_laplace = -math.log(max(floor * 1e-9, SMALLEST))
     with np.errstate(over="ignore"):
-        growth = np.minimum(np.expm1(np.asarray(epsilon, dtype=np.float64)), LARGEST_GROWTH)
-    out = np.zeros((*q.shape[:2], len(epsilon)))
+        growth = np.minimum(np.expm1(by_draw(epsilon, len(p))), LARGEST_GROWTH)
+    out = np.zeros((*q.shape[:2], growth.shape[1]))
     in_threads(
         _curves,
         q.shape[0] * q.shape[1],
@@ -110,6 +111,12 @@ def curves(
         out,
     )
     return out
+
+
+def by_draw(epsilon: Array, draws: int) -> Array:
+    """Return epsilon of every draw, shape (draw, E), from one grid of all or from that."""
+    grid = np.asarray(epsilon, dtype=np.float64)
+    return np.ascontiguousarray(np.broadcast_to(grid, (draws, grid.shape[-1])))
 
 
 def _centred(p: Array, q: Array) -> tuple[Array, Array]:
@@ -138,21 +145,21 @@ def _curves(
     reach_laplace: float,
     out: Array,
 ) -> None:
-    people, levels = q.shape[1], growth.size
+    people, levels = q.shape[1], growth.shape[1]
     most = p.shape[1] + q.shape[2]
     table = np.zeros((TABLE_ROWS, most + 16))
     ends = np.zeros(3, dtype=np.int64)
     spans = np.empty((2 * most, 5))
     bends = np.empty(most)
-    work = np.empty((4, levels + 1))
+    work, level = np.empty((4, levels + 1)), np.empty(levels)
     cell = Workspace(
-        evaluate, table, ends, growth, np.empty(BATCH), np.empty((VALUES, BATCH)),
+        evaluate, table, ends, level, np.empty(BATCH), np.empty((VALUES, BATCH)),
         np.empty((4, BATCH)), np.empty((STACK, 7)), np.empty((256 + 2 * levels, 6)), work,
     )  # fmt: skip
     curve = np.empty((2, levels))
     for task in range(first, last):
         s, i = task // people, task % people
-        work[:, :] = 0.0
+        work[:, :], level[:] = 0.0, growth[s]
         tabulate(p[s], q[s, i], reach_gaussian, reach_laplace, table, ends)
         count, bent = zones(p[s], q[s, i], reach_gaussian, reach_laplace, spans, bends)
         left, end = math.inf, -math.inf
@@ -165,7 +172,7 @@ def _curves(
                 continue
             _add_cell(cell, left, right)
             left = right
-        _collect(growth, work, curve)
+        _collect(level, work, curve)
         for e in range(levels):
             value = max(curve[0, e], curve[1, e]) if direction == BOTH else curve[0, e]
             out[s, i, e] = value if value >= floor else 0.0
