@@ -15,6 +15,7 @@ from edp_bayes.black_box.assembly import chain_coords, fingerprint, record_of, t
 from edp_bayes.black_box.outcomes import Outcomes, read_outcomes
 from edp_bayes.black_box.posterior.models import LogRatioModel
 from edp_bayes.black_box.posterior.pooling import pool, pool_shares
+from edp_bayes.black_box.posterior.privacy import CellCurves, delta_curves
 from edp_bayes.exceptions import EdpBayesError, InvalidInputError
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.results.mechanism import MechanismAudit
@@ -112,7 +113,11 @@ def audit_pairs(
             "local_epsilon": ((*lead, "pair"), _split(_local_epsilons(findings), shape)),
         }
     )
-    return MechanismAudit(tree_of(posterior, full, warnings, sampled=sampled))
+    tree = tree_of(posterior, full, warnings, sampled=sampled)
+    if len(pairs) == 1:
+        return MechanismAudit(tree, findings[0].source)
+    sources = [f.source for f in findings]
+    return MechanismAudit(tree, _JointCurves(sources, settings, pair_delta.max(axis=1)))
 
 
 def _sample(plan: _Plan, pairs: Sequence[Pair], k: int, size: int, stage: str) -> Outcomes:
@@ -192,11 +197,65 @@ def _joint(findings: list[Findings], settings: SamplerSettings) -> tuple[Array, 
     separate, deltas = _local_epsilons(findings), _deltas(findings)
     if len(findings) == 1:
         return separate, deltas
-    curves = [
-        pool_shares(deltas[:, :, e], settings.generator("pool")) for e in range(deltas.shape[2])
-    ]
+    curves = _pooled(deltas, settings)
     joint = _joint_local_epsilon(separate, settings.generator("pool"), settings.generator("stand"))
-    return joint, np.minimum.accumulate(np.stack(curves, axis=2), axis=2)
+    return joint, np.minimum.accumulate(curves, axis=2)
+
+
+def _pooled(deltas: Array, settings: SamplerSettings) -> Array:
+    """Return joint draws of delta of all pairs at every epsilon, (draw, pair, epsilon)."""
+    levels = range(deltas.shape[2])
+    return np.stack(
+        [pool_shares(deltas[:, :, e], settings.generator("pool")) for e in levels], axis=2
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _JointCurves:
+    """Evaluates joint draws of delta of the worst pair at any epsilon.
+
+    They are pooled epsilon by epsilon, so they need not be convex. Like those of the grid they
+    are made never to rise, and stay between its values.
+
+    Parameters
+    ----------
+    sources : list of CellCurves
+        One of each pair.
+    settings : SamplerSettings
+        Whose streams the draws are pooled with.
+    curves : ndarray
+        Shape (draw, epsilon): those of the grid.
+    """
+
+    sources: list[CellCurves]
+    settings: SamplerSettings
+    curves: Array
+    shared = True
+
+    def between(
+        self, epsilon: Array, left: int, target: float, rows: NDArray[np.int64]
+    ) -> tuple[Array, Array]:
+        """Return delta, twice; see `edp_bayes.results.crossings`."""
+        deltas = [delta_curves(s.distributions, epsilon[0]) for s in self.sources]
+        found = _pooled(np.stack(deltas, axis=1), self.settings).max(axis=1)[rows]
+        found = np.maximum(found, self.curves[rows, left + 1][:, None])
+        if left >= 0:
+            found = np.minimum(found, self.curves[rows, left][:, None])
+        found = np.minimum.accumulate(found, axis=1)
+        return found, found
+
+    def holds(
+        self, epsilon: Array, left: int, target: float, rows: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Return that all pairs were looked at."""
+        return np.ones(rows.size, dtype=bool)
+
+    def end(self) -> Array:
+        """Say that there is none."""
+        raise InvalidInputError(
+            "delta must be above 0 here, found 0: of several pairs the joint draws do not say "
+            "where delta is zero; ask for a small delta such as 1e-3, or see local_epsilon"
+        )
 
 
 def _local_epsilons(findings: list[Findings]) -> Array:
