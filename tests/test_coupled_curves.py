@@ -154,6 +154,21 @@ def test_a_component_much_narrower_than_another(sd, rho):
     np.testing.assert_allclose(curves[0, 0], expected, rtol=1e-7, atol=2e-12)
 
 
+@pytest.mark.parametrize("weight", [1e-10, 8e-10, 1e-6])
+def test_what_components_left_out_add_is_at_most_a_billionth_too_high(weight):
+    base = np.array([[[1.0 - weight, weight], [0.0, 0.3], [1.0, 1e-3]]])
+    distribution = ContributionDraws(
+        np.full((1, 1, 2), 0.01), *(np.array([[value]]) for value in (0.05, 0.0, 1e-4))
+    )
+    curves, close = coupled_curves(base, distribution, EPSILON, noise_scale=0.0, floor=0.0)
+    expected = exact(base, distribution, 0)
+    assert close.all() == (weight < 1e-7)
+    if close.all():
+        excess = curves[0, 0] - expected
+        assert excess.min() >= -1e-13
+        assert 1e-14 < excess.max() <= 1e-9
+
+
 @settings(derandomize=True, deadline=None, max_examples=40)
 @given(st.integers(0, 10_000))
 def test_large_epsilon_is_left_to_the_general_integrator(seed):

@@ -59,9 +59,10 @@ LARGEST_SHARE = 0.9
 MOST_GROWTH = 1e5
 # Pairs whose component distributions take about as long as a thread takes to start.
 CHEAP_PAIRS = 2000
-# What components that move by more than their own width may add to a curve of at most MINOR,
-# bounded by joint convexity instead of integrated.
-NARROW, MINOR = 1e-5, 1e-3
+# Of a curve of at most MINOR, components that move by more than their own width are bounded by
+# joint convexity instead of integrated if they weigh at most NARROW: the curve is too high by that
+# at most, never too low.
+NARROW, MINOR = 1e-9, 1e-3
 
 
 def coupled_curves(
