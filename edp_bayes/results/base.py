@@ -137,9 +137,9 @@ class PrivacyCurves:
 
             A result that still has its fit evaluates the curve anew, down to epsilon = 0, and
             narrows this bracket to a thousandth of epsilon, left of the grid, too. Joint draws of
-            several pairs of databases are known to about a hundredth. Without (loaded from a file), the bracket follows from the grid: chords in
-            exp(epsilon) lie above the curve, their extensions below; left of the grid's first
-            value it is from 0 to that value.
+            several pairs of databases are known to about a hundredth. Without (loaded from a
+            file), the bracket follows from the grid: chords in exp(epsilon) lie above the curve,
+            their extensions below; left of the grid's first value it is from 0 to that value.
 
             Draws are infinite where the curve is above the target at the grid's last value;
             quantiles of them need ``quantile(..., method="inverted_cdf")``, which averages none.
