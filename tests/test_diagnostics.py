@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -210,7 +211,9 @@ def test_ljung_box_agrees_with_statsmodels(seed, size, lags):
 def test_holm_agrees_with_statsmodels(p_values):
     from statsmodels.stats.multitest import multipletests
 
-    assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
+    with patch("gc.collect"):  # which theirs calls every time
+        expected = multipletests(p_values, method="holm")[1]
+    assert holm(p_values) == pytest.approx(expected)
 
 
 def test_samples_of_a_database_are_averaged():
