@@ -1,10 +1,20 @@
 """Fixtures shared by all tests."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+ROOT = Path(__file__).parents[1]
+
+# A process that compiles every module it imports starts 5 s later, and tests start many. Where no
+# bytecode may lie beside the sources it lies here, for all of them and for the next run.
+if sys.dont_write_bytecode:
+    sys.dont_write_bytecode, sys.pycache_prefix = False, str(ROOT / ".pytest_cache" / "bytecode")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 # The same examples every time: a failure belongs to the change it is seen with.
 settings.register_profile("deterministic", derandomize=True, deadline=None)
@@ -14,7 +24,7 @@ settings.load_profile("deterministic")
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """Return the folder of real data; skip where there is none."""
-    default = Path(__file__).parents[2] / "shared" / "data"
+    default = ROOT.parent / "shared" / "data"
     folder = Path(os.environ.get("EDP_BAYES_DATA", default))
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}; set EDP_BAYES_DATA to their folder")
