@@ -52,7 +52,7 @@ def test_gibbs_and_nuts_draw_from_one_posterior(samples):
     x = np.linspace(-3, 4, 15)
     small = {"components": 5}
     nuts = DirichletProcessMixture(**small).fit(
-        responses, settings(draws=4000, tune=1500, sampler="nutpie")
+        responses, settings(draws=2000, tune=1000, sampler="nutpie")
     )
     gibbs = DirichletProcessMixture(**small, thin=2).fit(
         responses, settings(draws=20_000, tune=1000)
