@@ -37,7 +37,7 @@ def one_exposed(size, present, *, others=OTHERS, seed=1):
 
 
 def audited(responses, **options):
-    options = {"draws": 100, "random_seed": 1, "progressbar": False, **options}
+    options = {"draws": 50, "random_seed": 1, "progressbar": False, **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", edp.EdpBayesWarning)
         return edp.audit(responses, epsilon=[0.1, 0.5], **options)
@@ -91,7 +91,7 @@ def test_a_model_that_contradicts_an_individual_gets_no_verdict_and_no_clean_bil
     responses = one_exposed(100.0, 5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", edp.EdpBayesWarning)
-        audit = audited(responses, model=Pooled(), draws=50)
+        audit = audited(responses, model=Pooled())
         row = audit.checks.loc["individuals"]
         assert not row["passed"]
         assert row["sentence"].startswith("Individual 0 contradicts the model")
@@ -275,7 +275,7 @@ def test_a_new_individual_is_one_of_the_sample_or_from_the_pool():
     rng = np.random.default_rng(11)
     c = rng.gamma(2.0, 0.1, (40, 20)) * (rng.random((40, 20)) < 0.5)
     responses = edp.Responses.from_arrays(rng.standard_normal(40) + c.sum(axis=1), contribution=c)
-    audit = audited(responses, keep=20)
+    audit = audited(responses, keep=20, draws=100)
     new = audit.new_individual()
     assert new["delta"].dims == ("chain", "draw", "epsilon")
     assert (new["exceeds"] <= 1 / 21 + 1e-12).all()
@@ -284,7 +284,7 @@ def test_a_new_individual_is_one_of_the_sample_or_from_the_pool():
     np.testing.assert_allclose(new["delta"].mean(("chain", "draw")), everybody, rtol=0.35)
     same = (new["delta"] == audit.individual_delta).all("epsilon").any("individual")
     assert 0.9 < float(same.mean()) < 1.0
-    bootstrap = audited(responses, model=edp.SmoothedBootstrap(), draws=50).new_individual()
+    bootstrap = audited(responses, model=edp.SmoothedBootstrap()).new_individual()
     assert (bootstrap["exceeds"] == 0).all()
     stacked = edp.Stacked([DirichletProcessMixture(), edp.SmoothedBootstrap("gaussian")])
-    assert (audited(responses, model=stacked, draws=50).new_individual()["delta"] >= 0).all()
+    assert (audited(responses, model=stacked).new_individual()["delta"] >= 0).all()
