@@ -78,7 +78,7 @@ def check_truncation(
     Examples
     --------
     >>> process = Truncation(np.array([1.0]), 11)
-    >>> check_truncation([process], epsilon=[0.1, 1.0], upper=[0.1, 1e-5]).warnings[0][-28:]
+    >>> check_truncation([process], epsilon=[0.1, 1.0], upper=[0.1, 1e-5]).warnings[0][-29:]
     'more components, at least 18.'
     """
     if not truncated:
