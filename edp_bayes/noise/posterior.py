@@ -296,8 +296,11 @@ def posterior_of(
         **named,
     )
     regression = regression_on(source, adversary, at)
-    data = source if regression is None else regression
-    fitted = fit_as_asked(model_or_default(model), data, settings)
+    chosen = model_or_default(model)
+    if regression is None:  # the published estimate is a single draw
+        fitted = chosen.fit(source, settings)
+    else:
+        fitted = fit_as_asked(chosen, regression, settings)
     record = {**settings.record, **fitted.attributes}
     return _posterior(fitted.coupling, _at_hand(fitted, source), source, record)
 
