@@ -60,6 +60,7 @@ METHODS = ("optimal", "bottleneck", "partial", "laplace", "gaussian", "hausdorff
 PURE_ONLY = ("bottleneck", "partial", "hausdorff")
 LEAST_DELTA = 1e-9
 GAIN = 0.01  # on Laplace noise, below which no other shape is looked for
+LITTLE = 0.05  # the same where Laplace noise is larger than the spread of the response
 COARSE = 10.0  # points of a lattice for a scale of noise larger than the spread of the response
 DRAWS = 40  # of each chain for "optimal", whose time is in proportion to the draws
 WIDER = 1.05
@@ -386,6 +387,7 @@ def _optimum(
     step = _spacing(posterior, near) if spacing is None else spacing
     step = validate.positive_number(step, "spacing")
     _refuse_too_fine(posterior, step)
+    gain = LITTLE if near > _spread(posterior) else GAIN
     say("How much noise does each draw need?")
     if delta > 0.0:
         half = NoiseDistribution((LaplaceNoise(0.5 * near),))
@@ -401,7 +403,7 @@ def _optimum(
                 prob=prob,
                 scale=width,
                 near=near,
-                worth=(1.0 - GAIN) * _size(laplace.noise, objective),
+                worth=(1.0 - gain) * _size(laplace.noise, objective),
                 spacing=step,
                 hardness=hardness,
                 held=laplace.held,
@@ -433,10 +435,15 @@ def _spacing(posterior: Posterior, scale: float) -> float:
     Noise that is larger than the spread of the response is smooth beside it, and gains little by
     its shape: a coarse lattice takes a fraction of the time.
     """
-    if scale > float(np.sqrt(posterior.coupling.mixture.variance()).mean()):
+    if scale > _spread(posterior):
         return scale / COARSE
     kernel = float(np.quantile(posterior.base[..., 2].min(axis=1), 0.25))
     return float(np.clip(kernel / 15.0, scale / 30.0, scale / 10.0))
+
+
+def _spread(posterior: Posterior) -> float:
+    """Return the standard deviation of the estimated response, in the mean of all draws."""
+    return float(np.sqrt(posterior.coupling.mixture.variance()).mean())
 
 
 def _refuse_too_fine(posterior: Posterior, spacing: float) -> None:
@@ -512,7 +519,7 @@ def _message(posterior: Posterior, noise: NoiseDistribution, record: Mapping[str
         text += _stopped_early(record)
     if record["method"] == "hausdorff":
         text += " The published construction guarantees nothing; prefer another method."
-    spread = float(np.sqrt(posterior.coupling.mixture.variance()).mean())
+    spread = _spread(posterior)
     if noise.mean_absolute <= spread:
         return Sentence(text)
     doubt = Sentence(

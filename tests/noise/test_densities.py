@@ -10,7 +10,7 @@ import edp_bayes as edp
 from edp_bayes import Mixture
 from edp_bayes.noise import GaussianNoise, LaplaceNoise, LatticeNoise, NoiseDistribution, NoNoise
 from edp_bayes.noise.certificates import screening
-from edp_bayes.noise.certificates.curvature import bend, values_and_bends
+from edp_bayes.noise.certificates.curvature import bend, both_values, values_and_bends
 from edp_bayes.noise.certificates.densities import NoisyDensities
 from edp_bayes.noise.certificates.log_lipschitz import log_lipschitz, movement_bound
 from edp_bayes.noise.certificates.ratios import certified_log_ratios, limits
@@ -125,6 +125,28 @@ def test_bend_bounds_the_second_derivative(kernel, name):
     assert (largest <= bound * (1 + 1e-6) + 1e-9).all()
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_smooth_noise_on_a_lattice_bends_little_whatever_the_kernels(kernel):
+    """Its density bends by its own scale, not by that of kernels narrower than the spacing."""
+    spacing, decay = 0.5, np.exp(-0.5 / 3.0)
+    weights = decay ** np.abs(np.arange(-20, 21))
+    tail = weights[-1] * decay / (1.0 - decay)
+    total = weights.sum() + 2.0 * tail
+    image = LatticeNoise(spacing, weights / total, left=tail / total, right=tail / total,
+                         decay=decay)  # fmt: skip
+    noise = as_distribution(image)
+    components = np.array([[[0.4, 0.0, 0.1], [0.6, 1.3, 0.4]]])
+    lattice = NoisyDensities(noise, kernel, -6.0, 0.125, 97, 60.0)
+    values = lattice(components)
+    bound = bend(components, values, lattice)
+    fine = NoisyDensities(noise, kernel, -6.0, 0.125 / 32, 96 * 32 + 1, 60.0)
+    second = np.abs(np.diff(fine(components), 2)) * (32 / 0.125) ** 2
+    largest = np.stack([second[:, 32 * k : 32 * k + 31].max(axis=1) for k in range(96)], axis=1)
+    assert (largest <= bound * (1 + 1e-6) + 1e-9).all()
+    by_kernel = (components[..., 0] / components[..., 2] ** 2).sum() * values.max()
+    assert bound.max() < 0.2 * by_kernel
+
+
 def test_an_individual_sometimes_absent_is_evaluated_once_and_alike():
     w, mu, s = np.array([0.4, 0.6]), np.array([0.0, 1.3]), np.array([0.3, 0.5])
     rho = np.array([0.25, 1.0])
@@ -137,6 +159,7 @@ def test_an_individual_sometimes_absent_is_evaluated_once_and_alike():
     for noise in NOISES.values():
         lattice = NoisyDensities(noise, "gaussian", -6.0, 0.25, 49, 60.0)
         values, bends = values_and_bends(p, q, lattice)
+        np.testing.assert_array_equal(both_values(p, q, lattice), values)
         for part, value, bound in zip((p, q), values, bends, strict=True):
             np.testing.assert_allclose(value, lattice(part), rtol=1e-12)
             assert (largest_bend(part, noise, "gaussian") <= bound * (1 + 1e-6) + 1e-9).all()

@@ -8,46 +8,62 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.distributions.lattice import LatticeNoise
 from edp_bayes.distributions.noise import LaplaceNoise, NoNoise
 from edp_bayes.noise.certificates.densities import NoisyDensities
 from edp_bayes.noise.distribution import NoiseDistribution
 
-__all__ = ["bend", "bending_kernels", "values_and_bends"]
+__all__ = ["bend", "bending_kernels", "both_values", "values_and_bends"]
 
 Array = NDArray[np.float64]
+
+
+def both_values(p: Array, q: Array, lattice: NoisyDensities) -> list[Array]:
+    """Return both noisy densities, each (draw, count).
+
+    Where p is q with the same share of every component moved, q and what moves are evaluated, each
+    once.
+    """
+    split = _split(p, q)
+    if split is None:
+        return [lattice(part) for part in (p, q)]
+    kept, *parts = split
+    return _joined(kept, *(lattice(part) for part in parts))
 
 
 def values_and_bends(
     p: Array, q: Array, lattice: NoisyDensities
 ) -> tuple[list[Array], list[Array]]:
-    """Return both noisy densities (draw, count) and their bends (draw, count - 1).
-
-    Where p is q with the same share of every component moved, q and what moves are evaluated, each
-    once.
-    """
-    half = p.shape[1] // 2
-    share = p[:, half:, 0].sum(axis=1)
-    twice = p.shape == q.shape and 2 * half == p.shape[1]
-    if not twice or not (q[:, :half, 1:] == q[:, half:, 1:]).all() or not _split(p, q, share):
-        values = [lattice(part) for part in (p, q)]
-        return values, [bend(*each, lattice) for each in zip((p, q), values, strict=True)]
-    still = np.concatenate([q[:, :half, :1] + q[:, half:, :1], q[:, :half, 1:]], axis=-1)
-    parts = still, np.ascontiguousarray(p[:, half:])
+    """Return both noisy densities, as `both_values`, and their bends (draw, count - 1)."""
+    split = _split(p, q)
+    kept, *parts = (None, p, q) if split is None else split
     values = [lattice(part) for part in parts]
     bends = [bend(*each, lattice) for each in zip(parts, values, strict=True)]
-    kept = (1.0 - share)[:, None]
-    return (
-        [kept * values[0] + values[1], values[0]],
-        [kept * bends[0] + bends[1], bends[0]],
-    )
+    if kept is None:
+        return values, bends
+    return _joined(kept, *values), _joined(kept, *bends)
 
 
-def _split(p: Array, q: Array, share: Array) -> bool:
-    """Return whether the first half of p is the share of q that stays, in every draw."""
+def _joined(kept: Array, still: Array, moved: Array) -> list[Array]:
+    return [kept * still + moved, still]
+
+
+def _split(p: Array, q: Array) -> tuple[Array, Array, Array] | None:
+    """Return what p keeps of q, (draw, 1), q, and what moves, if p is of this form in every draw.
+
+    The first half of p stays, the second moves.
+    """
     half = p.shape[1] // 2
-    stays = (1.0 - share)[:, None] * (q[:, :half, 0] + q[:, half:, 0])
-    still = (p[:, :half, 1:] == q[:, :half, 1:]).all()
-    return bool(still and (np.abs(p[:, :half, 0] - stays) <= 1e-12).all())
+    if p.shape != q.shape or 2 * half != p.shape[1]:
+        return None
+    if (q[:, :half, 1:] != q[:, half:, 1:]).any() or (p[:, :half, 1:] != q[:, :half, 1:]).any():
+        return None
+    weight = q[:, :half, :1] + q[:, half:, :1]
+    kept = 1.0 - p[:, half:, 0].sum(axis=1)[:, None]
+    if (np.abs(p[:, :half, 0] - kept * weight[..., 0]) > 1e-12).any():
+        return None
+    still = np.concatenate([weight, q[:, :half, 1:]], axis=-1)
+    return kept, still, np.ascontiguousarray(p[:, half:])
 
 
 def bend(components: Array, values: Array, lattice: NoisyDensities) -> Array:
@@ -66,21 +82,54 @@ def bend(components: Array, values: Array, lattice: NoisyDensities) -> Array:
         The points and the noise.
     """
     single, s = lattice.noise.components[0], float(components[..., 2].min())
+    if isinstance(single, LatticeNoise) and len(lattice.noise.components) == 1:
+        of_kernel = _bend_of_kernel(components, lattice)
+        if s >= single.spacing:
+            return of_kernel
+        return np.asarray(np.minimum(of_kernel, _bend_of_lattice(components, single, lattice)))
     if (
         len(lattice.noise.components) > 1
         or not isinstance(single, LaplaceNoise)
         or single.scale < s
     ):
         return _bend_of_kernel(components, lattice)
-    # Laplace noise of scale b makes P'' = (P - p) / b^2 as well, with p the density without noise,
-    # and in a cell no kernel exceeds the larger of its values at the ends by more than this factor
+    # Laplace noise of scale b makes P'' = (P - p) / b^2 as well, with p the density without noise
+    nothing = replace(lattice, noise=NoiseDistribution((NoNoise(),)))
+    raised = nothing(_raised(components, lattice))
+    both = math.exp(min(lattice.step / single.scale, 700.0)) * values + raised
+    return np.asarray((both[:, 1:] + both[:, :-1]) / single.scale**2)
+
+
+def _raised(components: Array, lattice: NoisyDensities) -> Array:
+    """Return components that no kernel exceeds in a cell by more than at its ends."""
     steps = lattice.step / components[..., 2]
     peak = steps if lattice.kernel == "laplace" else 0.5 * steps**2
     weight = components[..., 0] * np.exp(np.minimum(peak, 700.0))
-    raised = np.concatenate([weight[..., None], components[..., 1:]], axis=-1)
-    nothing = replace(lattice, noise=NoiseDistribution((NoNoise(),)))
-    both = math.exp(min(lattice.step / single.scale, 700.0)) * values + nothing(raised)
-    return np.asarray((both[:, 1:] + both[:, :-1]) / single.scale**2)
+    return np.concatenate([weight[..., None], components[..., 1:]], axis=-1)
+
+
+def _bend_of_lattice(components: Array, noise: LatticeNoise, lattice: NoisyDensities) -> Array:
+    """Bound P'' by the noise alone, whose slope jumps at the points of its lattice.
+
+    With p the density without noise P'' is the sum of the jumps times p moved by their places.
+    """
+    k = np.arange(-noise.half - 3, noise.half + 4)
+    jumps = np.abs(np.diff(noise.probability(k), n=2)) / noise.spacing**2
+    # beyond, the jumps fall as the probabilities do
+    left, right = (float(end) * noise.decay / (1.0 - noise.decay) for end in jumps[[0, -1]])
+    total = float(jumps.sum()) + left + right
+    sizes = LatticeNoise(
+        noise.spacing, jumps / total, left=left / total, right=right / total, decay=noise.decay
+    )
+    stride, reach = lattice.strides(noise.spacing)
+    wider = replace(
+        lattice,
+        noise=NoiseDistribution((NoNoise(),)),
+        start=lattice.start - reach * stride * lattice.step,
+        count=lattice.count + 2 * reach * stride,
+    )
+    bends = total * lattice.applied(sizes, wider(_raised(components, lattice)))
+    return np.asarray(np.maximum(bends[:, 1:], bends[:, :-1]))
 
 
 def bending_kernels(weight: Array, scale: Array) -> tuple[Array, Array]:

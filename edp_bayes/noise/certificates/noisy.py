@@ -28,7 +28,7 @@ NUMBERS = 2**20
 FLOOR = 1e-12  # risks up to this are not told from zero
 TOLERANCE = 1e-3  # error of the quadrature, relative to the result, that is looked for
 ABSOLUTE = 1e-6
-FINEST = 16
+FINEST = 64
 TAILS = 20.0  # scales of the tail up to which it is integrated
 
 

@@ -52,6 +52,7 @@ NUMBERS = 2**22  # values of a density held at once
 FINEST = 64
 COARSE, PARTS = 0.25, 4  # first lattice where cells are divided, and parts of one
 POINTS_PER_SCALE = 4
+PER_SPACING = 4  # points of a first lattice in a spacing of the noise, at most
 BLOCK = 512  # individuals whose bounds are sharpened at once
 TOLERANCE = 1e-3  # of a bound, relative to epsilon
 FAR_CELLS = 4096  # beyond all locations
@@ -508,7 +509,7 @@ def lattice_for(
                 "the spacings of lattices in one noise must be multiples of the smallest, found "
                 f"{sorted({distribution.spacing for distribution in lattices})}"
             )
-        step = spacing / (fine * math.ceil(min(POINTS_PER_SCALE * spacing / small, 16.0)))
+        step = spacing / (fine * math.ceil(min(POINTS_PER_SCALE * spacing / small, PER_SPACING)))
         pad += max((distribution.half + 2) * distribution.spacing for distribution in lattices)
         # few different widths, so that matrices made for one pair serve the next
         block = 64.0 * spacing

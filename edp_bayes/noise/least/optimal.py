@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.distributions.noise import LaplaceNoise
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
+from edp_bayes.noise.certificates.curvature import both_values
 from edp_bayes.noise.certificates.densities import NoisyDensities
 from edp_bayes.noise.certificates.noisy import TAILS
 from edp_bayes.noise.certificates.ratios import (
@@ -38,7 +39,7 @@ REPAIRS = 20
 WORST = 100  # pairs of a draw and an individual that add constraints in one round
 CROWD = 30  # individuals who miss the target, after whom a round looks no further
 FIRST = 40  # draws, the hardest, that the search begins with
-MOST_ROWS = 4  # constraints for each column, after which slack ones are left out
+MOST_ROWS = 16  # constraints for each column, after which slack ones are left out
 PEAKS = 6
 NEIGHBOURS = np.array([-12, -4, 0, 4, 12])
 EXCHANGES = 3
@@ -242,7 +243,7 @@ class OptimalNoise:
         out = np.empty((pair.rows.size, 2))
         for part in alike(self.noise, self.posterior.kernel, pair.p, pair.q):
             lattice = self._lattice(pair.p[part], pair.q[part])
-            p, q = lattice(pair.p[part]), lattice(pair.q[part])
+            p, q = both_values(pair.p[part], pair.q[part], lattice)
             if delta == 0.0:
                 ratio = np.log(np.maximum(p, TINY) / np.maximum(q, TINY))
                 out[part, 0], out[part, 1] = ratio.max(axis=1), -ratio.min(axis=1)
@@ -537,7 +538,9 @@ def _repaired(state: OptimalNoise) -> Optimum:
         close = max(CLOSE / 2**repair, CLOSEST)  # or the same noise would do once more
         state.solve(target if pure else state.epsilon, 0.0 if pure else target, close)
         if state.hopeless:
-            return Optimum(None, state.active.copy(), _lower(state), 0.0)
+            # a bound in some draws says nothing of simpler noise, which holds in others
+            lower = _lower(state) if state.active.all() else 0.0
+            return Optimum(None, state.active.copy(), lower, 0.0)
         over = _over(state, draws)
         if over <= 0.0:
             return Optimum(state.noise, state.active.copy(), _lower(state), limit - target)
@@ -554,7 +557,12 @@ def _over(state: OptimalNoise, draws: Index) -> float:
     """Return by how much the current noise misses its target in any of the draws."""
     if state.delta == 0.0:
         reached = certified_log_ratios(
-            state.posterior, state.noise, state.epsilon, draws=draws, individuals=state.people
+            state.posterior,
+            state.noise,
+            state.epsilon,
+            draws=draws,
+            individuals=state.people,
+            tolerance=CLOSE,
         ).largest.max()
         return float(reached) - state.epsilon
     reached = largest_risk(state.posterior, state.noise, state.epsilon, draws, state.people).max()

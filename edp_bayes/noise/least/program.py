@@ -16,8 +16,11 @@ from edp_bayes.noise.search import OutOfTimeError, check_time, seconds_left
 __all__ = ["Basis", "Constraint", "Program", "Solution", "SolverError"]
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 NEGLIGIBLE = 1e-13
+AT_ONCE = 2  # constraints for each column that the solver is given at a time
+MISSED = 1e-8  # by a scaled constraint, which then counts
 # dense programs with many rows: the simplex method takes several times as long
 ALGORITHMS: tuple[Any, ...] = ("highs-ipm", "highs", "highs-ds")
 LIMIT, NUMERICAL = 1, 4  # status of linprog: out of iterations or time; numerical difficulties
@@ -179,6 +182,9 @@ class Program:
     ) -> Solution:
         """Return the least noise under the constraints of active draws.
 
+        Of many constraints the solver is given those that `current` comes nearest to missing, and
+        then those that its solution misses, until there are none.
+
         Parameters
         ----------
         epsilon, delta : float
@@ -193,8 +199,6 @@ class Program:
         SolverError
             If the solver stops without a solution; the message holds its status.
         """
-        from scipy.optimize import linprog
-
         size = self.basis.size
         cost = np.array([*self.basis.cost(self.objective), *(atom[0] for atom in self.atoms)])
         unit = self.basis.spacing ** (1 if self.objective == "absolute" else 2)
@@ -211,13 +215,39 @@ class Program:
             for column, (_, first, second) in enumerate(self.atoms, start=size):
                 table[row, column] = (first[k] - math.exp(epsilon) * second[k]) / scale[row]
             right[row] = delta / scale[row]
-        # one program and one optimum: where an algorithm stops on numerical trouble, the next tries
+        miss = table[:, :size] @ current - right
+        chosen: Index = np.zeros(0, dtype=np.int64)
+        while True:
+            new = np.argsort(-miss, kind="stable")[: AT_ONCE * size]
+            new = new[miss[new] > (MISSED if chosen.size else -np.inf)]
+            if chosen.size and new.size == 0:
+                break
+            chosen = np.concatenate([chosen, new])
+            found = self._found(cost / unit, table[chosen], right[chosen])
+            miss = table @ found.x - right
+            miss[chosen] = -np.inf
+            if chosen.size == len(which):
+                break
+        multipliers = np.zeros(len(self.constraints))
+        rows = np.array(which, dtype=np.int64)[chosen]
+        multipliers[rows] = -found.ineqlin.marginals * unit / scale[chosen]
+        return Solution(
+            np.maximum(found.x, 0.0), float(cost @ np.maximum(found.x, 0.0)), multipliers
+        )
+
+    def _found(self, cost: Array, table: Array, right: Array) -> Any:
+        """Return what HiGHS finds: where an algorithm stops on numerical trouble, the next tries.
+
+        It is one program with one optimum.
+        """
+        from scipy.optimize import linprog
+
         for method in ALGORITHMS:
             if (left := seconds_left()) <= 0.0:
                 raise OutOfTimeError
             options: Any = {**OPTIONS, "time_limit": left} if math.isfinite(left) else OPTIONS
             found = linprog(
-                cost / unit,
+                cost,
                 A_ub=table,
                 b_ub=right,
                 A_eq=np.ones((1, cost.size)),
@@ -232,11 +262,7 @@ class Program:
                 break
         if found.status != 0 or found.x is None:
             raise SolverError(
-                f"HiGHS found no noise under {len(which)} constraints: status {found.status}, "
+                f"HiGHS found no noise under {len(right)} constraints: status {found.status}, "
                 f"{found.message}"
             )
-        multipliers = np.zeros(len(self.constraints))
-        multipliers[which] = -found.ineqlin.marginals * unit / scale
-        return Solution(
-            np.maximum(found.x, 0.0), float(cost @ np.maximum(found.x, 0.0)), multipliers
-        )
+        return found
