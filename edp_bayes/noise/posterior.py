@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from edp_bayes.coupling.base import Coupling, draw_count
 from edp_bayes.coupling.contributions import ContributionDraws
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
+from edp_bayes.coupling.stacked import pick
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel, FittedModel, fit_as_asked
@@ -71,6 +72,11 @@ class Posterior:
     def n_individuals(self) -> int:
         """Number of individuals."""
         return self.coupling.n_individuals
+
+    @property
+    def half(self) -> Posterior:
+        """Every other draw."""
+        return replace(self, coupling=pick(self.coupling, np.arange(0, self.n_draws, 2)))
 
     @cached_property
     def base(self) -> Array:

@@ -177,3 +177,14 @@ def test_a_few_customers_of_a_shop_are_done_soon():
         found = calibrate(posterior, epsilon=0.2, spacing=15.0, progressbar=False)
     assert certified_log_ratios(posterior, found, 0.2).share(0.2) == 1.0
     assert found.record["lower_bound"] <= found.mean_absolute <= laplace.mean_absolute
+
+
+def test_noise_of_any_shape_is_held_to_draws_it_was_not_made_for():
+    from tests.benchmarks.noise import few_customers
+
+    with pytest.warns(EdpBayesWarning, match="larger than the spread"):
+        found = calibrate(
+            few_customers().responses, epsilon=0.2, random_seed=1, chains=1, progressbar=False
+        )
+    assert found.record["draws"] == 80
+    assert found.record["reached"] >= 0.95
