@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records.arrow_columns import beyond_floats
+from edp_bayes.records.several_files import dataset_of, is_several, load_texts
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -59,8 +61,10 @@ def open_table(source: Any, keys: Sequence[str]) -> Table:
 
     Parameters
     ----------
-    source : dataframe, str or Path
-        Any eager or lazy dataframe that Narwhals supports, or a Parquet or CSV file.
+    source : dataframe, str, Path or sequence of paths
+        Any eager or lazy dataframe that Narwhals supports, a PyArrow data set, or Parquet or CSV
+        files: one, several, a folder, a folder of partitions, a pattern or a place such as
+        s3://bucket/folder.
     keys : sequence of str
         Names of the key columns: those of a CSV file are text where numbers would merge keys.
 
@@ -71,6 +75,8 @@ def open_table(source: Any, keys: Sequence[str]) -> Table:
     InvalidInputError
         If a file cannot be read, or columns share a name.
     """
+    if is_several(source):
+        return _open_several(source, keys)
     if isinstance(source, str | Path):
         return _open_file(Path(source), keys)
     return _open_frame(source)
@@ -115,6 +121,48 @@ def _own(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
     return nw.from_native(native.copy(deep=deep), eager_only=True)
 
 
+def _open_several(source: Any, keys: Sequence[str]) -> Table:
+    """Return the table in several files; folders named year=2024 are columns."""
+    name, found, system = dataset_of(source)
+
+    def load(names: Sequence[str] | None) -> Any:
+        chosen = None if names is None else list(names)
+        if not isinstance(found, list):
+            return _reading(name, lambda: found.to_table(columns=chosen))
+        if system is None:
+            tables = (
+                (path, _reading(path, partial(_load_csv, path, names, keys=keys))) for path in found
+            )
+        else:
+            tables = ((path, _remote_csv(system, path, names, keys)) for path in found)
+        return load_texts(tables, keys, name)
+
+    def read(names: Sequence[str] | None) -> nw.DataFrame[Any]:
+        import narwhals as nw
+
+        table = load(names)
+        return nw.from_native(table.to_pandas() if names is None else table, eager_only=True)
+
+    if not isinstance(found, list):
+        columns = tuple(found.schema.names)
+    elif system is None:
+        columns = tuple(_reading(found[0], partial(_csv_schema, found[0])))
+    else:
+        columns = tuple(_remote_csv(system, found[0], None, keys).column_names)
+    return Table(columns, read, stable=False)
+
+
+def _remote_csv(system: Any, path: str, names: Sequence[str] | None, keys: Sequence[str]) -> Any:
+    """Return a CSV file of a file system, copied to this machine while it is read."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / Path(path).name
+        try:
+            system.get_file(path, str(copy))
+        except OSError as error:
+            raise InvalidInputError(f"cannot read {path}: {error}") from None
+        return _reading(copy, lambda: _load_csv(copy, names, keys=keys))
+
+
 def _open_file(path: Path, keys: Sequence[str]) -> Table:
     name = path.name.lower()
     if not name.endswith(SUFFIXES):
@@ -141,9 +189,10 @@ def _open_file(path: Path, keys: Sequence[str]) -> Table:
     return Table(tuple(columns), read, stable=False)
 
 
-def _reading[T](path: Path, action: Callable[[], T]) -> T:
+def _reading[T](place: str | Path, action: Callable[[], T]) -> T:
     import pyarrow as pa
 
+    path = Path(place)
     try:
         return action()
     except UnicodeDecodeError:
@@ -195,14 +244,14 @@ def _load_parquet(path: Path, names: Sequence[str] | None) -> Any:
         return file.read(columns=None if names is None else list(names))
 
 
-def _csv_schema(path: Path) -> list[str]:
+def _csv_schema(path: str | Path) -> list[str]:
     from pyarrow import csv
 
     with csv.open_csv(path, convert_options=csv.ConvertOptions(null_values=[""])) as reader:
         return list(reader.schema.names)
 
 
-def _load_csv(path: Path, names: Sequence[str] | None, *, keys: Sequence[str]) -> Any:
+def _load_csv(path: str | Path, names: Sequence[str] | None, *, keys: Sequence[str]) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import csv

@@ -1,0 +1,193 @@
+"""Tables in more than one file: folders, partitioned folders, patterns, lists and remote places."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+__all__ = ["PARQUET", "TEXT", "dataset_of", "is_several", "load_texts"]
+
+PARQUET, TEXT = (".parquet", ".pq"), (".csv", ".csv.gz")
+WILD = frozenset("*?[")
+WORKS = (
+    "a file, a folder, a folder of partitions such as year=2024, a pattern such as data/*.parquet, "
+    "a list of files, or a place such as s3://bucket/folder"
+)
+
+
+def is_several(source: Any) -> bool:
+    """Return whether a source is more than one local file."""
+    if isinstance(source, str | Path):
+        text = str(source)
+        return "://" in text or Path(text).is_dir() or _is_pattern(text)
+    return isinstance(source, Sequence) or type(source).__module__.startswith("pyarrow._dataset")
+
+
+def dataset_of(source: Any) -> tuple[str, ds.Dataset | list[str], Any]:
+    """Return a name for messages, a data set of Parquet files or the CSV files, and where they lie.
+
+    Parameters
+    ----------
+    source : str, Path, sequence of these or pyarrow.dataset.Dataset
+        Where the records are.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no file, files are of several formats, or a file system is unknown.
+    InputTypeError
+        If the source is none of these.
+    """
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    if isinstance(source, ds.Dataset):
+        return "the data set", source, None
+    if isinstance(source, str | Path):
+        name = str(source)
+        filesystem, files, base = _found(name)
+    else:
+        if not all(isinstance(part, str | Path) for part in source):
+            raise InputTypeError(f"a list of files must hold paths, found {source!r}")
+        files, name = [str(part) for part in source], "the files"
+        filesystem, base = None, None
+        missing = [path for path in files if not Path(path).is_file()]
+        if missing:
+            raise InvalidInputError(f"cannot read {missing[0]}: there is no such file")
+    formats = {_format(path) for path in files}
+    if not files or None in formats:
+        odd = next((path for path in files if _format(path) is None), None)
+        found = "no such file there" if odd is None else odd
+        raise InvalidInputError(
+            f"{name} must hold files whose names end in {', '.join(PARQUET + TEXT)}, found "
+            f"{found}; what works is {WORKS}"
+        )
+    if len(formats) > 1:
+        raise InvalidInputError(f"{name} must hold files of one format, found Parquet and CSV")
+    if formats == {"csv"}:
+        return name, files, filesystem
+    try:
+        whole = ds.dataset(
+            files,
+            format="parquet",
+            filesystem=filesystem,
+            partitioning=ds.HivePartitioning.discover(),
+            partition_base_dir=base,
+            schema=_schema(files, filesystem, base),
+        )
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidInputError(f"cannot read {name}: {error}") from None
+    return name, whole, filesystem
+
+
+def load_texts(tables: Iterable[tuple[str, pa.Table]], keys: Sequence[str], name: str) -> pa.Table:
+    """Return CSV files as one table; keys that are numbers in one file and text in another as text.
+
+    Raises
+    ------
+    InvalidInputError
+        If the files have other columns, or a column other types.
+    """
+    import pyarrow as pa
+
+    found = list(tables)
+    columns = found[0][1].column_names
+    for path, table in found:
+        if table.column_names != columns:
+            raise InvalidInputError(
+                f"the files of {name} must have the same columns, found {', '.join(columns)} in "
+                f"{found[0][0]} and {', '.join(table.column_names)} in {path}"
+            )
+    for column in columns:
+        kinds = {str(table.schema.field(column).type): path for path, table in found}
+        kinds.pop("null", None)
+        if len(kinds) > 1 and set(kinds) != {"int64", "double"}:
+            (one, first), (other, second) = list(kinds.items())[:2]
+            of = "key column" if column in keys else "column"
+            raise InvalidInputError(
+                f"{of} {column!r} must have one type in all files of {name}, found {one} in "
+                f"{first} and {other} in {second}"
+            )
+    return pa.concat_tables([table for _, table in found], promote_options="permissive")
+
+
+def _found(name: str) -> tuple[Any, list[str], str | None]:
+    """Return the file system, the files in order, and the folder that partitions begin in."""
+    if "://" not in name:
+        if _is_pattern(name):
+            return (
+                None,
+                sorted(p for p in glob.glob(name, recursive=True) if Path(p).is_file()),
+                None,
+            )
+        every = (path for path in Path(name).rglob("*") if path.is_file())
+        return None, sorted(str(p) for p in every if _is_data(p.relative_to(name))), name
+    try:
+        import fsspec
+    except ImportError:
+        raise InvalidInputError(
+            f"{name} needs fsspec, pip install 'edp_bayes[remote]', and the package of its place, "
+            "such as s3fs"
+        ) from None
+    try:
+        system, path = fsspec.core.url_to_fs(name)
+        if any(mark in path for mark in WILD):
+            files = sorted(system.glob(path))
+        elif system.isdir(path):
+            files = sorted(p for p in system.find(path) if _is_data(Path(p).relative_to(path)))
+        else:
+            files = [path] if system.exists(path) else []
+    except (ValueError, ImportError, OSError) as error:
+        raise InvalidInputError(f"cannot read {name}: {error}") from None
+    return system, [str(file) for file in files], path
+
+
+def _schema(files: Sequence[str], filesystem: Any, base: str | None) -> Any:
+    """Return the columns that all files have; refuse a column of two types."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    partitioning = ds.HivePartitioning.discover()
+    fields: dict[str, tuple[Any, str]] = {}
+    schemas = []
+    for path in files:
+        one = ds.dataset(
+            [path],
+            format="parquet",
+            filesystem=filesystem,
+            partitioning=partitioning,
+            partition_base_dir=base,
+        ).schema
+        schemas.append(one)
+        for field in one:
+            kind, first = fields.setdefault(field.name, (field.type, path))
+            if kind != field.type and not (pa.types.is_null(kind) or pa.types.is_null(field.type)):
+                if pa.types.is_dictionary(kind) or pa.types.is_dictionary(field.type):
+                    continue
+                raise InvalidInputError(
+                    f"column {field.name!r} must have one type in all files, found {kind} in "
+                    f"{first} and {field.type} in {path}"
+                )
+    return pa.unify_schemas(schemas, promote_options="permissive")
+
+
+def _is_pattern(text: str) -> bool:
+    return any(mark in text for mark in WILD) and not Path(text).exists()
+
+
+def _is_data(path: Path) -> bool:
+    """Return whether a file of a folder is one of records: what is hidden and marks are not."""
+    return path.suffix != "" and not any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _format(path: str) -> str | None:
+    name = path.lower()
+    return "parquet" if name.endswith(PARQUET) else "csv" if name.endswith(TEXT) else None

@@ -1,0 +1,120 @@
+"""Records in folders, partitions, patterns, lists and remote places are those of one file."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow.dataset as ds
+import pytest
+
+import edp_bayes as edp
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+
+
+@pytest.fixture(scope="module")
+def records():
+    rng = np.random.default_rng(1)
+    return pd.DataFrame(
+        {
+            "week": np.repeat(np.arange(20), 30),
+            "who": np.tile([f"{k:02d}" for k in range(30)], 20),
+            "x": rng.normal(10.0, 1.0, 600),
+        }
+    )
+
+
+def respond(source, database="week"):
+    databases = edp.Databases.from_table(source, database=database, individual="who")
+    return databases.respond(edp.queries.Sum("x"))
+
+
+@pytest.fixture(scope="module")
+def folder(records, tmp_path_factory):
+    """Return a folder of the same records in many forms."""
+    home = tmp_path_factory.mktemp("records")
+    for name in ("parquet", "csv"):
+        (home / name).mkdir()
+    for part, rows in records.groupby(records["week"] // 10):
+        rows.to_parquet(home / "parquet" / f"{part}.parquet")
+        rows.to_csv(home / "csv" / f"{part}.csv", index=False)
+    (home / "parquet" / "_SUCCESS").touch()
+    (home / "parquet" / "_temporary").mkdir()
+    (home / "parquet" / "_temporary" / "half.parquet").write_bytes(b"PAR1")
+    records.assign(year=records["week"] // 10).to_parquet(home / "parts", partition_cols=["year"])
+    return home
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda home: home / "parquet",
+        lambda home: str(home / "parquet" / "*.parquet"),
+        lambda home: sorted((home / "parquet").glob("*.parquet"))[::-1],
+        lambda home: ds.dataset(sorted(map(str, (home / "parquet").glob("*.parquet")))),
+        lambda home: home / "parts",
+        lambda home: str(home / "parts" / "**" / "*.parquet"),
+        lambda home: home / "csv",
+        lambda home: str(home / "csv" / "?.csv"),
+    ],
+)
+def test_several_files_are_one_table(form, folder, records):
+    assert respond(form(folder)).fingerprint == respond(records).fingerprint
+
+
+def test_folders_of_partitions_are_a_key(folder):
+    responses = respond(folder / "parts", ["year", "week"])
+    assert responses.database[:2].tolist() == [(0, 0), (0, 1)]
+    assert responses.n_databases == 20
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "parquet/*.parquet", "parquet/1.parquet"])
+def test_a_remote_place_is_read_through_fsspec(form, folder, records):
+    fsspec = pytest.importorskip("fsspec")
+    system = fsspec.filesystem("memory")
+    for name in ("parquet", "csv"):
+        for path in (folder / name).glob(f"?.{name}"):
+            system.pipe_file(f"/shop/{name}/{path.name}", path.read_bytes())
+    found = respond(f"memory://shop/{form}")
+    expected = records[records["week"] // 10 == 1] if form.endswith("1.parquet") else records
+    if expected is not records:
+        assert found.n_databases == 10
+        return
+    assert found.fingerprint == respond(records).fingerprint
+
+
+def test_files_that_do_not_agree_are_refused(records, tmp_path):
+    half = records["week"] < 10
+    records[half].to_parquet(tmp_path / "a.parquet")
+    records[~half].assign(week=lambda f: f["week"].astype(str)).to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(InvalidInputError, match="column 'week' must have one type in all files"):
+        respond(tmp_path)
+    (tmp_path / "b.parquet").unlink()
+    records.to_csv(tmp_path / "c.csv", index=False)
+    with pytest.raises(InvalidInputError, match="one format, found Parquet and CSV"):
+        respond(tmp_path)
+    (tmp_path / "a.parquet").unlink()
+    records.rename(columns={"x": "z"}).to_csv(tmp_path / "d.csv", index=False)
+    with pytest.raises(InvalidInputError, match=r"d\.csv: Column 'x'"):
+        respond(tmp_path)
+    records.assign(week="w").to_csv(tmp_path / "d.csv", index=False)
+    with pytest.raises(InvalidInputError, match="key column 'week' must have one type"):
+        respond(tmp_path)
+
+
+def test_what_is_not_there_is_said_with_what_works(tmp_path, monkeypatch):
+    with pytest.raises(InvalidInputError, match="no such file there; what works is a file"):
+        respond(tmp_path / "none-*.parquet")
+    with pytest.raises(InvalidInputError, match="no such file there"):
+        respond(tmp_path)
+    with pytest.raises(InvalidInputError, match="there is no such file"):
+        respond([tmp_path / "a.parquet"])
+    with pytest.raises(InputTypeError, match="must hold paths"):
+        respond([tmp_path, 5])
+    (tmp_path / "a.xlsx").touch()
+    with pytest.raises(InvalidInputError, match=r"found .*a\.xlsx"):
+        respond(tmp_path)
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(InvalidInputError, match="needs fsspec"):
+        respond("s3://bucket/folder")
