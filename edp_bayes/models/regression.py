@@ -287,20 +287,24 @@ class AtHand:
         """
         from edp_bayes.models.base import log_densities
 
-        units, middle = regression.units, beta.mean(axis=(0, 1))
-        place = regression.target @ middle
-        scale = units.spread * regression.growth(gamma)[..., None]
+        units = regression.units
+        responses = regression.referred(beta.mean(axis=(0, 1)), float(gamma.mean()))
+        residuals, growth = regression.residuals(beta, gamma), regression.growth(gamma)
+        # an intercept, a trend and gamma offset the density's own location: every draw is put
+        # where its residuals are the responses
+        middle = (responses.response.mean() - units.centre) / units.spread
+        place = middle - growth * residuals.mean(axis=(2, 3))
+        scale = units.spread * growth[..., None]
         at_hand = Mixture(
             u.weights,
-            units.centre + units.spread * place + scale * u.locations,
+            units.centre + units.spread * place[..., None] + scale * u.locations,
             scale * u.scales,
             kernel=u.kernel,
         )
-        residuals = regression.residuals(beta, gamma)
         jacobian = np.log(units.spread) + gamma[..., None] * regression.position
         return cls(
             mixture=at_hand,
-            responses=regression.referred(middle, float(gamma.mean())),
+            responses=responses,
             coefficients=beta,
             growth=gamma,
             shift=units.spread * (beta @ regression.target - place),

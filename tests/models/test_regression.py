@@ -98,6 +98,24 @@ def test_a_growing_scale_is_found_and_taken_to_the_database_at_hand():
     assert found.at_hand.scores.std() == pytest.approx(1.0, abs=0.1)
 
 
+def test_every_draw_lies_where_the_responses_at_hand_do():
+    # gamma, the intercept, the trend and the density's own location offset each other
+    responses = series(8, coefficient=0.0, growth=-1.0, n=50)
+    _, found = fitted(
+        edp.DirichletProcessMixture(), responses, trend=True, changing_scale=True, draws=100
+    )
+    p, hand = found.mixture, found.at_hand.responses.response
+    mean = (p.weights * p.locations).sum(axis=-1)
+    assert mean.mean() == pytest.approx(hand.mean(), abs=0.5 * hand.std())
+    assert mean.std() < 0.4 * hand.std()
+    # where the next response lies does not follow from that
+    following = found.at_hand.next_response
+    np.testing.assert_allclose(
+        following.locations - p.locations,
+        np.broadcast_to(found.at_hand.shift[..., None], p.locations.shape),
+    )
+
+
 def test_the_risk_does_not_depend_on_where_the_database_lies():
     responses = series(6)
     moved = responses.replaced(response=responses.response + 1e3)
