@@ -82,6 +82,30 @@ def test_presence_follows_how_many_are_there():
     assert drawn.mean() == pytest.approx(chance[-1], abs=0.015)
 
 
+@pytest.mark.parametrize("people", [400, 40])
+def test_presence_that_grows_becomes_as_common_as_it_is(people):
+    rng = np.random.default_rng(6)
+    chance = 0.2 + 0.6 * np.arange(N + 1) / N
+    there = rng.random((N, people)) < chance[:-1, None]
+    y = rng.normal(1000.0, 20.0, N) + there.sum(axis=1)
+    data = edp.Responses.from_arrays(y, contribution=there.astype(float), additive=True)
+    known = edp.Adversary(trend=True).given(data)
+    found = refer(data, known.design, known.target, y)
+    drawn = ContributionPosterior.fit(found, 1).draw(np.arange(people), 50).presence
+    assert drawn.mean() == pytest.approx(chance[-1], abs=0.04)
+
+
+def test_one_spell_is_no_trend():
+    there = np.zeros((N, 1))
+    there[N // 2 :] = 1.0
+    data = edp.Responses.from_arrays(
+        np.random.default_rng(7).normal(100.0, 1.0, N) + there[:, 0], contribution=there
+    )
+    known = edp.Adversary(trend=True).given(data)
+    found = refer(data, known.design, known.target, data.response)
+    assert 0.5 < found.referral.odds < 6.0
+
+
 def test_nothing_known_leaves_contributions_as_they_are():
     data, _ = seasonal(5)
     found = refer(data, np.empty((N, 0)), np.empty(0), data.response)

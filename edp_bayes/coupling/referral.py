@@ -5,8 +5,8 @@ contributions c_t are referred to the database at hand: c_t - g'(x_t - x*). The 
 normal prior of mean zero whose variance, relative to the residual variance, is one of a few values.
 How common each value is among all individuals is learned from them, and so is which of them an
 individual follows: those without a season keep their contributions, those with one lose it. How
-many individuals are present is regressed on x_t as a whole, and the odds of everybody who is
-sometimes absent follow.
+many individuals are present is regressed on x_t as a whole, by its log odds, and the odds of
+everybody who is sometimes absent follow.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ VARIANCES = np.array([0.0, 0.05, 0.5, 5.0])
 LEAST = 3  # presences of whom something is learned
 ROUNDS = 50
 ROUNDING = 1e-12
-ACTIVITY = 0.5  # prior standard deviation of a slope of the log number of those present
+ACTIVITY = 0.5  # prior standard deviation of a slope of the log odds of presence
+MOST_ALIKE = 0.9  # autocorrelation of its residuals
 BLOCK = 4096  # individuals
 
 
@@ -180,23 +181,42 @@ def _shares(evidence: Array) -> Array:
 
 
 def _odds(responses: Responses, x: Array, at: Array) -> float:
-    """Return how much likelier presence is at the database at hand than on average.
+    """Return the odds of presence at the database at hand over those on average.
 
-    By a regression of the log number of those present, among individuals sometimes absent.
+    By a regression of the log odds of presence, among individuals sometimes absent.
     """
     n, samples, matrix = responses.n_databases, responses.samples, responses.contribution
     entries = np.diff(matrix.indptr)
-    absent = np.repeat(entries < n * samples, entries)
+    some = (entries > 0) & (entries < n * samples)
+    people = int(some.sum())
+    if people == 0:
+        return 1.0
+    absent = np.repeat(some, entries)
     cells = np.unique(responses.owner[absent] * n + matrix.indices[absent] // samples)
     present = np.bincount(cells % n, minlength=n).astype(np.float64)
-    if present.sum() == 0.0:
-        return 1.0
-    y = np.log(present + 0.5)
+    y = np.log(present + 0.5) - np.log(people - present + 0.5)
     centred = x - x.mean(axis=0)
     full, *_ = np.linalg.lstsq(centred, y - y.mean(), rcond=None)
-    free = max(n - 1 - x.shape[1], 1)
-    noise = float(((y - y.mean() - centred @ full) ** 2).sum()) / free
-    noise = max(noise, 1.0 / (present.mean() + 0.5))
-    precision = centred.T @ centred / noise + np.eye(x.shape[1]) / ACTIVITY**2
-    slope = np.linalg.solve(precision, centred.T @ (y - y.mean()) / noise)
-    return float(np.exp(at @ slope) / np.exp(x @ slope).mean())
+    left = y - y.mean() - centred @ full
+    noise = float((left**2).sum()) / max(n - 1 - x.shape[1], 1)
+    middle = present.mean()
+    noise = max(noise, 1.0 / (middle + 0.5) + 1.0 / (people - middle + 0.5))
+    weighted = centred / (noise * _inflation(left))
+    precision = weighted.T @ centred + np.eye(x.shape[1]) / ACTIVITY**2
+    slope = np.linalg.solve(precision, weighted.T @ (y - y.mean()))
+    level = y.mean() - x.mean(axis=0) @ slope
+    usual = _share(level + x @ slope).mean()
+    return float(np.exp(level + at @ slope) * (1.0 - usual) / usual)
+
+
+def _inflation(residual: Array) -> float:
+    """Return by how much residuals alike to their neighbours widen the variance of a slope."""
+    square = float(residual @ residual)
+    if square == 0.0:
+        return 1.0
+    alike = min(max(float(residual[1:] @ residual[:-1]) / square, 0.0), MOST_ALIKE)
+    return (1.0 + alike) / (1.0 - alike)
+
+
+def _share(log_odds: Array) -> Array:
+    return np.asarray(1.0 / (1.0 + np.exp(-log_odds)))
