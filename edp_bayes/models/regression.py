@@ -125,6 +125,15 @@ class Regression:
         )
         return at(float(best.x))[0], float(best.x)
 
+    @property
+    def place(self) -> float:
+        """Where the mean of the responses at hand is put, as the mode has it, in these units.
+
+        It is the same for all models, so that their densities can be put together.
+        """
+        beta, gamma = self.mode
+        return float(self.target @ beta + self.growth(gamma) * self.residuals(beta, gamma).mean())
+
     def residuals(self, beta: Array, gamma: Array | float) -> Array:
         """Return u of every response, shape (..., n, samples), for coefficients (..., p)."""
         fitted = np.asarray(beta) @ self.design.T
@@ -139,7 +148,8 @@ class Regression:
     def referred(self, beta: Array, gamma: float) -> Responses:
         """Return the responses as they would be at the database at hand, for one beta and gamma."""
         units = self.units
-        moved = self.residuals(beta, gamma) * self.growth(gamma) + self.target @ beta
+        residuals = self.residuals(beta, gamma)
+        moved = (residuals - residuals.mean()) * self.growth(gamma) + self.place
         response = (units.centre + units.spread * moved).ravel()
         known = self.known
         return refer(known.responses, known.design, known.target, response)
@@ -292,8 +302,7 @@ class AtHand:
         residuals, growth = regression.residuals(beta, gamma), regression.growth(gamma)
         # an intercept, a trend and gamma offset the density's own location: every draw is put
         # where its residuals are the responses
-        middle = (responses.response.mean() - units.centre) / units.spread
-        place = middle - growth * residuals.mean(axis=(2, 3))
+        place = regression.place - growth * residuals.mean(axis=(2, 3))
         scale = units.spread * growth[..., None]
         at_hand = Mixture(
             u.weights,

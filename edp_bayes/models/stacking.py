@@ -17,6 +17,7 @@ from edp_bayes.models.base import (
     FittedModel,
     checked_model,
     fit_as_asked,
+    parts_of,
 )
 from edp_bayes.models.leave_one_out import doubtful, leave_one_out, stacking_weights
 from edp_bayes.models.sampling import SamplerSettings
@@ -25,6 +26,8 @@ from edp_bayes.utils.sentences import Sentence
 if TYPE_CHECKING:
     import xarray as xr
 
+    from edp_bayes.distributions.mixtures import Mixture
+    from edp_bayes.models.regression import AtHand, Regression
     from edp_bayes.records.responses import Responses
 
 __all__ = ["Stacked"]
@@ -97,15 +100,23 @@ class Stacked:
         InvalidInputError
             If a model does not return the chains and draws asked for.
         """
+        return self._fit(responses, settings)
+
+    def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
+        """Fit every model to the same regression, weigh them and take their draws in proportion."""
+        return self._fit(regression, settings)
+
+    def _fit(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
         from edp_bayes.coupling.stacked import stack_couplings
 
-        fits = [fit_as_asked(model, responses, settings) for model in self.models]
+        fits = [fit_as_asked(model, data, settings) for model in self.models]
         found = [leave_one_out(fit.log_likelihood, fit.predictive) for fit in fits]
         log_density = np.stack([np.asarray(part.elpd_i) for part in found], axis=1)
         weights = stacking_weights(log_density)
         member = _apportioned(weights, settings)
         coupling = stack_couplings([fit.coupling for fit in fits], member)
         log_likelihood = np.stack([fit.log_likelihood for fit in fits])
+        _, regression = parts_of(data)
         return FittedModel(
             mixture=coupling.mixture,
             coupling=coupling,
@@ -121,12 +132,40 @@ class Stacked:
             },
             remedy="stack another model, too, or try a transform of the responses",
             diverging=" ".join(dict.fromkeys(fit.diverging for fit in fits if fit.divergences)),
+            at_hand=None
+            if regression is None
+            else _at_hand(regression, coupling.mixture, fits, member),
             truncated=tuple(
                 replace(process, share=float(weight) * process.share)
                 for weight, fit in zip(weights, fits, strict=True)
                 for process in fit.truncated
             ),
         )
+
+
+def _at_hand(
+    regression: Regression, mixture: Mixture, fits: list[FittedModel], member: Index
+) -> AtHand:
+    """Return the database at hand under the draws taken: all models put it at the same place."""
+    from scipy.special import ndtr, ndtri
+
+    from edp_bayes.models.regression import AtHand
+
+    parts = [fit.at_hand for fit in fits if fit.at_hand is not None]
+    beta, gamma, shift, log_likelihood = (
+        _chosen(np.stack([getattr(part, name) for part in parts]), member)
+        for name in ("coefficients", "growth", "shift", "log_likelihood")
+    )
+    shares = np.bincount(member.ravel(), minlength=len(parts)) / member.size
+    return AtHand(
+        mixture=mixture,
+        responses=regression.referred(beta.mean(axis=(0, 1)), float(gamma.mean())),
+        coefficients=beta,
+        growth=gamma,
+        shift=shift,
+        log_likelihood=log_likelihood,
+        scores=np.asarray(ndtri(shares @ ndtr([part.scores for part in parts]))),
+    )
 
 
 def _of_one_kernel(models: tuple[DensityModel, ...]) -> tuple[DensityModel, ...]:

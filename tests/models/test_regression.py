@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import edp_bayes as edp
+from edp_bayes.models import BaseMeasure
 from edp_bayes.models.base import fit_as_asked
 from edp_bayes.models.regression import Regression
 from edp_bayes.models.sampling import SamplerSettings
@@ -146,6 +147,79 @@ def test_the_conditional_risk_is_larger_than_the_marginal():
     given = float(edp.audit(responses, adversary=known, **options).delta.median())
     truth = float(edp.hockey_stick(*_normals(0.3, 1.0), epsilon=0.05))
     assert plain < 0.75 * truth < given < 1.3 * truth
+
+
+MEMBERS = (
+    edp.DirichletProcessMixture(base_measure=BaseMeasure(scale_shape=None)),
+    edp.SmoothedBootstrap(kernel="gaussian"),
+)
+
+
+def test_a_stack_is_given_what_its_members_are():
+    responses = series(14)
+    known = {"past": 1, "trend": True, "draws": 200}
+    regression, stack = fitted(edp.Stacked(MEMBERS), responses, **known)
+    alone = [fitted(model, responses, **known)[1] for model in MEMBERS]
+    member = stack.sample_stats["member"].to_numpy()
+    assert set(np.unique(member)) == {0, 1}
+    hand = stack.at_hand
+    everybody, epsilon = np.arange(3), np.array([0.05, 0.3])
+    curves = stack.coupling.curves(everybody, epsilon).reshape(*member.shape, 3, 2)
+    for k, single in enumerate(alone):
+        mine, parts = member == k, single.at_hand
+        # every draw keeps its own model's coefficients, likelihood, place and risks
+        np.testing.assert_array_equal(hand.coefficients[mine], parts.coefficients[mine])
+        np.testing.assert_allclose(hand.log_likelihood[mine], parts.log_likelihood[mine], atol=1e-8)
+        np.testing.assert_allclose(hand.shift[mine], parts.shift[mine], atol=1e-9)
+        np.testing.assert_allclose(
+            hand.next_response.mean()[mine], parts.next_response.mean()[mine], atol=1e-8
+        )
+        own = single.coupling.curves(everybody, epsilon).reshape(*member.shape, 3, 2)
+        np.testing.assert_allclose(curves[mine], own[mine], atol=1e-12)
+        # members put their densities at one place
+        apart = parts.responses.response - hand.responses.response
+        assert np.abs(apart).max() < 0.2 * regression.units.spread
+    assert hand.scores.std() == pytest.approx(1.0, abs=0.15)
+
+
+def test_a_stacked_audit_says_against_whom(tmp_path):
+    audit = edp.audit(
+        series(14),
+        epsilon=[0.1],
+        model=edp.Stacked(MEMBERS),
+        adversary=edp.Adversary(past=1),
+        draws=100,
+        random_seed=1,
+        progressbar=False,
+    )
+    again = edp.load_audit(audit.save(tmp_path / "stack.nc"))
+    assert again.against == "a person who has seen all earlier releases"
+    assert again.tree["known"]["coefficients"].sizes == {"chain": 4, "draw": 100, "term": 1}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        edp.PyMCMixture(edp.FiniteMixture(components=1).build),
+        edp.FiniteMixture(components=1, kernel="laplace"),
+    ],
+    ids=["own", "laplace"],
+)
+def test_models_drawn_by_nuts_are_given_what_is_known(model):
+    responses = series(8, coefficient=0.8, trend=0.0)
+    options = {"draws": 150, "tune": 300, "chains": 2, "random_seed": 1, "progressbar": False}
+    audit = edp.audit(
+        responses, epsilon=[0.05], model=model, adversary=edp.Adversary(past=1), **options
+    )
+    known = audit.tree["known"]
+    y = responses.response
+    slope = np.polyfit(y[:-1], y[1:], 1)[0]
+    assert float(known["coefficients"].mean()) == pytest.approx(slope, abs=0.08)
+    deviation = float(np.sqrt(audit.mixture.variance()).mean())
+    assert deviation == pytest.approx(float(known.attrs["spread"]), rel=0.15)
+    assert known["score"].std() == pytest.approx(1.0, abs=0.15)
+    truth = float(edp.hockey_stick(*_normals(0.3, 1.0), epsilon=0.05))
+    assert 0.6 * truth < float(audit.delta.median()) < 1.6 * truth
 
 
 def _normals(shift, deviation):
