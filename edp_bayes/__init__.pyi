@@ -10,6 +10,8 @@ from . import property_audit as property_audit
 from . import queries as queries
 from . import report as report
 from . import statistical_privacy as statistical_privacy
+from .auditing.leakage import Leakage as Leakage
+from .auditing.leakage import leakage as leakage
 from .auditing.planning import plan as plan
 from .auditing.query import audit as audit
 from .black_box.auditing import audit_mechanism as audit_mechanism

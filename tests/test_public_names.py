@@ -8,13 +8,14 @@ import pytest
 PUBLIC = {
     "edp_bayes": """
         Adversary Audit Databases DirichletProcessMixture EdpBayesError EdpBayesWarning
-        FiniteMixture GaussianNoise InputTypeError InvalidInputError LaplaceNoise MechanismAudit
-        Mixture PropertyAudit PyMCMixture Responses SamplingError SmoothedBootstrap Stacked
-        __version__ audit audit_mechanism audit_mechanisms audit_property compare data diagnostics
-        epsilon_from_membership hockey_stick interval load_audit load_mechanism_audit
-        load_property_audit local_privacy mechanisms models noise plan plots plugin property_audit
-        queries report statistical_privacy
+        FiniteMixture GaussianNoise InputTypeError InvalidInputError LaplaceNoise Leakage
+        MechanismAudit Mixture PropertyAudit PyMCMixture Responses SamplingError SmoothedBootstrap
+        Stacked __version__ audit audit_mechanism audit_mechanisms audit_property compare data
+        diagnostics epsilon_from_membership hockey_stick interval leakage load_audit
+        load_mechanism_audit load_property_audit local_privacy mechanisms models noise plan plots
+        plugin property_audit queries report statistical_privacy
     """,
+    "edp_bayes.auditing.leakage": "Leakage leakage",
     "edp_bayes.auditing.planning": "Plan plan",
     "edp_bayes.black_box.auditing": "audit_mechanism audit_mechanisms",
     "edp_bayes.black_box.membership": "MembershipEpsilon epsilon_from_membership",
@@ -43,7 +44,7 @@ PUBLIC = {
     """,
     "edp_bayes.plots": """
         plot_count_curves plot_delta plot_density plot_individuals plot_interval_level
-        plot_iso_curves plot_total_risk
+        plot_iso_curves plot_leakage plot_past plot_total_risk
     """,
     "edp_bayes.plugin": """
         BootstrapBand EmpiricalPrivacy bootstrap bottleneck_epsilon empirical_privacy

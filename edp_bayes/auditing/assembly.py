@@ -18,6 +18,7 @@ from edp_bayes.diagnostics.convergence import convergence
 from edp_bayes.diagnostics.truncation import check_truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models.leave_one_out import LEAST_DRAWS, doubtful, leave_one_out
+from edp_bayes.records.known import explained
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.query import Audit
 from edp_bayes.results.recording import recorded
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from edp_bayes.models.base import FittedModel
     from edp_bayes.models.regression import AtHand, Regression
     from edp_bayes.models.sampling import SamplerSettings
+    from edp_bayes.records.known import Known
     from edp_bayes.records.responses import Responses
 
 __all__ = ["assemble"]
@@ -239,6 +241,7 @@ def _known(
     """
     known, lead = regression.known, ("chain", "draw")
     names = [*known.names, *(["intercept"] if known.scaled else [])]
+    rest = explained(released, np.arange(released.n_databases), known.insiders)
     return xr.Dataset(
         {
             "design": (("database", "term"), regression.design),
@@ -249,6 +252,7 @@ def _known(
             "shift": (lead, at_hand.shift),
             "score": ("database", at_hand.scores),
             "released": ("release", released.response_by_database.mean(axis=1)),
+            "less_insiders": ("release", rest.response_by_database.mean(axis=1)),
         },
         coords={
             **chains,
@@ -260,11 +264,20 @@ def _known(
             "centre": regression.units.centre,
             "spread": regression.units.spread,
             "target_position": known.target_position,
+            "row": _row(known),
             "scaled": int(known.scaled),
             "past": known.past,
             "insiders": json.dumps([released.index_of(name) for name in known.insiders]),
         },
     )
+
+
+def _row(known: Known) -> int:
+    """Return which of the databases that are explained is at hand, their number for the next."""
+    database = known.responses.database
+    if known.at is None:
+        return int(database.size)
+    return labels.positions_of(database)[labels.lookup_key(known.at, database)]
 
 
 def _new_individual(

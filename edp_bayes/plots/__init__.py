@@ -9,6 +9,8 @@ from edp_bayes.plots.curves import plot_delta, plot_total_risk
 from edp_bayes.plots.densities import plot_density
 from edp_bayes.plots.forest import plot_individuals
 from edp_bayes.plots.interval import plot_count_curves, plot_interval_level, plot_iso_curves
+from edp_bayes.plots.leakage import plot_leakage
+from edp_bayes.plots.past import plot_past
 
 __all__ = [
     "plot_count_curves",
@@ -17,5 +19,7 @@ __all__ = [
     "plot_individuals",
     "plot_interval_level",
     "plot_iso_curves",
+    "plot_leakage",
+    "plot_past",
     "plot_total_risk",
 ]

@@ -175,7 +175,7 @@ def plot_total_risk(
         visuals=visuals,
         **pc_kwargs,
     )
-    thin = {"color": "black", "width": 0.9}
+    thin: dict[str, Any] = {"color": "black", "width": 0.9}
     for visual, quantity, label, dash in (
         ("upper_bound", "total_risk_bound", "min(1, sum of risks), median", "--"),
         ("lower_bound", "delta", "largest risk, median", ":"),

@@ -25,7 +25,7 @@ from edp_bayes.utils.formatting import percent
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
-__all__ = ["plot_density"]
+__all__ = ["one_individual", "plot_density"]
 
 COLORS = {"with": "C0", "without": "C1"}
 LINES = {"with": "-", "without": "--"}
@@ -106,7 +106,7 @@ def plot_density(
     require(audit, Audit, "plot_density", "an Audit")
     prob = default_probability(ci_prob, "ci_prob")
     edge = nearest_epsilon(audit.epsilon, epsilon)
-    draws = _draws(audit, individual, edge)
+    draws = one_individual(audit, individual, edge)
     canvas = Canvas(
         draws[["density", "ratio"]],
         visuals=VISUALS,
@@ -140,7 +140,7 @@ def _found(individual: Any, kept: NDArray[Any]) -> tuple[str, NDArray[np.int64]]
     return name, np.flatnonzero([t == (written if written in text else name) for t in text])
 
 
-def _draws(audit: Audit, individual: Any, epsilon: float) -> xr.Dataset:
+def one_individual(audit: Audit, individual: Any, epsilon: float) -> xr.Dataset:
     """Return the densities of one individual, and their log ratio."""
     group = audit.tree["densities"].to_dataset()
     kept = group["individual"].to_numpy()
@@ -162,7 +162,7 @@ def _distribution(
     canvas: Canvas, draws: xr.DataArray, distribution: str, name: str, prob: float
 ) -> None:
     middle, lower, upper = _band(draws, prob, "density")
-    look = {"color": COLORS[distribution]}
+    look: dict[str, Any] = {"color": COLORS[distribution]}
     label = f"{distribution} {name}: {_label(prob)}"
     canvas.band(f"band_{distribution}", lower, upper, alpha=0.25, **look)
     canvas.line(

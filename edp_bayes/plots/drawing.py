@@ -95,20 +95,27 @@ class Canvas:
         self._enter(label, {"color": style["color"], "alpha": style["alpha"], "width": 9})
 
     def line(
-        self, visual: str, curve: xr.DataArray, label: str | None = None, **defaults: Any
+        self,
+        visual: str,
+        curve: xr.DataArray,
+        label: str | None = None,
+        *,
+        upright: bool = False,
+        **defaults: Any,
     ) -> None:
-        """Draw a curve over its one dimension."""
+        """Draw a curve over its one dimension, or beside it if it is on the upright axis."""
         from arviz_plots import visuals as vis
 
         style = self.style(visual, defaults)
         if style is None:
             return
+        over = curve[curve.dims[0]]
         self.pc.map(
             vis.line_xy,
             visual,
             data=curve,
-            x=curve[curve.dims[0]],
-            y=curve,
+            x=curve if upright else over,
+            y=over if upright else curve,
             ignore_aes="all",
             **style,
         )

@@ -19,6 +19,7 @@ __all__ = [
     "People",
     "Person",
     "PropertyRow",
+    "SeenSeries",
     "TotalRisk",
 ]
 
@@ -156,6 +157,26 @@ class Distributions:
 
 
 @dataclass(frozen=True)
+class SeenSeries:
+    """Responses an adversary has seen, in their order, and what was expected of each.
+
+    `first` is the number of the first database with an expectation, `at` the place of the one at
+    hand among these, which has no response if it is the next; `less` tells that what insiders
+    contributed is subtracted.
+    """
+
+    responses: Numbers
+    first: int
+    median: Numbers
+    inner: Band
+    inner_prob: float
+    outer: Band
+    at: int
+    label: str
+    less: bool
+
+
+@dataclass(frozen=True)
 class NoiseFound:
     """A distribution of noise that was calibrated."""
 
@@ -215,6 +236,8 @@ class Content:
         Why there is no verdict.
     against : str or None
         Against whom, where an adversary was given.
+    seen : SeenSeries or None
+        What the adversary has seen, where there is one.
     pseudonyms : str or None
         How the names were replaced; None where they are shown or there are none.
     settings : tuple of (str, str)
@@ -244,6 +267,7 @@ class Content:
     limit_prob: float | None = None
     withheld: str | None = None
     against: str | None = None
+    seen: SeenSeries | None = None
 
     @property
     def failed(self) -> tuple[CheckRow, ...]:

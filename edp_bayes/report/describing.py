@@ -15,6 +15,7 @@ from edp_bayes.report.sections import (
     individuals,
     mechanisms,
     noise_needed,
+    past,
     properties,
     records,
 )
@@ -144,5 +145,6 @@ def _of_individuals(
         "noise": noise_needed.found(noise, said, prob),
         "enough": noise_needed.enough(audit, shown, rounded=not names),
         "checks": records.checks(audit, said),
+        "seen": past.seen(audit, prob, names=names),
         "pseudonyms": named.described,
     }

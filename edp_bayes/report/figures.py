@@ -6,15 +6,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from edp_bayes.report.content import Band, Content, Curve, Distributions, Histogram
+from edp_bayes.report.content import Band, Content, Curve, Distributions, Histogram, SeenSeries
 from edp_bayes.utils.formatting import number, percent
 
-__all__ = ["Figure", "distribution_figures", "histogram", "privacy_figures", "total_figure"]
+__all__ = [
+    "Figure",
+    "distribution_figures",
+    "histogram",
+    "privacy_figures",
+    "seen_figure",
+    "total_figure",
+]
 
 WIDTH, HEIGHT = 720, 350
 LEFT, RIGHT, TOP, BOTTOM = 84, 30, 16, 58
 DECADES = 8
 TICKS = 5
+DOT = 2  # radius of an answer
 ROOM = 1.3  # around a median, for its band
 
 
@@ -159,6 +167,45 @@ def histogram(rest: Histogram) -> Figure | None:
             (round(at, 1), round(up, 1), round(wide, 1), label) for at, up, wide, label in bars
         ),
         lines=(Mark("axis", f"M{LEFT},{floor:.1f}H{WIDTH - RIGHT}"),),
+    )
+
+
+def seen_figure(seen: SeenSeries | None, prob: float) -> Figure | None:
+    """Return the responses seen, with what was expected of each and of the database at hand."""
+    if seen is None:
+        return None
+    places = tuple(float(seen.first + k) for k in range(len(seen.median)))
+    values = (*seen.responses, *seen.outer.lower, *seen.outer.upper)
+    room = 0.05 * (max(values) - min(values))
+    x = Axis(1.0, max(places[-1], float(len(seen.responses))), LEFT, WIDTH - RIGHT)
+    y = Axis(min(values) - room, max(values) + room, HEIGHT - BOTTOM, TOP)
+    at = x(places[seen.at])
+    ends = (y(seen.outer.lower[seen.at]), y(seen.outer.upper[seen.at]))
+    dots = "".join(
+        f"M{x(k + 1.0) - DOT:.1f},{y(value):.1f}a{DOT},{DOT} 0 1,0 {2 * DOT},0"
+        f"a{DOT},{DOT} 0 1,0 {-2 * DOT},0"
+        for k, value in enumerate(seen.responses)
+    )
+    return Figure(
+        "seen",
+        "Responses that the adversary has seen, and what was expected of each",
+        "database, in their order",
+        "answer, less what insiders contributed" if seen.less else "answer",
+        x,
+        y,
+        areas=(
+            Mark("outer", _area(places, seen.outer, x, y), f"expected: {percent(prob)} interval"),
+            Mark(
+                "inner",
+                _area(places, seen.inner, x, y),
+                f"expected: {percent(seen.inner_prob)} interval",
+            ),
+        ),
+        lines=(
+            Mark("median", _line(places, seen.median, x, y), "expected: median"),
+            Mark("at-hand", f"M{at:.1f},{ends[0]:.1f}V{ends[1]:.1f}", f"at hand: {seen.label}"),
+            Mark("seen", dots, "answers seen"),
+        ),
     )
 
 

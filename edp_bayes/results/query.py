@@ -279,6 +279,12 @@ class Audit(IndividualCurves):
 
         return plots.plot_individuals(self, **options)
 
+    def plot_past(self, **options: Any) -> PlotCollection:
+        """Plot what the adversary has seen and expects; see `edp_bayes.plots.plot_past`."""
+        from edp_bayes import plots
+
+        return plots.plot_past(self, **options)
+
 
 def load_audit(path: str | Path) -> Audit:
     """Load an audit that `Audit.save` wrote.
