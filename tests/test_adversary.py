@@ -184,6 +184,23 @@ def test_a_further_query_is_known_in_buckets():
         edp.Adversary(bins=3)
 
 
+@pytest.mark.parametrize("form", [list, tuple, pd.Series, lambda v: {"g": v}])
+def test_a_further_query_may_be_given_with_the_next_value(form):
+    data = responses_of(database=None)
+    values = np.append(np.random.default_rng(3).uniform(0.0, 1.0, N), 0.1)
+    values[:N:2] += 2.0
+    known = edp.Adversary(knows=form(values.tolist()), bins=[1.5]).given(data)
+    (column,) = known.design.T
+    np.testing.assert_array_equal(column > 0, values[:N] > 1.5)
+    # the last database of all is in the same bucket as the next one
+    assert known.target[0] == column[-1]
+    assert not known.warnings
+    other = edp.Adversary(knows=form([*values[:N], 2.5]), bins=[1.5]).given(data)
+    assert other.target[0] == column[0] != column[-1]
+    with pytest.raises(InvalidInputError, match="of one query, found columns a, b"):
+        edp.Adversary(knows={"a": values, "b": values}).given(data)
+
+
 def test_bad_input_is_refused_by_name():
     data = responses_of()
     with pytest.raises(InvalidInputError, match="no longer than half the series, 24 databases"):

@@ -124,13 +124,15 @@ def aligned(table: Any, database: NDArray[Any]) -> list[Covariate]:
     return [_of(str(name), frame[name].to_numpy()[order], database) for name in frame.columns]
 
 
-def buckets(values: Array, bins: Any) -> NDArray[Any]:
-    """Return the bucket of every value, as text.
+def buckets(values: Array, following: float, bins: Any) -> NDArray[Any]:
+    """Return the bucket of every value and of the following one, as text.
 
     Parameters
     ----------
     values : ndarray
         Numbers.
+    following : float
+        Value of the next database.
     bins : int or sequence of float
         How many buckets of equal probability, or their inner edges.
     """
@@ -144,7 +146,7 @@ def buckets(values: Array, bins: Any) -> NDArray[Any]:
         edges = np.asarray(bins, dtype=np.float64)
         if edges.ndim != 1 or edges.size == 0 or (np.diff(edges) <= 0).any():
             raise InvalidInputError(f"bins must be increasing edges, found {bins!r}")
-    return np.searchsorted(edges, values, side="right").astype(str)
+    return np.searchsorted(edges, np.append(values, following), side="right").astype(str)
 
 
 def _listed(name: str, values: Any, database: NDArray[Any]) -> Covariate:

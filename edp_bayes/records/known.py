@@ -6,6 +6,7 @@ other regressors have unit standard deviation, all of them mean zero; z runs fro
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -261,14 +262,22 @@ def _further(adversary: Adversary, responses: Responses) -> Covariate:
                 "on the databases"
             )
         value = responses.ask(value, None)
-    table = value if hasattr(value, "columns") or hasattr(value, "index") else {"knows": value}
-    (covariate,) = aligned(table, responses.database)
+    plain = isinstance(value, Sequence) or not (
+        isinstance(value, Mapping) or hasattr(value, "columns") or hasattr(value, "index")
+    )
+    found = aligned({"knows": value} if plain else value, responses.database)
+    if len(found) != 1:
+        raise InvalidInputError(
+            f"knows must be the values of one query, found columns "
+            f"{', '.join(part.name for part in found)}; give them as covariates"
+        )
+    (covariate,) = found
     if adversary.bins is None:
         return covariate
     if covariate.values.dtype.kind != "f":
         raise InvalidInputError("bins are for numbers, what the adversary knows is categories")
-    bucket = buckets(covariate.values, adversary.bins)
-    return Covariate("knows", bucket, bucket[-1], True)
+    bucket = buckets(covariate.values, covariate.following, adversary.bins)
+    return Covariate(covariate.name, bucket[:-1], bucket[-1].item(), covariate.taken)
 
 
 def _insiders(adversary: Adversary, responses: Responses) -> tuple[Any, ...]:
