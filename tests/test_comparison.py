@@ -221,3 +221,114 @@ def wrong(case, responses, audits):
 def test_bad_input_is_named(case, message, responses, audits):
     with pytest.raises((edp.InvalidInputError, edp.InputTypeError), match=message):
         wrong(case, responses, audits)()
+
+
+NORMAL = edp.FiniteMixture(components=1)
+
+
+def series(n=90, coefficient=0.9, seed=4):
+    rng = np.random.default_rng(seed)
+    y = np.zeros(n)
+    for t in range(1, n):
+        y[t] = coefficient * y[t - 1] + rng.normal()
+    return edp.Responses.from_arrays(50.0 + y, contribution=rng.gamma(2.0, 0.1, (n, 3)))
+
+
+ADVERSARIES = {
+    "none": None,
+    "past": edp.Adversary(past=1),
+    "more": edp.Adversary(past=2, trend=True),
+}
+
+
+@pytest.fixture(scope="module")
+def against():
+    return edp.compare(
+        series(),
+        models=[NORMAL],
+        adversaries=ADVERSARIES,
+        draws=100,
+        random_seed=1,
+        progressbar=False,
+    )
+
+
+def test_what_predicts_the_response_scores_best(against):
+    assert against.index[-1] == "none"
+    assert against["ahead_diff"]["none"] > 5.0
+    assert against["ahead_diff"].min() == 0.0
+    assert (against["ahead_se"] > 0.0).all()
+    assert against["elpd_diff"]["none"] < -10.0
+
+
+def test_one_step_ahead_is_that_of_regressions_on_those_before(against):
+    # all start where the one with two lags does
+    y = series().response[1:]
+    n = y.size - 1
+    expected = []
+    for count in range(n - n // 3, n):
+        before, after = y[:count], y[1 : count + 1]
+        design = np.stack([np.ones(count), before], axis=1)
+        beta, left, *_ = np.linalg.lstsq(design, after, rcond=None)
+        at = np.array([1.0, y[count]])
+        spread = left[0] / (count - 2) * (1.0 + at @ np.linalg.inv(design.T @ design) @ at)
+        gap = y[count + 1] - at @ beta
+        expected.append(-0.5 * (np.log(2.0 * np.pi * spread) + gap**2 / spread))
+    assert against["ahead"]["past"] == pytest.approx(sum(expected), abs=1.0)
+
+
+def test_all_are_scored_on_the_databases_that_everyone_explains(against):
+    alone = edp.compare(
+        series(),
+        models=[NORMAL],
+        adversaries={"past": ADVERSARIES["past"], "none": None},
+        draws=100,
+        random_seed=1,
+        progressbar=False,
+    )
+    # one database more, of a log density of about -1.4
+    assert -3.5 < alone["elpd"]["past"] - against["elpd"]["past"] < -0.7
+
+
+def test_models_and_adversaries_are_crossed_by_name():
+    table = edp.compare(
+        series(45),
+        models={"normal": NORMAL, "bootstrap": edp.SmoothedBootstrap()},
+        adversaries={"none": None, "past": edp.Adversary(past=1)},
+        draws=50,
+        random_seed=1,
+        progressbar=False,
+    )
+    assert set(table.index) == {
+        "normal, none",
+        "normal, past",
+        "bootstrap, none",
+        "bootstrap, past",
+    }
+    assert np.isfinite(table.to_numpy()).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"adversaries": [None]}, edp.InputTypeError, "must be a mapping of names"),
+        ({"adversaries": {"me": "me"}}, edp.InputTypeError, "adversary me must be"),
+        ({"adversaries": {"none": None}, "models": [NORMAL]}, edp.InvalidInputError, "at least 2"),
+    ],
+)
+def test_bad_adversaries_are_named(options, error, message):
+    with pytest.raises(error, match=message):
+        edp.compare(series(45), **{"draws": 50, "progressbar": False, **options})
+
+
+def test_short_series_and_audits_have_no_last_third(audits):
+    with pytest.raises(edp.InvalidInputError, match="too few to predict the last third"):
+        edp.compare(
+            series(14),
+            models=[NORMAL],
+            adversaries={"none": None, "past": edp.Adversary(past=3)},
+            draws=50,
+            progressbar=False,
+        )
+    with pytest.raises(edp.InvalidInputError, match="adversaries are for models fitted"):
+        edp.compare(audits, adversaries=ADVERSARIES)

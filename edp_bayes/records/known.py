@@ -7,7 +7,7 @@ other regressors have unit standard deviation, all of them mean zero; z runs fro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,6 +100,64 @@ class Known:
     warnings: tuple[str, ...]
     rows: Index
     insiders: tuple[Any, ...]
+
+    def before(self, count: int) -> Known:
+        """Return what was known when so many of the databases had been seen.
+
+        The database at hand is the one after these.
+        """
+        seen = self._rows(slice(0, count))
+        parts = zip(seen.regressors, self.regressors, strict=True)
+        return replace(
+            seen,
+            regressors=tuple(
+                replace(
+                    part, target=float(whole.values[count]) - float(whole.values[:count].mean())
+                )
+                for part, whole in parts
+            ),
+            position=np.linspace(-0.5, 0.5, count),
+            target_position=0.5 + 1.0 / (count - 1),
+            at=self.responses.database[count],
+        )
+
+    def last(self, count: int) -> Known:
+        """Return the same of the last databases alone."""
+        first = self.position.size - count
+        return self if first == 0 else self._rows(slice(first, None))
+
+    @property
+    def bare(self) -> Known:
+        """The same of one individual of no importance, where only the response counts."""
+        from scipy.sparse import csc_array
+
+        y = self.responses.response
+        return replace(
+            self,
+            responses=self.responses.replaced(
+                contribution=csc_array(np.full((y.size, 1), 1e-3 * y.std())),
+                individual=np.array(["nobody"], dtype=object),
+                presence=np.array([self.position.size]),
+            ),
+        )
+
+    def _rows(self, rows: slice) -> Known:
+        chosen = np.arange(self.position.size)[rows]
+        parts = [
+            replace(
+                part,
+                values=part.values[rows] - part.values[rows].mean(),
+                target=part.target - part.values[rows].mean(),
+            )
+            for part in self.regressors
+        ]
+        return replace(
+            self,
+            responses=_kept(self.responses, chosen, ()),
+            regressors=tuple(parts),
+            position=self.position[rows],
+            rows=self.rows[rows],
+        )
 
     @property
     def design(self) -> Array:
