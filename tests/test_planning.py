@@ -141,6 +141,12 @@ BAD = {
         edp.InvalidInputError,
         "draws must be at least 20, found 19",
     ),
+    "adversary": (
+        {"adversary": edp.Adversary(past=1)},
+        edp.InvalidInputError,
+        "plan cannot be made against a person who has seen all earlier releases: new databases",
+    ),
+    "nobody": ({"adversary": "me"}, edp.InputTypeError, "must be an Adversary"),
     "repetitions": ({"repetitions": 0}, edp.InvalidInputError, "repetitions must be at least 1"),
 }
 

@@ -15,6 +15,7 @@ from edp_bayes.auditing.lower_bounds import tested_risks
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel
 from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.responses import Responses
 from edp_bayes.results import bands
 from edp_bayes.results.base import BAND_KINDS
@@ -126,6 +127,7 @@ def plan(
     kind: str = "simultaneous",
     prob: float | None = None,
     model: DensityModel | None = None,
+    adversary: Adversary | None = None,
     keep: int = 10,
     repetitions: int = 16,
     most: int = 2000,
@@ -157,6 +159,8 @@ def plan(
     model : DensityModel, optional
         A mixture model with Gaussian kernels; ``DirichletProcessMixture()`` if not
         given.
+    adversary : Adversary, optional
+        Refused if they know anything: new databases would have to follow from what is known.
     keep : int
         How many of the riskiest individuals are simulated; delta is the maximum over them.
     repetitions : int
@@ -180,7 +184,8 @@ def plan(
     ------
     InvalidInputError
         If a value cannot be used, `most` is below the databases at hand, the query is randomised
-        (several samples for each database) or the model has no Gaussian mixture.
+        (several samples for each database), the model has no Gaussian mixture or the adversary
+        knows something.
     InputTypeError
         If an argument has a type that cannot be used.
 
@@ -214,6 +219,7 @@ def plan(
     """
     from edp_bayes.models.default import model_or_default
 
+    _refuse_known(adversary)
     study = _Study(
         responses=_usable(responses),
         epsilon=validate.epsilon_grid(epsilon),
@@ -254,6 +260,20 @@ def plan(
         widths=np.array([study.found[size][0] for size in sizes]),
         held=np.array([study.found[size][1] for size in sizes]),
     )
+
+
+def _refuse_known(adversary: Adversary | None) -> None:
+    if adversary is None:
+        return
+    if not isinstance(adversary, Adversary):
+        raise InputTypeError(f"adversary must be an Adversary, found {adversary!r}")
+    if not adversary.nothing:
+        raise InvalidInputError(
+            f"plan cannot be made against {adversary.words}: new databases are simulated "
+            "independently of those at hand, and what will be known of them is not. Plan without "
+            "adversary, then audit with one: what they know makes the band wider, so that the plan "
+            "is a lower limit"
+        )
 
 
 def _usable(responses: Responses) -> Responses:
