@@ -106,6 +106,28 @@ def test_one_spell_is_no_trend():
     assert 0.5 < found.referral.odds < 6.0
 
 
+@pytest.mark.parametrize("people", [1, 30])
+def test_whoever_comes_in_spells_is_known_less(people):
+    inside, width = [], []
+    for repetition in range(40):
+        rng = np.random.default_rng([8, repetition])
+        # the first comes in spells, the others by chance
+        there = rng.random((N, people)) < 0.5
+        there[:, 0] = (rng.integers(2) + (rng.random(N) > 0.9).cumsum()) % 2
+        y = rng.normal(100.0, 5.0, N) + there.sum(axis=1)
+        data = edp.Responses.from_arrays(y, contribution=there.astype(float), additive=True)
+        known = edp.Adversary(past=1).given(data)
+        drawn = ContributionPosterior.fit(
+            refer(known.responses, known.design, known.target, y[1:]), 1
+        ).draw(np.arange(people), 400)
+        low, high = np.quantile(drawn.presence[..., 0], [0.025, 0.975], axis=0)
+        inside.append((low[0] <= 0.5) & (high[0] >= 0.5))
+        width.append((high - low)[-1])
+    assert np.mean(inside) >= 0.8
+    if people > 1:
+        assert np.mean(width) < 1.3 * 4.0 * 0.5 / np.sqrt(N)
+
+
 def test_nothing_known_leaves_contributions_as_they_are():
     data, _ = seasonal(5)
     found = refer(data, np.empty((N, 0)), np.empty(0), data.response)

@@ -136,7 +136,9 @@ class ContributionPosterior:
         rank = responses.rank
         stats = _Statistics.of(responses, centred=prior is None).taken(responses.order)
         k, n = stats.count, responses.n_databases
-        referral = responses.referral or Referral(np.zeros_like(k), np.zeros_like(k), 1.0)
+        referral = responses.referral or Referral(
+            np.zeros_like(k), np.zeros_like(k), 1.0, np.ones_like(k)
+        )
         if prior is None:
             flat, steep = np.full_like(k, FLAT), INDEPENDENCE_WEIGHT * stats.rest_variance
             presence = learn_presence(k, n)
@@ -186,9 +188,10 @@ class ContributionPosterior:
         factor[:, 1, 1] = np.sqrt(1.0 / p11)
         if prior is None:
             factor[k == 0, 0, 0] = 1.0 / relative
+        spells = referral.spells[responses.order]
         return cls(
-            presence_a=(k + presence_a)[rank],
-            presence_b=np.where(absent, n - k + presence_b, 0.0)[rank],
+            presence_a=(k / spells + presence_a)[rank],
+            presence_b=np.where(absent, (n - k) / spells + presence_b, 0.0)[rank],
             mean=(np.stack([intercept, slope], axis=1) * shrinkage[:, None])[rank],
             factor=factor[rank],
             degrees=(degrees + free)[rank],

@@ -6,7 +6,8 @@ normal prior of mean zero whose variance, relative to the residual variance, is 
 How common each value is among all individuals is learned from them, and so is which of them an
 individual follows: those without a season keep their contributions, those with one lose it. How
 many individuals are present is regressed on x_t as a whole, by its log odds, and the odds of
-everybody who is sometimes absent follow.
+everybody who is sometimes absent follow. Whoever comes in spells is seen in fewer databases than
+there are: presence like that of the database before counts for less.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["refer"]
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 # Prior variances of a slope, for a regressor of unit deviation, over that of the residual.
 VARIANCES = np.array([0.0, 0.05, 0.5, 5.0])
@@ -32,7 +34,7 @@ LEAST = 3  # presences of whom something is learned
 ROUNDS = 50
 ROUNDING = 1e-12
 ACTIVITY = 0.5  # prior standard deviation of a slope of the log odds of presence
-MOST_ALIKE = 0.9  # autocorrelation of its residuals
+MOST_ALIKE = 0.9  # autocorrelation of presence
 BLOCK = 4096  # individuals
 
 
@@ -68,7 +70,13 @@ def refer(responses: Responses, design: Array, target: Array, response: Array) -
     matrix = responses.contribution.copy()
     moved = ((rows[matrix.indices] - at) * slope[responses.owner]).sum(axis=1)
     matrix.data = matrix.data - moved
-    referral = Referral(degrees, variance, _odds(responses, x, at))
+    present = _presence(responses)
+    referral = Referral(
+        degrees,
+        variance,
+        _odds(present, responses, x, at),
+        _spells(present, responses.n_individuals, responses.n_databases),
+    )
     return responses.replaced(response=response, contribution=matrix, referral=referral)
 
 
@@ -180,20 +188,53 @@ def _shares(evidence: Array) -> Array:
     return shares
 
 
-def _odds(responses: Responses, x: Array, at: Array) -> float:
+def _presence(responses: Responses) -> Index:
+    """Return individual * databases + database of every presence, in order."""
+    n, samples = responses.n_databases, responses.samples
+    return np.unique(responses.owner * n + responses.contribution.indices // samples)
+
+
+def _spells(present: Index, people: int, n: int) -> Array:
+    """Return by how much spells widen the variance of everybody's share of databases.
+
+    By the autocorrelations of presence, drawn together as far as their own errors explain how they
+    differ.
+    """
+    owner, place = np.divmod(present, n)
+
+    def total(where: NDArray[np.bool_]) -> Array:
+        return np.bincount(owner[where], minlength=people).astype(np.float64)
+
+    count, first, last = total(place >= 0), total(place == 0), total(place == n - 1)
+    again = np.append(np.diff(present) == 1, False) & (place < n - 1)
+    mean = count / n
+    product = total(again) - mean * (2.0 * count - first - last) + (n - 1) * mean**2
+    square = count * (1.0 - mean)
+    out = np.ones(people)
+    some = (count >= LEAST) & (count < n)
+    if not some.any():
+        return out
+    # one over n is the bias of independent presence
+    alike = product[some] / square[some] + 1.0 / n
+    common = alike.mean()
+    between = max(float(alike.var()) - 1.0 / n, 0.0)
+    alike = common + between / (between + 1.0 / n) * (alike - common)
+    out[some] = _inflation(alike)
+    return out
+
+
+def _odds(cells: Index, responses: Responses, x: Array, at: Array) -> float:
     """Return the odds of presence at the database at hand over those on average.
 
     By a regression of the log odds of presence, among individuals sometimes absent.
     """
-    n, samples, matrix = responses.n_databases, responses.samples, responses.contribution
-    entries = np.diff(matrix.indptr)
-    some = (entries > 0) & (entries < n * samples)
+    n = responses.n_databases
+    count = np.bincount(cells // n, minlength=responses.n_individuals)
+    some = (count > 0) & (count < n)
     people = int(some.sum())
     if people == 0:
         return 1.0
-    absent = np.repeat(some, entries)
-    cells = np.unique(responses.owner[absent] * n + matrix.indices[absent] // samples)
-    present = np.bincount(cells % n, minlength=n).astype(np.float64)
+    present = np.bincount(cells[some[cells // n]] % n, minlength=n).astype(np.float64)
     y = np.log(present + 0.5) - np.log(people - present + 0.5)
     centred = x - x.mean(axis=0)
     full, *_ = np.linalg.lstsq(centred, y - y.mean(), rcond=None)
@@ -201,7 +242,7 @@ def _odds(responses: Responses, x: Array, at: Array) -> float:
     noise = float((left**2).sum()) / max(n - 1 - x.shape[1], 1)
     middle = present.mean()
     noise = max(noise, 1.0 / (middle + 0.5) + 1.0 / (people - middle + 0.5))
-    weighted = centred / (noise * _inflation(left))
+    weighted = centred / (noise * float(_inflation(_autocorrelation(left))))
     precision = weighted.T @ centred + np.eye(x.shape[1]) / ACTIVITY**2
     slope = np.linalg.solve(precision, weighted.T @ (y - y.mean()))
     level = y.mean() - x.mean(axis=0) @ slope
@@ -209,13 +250,15 @@ def _odds(responses: Responses, x: Array, at: Array) -> float:
     return float(np.exp(level + at @ slope) * (1.0 - usual) / usual)
 
 
-def _inflation(residual: Array) -> float:
-    """Return by how much residuals alike to their neighbours widen the variance of a slope."""
-    square = float(residual @ residual)
-    if square == 0.0:
-        return 1.0
-    alike = min(max(float(residual[1:] @ residual[:-1]) / square, 0.0), MOST_ALIKE)
-    return (1.0 + alike) / (1.0 - alike)
+def _autocorrelation(residual: Array) -> Array:
+    square = residual @ residual
+    return np.asarray(residual[1:] @ residual[:-1] / square if square > 0.0 else 0.0)
+
+
+def _inflation(autocorrelation: Array) -> Array:
+    """Return by how much neighbours that are alike widen the variance of a mean or a slope."""
+    alike = np.clip(autocorrelation, 0.0, MOST_ALIKE)
+    return np.asarray((1.0 + alike) / (1.0 - alike))
 
 
 def _share(log_odds: Array) -> Array:

@@ -45,11 +45,15 @@ class Referral(NamedTuple):
         units of the residual variance.
     odds : float
         Odds of presence at the database at hand over those on average.
+    spells : ndarray
+        Shape (m,): by how much spells widen the variance of the share of databases in which an
+        individual is present, at least 1.
     """
 
     degrees: NDArray[np.float64]
     variance: NDArray[np.float64]
     odds: float
+    spells: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
