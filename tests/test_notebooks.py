@@ -16,7 +16,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # Enough to run every cell; the committed outputs have the notebooks' own numbers.
 DRAWS = "30"
 LARGEST = 1_500_000
-FROM_FILES = ("01_", "05_", "06_")
+FROM_FILES = ("01_", "05_", "06_", "07_")
 
 notebooks = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -54,8 +54,8 @@ def texts(notebook):
                 yield from (str(text) for kind, text in data if kind.startswith("text/"))
 
 
-def test_there_is_a_notebook_for_each_paper():
-    assert [path.name[:3] for path in NOTEBOOKS] == [f"{k:02d}_" for k in range(1, 7)]
+def test_there_is_a_notebook_for_each_paper_and_use():
+    assert [path.name[:3] for path in NOTEBOOKS] == [f"{k:02d}_" for k in range(1, 8)]
 
 
 @pytest.mark.slow
