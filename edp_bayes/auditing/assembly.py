@@ -119,7 +119,7 @@ def assemble(
         "samples": responses.samples,
         "fingerprint": released.fingerprint,
         **settings.record,
-        **_adversary(regression),
+        **({} if regression is None else regression.record),
         "screened_out": dict(zip(map(str, epsilon), map(float, risks.screened_bound), strict=True)),
         **fitted.attributes,
     }
@@ -219,19 +219,6 @@ def _next_response(fitted: FittedModel) -> Mixture:
     return fitted.mixture if fitted.at_hand is None else fitted.at_hand.next_response
 
 
-def _adversary(regression: Regression | None) -> dict[str, Any]:
-    """Return what to record of an adversary."""
-    if regression is None:
-        return {}
-    known = regression.known
-    return {
-        "against": known.against,
-        "at": "the next database" if known.at is None else labels.as_text(known.at),
-        "known": [*known.names, *(["changing scale"] if known.scaled else [])],
-        "insiders": len(known.insiders),
-    }
-
-
 def _known(
     regression: Regression, at_hand: AtHand, released: Responses, chains: Mapping[str, Any]
 ) -> xr.Dataset:
@@ -247,6 +234,7 @@ def _known(
             "design": (("database", "term"), regression.design),
             "target": ("term", regression.target),
             "position": ("database", regression.position),
+            "middle": ("term", at_hand.middle),
             "coefficients": ((*lead, "term"), at_hand.coefficients),
             "growth": (lead, at_hand.growth),
             "shift": (lead, at_hand.shift),

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.auditing.evaluation import evaluate, riskiest
-from edp_bayes.exceptions import EdpBayesWarning, InputTypeError
+from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel, fit_as_asked
 from edp_bayes.models.regression import regression_on
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.responses import Responses
-from edp_bayes.utils import validate
+from edp_bayes.utils import labels, validate
 from edp_bayes.utils.defaults import DRAWS, TUNE
 from edp_bayes.utils.progress import working
 
@@ -152,6 +152,8 @@ def audit(
     chosen = model_or_default(model)
     require_enough_draws(settings.chains, settings.draws)
     regression = regression_on(responses, adversary, at)
+    if regression is not None:
+        _refuse_insiders(asked, responses, regression.known.insiders)
     fitted = fit_as_asked(chosen, responses if regression is None else regression, settings)
     released = responses
     if fitted.at_hand is not None:
@@ -178,3 +180,14 @@ def audit(
         if warning not in responses.warnings:
             warnings.warn(warning, EdpBayesWarning, stacklevel=2)
     return result
+
+
+def _refuse_insiders(asked: list[Any], responses: Responses, insiders: tuple[Any, ...]) -> None:
+    """Refuse to keep the risk of somebody whose contributions are known."""
+    known = {responses.index_of(label) for label in insiders}
+    for label in asked:
+        if responses.index_of(label) in known:
+            raise InvalidInputError(
+                f"individual {labels.show(label)} is an insider, whose risk is not audited: leave "
+                "out one of the two"
+            )

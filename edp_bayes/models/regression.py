@@ -22,6 +22,7 @@ from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base_measure import Standardisation
 from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.known import LAG, OTHER, Known, Regressor, explained
+from edp_bayes.utils import labels
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -62,6 +63,17 @@ class Regression:
         coefficients, *_ = np.linalg.lstsq(full, y, rcond=None)
         left = ((y - full @ coefficients) ** 2).sum() / (y.size - full.shape[1])
         return cls(known, Standardisation(float(y.mean()), float(np.sqrt(left))))
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What to say of the adversary in the settings of a result."""
+        known = self.known
+        return {
+            "against": known.against,
+            "at": "the next database" if known.at is None else labels.as_text(known.at),
+            "known": [*known.names, *(["changing scale"] if known.scaled else [])],
+            "insiders": len(known.insiders),
+        }
 
     @cached_property
     def design(self) -> Array:
@@ -174,6 +186,7 @@ class Regression:
         at_hand = AtHand(
             mixture=fitted.mixture,
             responses=responses,
+            middle=beta,
             coefficients=coefficients,
             growth=np.full(shape, gamma),
             shift=self.units.spread * ((coefficients - beta) @ self.target),
@@ -212,7 +225,7 @@ def regression_on(
 
 
 def restored(group: xr.Dataset, responses: Responses) -> tuple[Regression, Array, float, Array]:
-    """Return the regression of a saved audit, posterior means of beta and gamma, and shifts.
+    """Return the regression of a saved audit, its beta, its posterior mean of gamma, and shifts.
 
     Parameters
     ----------
@@ -245,11 +258,15 @@ def restored(group: xr.Dataset, responses: Responses) -> tuple[Regression, Array
         rows=rows,
         insiders=insiders,
     )
-    beta = group["coefficients"].transpose("chain", "draw", "term").to_numpy()
     gamma, shift = (
         group[name].transpose("chain", "draw").to_numpy() for name in ("growth", "shift")
     )
-    return Regression(known, units), beta.mean(axis=(0, 1)), float(gamma.mean()), shift[..., None]
+    return (
+        Regression(known, units),
+        group["middle"].to_numpy(),
+        float(gamma.mean()),
+        shift[..., None],
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,6 +279,8 @@ class AtHand:
         Shape (chain, draw, component): with all draws at the same place, that of `responses`.
     responses : Responses
         The responses as they would be in the database at hand.
+    middle : ndarray
+        Shape (coefficient,): the coefficients by which the responses are referred.
     coefficients : ndarray
         Shape (chain, draw, coefficient).
     growth : ndarray
@@ -276,6 +295,7 @@ class AtHand:
 
     mixture: Mixture
     responses: Responses
+    middle: Array
     coefficients: Array
     growth: Array
     shift: Array
@@ -298,7 +318,8 @@ class AtHand:
         from edp_bayes.models.base import log_densities
 
         units = regression.units
-        responses = regression.referred(beta.mean(axis=(0, 1)), float(gamma.mean()))
+        middle = beta.mean(axis=(0, 1))
+        responses = regression.referred(middle, float(gamma.mean()))
         residuals, growth = regression.residuals(beta, gamma), regression.growth(gamma)
         # an intercept, a trend and gamma offset the density's own location: every draw is put
         # where its residuals are the responses
@@ -314,6 +335,7 @@ class AtHand:
         return cls(
             mixture=at_hand,
             responses=responses,
+            middle=middle,
             coefficients=beta,
             growth=gamma,
             shift=units.spread * (beta @ regression.target - place),

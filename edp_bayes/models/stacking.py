@@ -156,10 +156,12 @@ def _at_hand(
         _chosen(np.stack([getattr(part, name) for part in parts]), member)
         for name in ("coefficients", "growth", "shift", "log_likelihood")
     )
+    middle = beta.mean(axis=(0, 1))
     shares = np.bincount(member.ravel(), minlength=len(parts)) / member.size
     return AtHand(
         mixture=mixture,
-        responses=regression.referred(beta.mean(axis=(0, 1)), float(gamma.mean())),
+        responses=regression.referred(middle, float(gamma.mean())),
+        middle=middle,
         coefficients=beta,
         growth=gamma,
         shift=shift,

@@ -209,12 +209,13 @@ def _searched(
         "draws": posterior.n_draws,
         "individuals": posterior.n_individuals,
         "fingerprint": posterior.fingerprint,
+        **{name: posterior.record[name] for name in ("against", "at") if name in posterior.record},
     }
     say("Is the query private without noise?")
     met, people, largest = _without_noise(posterior, target, slack, prob)
     if met is not None and method != "hausdorff":
         _refuse_exposed(posterior, target, slack, prob, largest)
-        record |= {"reached": met, "message": _met_already(target, slack, met)}
+        record |= {"reached": met, "message": _met_already(posterior, target, slack, met)}
         return NoiseDistribution((NoNoise(),), record=record)
     made_for = posterior.half if halved else posterior
     noise, details = _find(
@@ -509,10 +510,10 @@ def _delta(value: float) -> float:
     return number
 
 
-def _met_already(epsilon: float, delta: float, share: float) -> Sentence:
+def _met_already(posterior: Posterior, epsilon: float, delta: float, share: float) -> Sentence:
     return Sentence(
         f"No noise is needed: the query is private at epsilon = {epsilon:g}, delta = {delta:g} "
-        f"in {share:.1%} of the posterior draws."
+        f"in {share:.1%} of the posterior draws{posterior.against}."
     )
 
 
@@ -557,7 +558,7 @@ def _message(posterior: Posterior, noise: NoiseDistribution, record: Mapping[str
     """Return what was reached in words; warn where noise is larger than what it is added to."""
     text = (
         f"Expected absolute noise {noise.mean_absolute:.6g}; the target holds in "
-        f"{record['reached']:.1%} of the posterior draws."
+        f"{record['reached']:.1%} of the posterior draws{posterior.against}."
     )
     if record.get("stopped_early", False):
         text += _stopped_early(record)

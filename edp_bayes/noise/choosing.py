@@ -47,7 +47,7 @@ class Tradeoff:
         Shape (draw, target): the epsilon that holds in each draw, certified, where delta = 0;
         empty otherwise.
     noises : tuple of NoiseDistribution
-        One for each target.
+        One for each target; the record of each says against whom it is.
 
     Examples
     --------
@@ -68,6 +68,11 @@ class Tradeoff:
     error: Array
     reached: Array
     noises: tuple[NoiseDistribution, ...]
+
+    @property
+    def against(self) -> str:
+        """Against whom, in words; empty where no adversary was given."""
+        return str(self.noises[0].record.get("against", ""))
 
     def least_noise(self, *, epsilon: float) -> NoiseDistribution:
         """Return the noise of the largest target that is at most epsilon.
@@ -137,8 +142,9 @@ class Tradeoff:
             f"{e:g}: {size:.4g}" for e, size in zip(self.epsilon, self.error, strict=True)
         )
         return (
-            f"Tradeoff({self.method}, delta={self.delta:g}, expected absolute noise for epsilon "
-            f"{points})"
+            f"Tradeoff({self.method}, delta={self.delta:g}, "
+            f"{f'against {self.against}, ' if self.against else ''}expected absolute noise for "
+            f"epsilon {points})"
         )
 
     def _last(self, good: NDArray[np.bool_], what: str) -> int:

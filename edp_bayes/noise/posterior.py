@@ -33,6 +33,9 @@ __all__ = ["FixedBandwidth", "Posterior", "posterior_of"]
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
+# Settings of an audit that say what the adversary knows.
+AGAINST = ("against", "at", "known", "insiders")
+
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
@@ -62,6 +65,12 @@ class Posterior:
     def kernel(self) -> str:
         """Family of the components."""
         return self.coupling.mixture.kernel
+
+    @property
+    def against(self) -> str:
+        """Against whom, in words, with a comma before; empty where no adversary was given."""
+        who = self.record.get("against")
+        return f", against {who}" if who else ""
 
     @property
     def n_draws(self) -> int:
@@ -307,7 +316,8 @@ def posterior_of(
         fitted = chosen.fit(source, settings)
     else:
         fitted = fit_as_asked(chosen, regression, settings)
-    record = {**settings.record, **fitted.attributes}
+    against = {} if regression is None else regression.record
+    record = {**settings.record, **fitted.attributes, **against}
     return _posterior(fitted.coupling, _at_hand(fitted, source), source, record)
 
 
@@ -352,6 +362,7 @@ def _of_audit(audit: Audit, responses: Responses | None, most_draws: int | None)
         seed = int(settings["random_seed"])
         coupling = RegressionCoupling.fit(mixture, data, seed, without)
     known = {name: settings.get(name) for name in ("model", "tune", "random_seed")}
+    known |= {name: settings[name] for name in AGAINST if name in settings}
     return _posterior(coupling, data, responses, known)
 
 

@@ -77,6 +77,11 @@ class Verification(IndividualCurves):
         return f"{query} with noise of expected size {self.noise.mean_absolute:.4g}", size
 
     @property
+    def against(self) -> str:
+        """Against whom, in words; empty where no adversary was given."""
+        return str(self.settings.get("against", ""))
+
+    @property
     def log_ratio(self) -> xr.DataArray:
         """Certified upper bound on the largest log ratio of any individual, dims (chain, draw).
 
@@ -148,9 +153,10 @@ class Verification(IndividualCurves):
             f"{e:g}: {self.probability(epsilon=e):.3g}" for e in self.epsilon.to_numpy()
         )
         sizes = self.individuals.sizes
+        against = f"against {self.against}, " if self.against else ""
         return (
             f"Verification({self.noise!r}, {self.log_ratio.size} draws, {sizes['individual']} "
-            f"individuals, P((epsilon, 0) holds | data) for epsilon {held})"
+            f"individuals, {against}P((epsilon, 0) holds | data) for epsilon {held})"
         )
 
     def riskiest(self, count: int = 5) -> list[Any]:

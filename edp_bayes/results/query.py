@@ -79,6 +79,12 @@ class Audit(IndividualCurves):
         return str(self.settings.get("against", ""))
 
     @property
+    def less_insiders(self) -> bool:
+        """Whether what insiders contributed is subtracted from all responses that it holds."""
+        settings = self.settings
+        return bool(settings.get("insiders")) and "insiders' records" not in settings["known"]
+
+    @property
     def individual_delta(self) -> xr.DataArray:
         """delta_i(epsilon) of the riskiest and the named, (chain, draw, individual, epsilon).
 

@@ -135,9 +135,10 @@ def _of_adversary(record: Mapping[str, Any]) -> tuple[str, ...]:
         "above test this on residuals.",
     ]
     if record.get("insiders"):
+        subtracted = "insiders' records" not in record["known"]
         found.append(
             f"{record['insiders']:,} insiders are no individuals of this audit: what they "
-            "contributed is known."
+            f"contributed is known{', and subtracted from every answer here' * subtracted}."
         )
     return tuple(found)
 
