@@ -33,13 +33,16 @@ app.command("release")(noise_command.release)
 
 Zarr = Annotated[bool, typer.Option("--zarr", help="Save audit.zarr instead of audit.nc.")]
 
-# Contributions are small beside a week's revenue: beyond 0.15 there is no risk left to see.
-DEMO_EPSILON = "0.01:0.15:15"
+# Contributions are small beside a week's revenue: beyond 0.4 there is little risk left to see.
+DEMO_EPSILON = "0.02:0.4:6"
 # Sweeps of the sampler cost far less than the integrals of a draw: few draws, far apart.
-DEMO_DRAWS = 160
+DEMO_DRAWS, DEMO_THIN = 160, 200
+# With lags, a trend, a season of a quarter and a changing spread its checks of order pass.
+DEMO_KNOWS = options.Knows(past=3, trend=True, season=13.0, changing_scale=True)
 DEMO_DATA = (
     "The CDNOW data: 69,659 purchases of 23,570 customers, who joined up to 25 March 1997. "
-    "Audited are the 65 whole weeks after that, in which 10,010 of them bought something."
+    "Audited are the 65 whole weeks after that, in which 10,010 of them bought something, against "
+    "whoever knows the earlier weeks, the trend, the season of a quarter and how weeks spread."
 )
 
 
@@ -98,6 +101,8 @@ def demo(
         zarr=zarr,
         quiet=quiet,
         report=out / "report.html",
+        knows=DEMO_KNOWS,
+        thin=DEMO_THIN,
     )
     keys = options.Keys(("week",), ("customer",))
     audit_databases(load_cdnow_weeks, keys, run, about=DEMO_DATA)
@@ -160,12 +165,30 @@ def audit(
             "random, and nobody can tell whose they are.",
         ),
     ] = None,
+    past: options.Past = None,
+    trend: options.Trend = None,
+    no_past: options.NoPast = False,
+    season: options.Season = None,
+    changing_scale: options.ChangingScale = False,
+    covariates: options.Covariates = None,
+    insiders: options.Insiders = None,
+    at: options.At = None,
     quiet: options.Quiet = False,
     zarr: Zarr = False,
 ) -> None:
     """Audit a query on the databases of a table."""
     from edp_bayes.cli.session import audit_databases
 
+    knows = options.Knows.parse(
+        past=past,
+        trend=trend,
+        no_past=no_past,
+        season=season,
+        changing_scale=changing_scale,
+        covariates=covariates,
+        insiders=insiders,
+        at=at,
+    )
     run = options.Run.parse(
         query=query,
         epsilon=epsilon,
@@ -186,6 +209,7 @@ def audit(
         report_names=report_names,
         pseudonyms=pseudonyms,
         pseudonym_key=pseudonym_key,
+        knows=knows,
         table=table,
     )
     keys = options.Keys.parse(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ SIZE = 32
 SHORTEST = 16
 
 
-def require_key_apart(path: Path, run: Run, table: Path | None) -> None:
+def require_key_apart(path: Path, run: Run, read: Iterable[Path]) -> None:
     """Refuse a key that would be handed on with the results, or cannot be used.
 
     Raises
@@ -37,7 +38,7 @@ def require_key_apart(path: Path, run: Run, table: Path | None) -> None:
             f"--pseudonym-key must lie outside of the folder of the results, found {path}: whoever "
             "has both can try out all names"
         )
-    others = [other.resolve() for other in (run.report, table) if other is not None]
+    others = [other.resolve() for other in (run.report, *read) if other is not None]
     if place in others:
         raise InvalidInputError(f"--pseudonym-key must be a file of its own, found {path}")
     if path.exists():

@@ -20,19 +20,28 @@ if TYPE_CHECKING:
     from edp_bayes.records.query import Query
 
 __all__ = [
+    "At",
     "Chains",
+    "ChangingScale",
+    "Covariates",
     "Database",
     "Draws",
     "Empty",
     "Epsilon",
     "Every",
     "Individual",
+    "Insiders",
     "Keys",
+    "Knows",
     "Missing",
+    "NoPast",
     "Out",
+    "Past",
     "Quiet",
     "Run",
+    "Season",
     "Seed",
+    "Trend",
     "columns",
     "parse_epsilon",
     "parse_model",
@@ -89,6 +98,81 @@ class Keys:
 
 
 @dataclass(frozen=True)
+class Knows:
+    """What the adversary of a run knows beside the response, as far as options say it.
+
+    Attributes
+    ----------
+    past : int or None
+        Lags; None takes what is usual.
+    trend : bool or None
+        Whether they know the trend; None takes what is usual.
+    season, changing_scale
+        As for `Adversary`.
+    covariates : Path or None
+        File of what is public about every database.
+    insiders : Path, float or ()
+        File of individuals, or their share.
+    at : str or None
+        The database at hand, as text.
+    no_past : bool
+        Databases are independent as far as no option says otherwise.
+    """
+
+    past: int | None = None
+    trend: bool | None = None
+    season: float | str | None = None
+    covariates: Path | None = None
+    changing_scale: bool = False
+    insiders: Path | float | tuple[()] = ()
+    at: str | None = None
+    no_past: bool = False
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files that are read, by their options."""
+        named = {"--covariates": self.covariates, "--insiders": self.insiders}
+        return {option: path for option, path in named.items() if isinstance(path, Path)}
+
+    @classmethod
+    def parse(
+        cls, *, season: str | None = None, insiders: str | None = None, **options: Any
+    ) -> Self:
+        """Return what is known, refusing all that can be refused without the data."""
+        from edp_bayes.records.adversary import CALENDAR, Adversary
+        from edp_bayes.records.tables import open_table
+
+        given = {name: value for name, value in options.items() if value is not None}
+        if season is not None:
+            given["season"] = season if season == CALENDAR else _number(season)
+            if given["season"] is None:
+                raise InvalidInputError(
+                    f"--season must be a number of databases or {CALENDAR}, found {season!r}"
+                )
+        if insiders is not None:
+            share = _number(insiders)
+            given["insiders"] = Path(insiders) if share is None else share
+        known = cls(**given)
+        if known.no_past and known.past is not None:
+            raise InvalidInputError("--past and --no-past contradict: give one of them")
+        shared = known.insiders if isinstance(known.insiders, float) else ()
+        Adversary(season=known.season, insiders=shared)
+        for path in known.files.values():
+            open_table(path, ())
+        return known
+
+    def refuse_doubled(self, table: Path) -> None:
+        """Refuse a file that is given twice."""
+        read = {table.resolve(): "the table"}
+        for option, path in self.files.items():
+            other = read.setdefault(path.resolve(), option)
+            if other != option:
+                raise InvalidInputError(
+                    f"{option} must be a file of its own, found {path}, which is {other}"
+                )
+
+
+@dataclass(frozen=True)
 class Run:
     """Everything that a run was asked for.
 
@@ -112,6 +196,8 @@ class Run:
         Pseudonyms rather than names in all files.
     pseudonym_key : Path or None
         File of their key, made if need be; None for a random key that is kept nowhere.
+    knows : Knows
+        What the adversary knows.
     sampler, draws, tune, chains, keep, seed, target_accept
         As for `edp_bayes.audit`; None takes what is usual.
     zarr, quiet : bool
@@ -136,6 +222,7 @@ class Run:
     report_names: bool = False
     pseudonyms: bool = False
     pseudonym_key: Path | None = None
+    knows: Knows = Knows()
 
     @property
     def nuts(self) -> dict[str, Any]:
@@ -151,6 +238,7 @@ class Run:
         out: Path,
         model: str = "dpm",
         kernel: str | None = None,
+        thin: int | None = None,
         table: Path | None = None,
         **options: Any,
     ) -> Self:
@@ -166,13 +254,18 @@ class Run:
         from edp_bayes.utils.files import require_zarr
 
         given = {name: value for name, value in options.items() if value is not None}
-        run = cls(parse(query), parse_epsilon(epsilon), parse_model(model, kernel), out, **given)
+        run = cls(
+            parse(query), parse_epsilon(epsilon), parse_model(model, kernel, thin), out, **given
+        )
         if run.report_names and run.report is None:
             raise InvalidInputError("--report-names is for a report: give --report with its file")
         if run.report_names and run.pseudonyms:
             raise InvalidInputError("--report-names and --pseudonyms contradict: give one of them")
+        read = [*([] if table is None else [table]), *run.knows.files.values()]
+        if table is not None:
+            run.knows.refuse_doubled(table)
         if run.pseudonym_key is not None:
-            require_key_apart(run.pseudonym_key, run, table)
+            require_key_apart(run.pseudonym_key, run, read)
         if run.zarr:
             require_zarr("--zarr")
         if run.target_accept is not None:
@@ -188,8 +281,7 @@ class Run:
                 )
         results = [out / name for name in RESULTS]
         reports = [] if run.report is None else [run.report]
-        if table is not None:
-            refuse_overwriting([*results, *reports], [table])
+        refuse_overwriting([*results, *reports], read)
         for path in reports:
             _require_report(path, results)
         require_writable(out)
@@ -239,6 +331,50 @@ Chains = Annotated[
     int | None, typer.Option("--chains", min=1, help=f"Number of chains, {Run.chains} by default.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+Past = Annotated[
+    int | None,
+    typer.Option(
+        "--past",
+        min=0,
+        help="Earlier releases that the adversary has seen, as lags: 2 by default for 30 databases "
+        "in order and more.",
+    ),
+]
+Trend = Annotated[
+    bool | None,
+    typer.Option(
+        "--trend/--no-trend", help="They know the trend: by default where they know the past."
+    ),
+]
+NoPast = Annotated[
+    bool, typer.Option("--no-past", help="Databases are independent, as in the paper.")
+]
+Season = Annotated[
+    str | None,
+    typer.Option("--season", help="They know the season: its period in databases, or calendar."),
+]
+Covariates = Annotated[
+    Path | None,
+    typer.Option(
+        "--covariates",
+        help="CSV or Parquet file of what they know of every database, its key in the first "
+        "columns.",
+    ),
+]
+ChangingScale = Annotated[
+    bool, typer.Option("--changing-scale", help="The spread may grow or fall over the databases.")
+]
+Insiders = Annotated[
+    str | None,
+    typer.Option(
+        "--insiders",
+        help="File of one column of individuals who pool what they contributed, or their share.",
+    ),
+]
+At = Annotated[
+    str | None,
+    typer.Option("--at", help="The database at hand; by default the next one, after all of them."),
+]
 
 
 def _require_report(report: Path, others: Iterable[Path]) -> None:
@@ -252,6 +388,13 @@ def _require_report(report: Path, others: Iterable[Path]) -> None:
                 f"--report must have a name of its own, found {report}, where {other.name} is "
                 "written; report.html would do"
             )
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def columns(values: Iterable[str], option: str) -> tuple[str, ...]:
@@ -308,8 +451,10 @@ def parse_epsilon(text: str) -> NDArray[np.float64]:
     return validate.epsilon_grid(np.linspace(first, last, size).round(DIGITS), "--epsilon")
 
 
-def parse_model(text: str, kernel: str | None) -> DensityModel:
+def parse_model(text: str, kernel: str | None, thin: int | None = None) -> DensityModel:
     """Return the density model that dpm, finite:K or bootstrap stands for.
+
+    The first two have draws that are thin sweeps apart.
 
     Raises
     ------
@@ -332,4 +477,5 @@ def parse_model(text: str, kernel: str | None) -> DensityModel:
         model = FiniteMixture(components=int(count))
     else:
         raise InvalidInputError(f"--model must be dpm, finite:K or bootstrap, found {text!r}")
-    return model if kernel is None else replace(model, kernel=kernel)
+    changes: dict[str, Any] = {"kernel": kernel, "thin": thin}
+    return replace(model, **{name: value for name, value in changes.items() if value is not None})

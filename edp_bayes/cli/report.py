@@ -38,6 +38,7 @@ INTERVALS = (
     "epsilon: that of the Laplace mechanism which leaves the same interval, for a query that one "
     "individual moves by at most 1 (a count); for another sensitivity multiply by it."
 )
+REST = "Responses are less what insiders contributed."
 
 
 def print_report(audit: Audit, console: Console, *, prob: float) -> None:
@@ -67,7 +68,7 @@ def print_report(audit: Audit, console: Console, *, prob: float) -> None:
             _individuals(audit, prob, first),
         ),
         (f"Within a relative width of the median response: {tailed}", _intervals(audit, prob)),
-        (None, Text(INTERVALS)),
+        (None, Text(INTERVALS + (f" {REST}" if audit.less_insiders else ""))),
         (None, diagnostics(audit)),
     )
     print_parts(parts, console)
@@ -100,9 +101,11 @@ def verdict(audit: Audit, prob: float) -> Text:
 
 def _header(audit: Audit) -> Table:
     settings = audit.settings
+    told = settings.get("insiders", 0)
     rows = {
         "Query": f"{settings['query']}",
-        "Data": f"{settings['databases']:,} databases, {settings['individuals']:,} individuals",
+        "Data": f"{settings['databases']:,} databases, {settings['individuals']:,} individuals"
+        + (f" beside {told:,} insiders" if told else ""),
         "Fingerprint": f"{settings['fingerprint'][:16]}",
         "Model": f"{settings['model']}",
         "Draws": f"{settings['chains']} chains of {settings['draws']}, {settings['sampler']}",

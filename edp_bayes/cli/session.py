@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
@@ -15,9 +15,6 @@ from edp_bayes.cli.failing import refuse_interrupted
 from edp_bayes.cli.options import Keys, Run
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.utils.defaults import PROB
-
-if TYPE_CHECKING:
-    from edp_bayes.records.responses import Responses
 
 __all__ = ["audit_databases"]
 
@@ -45,6 +42,8 @@ def audit_databases(
     from edp_bayes import audit
     from edp_bayes.cli import folder, report
     from edp_bayes.cli.keys import pseudonym_key
+    from edp_bayes.cli.knowing import adversary_of, sentence
+    from edp_bayes.cli.labelling import label_of
     from edp_bayes.cli.noise_work import DEMO
     from edp_bayes.records.databases import Databases
 
@@ -60,19 +59,25 @@ def audit_databases(
         table = load()
         databases = Databases.from_table(table, **asdict(keys))
         _refuse_moments(databases.too_fine)
+        adversary = adversary_of(run.knows, databases, keys, run.seed)
+        at = run.knows.at
+        at = None if at is None else label_of(at, databases.database, "--at", "database")
         responses = databases.respond(run.query, progressbar=show)
-        names = [label_of(name, responses) for name in run.names]
+        names = [label_of(n, responses.individual, "--name", "individual") for n in run.names]
         console.print(
             f"{responses.n_databases:,} databases ({', '.join(keys.database)}) and "
-            f"{responses.n_individuals:,} individuals ({', '.join(keys.individual)}) are read. "
-            "Sampling; the first run also compiles code."
+            f"{responses.n_individuals:,} individuals ({', '.join(keys.individual)}) are read."
         )
-        for sentence in responses.warnings:
-            console.print(f"WARNING  {sentence}")
+        console.print(sentence(run.knows, databases, adversary))
+        for doubt in responses.warnings:
+            console.print(f"WARNING  {doubt}")
+        console.print("Sampling; the first run also compiles code.")
         found = audit(
             responses,
             epsilon=run.epsilon,
             model=run.model,
+            adversary=adversary,
+            at=at,
             individuals=names,
             keep=run.keep,
             draws=run.draws,
@@ -116,27 +121,3 @@ def _refuse_moments(too_fine: str) -> None:
             f"{too_fine}; give --database-every week, for dates or times, or a key column of "
             "longer periods"
         )
-
-
-def label_of(text: str, responses: Responses) -> Any:
-    """Return the individual whose label reads like the text; parts of a key have commas between.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is none.
-    """
-    wanted = _squeeze(text)
-    for label in responses.individual.tolist():
-        parts = label if isinstance(label, tuple) else (label,)
-        if _squeeze(",".join(map(str, parts))) == wanted:
-            return label
-    from edp_bayes.utils.labels import show_some
-
-    raise InvalidInputError(
-        f"--name: there is no individual {text!r}; there are {show_some(responses.individual)}"
-    )
-
-
-def _squeeze(text: str) -> str:
-    return ",".join(part.strip() for part in text.split(","))

@@ -1,0 +1,194 @@
+"""What the adversary of a run knows: from options and files to an `Adversary`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edp_bayes.cli.labelling import like, place_of
+from edp_bayes.exceptions import EdpBayesError, InvalidInputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from edp_bayes.cli.options import Keys, Knows
+    from edp_bayes.records.adversary import Adversary
+    from edp_bayes.records.databases import Databases
+
+__all__ = ["FEWEST", "PAST", "adversary_of", "sentence"]
+
+# Databases from which on the past is taken for known, and how many lags of it.
+FEWEST = 30
+PAST = 2
+
+
+def adversary_of(
+    knows: Knows, databases: Databases, keys: Keys, seed: int | None
+) -> Adversary | None:
+    """Return the adversary that the options stand for; None where they know nothing.
+
+    Where databases have an order and are not few, they have seen the past unless told otherwise.
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If a file cannot be read, or names a database or an individual that is not there.
+    """
+    from edp_bayes.records.adversary import Adversary
+
+    usual = not knows.no_past and not _why_independent(databases)
+    insiders: Any = knows.insiders
+    if isinstance(insiders, Path):
+        insiders = _insiders(insiders, databases.individual)
+    covariates = knows.covariates
+    found = Adversary(
+        past=(PAST if usual else 0) if knows.past is None else knows.past,
+        trend=usual if knows.trend is None else knows.trend,
+        season=knows.season,
+        covariates=None if covariates is None else _covariates(covariates, keys, databases),
+        changing_scale=knows.changing_scale,
+        insiders=insiders,
+        random_seed=seed or 0,
+    )
+    if not found.nothing:
+        return found
+    if knows.at is not None:
+        raise InvalidInputError(
+            "--at is the database at hand of an adversary who knows something: give --past or "
+            "another option of what they know"
+        )
+    return None
+
+
+def sentence(knows: Knows, databases: Databases, adversary: Adversary | None) -> str:
+    """Return against whom a run is, and how to change it."""
+    if adversary is not None:
+        change = "--no-past takes databases as independent."
+        if knows.no_past or _why_independent(databases):
+            change = "What else they know is said by --past, --trend and others."
+        elif knows.past is None and knows.trend is None:
+            change = f"--past {PAST} --trend are the default; {change}"
+        return f"Against {adversary.words}. {change}"
+    why = "as --no-past asks" if knows.no_past else _why_independent(databases)
+    return (
+        "Against a person who knows nothing but the distribution of the response: databases are "
+        f"taken as independent, {why or 'as asked'}. --past {PAST} --trend is a person who has "
+        "seen the past."
+    )
+
+
+def _why_independent(databases: Databases) -> str:
+    """Return why the past is not taken for known; empty where it is."""
+    from edp_bayes.records.timeline import Timeline
+
+    timeline = Timeline.of(databases.database)
+    if not timeline.ordered:
+        return f"because they are not in the order of time ({timeline.disorder})"
+    if databases.n_databases < FEWEST:
+        return f"because they are fewer than {FEWEST}"
+    return ""
+
+
+def _covariates(path: Path, keys: Keys, databases: Databases) -> pd.DataFrame:
+    """Return the covariates of a file, its index the keys of databases, and refuse gaps."""
+    import pandas as pd
+
+    from edp_bayes.records.covariates import aligned
+    from edp_bayes.records.tables import open_table
+
+    size = len(keys.database)
+    with _naming("--covariates", path):
+        columns = open_table(path, ()).columns
+        if len(columns) <= size:
+            raise InvalidInputError(
+                f"a file of covariates must have columns beside {_of_key(size)} of the database, "
+                f"found {', '.join(map(repr, columns))}"
+            )
+        named = columns[:size]
+        frame = open_table(path, named).read(columns)
+        rows = _keys(frame, named, databases.database, every=keys.database_every)
+        table: pd.DataFrame = frame.select(*columns[size:]).to_pandas()
+        table.index = pd.Index(rows, dtype=object, name="database", tupleize_cols=False)
+        aligned(table, databases.database)
+    return table
+
+
+def _insiders(path: Path, individual: NDArray[Any]) -> tuple[Any, ...]:
+    """Return the individuals that a file names, all of whom are there."""
+    from edp_bayes.records.tables import open_table
+    from edp_bayes.utils.labels import plain_list, show, show_some
+
+    everybody = plain_list(individual)
+    example = everybody[0]
+    size = len(example) if isinstance(example, tuple) else 1
+    place = place_of(individual)
+    with _naming("--insiders", path):
+        columns = open_table(path, ()).columns
+        if len(columns) != size:
+            raise InvalidInputError(
+                f"a file of insiders must have {_of_key(size)} of the individual and no more, "
+                f"found {', '.join(map(repr, columns))}"
+            )
+        if _like_or_none(columns[0] if size == 1 else columns, example) in place:
+            raise InvalidInputError(
+                f"the first line must name the column, found {columns[0]!r}, an individual"
+            )
+        labels = _keys(open_table(path, columns).read(columns), columns, individual)
+        unknown = [label for label in labels if label not in place]
+        if unknown:
+            raise InvalidInputError(
+                f"column {columns[0]!r} names {show(unknown[0])}, who is no individual "
+                f"({len(unknown)} of {len(labels)} are none); there are {show_some(individual)}"
+            )
+    return tuple(dict.fromkeys(labels))
+
+
+def _keys(
+    frame: Any, columns: tuple[str, ...], known: NDArray[np.generic], *, every: str | None = None
+) -> list[Any]:
+    """Return the key of every row, of the type of those that are known."""
+    from edp_bayes.records.keys import Key, combined
+    from edp_bayes.records.periods import starts
+    from edp_bayes.utils.labels import plain_list, show
+
+    keys = [Key.of(frame, name) for name in columns]
+    for key in keys:
+        key.refuse_missing("every row needs one")
+    if every is not None:
+        keys = [Key(key.name, starts(key.column, every, key.name), key.categories) for key in keys]
+    code, found = combined(keys)
+    example, own = plain_list(known)[0], []
+    for key in plain_list(found):
+        try:
+            own.append(like(key, example))
+        except ValueError:
+            raise InvalidInputError(
+                f"column {', '.join(map(repr, columns))} holds {show(key)}, where keys are like "
+                f"{show(example)}"
+            ) from None
+    return [own[k] for k in code.tolist()]
+
+
+def _like_or_none(value: Any, example: Any) -> Any:
+    try:
+        return like(value, example)
+    except ValueError:
+        return None
+
+
+def _of_key(size: int) -> str:
+    return "the key column" if size == 1 else f"the {size} key columns"
+
+
+@contextmanager
+def _naming(option: str, path: Path) -> Iterator[None]:
+    """Put the option, and the file where it is not named yet, before what is wrong."""
+    try:
+        yield
+    except EdpBayesError as error:
+        where = option if str(path) in str(error) else f"{option} {path}"
+        raise type(error)(f"{where}: {error}") from None
