@@ -223,7 +223,7 @@ def test_bad_input_is_refused_by_name():
         edp.Adversary(past=1.5)
     with pytest.raises(InvalidInputError, match="season must be at least 2"):
         edp.Adversary(season=1)
-    with pytest.raises(InvalidInputError, match="unknown individual 1"):
+    with pytest.raises(InvalidInputError, match="individual 1 is an insider"):
         edp.audit(data, epsilon=[0.1], adversary=edp.Adversary(insiders=[1]), individuals=[1])
     with pytest.raises(InputTypeError, match="adversary must be an Adversary"):
         edp.audit(data, epsilon=[0.1], adversary="past")
