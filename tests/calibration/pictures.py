@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from tests.calibration import failures, information, study
+from tests.calibration import failures, given, information, study
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
 DEFAULT, BEFORE = "dirichlet process", "one rate"
@@ -24,6 +24,7 @@ def main() -> None:
     widths(table)
     exposed(found)
     distributions(found)
+    known(pd.read_csv(given.RESULTS))
 
 
 def save(name: str) -> None:
@@ -111,6 +112,29 @@ def _one_size(axes: Axes, cells: pd.DataFrame, distributions: list[str]) -> None
         holds = cells.loc[cells["distribution"] == distribution, "limit_holds"]
         axes.plot(holds, np.full(holds.size, k), ".", color=BLUE, alpha=0.5)
     axes.axvline(0.95, color=GREY, lw=0.8)
+
+
+def known(table: pd.DataFrame) -> None:
+    """Share of repetitions with the band below the truth, by process and adversary."""
+    part = table[(table["n"] == 150) & (table["innovations"] == "normal") & (table["size"] == 0.4)]
+    processes = [name for name in given.PROCESSES if name in set(part["process"])]
+    _, axes = plt.subplots(figsize=(6.4, 3.6))
+    looks = (
+        ("plain", "no adversary", GREY),
+        ("without", "adversary who misses something", ORANGE),
+        ("given", "adversary who knows the process", BLUE),
+    )
+    for method, name, colour in looks:
+        below = part[part["method"] == method].groupby("process")["band_below"].max()
+        places = [processes.index(process) for process in below.index]
+        axes.plot(100 * below, places, "o", color=colour, label=name, clip_on=False, zorder=3)
+    axes.axvline(5.0, color=GREY, lw=0.8)
+    axes.set_yticks(range(len(processes)), processes)
+    axes.invert_yaxis()
+    axes.set_xlim(0.0, 100.0)
+    axes.set_xlabel("95% band wholly below the truth, % of repetitions, the worst epsilon")
+    axes.legend(frameon=False)
+    save("given")
 
 
 if __name__ == "__main__":
