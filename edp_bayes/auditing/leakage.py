@@ -18,7 +18,7 @@ from edp_bayes.models.base import DensityModel
 from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.responses import Responses
 from edp_bayes.results import bands
-from edp_bayes.utils import files, validate
+from edp_bayes.utils import files, labels, validate
 from edp_bayes.utils.defaults import default_probability
 from edp_bayes.utils.progress import track
 
@@ -26,13 +26,17 @@ if TYPE_CHECKING:
     import pandas as pd
     from arviz_plots import PlotCollection
 
+    from edp_bayes.results.query import Audit
+
 __all__ = ["Leakage", "leakage"]
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 PAST = (0, 1, 2, 4)
 SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95)
 CHAINS, TUNE = 2, 500
+WATCHED = 5  # riskiest individuals, who are never insiders
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +144,8 @@ def leakage(
 
     Each value is that of a quick audit with few draws: over the number of earlier releases seen,
     and over the share of insiders, who pool what they contributed, drawn at random several times.
+    The riskiest without insiders, at most five, are never among these: of all shares the risk is
+    that of the same individuals.
     Where all others are insiders nothing but the individual is random: that end is what classical
     differential privacy assumes, and there a query without noise hides nobody.
 
@@ -187,7 +193,7 @@ def leakage(
     Notes
     -----
     Every number is what `edp_bayes.audit` says of that adversary: more earlier releases leave fewer
-    databases to be explained, and insiders are no longer among the individuals at risk.
+    databases to be explained.
 
     Examples
     --------
@@ -212,33 +218,40 @@ def leakage(
     base = Adversary() if adversary is None else adversary
     level = float(validate.finite_array(epsilon, "epsilon", ndim=0))
     seeds = validate.positive_integer(seeds, "seeds")
-    cases = [
-        *(("past", count, replace(base, past=count)) for count in _increasing(past, "past", int)),
-        *(
-            ("insiders", share, replace(base, insiders=share, random_seed=base.random_seed + seed))
-            for share in _increasing(insiders, "insiders", float)
-            for seed in range(seeds if share else 1)
-        ),
-    ]
-    if not cases:
-        raise InvalidInputError("nothing to compare: give past or insiders")
-    found: dict[str, dict[Any, list[tuple[Array, Array]]]] = {}
-    doubtful: list[str] = []
-    for of, value, known in track(cases, "Audits", total=len(cases), show=progressbar):
+    releases, shares = _increasing(past, "past", int), _increasing(insiders, "insiders", float)
+
+    def quick(known: Adversary, keep: int = 1) -> Audit:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EdpBayesWarning)
-            result = audit(
+            return audit(
                 responses,
                 epsilon=[level],
                 adversary=None if known.nothing else known,
                 model=model,
-                keep=1,
+                keep=keep,
                 draws=draws,
                 tune=TUNE,
                 chains=CHAINS,
                 random_seed=random_seed,
                 progressbar=False,
             )
+
+    for share in shares:
+        Adversary(insiders=share)  # refuses what is no share
+    cases = [("past", count, replace(base, past=count)) for count in releases]
+    if shares:
+        others = _others(responses, quick(replace(base, insiders=()), WATCHED), max(shares))
+        cases += [
+            ("insiders", share, replace(base, insiders=_drawn(responses, others, share, seed)))
+            for share in shares
+            for seed in range(base.random_seed, base.random_seed + (seeds if share else 1))
+        ]
+    if not cases:
+        raise InvalidInputError("nothing to compare: give past or insiders")
+    found: dict[str, dict[Any, list[tuple[Array, Array]]]] = {}
+    doubtful: list[str] = []
+    for of, value, known in track(cases, "Audits", total=len(cases), show=progressbar):
+        result = quick(known)
         if result.withheld:
             doubtful.append(f"{of} {value:g}")
         below = result.tree["lower_bounds"]["delta"].to_numpy().ravel()
@@ -262,6 +275,22 @@ def leakage(
         "given": "" if base.nothing else base.words,
     }
     return Leakage(tree)
+
+
+def _others(responses: Responses, without: Audit, most: float) -> Index:
+    """Return who may be an insider, by sorted labels: all but the riskiest."""
+    people = responses.n_individuals
+    free = max(1, min(WATCHED, people - round(most * people)))
+    riskiest = without.individual_delta["individual"].to_numpy()[:free]
+    watched = np.isin(labels.as_coordinate(responses.individual), riskiest)
+    return responses.order[~watched[responses.order]]
+
+
+def _drawn(responses: Responses, others: Index, share: float, seed: int) -> tuple[Any, ...]:
+    """Return insiders drawn at random; those of a larger share are more of the same."""
+    count = min(round(share * responses.n_individuals), others.size)
+    chosen = others[np.random.default_rng(seed).permutation(others.size)[:count]]
+    return tuple(responses.individual[chosen].tolist())
 
 
 def _group(of: str, values: dict[Any, list[tuple[Array, Array]]]) -> xr.Dataset:
