@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,7 @@ class Regression:
         known = self.known
         return {
             "against": known.against,
-            "at": "the next database" if known.at is None else labels.as_text(known.at),
+            "at": "the next database" if known.at is None else _name(known.at),
             "known": [*known.names, *(["changing scale"] if known.scaled else [])],
             "insiders": len(known.insiders),
         }
@@ -205,6 +206,12 @@ class Regression:
         lag = np.array([part.lag for part in self.known.regressors], dtype=bool)
         x = np.where(lag, x / self.units.spread, x)
         return np.column_stack([x, np.ones(len(x))]) if self.known.scaled else x
+
+
+def _name(database: Any) -> str:
+    """Return the label of a database as it stands in a sentence."""
+    time = isinstance(database, np.datetime64 | date)
+    return labels.show(database) if time else labels.as_text(database)
 
 
 def regression_on(
