@@ -34,7 +34,7 @@ app.command("release")(noise_command.release)
 Zarr = Annotated[bool, typer.Option("--zarr", help="Save audit.zarr instead of audit.nc.")]
 
 # Contributions are small beside a week's revenue: beyond 0.4 there is little risk left to see.
-DEMO_EPSILON = "0.02:0.4:6"
+DEMO_EPSILON = "0.02,0.05,0.1,0.2,0.3,0.4"
 # Sweeps of the sampler cost far less than the integrals of a draw: few draws, far apart.
 DEMO_DRAWS, DEMO_THIN = 160, 200
 # With lags, a trend, a season of a quarter and a changing spread its checks of order pass.
@@ -42,7 +42,8 @@ DEMO_KNOWS = options.Knows(past=3, trend=True, season=13.0, changing_scale=True)
 DEMO_DATA = (
     "The CDNOW data: 69,659 purchases of 23,570 customers, who joined up to 25 March 1997. "
     "Audited are the 65 whole weeks after that, in which 10,010 of them bought something, against "
-    "whoever knows the earlier weeks, the trend, the season of a quarter and how weeks spread."
+    "a person who has seen the earlier weeks and the calendar: with edp-bayes audit by --past 3 "
+    "--trend --season 13 --changing-scale."
 )
 
 

@@ -37,7 +37,7 @@ def audit_databases(
     run : Run
         What was asked for.
     about : str
-        Where the data are from, printed first.
+        Where the data are from and against whom they are audited, printed first.
     """
     from edp_bayes import audit
     from edp_bayes.cli import folder, report
@@ -68,7 +68,8 @@ def audit_databases(
             f"{responses.n_databases:,} databases ({', '.join(keys.database)}) and "
             f"{responses.n_individuals:,} individuals ({', '.join(keys.individual)}) are read."
         )
-        console.print(sentence(run.knows, databases, adversary))
+        if not about:
+            console.print(sentence(run.knows, databases, adversary))
         for doubt in responses.warnings:
             console.print(f"WARNING  {doubt}")
         console.print("Sampling; the first run also compiles code.")

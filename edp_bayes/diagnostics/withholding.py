@@ -21,6 +21,11 @@ def withheld(failed: Iterable[tuple[str, str]]) -> str | None:
     failed : iterable of (str, str)
         Name and sentence of every check that failed.
 
+    Returns
+    -------
+    str or None
+        A sentence.
+
     Examples
     --------
     >>> withheld([("trend", "The responses drift up.")])
