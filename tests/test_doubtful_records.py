@@ -249,19 +249,19 @@ def test_a_long_key_is_short_in_a_message():
 
 @pytest.mark.parametrize("name", ["none.csv", "none.parquet", "folder.csv", "folder.parquet"])
 def test_a_file_that_is_not_there_is_said_in_our_words(tmp_path, capsys, name):
-    words = "there is no such file"
+    words = f"cannot read {tmp_path / name}: there is no such file"
     if name.startswith("folder"):
         (tmp_path / name).mkdir()
-        words = "it is a folder, not a file"
+        words = f"{tmp_path / name} must hold files whose names end in .parquet, .pq, .csv, .csv.gz"
     with pytest.raises(InvalidInputError) as error:
         Databases.from_table(tmp_path / name, **KEYS)
-    assert str(error.value) == f"cannot read {tmp_path / name}: {words}"
+    assert str(error.value).startswith(words)
     line = refused(
         capsys,
         *("audit", tmp_path / name, "--database", "week", "--individual", "who"),
         *("--query", "count", "--out", tmp_path / "out"),
     )
-    assert line == f"edp-bayes: cannot read {tmp_path / name}: {words}\n"
+    assert line.startswith(f"edp-bayes: {words}")
 
 
 # Individuals that look alike

@@ -14,6 +14,7 @@ SHOWN = {
     "plot_total_risk": {"Audit", "Verification"},
     "plot_density": {"Audit"},
     "plot_individuals": {"Audit"},
+    "plot_past": {"Audit"},
 }
 PLOTS = {name: getattr(module, name) for module in (plots, noise_plots) for name in module.__all__}
 KINDS = sorted(SHOWN["plot_delta"])
@@ -33,8 +34,9 @@ def results():
     )
     model = edp.SmoothedBootstrap()
     options = {"epsilon": EPSILON, "random_seed": 1, "progressbar": False}
+    known = edp.Adversary(past=1)
     found = (
-        edp.audit(responses, model=model, draws=100, chains=2, **options),
+        edp.audit(responses, model=model, adversary=known, draws=100, chains=2, **options),
         edp.audit_mechanism([0, 1] * 50, [0, 0, 0, 1] * 25, draws=100, **options),
         edp.audit_property({"a": 9, "b": 40}, 500, draws=100, **options),
         edp.noise.verify(

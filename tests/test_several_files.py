@@ -110,7 +110,7 @@ def test_what_is_not_there_is_said_with_what_works(tmp_path, monkeypatch):
         respond(tmp_path)
     with pytest.raises(InvalidInputError, match="there is no such file"):
         respond([tmp_path / "a.parquet"])
-    with pytest.raises(InputTypeError, match="must hold paths"):
+    with pytest.raises(InputTypeError, match="must be a dataframe"):
         respond([tmp_path, 5])
     (tmp_path / "a.xlsx").touch()
     with pytest.raises(InvalidInputError, match=r"found .*a\.xlsx"):

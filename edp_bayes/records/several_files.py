@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,9 @@ def is_several(source: Any) -> bool:
     if isinstance(source, str | Path):
         text = str(source)
         return "://" in text or Path(text).is_dir() or _is_pattern(text)
-    return isinstance(source, Sequence) or type(source).__module__.startswith("pyarrow._dataset")
+    if isinstance(source, Sequence):
+        return bool(source) and all(isinstance(part, str | Path) for part in source)
+    return type(source).__module__.startswith("pyarrow._dataset")
 
 
 def dataset_of(source: Any) -> tuple[str, ds.Dataset | list[str], Any]:
@@ -43,8 +45,6 @@ def dataset_of(source: Any) -> tuple[str, ds.Dataset | list[str], Any]:
     ------
     InvalidInputError
         If there is no file, files are of several formats, or a file system is unknown.
-    InputTypeError
-        If the source is none of these.
     """
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -55,8 +55,6 @@ def dataset_of(source: Any) -> tuple[str, ds.Dataset | list[str], Any]:
         name = str(source)
         filesystem, files, base = _found(name)
     else:
-        if not all(isinstance(part, str | Path) for part in source):
-            raise InputTypeError(f"a list of files must hold paths, found {source!r}")
         files, name = [str(part) for part in source], "the files"
         filesystem, base = None, None
         missing = [path for path in files if not Path(path).is_file()]
