@@ -209,7 +209,7 @@ def test_bad_input_is_refused_by_name():
         edp.Adversary(past=22).given(data)
     with pytest.raises(InvalidInputError, match="determine the response"):
         edp.Adversary(covariates={"twin": 2.0 * data.response + 1.0}).given(data)
-    with pytest.raises(InvalidInputError, match="leave somebody to audit, found all 5"):
+    with pytest.raises(InvalidInputError, match="leave an individual to audit, found all 5"):
         edp.Adversary(insiders=[0, 1, 2, 3, 4]).given(data)
     with pytest.raises(InvalidInputError, match="unknown individual 9"):
         edp.Adversary(insiders=[9]).given(data)

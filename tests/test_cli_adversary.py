@@ -234,7 +234,11 @@ DATES = "\n".join(f"{day:%Y-%m-%d},{k}" for k, day in enumerate(WEEKS[:-1]))
         ("insiders", "who\nm1\nm9\n", "'who' names 'm9', who is no individual (1 of 2 are none)"),
         ("insiders", "m1\nm2\n", "the first line must name the column, found 'm1', an individual"),
         ("insiders", "town,who\nx,m1\n", "the key column of the individual and no more, found 'to"),
-        ("insiders", "who\n" + "".join(f"m{k}\n" for k in range(6)), "leave somebody to audit"),
+        (
+            "insiders",
+            "who\n" + "".join(f"m{k}\n" for k in range(6)),
+            "leave an individual to audit",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_file_is_one_line(capsys, folder, tmp_path, option, text, message):
@@ -242,7 +246,7 @@ def test_what_is_wrong_with_a_file_is_one_line(capsys, folder, tmp_path, option,
     assert main(words(folder / "meters.csv", tmp_path / "out", **{option: path})) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
-    if "somebody" not in message:
+    if "an individual to audit" not in message:
         assert f"--{option}" in line
         assert str(path) in line
     assert not (tmp_path / "out").exists()

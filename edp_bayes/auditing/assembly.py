@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from edp_bayes.models.base import FittedModel
     from edp_bayes.models.regression import AtHand, Regression
     from edp_bayes.models.sampling import SamplerSettings
-    from edp_bayes.records.known import Known
     from edp_bayes.records.responses import Responses
 
 __all__ = ["assemble"]
@@ -252,20 +251,12 @@ def _known(
             "centre": regression.units.centre,
             "spread": regression.units.spread,
             "target_position": known.target_position,
-            "row": _row(known),
+            "row": known.row,
             "scaled": int(known.scaled),
             "past": known.past,
             "insiders": json.dumps([released.index_of(name) for name in known.insiders]),
         },
     )
-
-
-def _row(known: Known) -> int:
-    """Return which of the databases that are explained is at hand, their number for the next."""
-    database = known.responses.database
-    if known.at is None:
-        return int(database.size)
-    return labels.positions_of(database)[labels.lookup_key(known.at, database)]
 
 
 def _new_individual(

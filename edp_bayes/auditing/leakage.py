@@ -239,8 +239,10 @@ def leakage(
     for share in shares:
         Adversary(insiders=share)  # refuses what is no share
     cases = [("past", count, replace(base, past=count)) for count in releases]
+    nobody = None
     if shares:
-        others = _others(responses, quick(replace(base, insiders=()), WATCHED), max(shares))
+        nobody = quick(replace(base, insiders=()), WATCHED)
+        others = _others(responses, nobody, max(shares))
         cases += [
             ("insiders", share, replace(base, insiders=_drawn(responses, others, share, seed)))
             for share in shares
@@ -251,7 +253,7 @@ def leakage(
     found: dict[str, dict[Any, list[tuple[Array, Array]]]] = {}
     doubtful: list[str] = []
     for of, value, known in track(cases, "Audits", total=len(cases), show=progressbar):
-        result = quick(known)
+        result = nobody if nobody is not None and of == "insiders" and value == 0 else quick(known)
         if result.withheld:
             doubtful.append(f"{of} {value:g}")
         below = result.tree["lower_bounds"]["delta"].to_numpy().ravel()

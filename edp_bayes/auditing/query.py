@@ -183,7 +183,7 @@ def audit(
 
 
 def _refuse_insiders(asked: list[Any], responses: Responses, insiders: tuple[Any, ...]) -> None:
-    """Refuse to keep the risk of somebody whose contributions are known."""
+    """Refuse to keep the risk of an individual whose contributions are known."""
     known = {responses.index_of(label) for label in insiders}
     for label in asked:
         if responses.index_of(label) in known:

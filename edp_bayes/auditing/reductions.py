@@ -60,8 +60,14 @@ def _keep_largest(first, last, curves, members, top, who):  # type: ignore[no-un
 
 
 def medians(curves: Array) -> Array:
-    """Return the median over the draws of a block (draw, individual, epsilon)."""
-    return np.asarray(np.median(curves, axis=0))
+    """Return the median over the draws of a block (draw, individual, epsilon) of risks.
+
+    Most are zero in most draws, and only of the others draws are sorted.
+    """
+    out = np.zeros(curves.shape[1:])
+    seen = 2 * np.count_nonzero(curves, axis=0) >= len(curves)
+    out[seen] = np.median(curves[:, seen], axis=0)
+    return out
 
 
 def moments(curves: Array) -> tuple[Array, Array, Array]:

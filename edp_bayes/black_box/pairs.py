@@ -18,6 +18,7 @@ from edp_bayes.black_box.posterior.pooling import pool, pool_shares
 from edp_bayes.black_box.posterior.privacy import CellCurves, delta_curves
 from edp_bayes.exceptions import EdpBayesError, InvalidInputError
 from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.results.crossings import WholeCurves
 from edp_bayes.results.mechanism import MechanismAudit
 from edp_bayes.utils.progress import track
 
@@ -211,7 +212,7 @@ def _pooled(deltas: Array, settings: SamplerSettings) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class _JointCurves:
+class _JointCurves(WholeCurves):
     """Evaluates joint draws of delta of the worst pair at any epsilon.
 
     They are pooled epsilon by epsilon, so they need not be convex. Like those of the grid they
@@ -243,12 +244,6 @@ class _JointCurves:
             found = np.minimum(found, self.curves[rows, left][:, None])
         found = np.minimum.accumulate(found, axis=1)
         return found, found
-
-    def holds(
-        self, epsilon: Array, left: int, target: float, rows: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
-        """Return that all pairs were looked at."""
-        return np.ones(rows.size, dtype=bool)
 
     def end(self) -> Array:
         """Say that there is none."""

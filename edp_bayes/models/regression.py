@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.referral import refer
+from edp_bayes.distributions import kernels
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base_measure import Standardisation
@@ -262,7 +263,6 @@ def restored(group: xr.Dataset, responses: Responses) -> tuple[Regression, Array
         against="",
         at=None,
         warnings=(),
-        rows=rows,
         insiders=insiders,
     )
     gamma, shift = (
@@ -362,17 +362,10 @@ def _scores(u: Mixture, residuals: Array) -> Array:
     from scipy.special import ndtri
 
     total = np.zeros(residuals.shape)
-    cumulative = _cumulative(u.kernel)
+    gaussian = u.kernel == "gaussian"
     for k in range(u.weights.shape[-1]):
         w, mu, s = (part[..., k, None, None] for part in (u.weights, u.locations, u.scales))
-        total += w * cumulative((residuals - mu) / s)
+        away = residuals - mu
+        total += w * (kernels.gaussian_tail(away, s) if gaussian else kernels.laplace(away, s)[1])
     probability = total.mean(axis=(0, 1, 3)).clip(LEAST_SCORE, 1.0 - LEAST_SCORE)
     return np.asarray(ndtri(probability))
-
-
-def _cumulative(kernel: str) -> Any:
-    from scipy.special import ndtr
-
-    if kernel == "gaussian":
-        return ndtr
-    return lambda u: np.where(u < 0.0, 0.5 * np.exp(-np.abs(u)), 1.0 - 0.5 * np.exp(-np.abs(u)))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.results.crossings import WholeCurves
 from edp_bayes.statistical_privacy.beta_binomial import beta_binomial_delta
 from edp_bayes.statistical_privacy.curves import delta, delta_minus, delta_plus
 from edp_bayes.statistical_privacy.inversion import epsilon_at
@@ -187,7 +188,7 @@ class Query:
 
 
 @dataclass(frozen=True, eq=False)
-class CurvesOfDraws:
+class CurvesOfDraws(WholeCurves):
     """Evaluates the curve of the riskiest property in draws of pi at any epsilon.
 
     Parameters
@@ -218,12 +219,6 @@ class CurvesOfDraws:
         )
         found, error = np.max(curves, axis=0), max(errors)
         return found * (1.0 - error), np.minimum(found * (1.0 + error), 1.0)
-
-    def holds(
-        self, epsilon: Array, left: int, target: float, rows: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
-        """Return that all properties were looked at."""
-        return np.ones(rows.size, dtype=bool)
 
     def _of(self, k: int, rows: NDArray[np.int64], epsilon: Array) -> tuple[Array, float]:
         """Return delta of one property at epsilons of each draw, and its relative error."""

@@ -84,8 +84,6 @@ class Known:
         The database at hand; None for the next one.
     warnings : tuple of str
         What is doubtful.
-    rows : ndarray
-        Databases of all responses that are explained.
     insiders : tuple
         Labels of those whose contributions were subtracted.
     """
@@ -98,7 +96,6 @@ class Known:
     against: str
     at: Any
     warnings: tuple[str, ...]
-    rows: Index
     insiders: tuple[Any, ...]
 
     def before(self, count: int) -> Known:
@@ -156,8 +153,15 @@ class Known:
             responses=_kept(self.responses, chosen, ()),
             regressors=tuple(parts),
             position=self.position[rows],
-            rows=self.rows[rows],
         )
+
+    @property
+    def row(self) -> int:
+        """Which of the databases that are explained is at hand, their number for the next one."""
+        database = self.responses.database
+        if self.at is None:
+            return int(database.size)
+        return labels.positions_of(database)[labels.lookup_key(self.at, database)]
 
     @property
     def design(self) -> Array:
@@ -232,7 +236,6 @@ def known(adversary: Adversary, responses: Responses, at: Any) -> Known:
         against=adversary.words,
         at=at,
         warnings=tuple(map(Sentence, found)),
-        rows=rows,
         insiders=insiders,
     )
 
@@ -351,7 +354,7 @@ def _insiders(adversary: Adversary, responses: Responses) -> tuple[Any, ...]:
         chosen = np.union1d(chosen, [_most_telling(responses, chosen)])
     if np.unique(chosen).size >= people:
         raise InvalidInputError(
-            f"insiders must leave somebody to audit, found all {people} individuals among them"
+            f"insiders must leave an individual to audit, found all {people} individuals among them"
         )
     return tuple(responses.individual[np.unique(chosen)].tolist())
 

@@ -13,7 +13,15 @@ from edp_bayes.exceptions import InputTypeError
 if TYPE_CHECKING:
     from edp_bayes.records.ownership import Integers
 
-__all__ = ["EVERY", "Spacing", "as_dates", "has_time_of_day", "spacing", "starts"]
+__all__ = [
+    "EVERY",
+    "Spacing",
+    "as_dates",
+    "has_time_of_day",
+    "in_longest_unit",
+    "spacing",
+    "starts",
+]
 
 # Unit of NumPy in which a period is counted, and how many of them it has.
 EVERY = {
@@ -155,12 +163,17 @@ def _calendar_numbers(keys: Any, every: str | None) -> tuple[Integers, str]:
         if unit == "us":
             return _instants(keys), unit
         return _local(keys).astype(f"M8[{unit}]").astype(np.int64), unit
-    local = _local(keys)
+    number, unit = in_longest_unit(_local(keys))
+    return (_instants(keys) if unit == "us" else number), unit
+
+
+def in_longest_unit(times: NDArray[np.datetime64]) -> tuple[Integers, str]:
+    """Return times as whole numbers of the longest calendar unit that suits them all, and it."""
     for unit in ("Y", "M", "D"):
-        coarse = local.astype(f"M8[{unit}]")
-        if (coarse == local).all():
+        coarse = times.astype(f"M8[{unit}]")
+        if (coarse == times).all():
             return coarse.astype(np.int64), unit
-    return _instants(keys), "us"
+    return times.astype("M8[us]").astype(np.int64), "us"
 
 
 def _local(column: Any) -> NDArray[np.datetime64]:

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.records.periods import in_longest_unit
 from edp_bayes.utils import labels
 
 __all__ = ["Timeline"]
 
 Array = NDArray[np.float64]
 
-DAY, WEEK, QUARTER, YEAR = 1, 7, 3, 1
 HOUR = 3_600_000_000  # microseconds
 DAYS_A_YEAR = 365.2425
 
@@ -119,12 +119,8 @@ def _numbers(database: NDArray[Any]) -> tuple[Array, str] | None:
     times = _times(database.tolist()) if text else database
     if times is None or times.dtype.kind != "M":
         return None
-    moments = times.astype("M8[us]")
-    for unit in ("Y", "M", "D"):
-        coarse = moments.astype(f"M8[{unit}]")
-        if (coarse == moments).all():
-            return coarse.astype(np.int64).astype(np.float64), unit
-    return moments.astype(np.int64).astype(np.float64), "us"
+    number, unit = in_longest_unit(times.astype("M8[us]"))
+    return number.astype(np.float64), unit
 
 
 def _times(items: list[Any]) -> NDArray[Any] | None:

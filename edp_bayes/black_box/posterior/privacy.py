@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.black_box.cells import DENSITY, POINT, Cells
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.results.crossings import WholeCurves
 
 __all__ = ["CellCurves", "Distributions", "delta_curves", "distributions", "local_epsilon"]
 
@@ -37,7 +38,7 @@ class Distributions:
 
 
 @dataclass(frozen=True, eq=False)
-class CellCurves:
+class CellCurves(WholeCurves):
     """Evaluates delta of drawn distributions at any epsilon.
 
     Parameters
@@ -60,12 +61,6 @@ class CellCurves:
         some = Distributions(own.log_ratio[rows], own.p[rows], own.q[rows])
         found = delta_curves(some, epsilon)
         return found, found
-
-    def holds(
-        self, epsilon: Array, left: int, target: float, rows: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
-        """Return that nothing was left out."""
-        return np.ones(rows.size, dtype=bool)
 
     def end(self) -> Array:
         """Return the epsilon of every draw beyond which delta is zero, or say why there is none."""
