@@ -1,10 +1,12 @@
 """Results saved under pseudonyms: no label is left, the numbers and the report's names are."""
 
+import itertools
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
 import edp_bayes as edp
 from edp_bayes.cli import main
@@ -23,7 +25,7 @@ def responses():
     c = rng.gamma(2.0, 0.1, (30, len(LABELS)))
     c[::9, 5] = 40.0  # exposed: checks name them
     y = rng.normal(10.0, 1.0, 30) + c.sum(axis=1)
-    return edp.Responses.from_arrays(y, contribution=c, individual=LABELS)
+    return edp.Responses.from_arrays(y, contribution=c, individual=LABELS, additive=True)
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +61,14 @@ def test_no_label_is_in_the_file(audit, tmp_path, name):
     assert b"Beeblebrox" not in saved
     hidden = edp.load_audit(path)
     named = dict(pseudonym_table(audit, key=KEY)["individual"])
-    assert list(hidden.individuals["individual"].values) == list(named)
+    # The order of labels tells them: pseudonyms stand in their own.
+    assert list(hidden.individuals["individual"].values) == sorted(named)
     for group in ("posterior", "densities", "individuals"):
-        own, other = audit.tree[group], hidden.tree[group]
-        assert [named[p] for p in other["individual"].values] == list(own["individual"].values)
-        assert (
-            other.to_dataset()
-            .drop_vars("individual")
-            .equals(own.to_dataset().drop_vars("individual"))
+        own, other = (result.tree[group].to_dataset() for result in (audit, hidden))
+        own = own.assign_coords(
+            individual=[key for x in own["individual"].values for key in named if named[key] == x]
         )
+        xr.testing.assert_equal(own, other.sel(individual=own["individual"]))
 
 
 def test_sentences_keep_their_words(audit):
@@ -112,6 +113,20 @@ def test_what_cannot_be_asked_of_pseudonyms(audit, tmp_path):
         with pytest.raises(edp.InvalidInputError):
             ask()
     assert not list(tmp_path.iterdir())
+
+
+def test_no_position_among_the_labels_is_left(responses, tmp_path):
+    told = edp.Adversary(insiders=LABELS[2:4])
+    for options, said in (
+        ({"adversary": told, "model": edp.SmoothedBootstrap()}, "the insiders are"),
+        ({}, "makes up most of the variance"),
+    ):
+        audit = edp.audit(responses, **OPTIONS, **options)
+        edp.noise.calibrate(audit, responses=responses, epsilon=5.0, method="bottleneck")
+        hidden = edp.load_audit(audit.save(tmp_path / "audit.nc", names="pseudonyms", key=KEY))
+        assert "without" not in hidden.tree.children
+        with pytest.raises(edp.InvalidInputError, match=f"does not say who {said}"):
+            edp.noise.calibrate(hidden, responses=responses, epsilon=5.0, method="bottleneck")
 
 
 def test_a_verification_needs_a_key(responses, tmp_path):
@@ -187,18 +202,15 @@ def test_pseudonyms_of_running_numbers_cannot_be_listed_from_the_file(tmp_path, 
     first = small_run(tmp_path)
     assert "The secret key of the pseudonyms is kept nowhere." in capsys.readouterr().out
     assert not set(first) & set(small_run(tmp_path, "--quiet"))
-    # what the file holds, with the labels put back: all that a derived key is made of
-    guess = edp.load_audit(tmp_path / "out" / "audit.nc").to_datatree()
-    del guess.attrs["pseudonyms"]
-    groups = {
-        name: node.to_dataset().assign_coords(individual=np.array([1, 2, 3]))
-        for name, node in guess.children.items()
-        if node.sizes.get("individual") == 3
-    }
-    for name, data in groups.items():
-        guess[name] = data
-    hidden = set(edp.load_audit(tmp_path / "out" / "audit.nc").individuals["individual"].values)
-    assert not hidden & set(pseudonym_table(edp.Audit(guess)).index)
+    # what the file holds, with the labels put back in any order: all that a derived key is made of
+    saved = edp.load_audit(tmp_path / "out" / "audit.nc")
+    hidden = set(saved.individuals["individual"].values)
+    for order in itertools.permutations(range(3)):
+        guess = saved.to_datatree()
+        del guess.attrs["pseudonyms"]
+        people = saved.individuals.isel(individual=list(order))
+        guess["individuals"] = xr.DataTree(people.assign_coords(individual=np.array([1, 2, 3])))
+        assert not hidden & set(pseudonym_table(edp.Audit(guess)).index)
 
 
 def test_a_key_is_made_kept_private_and_used_again(tmp_path):
@@ -215,7 +227,7 @@ def test_a_key_is_made_kept_private_and_used_again(tmp_path):
         found.respond(edp.queries.Sum("kwh")), model=edp.SmoothedBootstrap(), **OPTIONS
     )
     table = pseudonym_table(audit, key=text)
-    assert table.loc[first, "individual"].tolist() == [1, 2, 3]
+    assert sorted(table.loc[first, "individual"]) == [1, 2, 3]
     for path in (tmp_path / "out").iterdir():
         assert text.encode() not in path.read_bytes()
 

@@ -23,6 +23,7 @@ from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.noise.certificates.screening import Screen
 from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.responses import Responses
+from edp_bayes.results.pseudonyms import UNPLACED
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
@@ -338,6 +339,10 @@ def _of_audit(audit: Audit, responses: Responses | None, most_draws: int | None)
             f"{responses.fingerprint[:16]}, the audit's {settings['fingerprint'][:16]}"
         )
     _refuse_noise(responses)
+    if unplaced := audit.tree.attrs.get(UNPLACED):
+        raise InvalidInputError(
+            f"under pseudonyms this audit does not say {unplaced}: give the audit with its names"
+        )
     model = str(settings["model"])
     if model.startswith("Stacked("):
         raise InvalidInputError(

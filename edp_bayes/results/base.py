@@ -382,14 +382,16 @@ class PrivacyCurves:
         """Return the same result with pseudonyms in the place of individuals' labels.
 
         They are those of a report with the same key, `edp_bayes.report.pseudonym_table` lists them.
-        All numbers stay as they are: who knows what individuals contributed still finds them.
+        Individuals stand in their order, which tells nothing of the labels. All numbers stay as
+        they are: who knows what individuals contributed still finds them.
 
         Parameters
         ----------
         key : bytes or str, optional
             Secret of at least 16 bytes. By default it is derived from the labels and from numbers
-            that the result holds, so that whoever has the result and guesses all labels in their
-            order, such as running numbers, can list the pseudonyms: give a key then.
+            that the result holds, so that whoever has the result, guesses all labels, and knows
+            enough of the contributions to put them in order can list the pseudonyms: give a key
+            where that must not be.
 
         Raises
         ------

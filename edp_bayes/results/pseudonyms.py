@@ -3,7 +3,8 @@
 A plain hash of a customer number is undone by hashing all numbers, so pseudonyms are a keyed hash:
 the first 50 bits of HMAC-SHA256(key, label), written in Crockford's base 32. The key is the one
 given, or is derived by scrypt from the data that the audit holds and the report does not. A result
-saved under pseudonyms does hold these, apart from the labels themselves.
+saved under pseudonyms does hold these, apart from the labels themselves and their order:
+individuals stand in the order of their pseudonyms, since that of running numbers tells them.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ __all__ = [
 # Attributes of a tree: which may hold names, and what tells that they are replaced.
 ATTRIBUTES = ("checks", "warnings", "settings", "noise")
 PSEUDONYMS = "pseudonyms"
+UNPLACED = "unplaced"
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 DIGITS = 10
 SHORTEST_KEY = 16
@@ -260,7 +262,7 @@ def hidden(tree: xr.DataTree, named: Namer) -> xr.DataTree:
     """Return a result's tree in which individuals are called by their pseudonyms.
 
     So are the coordinates of all groups and the names in sentences. A sentence that may name
-    an individual without saying where is withheld.
+    an individual without saying where is withheld, and so is every position among the labels.
     """
     import xarray as xr
 
@@ -273,7 +275,10 @@ def hidden(tree: xr.DataTree, named: Namer) -> xr.DataTree:
             own = labels.plain_list(data["individual"].to_numpy())
             data = data.assign_coords(individual=np.array([named(label) for label in own]))
         groups[node.path] = data
+    groups["/individuals"] = groups["/individuals"].sortby("individual")
+    unplaced = _without_positions(groups)
     found = xr.DataTree.from_dict(groups)
+    found.attrs |= {UNPLACED: unplaced} if unplaced else {}
 
     def said(value: Any) -> Any:
         sentence = restored(value)
@@ -307,6 +312,18 @@ def hidden(tree: xr.DataTree, named: Namer) -> xr.DataTree:
     found.attrs |= {name: json.dumps(value) for name, value in attributes.items()}
     found.attrs[PSEUDONYMS] = named.described or ""
     return found
+
+
+def _without_positions(groups: dict[str, xr.Dataset]) -> str:
+    """Take out who is meant by a position among the labels; return what it said, if anything."""
+    removed = []
+    if groups.pop("/without", None) is not None:
+        removed.append("who makes up most of the variance")
+    known = groups.get("/known")
+    if known is not None and json.loads(known.attrs["insiders"]):
+        groups["/known"] = known.assign_attrs(insiders="[]")
+        removed.append("who the insiders are")
+    return " and ".join(removed)
 
 
 def _derived(result: PrivacyCurves) -> bytes:
