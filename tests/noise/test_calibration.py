@@ -252,7 +252,9 @@ def test_optimal_noise_for_a_constant_contribution(epsilon):
 
 def test_noise_too_small_for_a_lattice_is_refused():
     with pytest.raises(InvalidInputError, match="too fine beside responses"):
-        edp.noise.calibrate(make_responses(), epsilon=690.0, model=FixedBandwidth(0.01, "gaussian"))
+        edp.noise.calibrate(
+            make_responses(m=1), epsilon=690.0, model=FixedBandwidth(0.01, "gaussian")
+        )
 
 
 @pytest.mark.parametrize("method", ["optimal", "laplace", "bottleneck"])
