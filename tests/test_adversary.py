@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edp_bayes as edp
+from edp_bayes.diagnostics.own import check_own
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records.timeline import Timeline
 
@@ -278,3 +280,60 @@ def test_many_regressors_are_said_with_the_price():
 )
 def test_it_is_said_against_whom(adversary, words):
     assert adversary.words == words
+
+
+def test_the_own_contribution_of_the_riskiest_is_known_by_the_next_who_knows_theirs():
+    """Whoever tells most is the worst for all others; for them it is who tells next most."""
+    rng = np.random.default_rng(4)
+    contribution = rng.gamma(4.0, [0.02, 0.02, 0.25, 0.1], (N, 4))
+    data = edp.Responses.from_arrays(
+        rng.normal(100.0, 1.0, N) + contribution.sum(axis=1),
+        contribution=contribution,
+        individual=["ann", "bob", "cat", "dan"],
+        additive=True,
+    )
+    options = {
+        "epsilon": [0.1, 0.3],
+        "model": edp.FiniteMixture(),
+        "draws": 100,
+        "random_seed": 1,
+        "progressbar": False,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = edp.audit(data, adversary=edp.Adversary(own=True), **options)
+        given = {
+            who: edp.audit(data, adversary=edp.Adversary(insiders=[who]), **options)
+            for who in data.individual
+        }
+    limits = {who: float(audit.upper("delta").sum()) for who, audit in given.items()}
+    assert found.own == max(limits, key=limits.__getitem__) == "dan"
+    xr.testing.assert_equal(found.delta, given["dan"].delta)
+    check = found.checks.loc["own contribution"]
+    assert bool(check["passed"])
+    assert "'dan' contributed themselves; against 'cat'" in check["sentence"]
+    assert found.against == "a person who knows what they contributed themselves"
+
+
+def test_what_is_known_anyway_tells_nothing_of_the_own_contribution():
+    """A contribution that follows the trend tells most only of those who do not know the trend."""
+    data, time = responses_of(), np.arange(N)
+    c = data.contribution.toarray()
+    c[:, 0] = 0.2 * time
+    c[:, 1] *= 5.0
+    data = edp.Responses.from_arrays(data.response + c.sum(axis=1), contribution=c, additive=True)
+    assert edp.Adversary(own=True).given(data).insiders == (0,)
+    assert edp.Adversary(own=True, trend=True).given(data).insiders == (1,)
+
+
+def test_another_who_knows_their_own_contribution_is_named_where_they_are_worse():
+    data = responses_of()
+    grid, upper = np.array([0.1, 0.5]), np.array([0.04, 0.02])
+    (check,) = check_own(data, (2, 4), epsilon=grid, upper=upper, other=[0.04, 0.05]).checks
+    assert not check.passed
+    assert check.statistic == pytest.approx(2.5)
+    assert "larger against 4" in check.sentence
+    assert "at most" not in check.sentence
+    hidden = check.sentence.naming(lambda label: f"<{label}>")
+    assert "against <4>" in hidden
+    assert "individual <2>" in hidden

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from edp_bayes.results.query import Audit
 from edp_bayes.results.recording import recorded
 from edp_bayes.utils import labels
 from edp_bayes.utils.defaults import PROB
-from edp_bayes.utils.sentences import Sentence
+from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
     from edp_bayes.auditing.evaluation import Risks
@@ -52,10 +52,12 @@ def assemble(
     risks: Risks,
     kept: NDArray[np.int64],
     settings: SamplerSettings,
+    more: Sequence[diagnostics.Checks] = (),
 ) -> Audit:
     """Return the audit; nothing is sampled here but replicates for the predictive check.
 
-    `responses` are those of the database at hand, `released` as they were.
+    `responses` are those of the database at hand, `released` as they were; `more` are checks that
+    were made before.
     """
     shape = (settings.chains, settings.draws)
     names = labels.as_coordinate(responses.individual)
@@ -77,7 +79,7 @@ def assemble(
         },
         coords={**chains, "epsilon": epsilon, "individual": names[kept]},
     )
-    checks, warnings = _checks(responses, fitted, posterior, settings, regression)
+    checks, warnings = _checks(responses, fitted, posterior, settings, regression, more)
     groups: dict[str, xr.Dataset] = {
         "posterior": posterior,
         "lower_bounds": xr.Dataset(
@@ -255,6 +257,10 @@ def _known(
             "scaled": int(known.scaled),
             "past": known.past,
             "insiders": json.dumps([released.index_of(name) for name in known.insiders]),
+            "own": "".join(
+                name_of(released.individual, released.index_of(label)).label
+                for label in known.tellers[:1]
+            ),
         },
     )
 
@@ -324,11 +330,13 @@ def _checks(
     posterior: xr.Dataset,
     settings: SamplerSettings,
     regression: Regression | None,
+    more: Sequence[diagnostics.Checks],
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return every check as a row, and the sentences of those that failed."""
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
     tests: list[diagnostics.Checks] = [
+        *more,
         diagnostics.check_individuals(
             responses,
             epsilon=grid,

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edp_bayes.auditing.evaluation import evaluate, riskiest
+from edp_bayes.auditing.evaluation import Risks, evaluate, riskiest
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
-from edp_bayes.models.base import DensityModel, fit_as_asked
-from edp_bayes.models.regression import regression_on
+from edp_bayes.models.base import DensityModel, FittedModel, fit_as_asked
+from edp_bayes.models.regression import Regression, regression_on
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.adversary import Adversary
+from edp_bayes.records.known import known
 from edp_bayes.records.responses import Responses
+from edp_bayes.results.bands import upper_limit
 from edp_bayes.utils import labels, validate
-from edp_bayes.utils.defaults import DRAWS, TUNE
+from edp_bayes.utils.defaults import DRAWS, PROB, TUNE
 from edp_bayes.utils.progress import working
 
 if TYPE_CHECKING:
+    from edp_bayes.diagnostics.checks import Checks
     from edp_bayes.results.query import Audit
 
 __all__ = ["audit"]
@@ -151,35 +154,86 @@ def audit(
     )
     chosen = model_or_default(model)
     require_enough_draws(settings.chains, settings.draws)
-    regression = regression_on(responses, adversary, at)
-    if regression is not None:
-        _refuse_insiders(asked, responses, regression.known.insiders)
-    fitted = fit_as_asked(chosen, responses if regression is None else regression, settings)
+    first = regression_on(responses, adversary, at)
+    if first is not None:
+        _refuse_insiders(asked, responses, first.known.insiders)
     released = responses
+    found, checks = _drawn(chosen, responses, first, settings, grid), []
+    if first is not None and adversary is not None and len(first.known.tellers) > 1:
+        second = Regression.of(known(adversary, responses, at, teller=1))
+        found, check = _worst(
+            found, _drawn(chosen, responses, second, settings, grid), responses, grid
+        )
+        checks.append(check)
+    fitted, risks = found.fitted, found.risks
     if fitted.at_hand is not None:
         responses = fitted.at_hand.responses
     named = list(dict.fromkeys(responses.index_of(label) for label in asked))
     order = responses.order
-    copies = order[
-        settings.generator("copies").integers(0, responses.n_individuals, fitted.coupling.n_draws)
-    ]
-    risks = evaluate(fitted.coupling, grid, progressbar=progressbar, copies=copies)
     kept = order[riskiest(risks.mean[order], keep, responses.rank[named])]
     with working("Diagnostics", show=progressbar):
         result = assemble(
             responses=responses,
             released=released,
-            regression=regression,
+            regression=found.regression,
             fitted=fitted,
             epsilon=grid,
             risks=risks,
             kept=kept,
             settings=settings,
+            more=checks,
         )
     for warning in result.warnings:
         if warning not in responses.warnings:
             warnings.warn(warning, EdpBayesWarning, stacklevel=2)
     return result
+
+
+class _Drawn(NamedTuple):
+    """A fit and everybody's risk under it."""
+
+    regression: Regression | None
+    fitted: FittedModel
+    risks: Risks
+
+
+def _drawn(
+    model: DensityModel,
+    responses: Responses,
+    regression: Regression | None,
+    settings: SamplerSettings,
+    grid: Array,
+) -> _Drawn:
+    """Fit the model and evaluate everybody."""
+    fitted = fit_as_asked(model, responses if regression is None else regression, settings)
+    if fitted.at_hand is not None:
+        responses = fitted.at_hand.responses
+    copies = settings.generator("copies").integers(
+        0, responses.n_individuals, fitted.coupling.n_draws
+    )
+    risks = evaluate(
+        fitted.coupling, grid, progressbar=settings.progressbar, copies=responses.order[copies]
+    )
+    return _Drawn(regression, fitted, risks)
+
+
+def _worst(
+    first: _Drawn, second: _Drawn, responses: Responses, grid: Array
+) -> tuple[_Drawn, Checks]:
+    """Return that of the two tellers whose knowledge is worse over the grid, and a check on it."""
+    from edp_bayes.diagnostics.own import check_own
+
+    limits = [upper_limit(drawn.risks.delta, PROB) for drawn in (first, second)]
+    worse = int(limits[1].sum() > limits[0].sum())
+    found = (first, second)[worse]
+    assert found.regression is not None
+    return found, check_own(
+        responses,
+        found.regression.known.tellers,
+        epsilon=grid,
+        upper=limits[worse],
+        other=limits[1 - worse],
+    )
 
 
 def _refuse_insiders(asked: list[Any], responses: Responses, insiders: tuple[Any, ...]) -> None:

@@ -48,8 +48,9 @@ class Adversary:
         do, drawn at random. What insiders contributed is subtracted where the query is a sum over
         individuals; elsewhere the answer on their records is a covariate.
     own : bool
-        They contributed themselves and know how much: the individual whose own contribution tells
-        most of the response is taken for an insider.
+        They contributed themselves and know how much: an individual whose own contribution tells
+        most of the response is taken for an insider. `edp_bayes.audit` takes whoever leaves the
+        others the largest risk.
     knows : sequence, mapping or Query, optional
         Value of any other query g on every database: numbers or categories.
     bins : sequence of float or int, optional

@@ -86,6 +86,9 @@ class Known:
         What is doubtful.
     insiders : tuple
         Labels of those whose contributions were subtracted.
+    tellers : tuple
+        Where the adversary knows their own contribution, whose it is; then the other of the two
+        whose contributions tell most of the response.
     """
 
     responses: Responses
@@ -97,6 +100,7 @@ class Known:
     at: Any
     warnings: tuple[str, ...]
     insiders: tuple[Any, ...]
+    tellers: tuple[Any, ...] = ()
 
     def before(self, count: int) -> Known:
         """Return what was known when so many of the databases had been seen.
@@ -185,8 +189,13 @@ class Known:
         return [part.name for part in self.regressors]
 
 
-def known(adversary: Adversary, responses: Responses, at: Any) -> Known:
-    """Return what an adversary knows; see `Adversary.given`."""
+def known(adversary: Adversary, responses: Responses, at: Any, *, teller: int = 0) -> Known:
+    """Return what an adversary knows; see `Adversary.given`.
+
+    Where they know their own contribution, they are the individual whose tells most, or next most.
+    """
+    if adversary.own:
+        return _with_own(adversary, responses, at, teller)
     timeline, found = Timeline.of(responses.database), []
     timed = (adversary.past, adversary.trend, adversary.season, adversary.changing_scale)
     if any(timed):
@@ -350,8 +359,6 @@ def _insiders(adversary: Adversary, responses: Responses) -> tuple[Any, ...]:
         chosen = responses.order[rng.permutation(people)[:count]]
     else:
         chosen = np.array([responses.index_of(name) for name in adversary.insiders], dtype=np.int64)
-    if adversary.own:
-        chosen = np.union1d(chosen, [_most_telling(responses, chosen)])
     if np.unique(chosen).size >= people:
         raise InvalidInputError(
             f"insiders must leave an individual to audit, found all {people} individuals among them"
@@ -359,11 +366,31 @@ def _insiders(adversary: Adversary, responses: Responses) -> tuple[Any, ...]:
     return tuple(responses.individual[np.unique(chosen)].tolist())
 
 
-def _most_telling(responses: Responses, others: Index) -> int:
-    """Return who narrows the response most by knowing their own contribution."""
-    variance = responses.variance_without.copy()
-    variance[others] = np.inf
-    return int(variance.argmin())
+def _with_own(adversary: Adversary, responses: Responses, at: Any, teller: int) -> Known:
+    """Return what is known where one whose contribution tells most is an insider."""
+    others = replace(adversary, own=False)
+    base = known(others, responses, at)
+    tellers = _tellers(base)
+    tellers = (tellers[teller], *(one for k, one in enumerate(tellers) if k != teller))
+    found = known(replace(others, insiders=(*base.insiders, tellers[0])), responses, at)
+    return replace(found, against=adversary.words, tellers=tellers)
+
+
+def _tellers(known: Known) -> tuple[Any, ...]:
+    """Return the two whose own contribution, given all else, leaves the least variance.
+
+    Risks grow as the response narrows. So what tells most is worst for all others, and what tells
+    second most for whoever is first: nobody else can be the worst.
+    """
+    responses = known.responses
+    c: csc_array[np.float64] = responses.contribution
+    rows = np.repeat(known.design, responses.samples, axis=0)
+    basis, _ = np.linalg.qr(np.column_stack([np.ones(len(rows)), rows]))
+    y = responses.response - basis @ (basis.T @ responses.response)
+    explained = np.asarray(c.power(2).sum(axis=0)).ravel() - ((c.T @ basis) ** 2).sum(axis=1)
+    left = (explained - 2.0 * (c.T @ y))[responses.order]
+    most = responses.order[np.argsort(left, kind="stable")[:2]]
+    return tuple(responses.individual[most].tolist())
 
 
 def _without(responses: Responses, insiders: tuple[Any, ...]) -> tuple[Responses, Covariate | None]:

@@ -79,6 +79,11 @@ class Audit(IndividualCurves):
         return str(self.settings.get("against", ""))
 
     @property
+    def own(self) -> str:
+        """Label of the individual who knows their own contribution; empty if that is nobody."""
+        return str(self.tree["known"].attrs.get("own", "")) if "known" in self.tree.children else ""
+
+    @property
     def less_insiders(self) -> bool:
         """Whether what insiders contributed is subtracted from all responses that it holds."""
         settings = self.settings
