@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +18,12 @@ from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.queries.base import ColumnQuery
 from edp_bayes.records import arrow_columns
 from edp_bayes.records.ownership import Floats, Records
+from edp_bayes.records.summaries import Needs, Summaries
 from edp_bayes.utils import labels, validate
 
 if TYPE_CHECKING:
     import narwhals as nw
+    from narwhals.stable.v2 import Expr
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
@@ -79,13 +83,17 @@ class Proportion(ColumnQuery):
         if self.comparison is not None:
             validate.choice(self.comparison, COMPARISONS, "comparison")
 
-    def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
+    def needs(self) -> Needs:
+        """Return how many records satisfy the condition."""
+        return Needs(condition=self)
+
+    def leave_one_out(self, found: Summaries) -> tuple[Floats, Floats]:
         """Return shares and c = (k_i N - n_i K) / (N (N - n_i)), in exact integers above."""
-        records.require_remaining(1, "Proportion")
-        owners = records.owners
-        holds = self._holds(records)
-        total = records.database_total(holds).astype(np.int64)
-        own = records.pair_total(holds).astype(np.int64)
+        owners, own = found.owners, found.holding
+        assert own is not None
+        owners.require_remaining(1, "Proportion")
+        databases = owners.databases.size
+        total = np.bincount(owners.pair_database, own, databases).astype(np.int64)
         size = owners.database_size[owners.pair_database]
         above = own * size - owners.pair_size * total[owners.pair_database]
         return total / owners.database_size, above / (size * owners.remaining.astype(np.float64))
@@ -96,7 +104,44 @@ class Proportion(ColumnQuery):
             return super().__str__()
         return f"proportion:{self.column or ''}{self.comparison}{self.value}"
 
-    def _holds(self, records: Records) -> NDArray[np.bool_]:
+    @property
+    def flag(self) -> bool:
+        """Whether the column itself is the condition, by zeros and ones."""
+        return self.comparison is None
+
+    def expression(self, schema: Mapping[str, Any]) -> Expr:
+        """Return the condition as an expression of an engine.
+
+        Raises
+        ------
+        InputTypeError
+            If the column's type has no such comparison with the value.
+        """
+        import narwhals.stable.v2 as nw
+
+        column, dtype = self.named_column, schema[self.named_column]
+        values = nw.col(column)
+        if self.comparison is None:
+            return values.cast(nw.Float64) == 1.0
+        compare: Callable[[Any, Any], Expr] = COMPARISONS[self.comparison]
+        if dtype in (nw.Categorical, nw.Enum):
+            if self.comparison not in EQUALITIES:
+                raise InputTypeError(
+                    f"categories such as those of column {column!r} are compared by their order "
+                    "only in a table that is collected: give table.collect()"
+                )
+            return compare(values.cast(nw.String), str(self.value))
+        if dtype.is_integer():
+            return _of_integers(values, self.comparison, self._number(column, np.dtype(np.int64)))
+        if dtype.is_numeric():
+            kind = np.dtype(np.float32 if dtype == nw.Float32 else np.float64)
+            return compare(values.cast(nw.Float64), float(self._number(column, kind)))
+        if dtype == nw.Date or dtype == nw.Datetime:
+            return self._of_times(values, dtype)
+        return compare(values, self._comparable_value(dtype))
+
+    def holds(self, records: Records) -> NDArray[np.bool_]:
+        """Return of which records the condition holds."""
         column = self.named_column
         if self.comparison is None:
             return _zeros_and_ones(records, column)
@@ -141,12 +186,23 @@ class Proportion(ColumnQuery):
         """Return the column and the value in one type, whichever library holds the column."""
         import narwhals as nw
 
-        value, dtype = self.value, series.dtype
+        if series.dtype == nw.Date or series.dtype == nw.Datetime:
+            try:
+                return _in_one_zone(series, _moment(self.value))
+            except (TypeError, ValueError):
+                raise self._mismatch(column, "date") from None
+        return series, self._comparable_value(series.dtype)
+
+    def _comparable_value(self, dtype: Any) -> bool | str:
+        """Return the value to compare flags or text with."""
+        import narwhals as nw
+
+        value, column = self.value, self.named_column
         if dtype == nw.Boolean:
             if isinstance(value, str):
                 value = BOOLEANS.get(value.lower(), value)
             if isinstance(value, bool):
-                return series, value
+                return value
             raise self._mismatch(column, "boolean")
         if dtype == nw.String:
             if self.comparison not in EQUALITIES and not isinstance(literal(str(value)), str):
@@ -154,16 +210,42 @@ class Proportion(ColumnQuery):
                     f"column {column!r} is text, which is neither above nor below the number "
                     f"{value}; if it holds numbers, with leading zeros perhaps, convert it"
                 )
-            return series, str(value)
-        if dtype == nw.Date or dtype == nw.Datetime:
-            try:
-                return _in_one_zone(series, _moment(value))
-            except (TypeError, ValueError):
-                raise self._mismatch(column, "date") from None
+            return str(value)
         raise InputTypeError(f"column {column!r} of type {dtype} cannot be compared with a value")
+
+    def _of_times(self, values: Expr, dtype: Any) -> Expr:
+        """Return the comparison of dates or times in an engine, by the clock of their own zone."""
+        import narwhals.stable.v2 as nw
+
+        assert self.comparison is not None
+        zone = getattr(dtype, "time_zone", None)
+        try:
+            value = _moment(self.value)
+            if zone is None and value.tzinfo is not None:
+                raise TypeError
+        except (TypeError, ValueError):
+            raise self._mismatch(self.named_column, "date") from None
+        if zone is not None and value.tzinfo is None:
+            value = value.replace(tzinfo=ZoneInfo(zone))
+        if dtype == nw.Date:
+            values = values.cast(nw.Datetime("us"))
+        compare: Callable[[Any, Any], Expr] = COMPARISONS[self.comparison]
+        return compare(values, nw.lit(value))
 
     def _mismatch(self, column: str, kind: str) -> InputTypeError:
         return InputTypeError(f"column {column!r} is {kind}, cannot compare it with {self.value!r}")
+
+
+def _of_integers(values: Expr, comparison: str, value: int | float) -> Expr:
+    """Return a comparison with whole numbers alone, which engines do not round."""
+    import narwhals.stable.v2 as nw
+
+    if isinstance(value, float):
+        if comparison in EQUALITIES:
+            return nw.lit(comparison == "!=")
+        value = math.ceil(value) if comparison in (">=", "<") else math.floor(value)
+    compare: Callable[[Any, Any], Expr] = COMPARISONS[comparison]
+    return compare(values, value)
 
 
 def literal(text: str) -> int | float | str:

@@ -8,7 +8,8 @@ import numpy as np
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.queries.base import ColumnQuery
-from edp_bayes.records.ownership import Floats, Integers, Ownership, Records
+from edp_bayes.records.ownership import Floats, Integers, Ownership
+from edp_bayes.records.summaries import Needs, Summaries, Window
 from edp_bayes.utils import labels, validate
 
 HEAVY_TIES = 0.5
@@ -46,14 +47,23 @@ class Quantile(ColumnQuery):
             raise InvalidInputError(f"q must lie between 0 and 1, found {level}")
         object.__setattr__(self, "q", level)
 
-    def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
-        """Return quantiles and their change, from one sort of all records."""
-        records.require_remaining(1, "Quantile")
-        owners = records.owners
-        values = records.numbers(self.named_column)
-        order = _sorted_within(values, owners.database, owners.databases.size)
-        ordered = values[order]
-        start = np.concatenate([[0], np.cumsum(owners.database_size)[:-1]])
+    def needs(self) -> Needs:
+        """Return the values around the quantile."""
+        return Needs(quantile=(self.named_column, self.q))
+
+    def leave_one_out(self, found: Summaries) -> tuple[Floats, Floats]:
+        """Return quantiles and their change, from one sort of the values around them."""
+        owners, window = found.owners, found.window
+        assert window is not None
+        owners.require_remaining(1, "Quantile")
+        databases, of = owners.databases.size, owners.pair_database
+        database = of[window.pair]
+        order = _sorted_within(window.values, database, databases)
+        ordered = window.values[order]
+        size = np.bincount(database, minlength=databases)
+        skipped = np.bincount(of, window.below, databases).astype(np.int64)
+        # Where the record of rank 0 would stand among those here.
+        start = np.cumsum(size) - size - skipped
         below, above, fraction = _positions(owners.database_size, self.q)
         response = _interpolate(ordered[start + below], ordered[start + above], fraction)
         # Contributions are differences: taken from a nearby origin they keep their digits.
@@ -61,16 +71,16 @@ class Quantile(ColumnQuery):
         moved = _interpolate(np.zeros_like(origin), ordered[start + above] - origin, fraction)
 
         rank = np.empty(order.size, dtype=np.int64)
-        rank[order] = np.arange(order.size) - start[owners.database[order]]
-        offset = rank - _place_in_pair(order, records)
+        rank[order] = np.arange(order.size) - start[database[order]]
+        offset = rank - _place_in_pair(order, window)
         below, above, fraction = _positions(owners.remaining, self.q)
-        first, origin = start[owners.pair_database], origin[owners.pair_database]
+        first, origin = start[of], origin[of]
         without = _interpolate(
-            ordered[first + _rank_of_remaining(below, offset, records)] - origin,
-            ordered[first + _rank_of_remaining(above, offset, records)] - origin,
+            ordered[first + _rank_of_remaining(below, offset, window)] - origin,
+            ordered[first + _rank_of_remaining(above, offset, window)] - origin,
             fraction,
         )
-        return response, moved[owners.pair_database] - without
+        return response, moved[of] - without
 
     def warnings(
         self, response: Floats, owners: Ownership, contribution: Floats
@@ -124,23 +134,23 @@ def _sorted_within(values: Floats, database: Integers, n_databases: int) -> Inte
     return order[np.argsort(codes[order], kind="stable")]
 
 
-def _place_in_pair(order: Integers, records: Records) -> Integers:
-    """Return how many records of the same pair come before each record in the order."""
-    owners = records.owners
-    place = np.zeros(order.size, dtype=np.int64)
-    if owners.pair_size.max() == 1:
+def _place_in_pair(order: Integers, window: Window) -> Integers:
+    """Return how many records of the same pair come before each value in the order."""
+    size = np.bincount(window.pair, minlength=window.below.size)
+    place = window.below[window.pair]
+    if order.size == 0 or size.max() == 1:
         return place
-    order = order[np.argsort(owners.pair[order], kind="stable")]
-    start = np.cumsum(owners.pair_size) - owners.pair_size
-    place[order] = np.arange(order.size) - start[owners.pair[order]]
+    order = order[np.argsort(window.pair[order], kind="stable")]
+    start = np.cumsum(size) - size
+    place[order] += np.arange(order.size) - start[window.pair[order]]
     return place
 
 
-def _rank_of_remaining(k: Integers, offset: Integers, records: Records) -> Integers:
+def _rank_of_remaining(k: Integers, offset: Integers, window: Window) -> Integers:
     """Return the rank, among all records, of the k-th that is left once a pair is removed.
 
     A removed record at rank r with t removed ones below it has r - t remaining ones below it, so
-    it precedes the k-th remaining record exactly if r - t <= k.
+    it precedes the k-th remaining record exactly if r - t <= k; those below the window all do.
     """
-    pair = records.owners.pair
-    return k + records.pair_total(offset <= k[pair]).astype(np.int64)
+    precede = np.bincount(window.pair, offset <= k[window.pair], k.size).astype(np.int64)
+    return k + window.below + precede

@@ -8,12 +8,15 @@ import numpy as np
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.queries.base import require_name
-from edp_bayes.records.ownership import Floats, Records
+from edp_bayes.records.ownership import Floats, Integers
 from edp_bayes.records.query import Query
+from edp_bayes.records.summaries import Needs, Summaries
 from edp_bayes.utils import labels
 
-# Below this share of the predictor's spread, subtracting what an individual owns loses digits.
+# Below this share of the predictor's spread, a contribution is the difference of two slopes.
 LITTLE_SPREAD = 1e-3
+# Below this share of the squared deviations that are left, these lie too far from their own mean.
+FAR_FROM_MEAN = 1e-8
 
 
 @dataclass(frozen=True)
@@ -48,62 +51,83 @@ class Slope(Query):
         """Return both columns."""
         return tuple(dict.fromkeys((self.response, self.predictor)))
 
-    def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
+    def needs(self) -> Needs:
+        """Return the sums of products of deviations, and the ends of the predictor."""
+        x, y = self.predictor, self.response
+        return Needs(products=((x, x), (x, y)), extremes=(x,))
+
+    def leave_one_out(self, found: Summaries) -> tuple[Floats, Floats]:
         """Return slopes b and contributions.
 
         From deviations dx and residuals e, with N' = N - n_i records left,
         c = (sum_i dx e + sum_i dx sum_i e / N') / (Sxx - sum_i dx^2 - (sum_i dx)^2 / N').
         """
-        records.require_remaining(2, "Slope")
-        owners = records.owners
-        x, y = records.numbers(self.predictor), records.numbers(self.response)
-        _refuse_equal(x, self.predictor, records)
-        dx, _ = records.centred(self.predictor)
-        dy, _ = records.centred(self.response)
-        spread = records.database_total(dx**2)
-        slope = records.database_total(dx * dy) / spread
-        residual = dy - slope[owners.database] * dx
-        own = records.pair_total(dx)
-        left = spread[owners.pair_database] - records.pair_total(dx**2) - own**2 / owners.remaining
-        change = records.pair_total(dx * residual)
-        change += own * records.pair_total(residual) / owners.remaining
-        little = np.flatnonzero(left < LITTLE_SPREAD * spread[owners.pair_database])
-        left[little] = 1.0
-        contribution = change / left
+        owners = found.owners
+        owners.require_remaining(2, "Slope")
+        self._refuse_equal(found)
+        x, y, of = self.predictor, self.response, owners.pair_database
+        dx, dy = found.deviations(x), found.deviations(y)
+        square, product = found.products[x, x], found.products[x, y]
+        sum_x, sum_y, sum_xx, sum_xy = (found.by_database(e) for e in (dx, dy, square, product))
+        mean_x, mean_y = (e.rounded() / owners.database_size for e in (sum_x, sum_y))
+        spread = sum_xx.rounded() - sum_x.rounded() * mean_x
+        slope = (sum_xy.rounded() - sum_x.rounded() * mean_y) / spread
+
+        rest_x, rest_y = ((e[of] - own).rounded() for e, own in ((sum_x, dx), (sum_y, dy)))
+        squares, products = (
+            (e[of] - own).rounded() for e, own in ((sum_xx, square), (sum_xy, product))
+        )
+        left = squares - rest_x**2 / owners.remaining
+        little = np.flatnonzero(left < LITTLE_SPREAD * spread[of])
+        own_x = dx.rounded() - owners.pair_size * mean_x[of]
+        own_y = dy.rounded() - owners.pair_size * mean_y[of]
+        own_xx = square.rounded() - mean_x[of] * (dx.rounded() + own_x)
+        own_xy = product.rounded() - mean_x[of] * dy.rounded() - mean_y[of] * own_x
+        change = own_xy - slope[of] * own_xx
+        change += own_x * (own_y - slope[of] * own_x) / owners.remaining
+        contribution = change / np.where(left > 0.0, left, 1.0)
         for pair in little:
-            rows = records.without(int(pair))
-            without = _slope(x[rows], y[rows])
-            if without is None:
-                raise InvalidInputError(
-                    f"Slope has no value in {owners.show_pair(int(pair))}: "
-                    f"{self.predictor!r} is the same in all {rows.size} records"
-                )
-            contribution[pair] = slope[owners.pair_database[pair]] - without
+            self._refuse_equal_without(int(pair), found)
+            if left[pair] > FAR_FROM_MEAN * squares[pair]:
+                without = products[pair] - rest_x[pair] * rest_y[pair] / owners.remaining[pair]
+                without /= left[pair]
+            else:
+                without = _slope(*found.left_without(int(pair), (x, y)))
+            contribution[pair] = slope[of[pair]] - without
         return slope, contribution
+
+    def _refuse_equal(self, found: Summaries) -> None:
+        """Refuse a database in which the predictor does not vary."""
+        owners, of = found.owners, found.owners.pair_database
+        lowest = np.full(owners.databases.size, np.inf)
+        highest = -lowest
+        np.minimum.at(lowest, of, found.least[self.predictor])
+        np.maximum.at(highest, of, found.largest[self.predictor])
+        equal = np.flatnonzero(lowest == highest)
+        if equal.size:
+            raise InvalidInputError(
+                f"Slope has no value in database {labels.show(owners.databases[equal[0]])}: "
+                f"{self.predictor!r} is {lowest[equal[0]]:g} in all of its records"
+            )
+
+    def _refuse_equal_without(self, pair: int, found: Summaries) -> None:
+        """Refuse a database in which the predictor does not vary without an individual."""
+        owners = found.owners
+        others: Integers = np.flatnonzero(owners.pair_database == owners.pair_database[pair])
+        others = others[others != pair]
+        lowest = found.least[self.predictor][others].min()
+        if lowest == found.largest[self.predictor][others].max():
+            raise InvalidInputError(
+                f"Slope has no value in {owners.show_pair(pair)}: {self.predictor!r} is the same "
+                f"in all {owners.remaining[pair]} records"
+            )
 
     def __str__(self) -> str:
         """Return the command-line form."""
         return f"slope:{self.response}:{self.predictor}"
 
 
-def _slope(x: Floats, y: Floats) -> float | None:
-    """Return the slope of one set of records, None where x does not vary."""
-    if np.ptp(x) == 0:
-        return None
+def _slope(x: Floats, y: Floats) -> float:
+    """Return the slope of one set of records."""
     x = x - x.mean()
     return float(x @ (y - y.mean()) / (x @ x))
-
-
-def _refuse_equal(x: Floats, predictor: str, records: Records) -> None:
-    """Refuse a database in which the predictor does not vary."""
-    owners = records.owners
-    lowest = np.full(owners.databases.size, np.inf)
-    highest = -lowest
-    np.minimum.at(lowest, owners.database, x)
-    np.maximum.at(highest, owners.database, x)
-    equal = np.flatnonzero(lowest == highest)
-    if equal.size:
-        raise InvalidInputError(
-            f"Slope has no value in database {labels.show(owners.databases[equal[0]])}: "
-            f"{predictor!r} is {lowest[equal[0]]:g} in all of its records"
-        )

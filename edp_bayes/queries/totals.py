@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from edp_bayes.queries.base import ColumnQuery
-from edp_bayes.records.ownership import Floats, Records
+from edp_bayes.records.ownership import Floats
 from edp_bayes.records.query import Query
+from edp_bayes.records.summaries import Needs, Summaries
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,13 @@ class Count(Query):
         """Return no column: only the owners count."""
         return ()
 
-    def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
+    def needs(self) -> Needs:
+        """Return nothing: pairs are counted in any case."""
+        return Needs()
+
+    def leave_one_out(self, found: Summaries) -> tuple[Floats, Floats]:
         """Return counts and how many records each individual owns."""
-        owners = records.owners
+        owners = found.owners
         return owners.database_size.astype(np.float64), owners.pair_size.astype(np.float64)
 
     def __str__(self) -> str:
@@ -61,10 +66,14 @@ class Sum(ColumnQuery):
     answers_nothing = True
     additive = True
 
-    def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
-        """Return sums and the sum each individual adds."""
-        values = records.numbers(self.named_column)
-        return records.database_total(values), records.pair_total(values)
+    def needs(self) -> Needs:
+        """Return the sums of the column."""
+        return Needs(sums=(self.named_column,))
+
+    def leave_one_out(self, found: Summaries) -> tuple[Floats, Floats]:
+        """Return sums and the sum each individual adds, each rounded once."""
+        own = found.sums[self.named_column]
+        return found.by_database(own).rounded(), own.rounded()
 
 
 @dataclass(frozen=True)
@@ -87,8 +96,15 @@ class Mean(ColumnQuery):
     'mean:amount'
     """
 
-    def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
+    def needs(self) -> Needs:
+        """Return the sums of the column."""
+        return Needs(sums=(self.named_column,))
+
+    def leave_one_out(self, found: Summaries) -> tuple[Floats, Floats]:
         """Return means and c = sum_i (x - mean) / (N - n_i), with no difference of means."""
-        records.require_remaining(1, "Mean")
-        deviation, means = records.centred(self.named_column)
-        return means, records.pair_total(deviation) / records.owners.remaining
+        owners = found.owners
+        owners.require_remaining(1, "Mean")
+        deviation = found.deviations(self.named_column)
+        beyond = found.by_database(deviation).rounded() / owners.database_size
+        own = deviation.rounded() - owners.pair_size * beyond[owners.pair_database]
+        return found.origins[self.named_column] + beyond, own / owners.remaining

@@ -8,7 +8,8 @@ import numpy as np
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.queries.base import ColumnQuery
-from edp_bayes.records.ownership import Floats, Records
+from edp_bayes.records.ownership import Floats
+from edp_bayes.records.summaries import Needs, Summaries
 
 
 @dataclass(frozen=True)
@@ -43,22 +44,30 @@ class Variance(ColumnQuery):
         if self.ddof < 0:
             raise InvalidInputError(f"ddof must not be negative, found {self.ddof}")
 
-    def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
+    def needs(self) -> Needs:
+        """Return the sums of the squared deviations."""
+        return Needs(products=((self.named_column, self.named_column),))
+
+    def leave_one_out(self, found: Summaries) -> tuple[Floats, Floats]:
         """Return variances V and contributions.
 
         From deviations d, with N' = N - n_i records left,
         c = (sum_i d^2 + (sum_i d)^2 / N' - n_i V) / (N' - ddof).
         """
-        records.require_remaining(self.ddof + 1, "Variance")
-        owners = records.owners
-        deviation, _ = records.centred(self.named_column)
-        square = deviation**2
-        variance = records.database_total(square) / (owners.database_size - self.ddof)
-        removed = (
-            records.pair_total(square)
-            + records.pair_total(deviation) ** 2 / owners.remaining
-            - owners.pair_size * variance[owners.pair_database]
+        owners = found.owners
+        owners.require_remaining(self.ddof + 1, "Variance")
+        name, of = self.named_column, owners.pair_database
+        deviation, square = found.deviations(name), found.products[name, name]
+        total = found.by_database(deviation).rounded()
+        beyond = total / owners.database_size
+        variance = (found.by_database(square).rounded() - total * beyond) / (
+            owners.database_size - self.ddof
         )
+        # From the origin, which is nearly the mean, to the mean itself.
+        own, shift = deviation.rounded(), beyond[of]
+        centred = own - owners.pair_size * shift
+        squares = square.rounded() - shift * (own + centred)
+        removed = squares + centred**2 / owners.remaining - owners.pair_size * variance[of]
         return variance, removed / (owners.remaining - self.ddof)
 
     def __str__(self) -> str:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
-from edp_bayes.records.doubtful import doubled_records, twins
-from edp_bayes.records.ownership import Floats, Ownership, Records
+from edp_bayes.records.doubtful import twins
+from edp_bayes.records.engine import EngineSource
+from edp_bayes.records.ownership import Floats, Ownership
 from edp_bayes.records.owning import EMPTY, MISSING
 from edp_bayes.records.periods import EVERY
 from edp_bayes.records.query import Query
@@ -24,6 +25,7 @@ from edp_bayes.records.responses import (
     require_noise,
 )
 from edp_bayes.records.sources import Source, SubsampleSource, TableSource, array_source
+from edp_bayes.records.summaries import Summaries
 from edp_bayes.records.tables import open_table
 from edp_bayes.utils import labels, validate
 from edp_bayes.utils.sentences import Sentence
@@ -164,7 +166,8 @@ class Databases:
         source = open_table(table, database + individual)
         source.require(database + individual)
         _refuse_overlap(database, individual)
-        return cls(TableSource(source, database, individual, database_every, empty, missing))
+        kind = TableSource if source.lazy is None else EngineSource
+        return cls(kind(source, database, individual, database_every, empty, missing))
 
     @classmethod
     def from_xarray(
@@ -317,12 +320,11 @@ class Databases:
                     f"samples and random_seed are for a randomised callable, {query} is not "
                     "randomised; give the distribution of added noise as noise="
                 )
-            query, records, found = self._read(query)
+            query, summaries, found = self._read(query)
+            owners = summaries.owners
             with np.errstate(all="ignore"):  # Responses refuses whatever is not finite.
-                response, contribution = query.leave_one_out(records)
-                found += tuple(
-                    map(Sentence, query.warnings(response, records.owners, contribution))
-                )
+                response, contribution = query.leave_one_out(summaries)
+                found += tuple(map(Sentence, query.warnings(response, owners, contribution)))
             _warn(found)
             name = str(query)
             ask = Asking(self, query)
@@ -330,6 +332,7 @@ class Databases:
             from edp_bayes.records.rerun import rerun
 
             records, found = self._source.read(None), ()
+            owners = records.owners
             response, contribution = rerun(
                 query,
                 records,
@@ -344,7 +347,6 @@ class Databases:
             raise InputTypeError(
                 f"query must be one of edp_bayes.queries or a callable, found {query!r}"
             )
-        owners = records.owners
         return Responses(
             response=response,
             contribution=_matrix(contribution, owners, samples or 1),
@@ -381,10 +383,10 @@ class Databases:
         InvalidInputError
             If a column is unknown, an individual is, or none of them has a record.
         """
-        query, records, _ = self._read(query)
+        query, found, _ = self._read(query)
         if individuals is None:
-            return query.leave_one_out(records)[0]
-        owners, wanted = records.owners, set(individuals)
+            return query.leave_one_out(found)[0]
+        owners, wanted = found.owners, set(individuals)
         chosen = np.array([name in wanted for name in owners.individuals.tolist()], dtype=bool)
         if chosen.sum() < len(wanted):
             name = next(iter(wanted.difference(owners.individuals.tolist())))
@@ -392,9 +394,13 @@ class Databases:
                 f"unknown individual {labels.show(name)}; there are "
                 f"{labels.show_some(owners.individuals)}"
             )
-        return _answers(query, records, np.flatnonzero(chosen[owners.individual]))
+        some = found.of_some(chosen[owners.pair_individual])
+        answers, _ = query.leave_one_out(some)
+        out = np.full(owners.databases.size, float(answers.mean()))
+        out[np.unique(owners.pair_database[chosen[owners.pair_individual]])] = answers
+        return out
 
-    def _read(self, query: Query) -> tuple[Query, Records, tuple[str, ...]]:
+    def _read(self, query: Query) -> tuple[Query, Summaries, tuple[str, ...]]:
         query = query.resolve(self._source.value_columns)
         for name in query.columns():
             if name not in self.columns:
@@ -402,20 +408,15 @@ class Databases:
                     f"{query} needs a column {name!r}; the columns are "
                     + ", ".join(map(str, self.columns))
                 )
-        records = self._source.read(query.columns())
-        empty = np.flatnonzero(records.owners.database_size == 0)
+        found, warned = self._source.summaries(query)
+        empty = np.flatnonzero(found.owners.database_size == 0)
         if empty.size and not query.answers_nothing:
             raise InvalidInputError(
                 f"empty='zero' is for sums and counts: {query} has no value where there are no "
                 f"records, as in database {labels.show(self.database[empty[0]])} ({empty.size:,} "
                 "of them); empty='drop' leaves such periods out"
             )
-        order = records.order(query.columns())
-        ordered = records.take(order)
-        found = doubled_records(
-            ordered, query.columns(), lambda rows: self._source.whole_rows(records, order[rows])
-        )
-        return query, ordered, found
+        return query, found, warned
 
     def __repr__(self) -> str:
         """Return the sizes."""
@@ -434,26 +435,6 @@ class Asking:
     ) -> NDArray[np.float64]:
         """Return what a query answers on the records of some individuals, or of all."""
         return self.databases.answers(query or self.query, individuals=individuals)
-
-
-def _answers(query: Query, records: Records, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return what a query answers on some of the records; the mean where a database has none.
-
-    The records count twice, for two owners, so that there is an answer without either of them.
-    """
-    owners = records.owners
-    seen, database = np.unique(owners.database[rows], return_inverse=True)
-    halves = np.repeat([0, 1], rows.size)
-    twice = np.concatenate([rows, rows])
-    doubled = Ownership(
-        np.concatenate([database, database]), halves, owners.databases[seen], np.array([0, 1])
-    )
-    found = Records(doubled, records.frame[twice])
-    found = found.take(found.order(query.columns()))
-    answers, _ = query.leave_one_out(found)
-    out = np.full(owners.databases.size, float(answers.mean()))
-    out[seen] = answers
-    return out
 
 
 def _warn(sentences: Iterable[str]) -> None:

@@ -17,12 +17,16 @@ from edp_bayes.utils.sentences import Sentence, name_of
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["doubled_records", "twins"]
+__all__ = ["COPIED", "doubled_records", "twins"]
 
 SHOWN = 2
 MOST_COMPARED = 100_000
 # Share of records that repeat another, from which it is no coincidence in what is read.
 FEWEST_COPIES = 0.3
+COPIED = (
+    ". If they are copies, they widen the distribution of the answer, which may understate the "
+    "risk of other individuals: remove them, or give each record a number of its own"
+)
 
 
 def twins(individuals: NDArray[Any]) -> tuple[Sentence, ...]:
@@ -121,9 +125,8 @@ def doubled_records(
         Sentence(
             f"{copies:,} record(s) repeat another one {where}, as of individual ",
             name_of(owners.individuals, int(owners.individual[record])),
-            f" in database {labels.show(owners.databases[owners.database[record]])}. If they are "
-            "copies, they widen the distribution of the answer, which may understate the risk of "
-            "other individuals: remove them, or give each record a number of its own",
+            f" in database {labels.show(owners.databases[owners.database[record]])}",
+            COPIED,
         ),
     )
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from edp_bayes.records.ownership import Integers
 
-__all__ = ["POOLED", "Key", "combined", "factorise", "pooled"]
+__all__ = ["POOLED", "Key", "combined", "counted", "factorise", "pooled"]
 
 # Label of the records without a key, where they count as one individual.
 POOLED = "(missing)"
@@ -44,8 +44,8 @@ class Key:
     categories: Any = None
 
     @classmethod
-    def of(cls, frame: nw.DataFrame[Any], name: str) -> Self:
-        """Return a column of a table.
+    def of(cls, frame: nw.DataFrame[Any], column: str, name: str | None = None) -> Self:
+        """Return a column of a table, under its name or that given for messages.
 
         Raises
         ------
@@ -57,23 +57,24 @@ class Key:
         import narwhals as nw
         import pyarrow as pa
 
-        series = arrow_columns.inferred(frame[name])
+        name = column if name is None else name
+        series = arrow_columns.inferred(frame[column])
         if series.dtype == nw.Object:
             raise _refusal(series, name)
         try:
-            column = _plain_column(series)
+            values = _plain_column(series)
             known = arrow_columns.categories(series)
         except (pa.ArrowException, TypeError, OverflowError):
             raise _unusable(name, series.dtype) from None
-        if pa.types.is_nested(column.type):
+        if pa.types.is_nested(values.type):
             raise _unusable(name, series.dtype)
-        if arrow_columns.beyond_floats(column):
+        if arrow_columns.beyond_floats(values):
             raise InvalidInputError(
                 f"key column {name!r} holds floats so large that two whole numbers may be one: "
                 "give such keys as integers or text"
             )
         ordered = known is not None and known.type.ordered
-        return cls(name, column, known.dictionary if ordered else None)
+        return cls(name, values, known.dictionary if ordered else None)
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -82,13 +83,13 @@ class Key:
 
         return np.asarray(pc.is_null(self.column, nan_is_null=True).to_numpy())
 
-    def refuse_missing(self, remedy: str) -> None:
-        """Refuse records without the key."""
-        count = int(self.missing.sum())
+    def refuse_missing(self, remedy: str, weight: Integers | None = None) -> None:
+        """Refuse records without the key, of which each row may stand for several."""
+        count, records = counted(self.missing, weight)
         if count:
             raise InvalidInputError(
-                f"key column {self.name!r} has {count} missing value(s) in {len(self.column)} "
-                f"records; {remedy}"
+                f"key column {self.name!r} has {count} missing value(s) in {records} records; "
+                f"{remedy}"
             )
 
     def take(self, rows: Integers) -> Self:
@@ -135,6 +136,13 @@ class Key:
         if pa.types.is_timestamp(kind):
             items = labels.told_apart(items)
         return labels.as_labels(labels.as_objects(items), self.name)
+
+
+def counted(chosen: NDArray[np.bool_], weight: Integers | None) -> tuple[int, int]:
+    """Return how many records some rows stand for, and how many all do."""
+    if weight is None:
+        return int(chosen.sum()), chosen.size
+    return int(weight[chosen].sum()), int(weight.sum())
 
 
 def factorise(frame: nw.DataFrame[Any], columns: Sequence[str]) -> tuple[Integers, NDArray[Any]]:

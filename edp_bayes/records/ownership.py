@@ -35,12 +35,15 @@ class Ownership:
         Shape (record,).
     databases, individuals : ndarray
         Labels, shapes (n,) and (m,).
+    weight : ndarray of int, optional
+        How many records each stands for, shape (record,): rows of an engine that has counted them.
     """
 
     database: Integers
     individual: Integers
     databases: NDArray[Any]
     individuals: NDArray[Any]
+    weight: Integers | None = None
 
     @cached_property
     def _pairs(self) -> tuple[Integers, Integers]:
@@ -70,12 +73,12 @@ class Ownership:
     @cached_property
     def database_size(self) -> Integers:
         """Records of every database, shape (n,)."""
-        return np.bincount(self.database, minlength=self.databases.size)
+        return self._counted(self.database, self.databases.size)
 
     @cached_property
     def pair_size(self) -> Integers:
         """Records of every pair, shape (pair,)."""
-        return np.bincount(self.pair, minlength=self.pair_database.size)
+        return self._counted(self.pair, self.pair_database.size)
 
     @cached_property
     def remaining(self) -> Integers:
@@ -92,10 +95,17 @@ class Ownership:
         order = np.argsort(self.database, kind="stable")
         return order, np.concatenate([[0], np.cumsum(self.database_size)])
 
+    def _counted(self, group: Integers, size: int) -> Integers:
+        """Return the records of every group."""
+        if self.weight is None:
+            return np.bincount(group, minlength=size)
+        return np.bincount(group, self.weight, size).astype(np.int64)
+
     def take(self, rows: Integers) -> Ownership:
         """Return the owners of some of the records, in the order of the rows."""
+        weight = None if self.weight is None else self.weight[rows]
         return Ownership(
-            self.database[rows], self.individual[rows], self.databases, self.individuals
+            self.database[rows], self.individual[rows], self.databases, self.individuals, weight
         )
 
     def rows(self, database: int) -> Integers:
@@ -117,6 +127,22 @@ class Ownership:
             f"individual {labels.show(self.individuals[self.pair_individual[pair]])}"
         )
 
+    def require_remaining(self, least: int, query: str) -> None:
+        """Refuse databases with too few records for a query, whole or without an individual."""
+        small = np.flatnonzero(self.database_size < least)
+        if small.size:
+            raise InvalidInputError(
+                f"{query} needs at least {least} record(s), database "
+                f"{labels.show(self.databases[small[0]])} has {self.database_size[small[0]]}"
+            )
+        small = np.flatnonzero(self.remaining < least)
+        if small.size:
+            raise InvalidInputError(
+                f"{query} needs at least {least} record(s), {self.show_pair(int(small[0]))} has "
+                f"{self.remaining[small[0]]} ({small.size} such removals); drop these databases, "
+                "or use Sum or Count, which have a value for an empty database"
+            )
+
 
 @dataclass(frozen=True, eq=False)
 class Records:
@@ -136,8 +162,7 @@ class Records:
     def order(self, columns: Iterable[str]) -> Integers:
         """Return the order of the records by individual, database and the numbers in some columns.
 
-        Floating-point sums depend on the order of what is added: in this one they have the same
-        bits for every order of the table's rows.
+        Records that are alike in these columns come next to each other in it.
         """
         owners = self.owners
         keys: list[NDArray[Any]] = [owners.individual * owners.databases.size + owners.database]
@@ -207,52 +232,11 @@ class Records:
                 f"({int(bad.sum())} of {bad.size} records are missing or not finite)"
             )
 
-    def centred(self, column: str) -> tuple[Floats, Floats]:
-        """Return a column minus the mean of its database, and the means, shapes (record,), (n,).
-
-        The mean is taken twice: the mean of the deviations is the rounding of the first mean,
-        which is large beside the deviations where the values lie far from zero.
-        """
-        deviation = self.numbers(column)
-        means = np.zeros(self.owners.databases.size)
-        for _ in range(2):
-            correction = self.database_total(deviation) / self.owners.database_size
-            deviation = deviation - correction[self.owners.database]
-            means = means + correction
-        return deviation, means
-
-    def database_total(self, values: NDArray[Any]) -> Floats:
-        """Return the sum over every database, shape (n,)."""
-        size = self.owners.databases.size
-        return np.bincount(self.owners.database, weights=values, minlength=size)
-
-    def pair_total(self, values: NDArray[Any]) -> Floats:
-        """Return the sum over every pair, shape (pair,)."""
-        size = self.owners.pair_database.size
-        return np.bincount(self.owners.pair, weights=values, minlength=size)
-
     def without(self, pair: int) -> Integers:
         """Return the records of the pair's database that its individual does not own."""
         rows = self.owners.rows(int(self.owners.pair_database[pair]))
         kept: NDArray[np.bool_] = self.owners.individual[rows] != self.owners.pair_individual[pair]
         return rows[kept]
-
-    def require_remaining(self, least: int, query: str) -> None:
-        """Refuse databases with too few records for a query, whole or without an individual."""
-        owners = self.owners
-        small = np.flatnonzero(owners.database_size < least)
-        if small.size:
-            raise InvalidInputError(
-                f"{query} needs at least {least} record(s), database "
-                f"{labels.show(owners.databases[small[0]])} has {owners.database_size[small[0]]}"
-            )
-        small = np.flatnonzero(owners.remaining < least)
-        if small.size:
-            raise InvalidInputError(
-                f"{query} needs at least {least} record(s), {owners.show_pair(int(small[0]))} has "
-                f"{owners.remaining[small[0]]} ({small.size} such removals); drop these databases, "
-                "or use Sum or Count, which have a value for an empty database"
-            )
 
 
 def _plain_numbers(series: nw.Series[Any]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records import periods
-from edp_bayes.records.keys import POOLED, Key, combined, pooled
+from edp_bayes.records.keys import POOLED, Key, combined, counted, pooled
 from edp_bayes.records.ownership import Integers, Ownership
 from edp_bayes.utils import labels
 from edp_bayes.utils.sentences import Sentence
@@ -60,6 +60,7 @@ def own(
     every: str | None,
     empty: str,
     missing: str,
+    weight: Integers | None = None,
 ) -> Owned:
     """Return who owns which record.
 
@@ -69,6 +70,8 @@ def own(
         Their columns.
     every, empty, missing
         As for `Databases.from_table`.
+    weight : ndarray of int, optional
+        How many records each row stands for; one if not given.
 
     Raises
     ------
@@ -76,9 +79,11 @@ def own(
         As for `Databases.from_table`.
     """
     for key in database:
-        key.refuse_missing("every record needs a database: drop those without, or fill them")
+        key.refuse_missing(
+            "every record needs a database: drop those without, or fill them", weight
+        )
     absent = np.logical_or.reduce([key.missing for key in individual])
-    warnings = [_of_missing(individual, absent, missing)] if absent.any() else []
+    warnings = [_of_missing(individual, absent, missing, weight)] if absent.any() else []
     rows = None
     if missing == "drop" and absent.any():
         rows = np.flatnonzero(~absent)
@@ -86,16 +91,17 @@ def own(
             raise InvalidInputError("no record has an individual: nothing is left to audit")
         database = [key.take(rows) for key in database]
         individual = [key.take(rows) for key in individual]
+        weight = None if weight is None else weight[rows]
     if missing == "pool" and absent.any():
         individual_code, individuals = pooled(individual, absent)
     else:
         individual_code, individuals = combined(individual)
     code, databases, said, times = _databases(database, every, empty)
     warnings += said
-    too_fine = _too_fine(code, times)
+    owners = Ownership(code, individual_code, databases, individuals, weight)
+    too_fine = _too_fine(owners.database_size, times)
     if too_fine:
         warnings.append(f"{too_fine}; give database_every='week' (--database-every week)")
-    owners = Ownership(code, individual_code, databases, individuals)
     return Owned(owners, rows, tuple(map(Sentence, warnings)), too_fine)
 
 
@@ -159,28 +165,30 @@ def _of_gaps(key: Key, spacing: Spacing, gaps: Integers) -> str:
     )
 
 
-def _of_missing(keys: Sequence[Key], absent: NDArray[np.bool_], missing: str) -> str:
+def _of_missing(
+    keys: Sequence[Key], absent: NDArray[np.bool_], missing: str, weight: Integers | None
+) -> str:
     names = ", ".join(repr(key.name) for key in keys)
-    count = int(absent.sum())
-    said = f"{count:,} of {absent.size:,} records lack an individual in {names}"
+    count, records = counted(absent, weight)
+    said = f"{count:,} of {records:,} records lack an individual in {names}"
     if missing == "drop":
         return f"{said} and are left out: {DROPPED}"
     if missing == "pool":
         return f"{said} and are pooled as {POOLED!r}: {ALL_AS_ONE}"
     key = next(key for key in keys if key.missing.any())
     raise InvalidInputError(
-        f"key column {key.name!r} has {int(key.missing.sum())} missing value(s) in {absent.size} "
-        "records, and every record needs an individual. missing='drop' (--missing drop) leaves "
-        f"them out: {DROPPED}. missing='pool' (--missing pool) keeps them: {ALL_AS_ONE}"
+        f"key column {key.name!r} has {counted(key.missing, weight)[0]} missing value(s) in "
+        f"{records} records, and every record needs an individual. missing='drop' (--missing drop) "
+        f"leaves them out: {DROPPED}. missing='pool' (--missing pool) keeps them: {ALL_AS_ONE}"
     )
 
 
-def _too_fine(code: Integers, times: bool) -> str:
+def _too_fine(sizes: Integers, times: bool) -> str:
     """Return in words that databases have few records each, the more so where keys are times."""
-    count = np.unique(code).size
-    if code.size >= count * (FEW_RECORDS_OF_TIMES if times else FEW_RECORDS):
+    count, records = int((sizes > 0).sum()), int(sizes.sum())
+    if records >= count * (FEW_RECORDS_OF_TIMES if times else FEW_RECORDS):
         return ""
     return (
-        f"{count:,} databases of {code.size / count:.1f} records each: a day, week or month may be "
+        f"{count:,} databases of {records / count:.1f} records each: a day, week or month may be "
         "meant"
     )

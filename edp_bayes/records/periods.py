@@ -11,14 +11,18 @@ from numpy.typing import NDArray
 from edp_bayes.exceptions import InputTypeError
 
 if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+
     from edp_bayes.records.ownership import Integers
 
 __all__ = [
     "EVERY",
     "Spacing",
     "as_dates",
+    "coarse",
     "has_time_of_day",
     "in_longest_unit",
+    "in_zone",
     "spacing",
     "starts",
 ]
@@ -72,6 +76,33 @@ def starts(column: Any, every: str, name: str) -> Any:
     number = local.astype(f"M8[{unit}]").astype(np.int64)
     shift = FIRST_MONDAY if every == "week" else 0
     return pa.chunked_array([_of_calendar(number - (number - shift) % count, unit, kind)])
+
+
+def coarse(key: nw.Expr, dtype: Any, every: str | None) -> nw.Expr:
+    """Return times of an engine cut down to the day by the calendar of their own zone.
+
+    For hours they are cut down to a quarter of one, of which offsets from UTC are multiples.
+    """
+    import narwhals.stable.v2 as nw
+
+    if every is None or dtype != nw.Datetime:
+        return key
+    if every == "hour":
+        return key.dt.truncate("15m")
+    if dtype.time_zone is not None:
+        key = key.dt.replace_time_zone(None)
+    return key.dt.truncate("1d")
+
+
+def in_zone(column: Any, zone: str | None) -> Any:
+    """Return days without a zone, as `coarse` leaves them, in their own zone again."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if zone is None or not pa.types.is_timestamp(kind) or kind.tz is not None:
+        return column
+    return pc.assume_timezone(column, zone, ambiguous="earliest", nonexistent="latest")
 
 
 @dataclass(frozen=True, eq=False)

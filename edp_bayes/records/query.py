@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
-from edp_bayes.records.ownership import Floats, Ownership, Records
+from edp_bayes.records.ownership import Floats, Ownership
+from edp_bayes.records.summaries import Needs, Summaries
 
 __all__ = ["Query"]
 
@@ -34,7 +35,11 @@ class Query(ABC):
         """Return the columns the query reads."""
 
     @abstractmethod
-    def leave_one_out(self, records: Records) -> tuple[Floats, Floats]:
+    def needs(self) -> Needs:
+        """Return what the answers follow from, for every individual in every database."""
+
+    @abstractmethod
+    def leave_one_out(self, found: Summaries) -> tuple[Floats, Floats]:
         """Return responses, shape (n,), and contributions y_j - y_ij of pairs, shape (pair,)."""
 
     def resolve(self, choices: Sequence[str]) -> Self:

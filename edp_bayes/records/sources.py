@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,9 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.records.doubtful import doubled_records
 from edp_bayes.records.keys import Key, factorise
 from edp_bayes.records.ownership import Integers, Ownership, Records
 from edp_bayes.records.owning import Owned, own
+from edp_bayes.records.query import Query
+from edp_bayes.records.summaries import Summaries, summarise
 from edp_bayes.records.tables import Table
 from edp_bayes.utils import labels
 from edp_bayes.utils.sentences import Sentence
@@ -49,12 +53,34 @@ class Source(Protocol):
     def read(self, columns: Sequence[str] | None) -> Records:
         """Return the records with some columns, or with all."""
 
+    def summaries(self, query: Query) -> tuple[Summaries, tuple[Sentence, ...]]:
+        """Return what a query needs of every pair, and what is doubtful about the records."""
+
+
+class AtHand(ABC):
+    """A source whose records are read into this process."""
+
+    @abstractmethod
+    def read(self, columns: Sequence[str] | None) -> Records:
+        """Return the records with some columns, or with all."""
+
+    @abstractmethod
     def whole_rows(self, records: Records, rows: Integers) -> nw.DataFrame[Any] | None:
         """Return some records with all columns, None where that means reading the table again."""
 
+    def summaries(self, query: Query) -> tuple[Summaries, tuple[Sentence, ...]]:
+        """Return what a query needs of every pair, and what is doubtful about the records."""
+        records = self.read(query.columns())
+        order = records.order(query.columns())
+        ordered = records.take(order)
+        doubtful = doubled_records(
+            ordered, query.columns(), lambda rows: self.whole_rows(records, order[rows])
+        )
+        return summarise(ordered, query.needs()), doubtful
+
 
 @dataclass(frozen=True, eq=False)
-class TableSource:
+class TableSource(AtHand):
     """One table with a row for each record of each database.
 
     Parameters
@@ -128,13 +154,22 @@ class TableSource:
         return self.table.read(None)[rows if kept is None else kept[rows]]
 
     def _owners(self, frame: nw.DataFrame[Any]) -> Owned:
-        _refuse_empty(frame)
-        return own(
+        return self._own(
             [Key.of(frame, name) for name in self.database],
             [Key.of(frame, name) for name in self.individual],
+        )
+
+    def _own(
+        self, database: Sequence[Key], individual: Sequence[Key], weight: Integers | None = None
+    ) -> Owned:
+        _refuse_empty(database[0].column)
+        return own(
+            database,
+            individual,
             every=self.every,
             empty=self.empty,
             missing=self.missing,
+            weight=weight,
         )
 
 
@@ -146,7 +181,7 @@ class AsGiven:
 
 
 @dataclass(frozen=True, eq=False)
-class SubsampleSource(AsGiven):
+class SubsampleSource(AtHand, AsGiven):
     """Random subsets of the individuals of one table."""
 
     table: Table
@@ -206,7 +241,7 @@ class SubsampleSource(AsGiven):
 
 
 @dataclass(frozen=True, eq=False)
-class ArraySource(AsGiven):
+class ArraySource(AtHand, AsGiven):
     """One value for each cell (individual, database) of an array, where it is observed.
 
     Parameters
@@ -370,8 +405,8 @@ def _ranges(start: Integers, length: Integers) -> Integers:
     return ranges
 
 
-def _refuse_empty(frame: nw.DataFrame[Any]) -> None:
-    if len(frame) == 0:
+def _refuse_empty(rows: Any) -> None:
+    if len(rows) == 0:
         raise InvalidInputError("the table has no records")
 
 

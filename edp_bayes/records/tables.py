@@ -16,6 +16,7 @@ from edp_bayes.records.several_files import dataset_of, is_several, load_texts
 
 if TYPE_CHECKING:
     import narwhals as nw
+    from narwhals.stable.v2 import LazyFrame
 
 LONGEST_HEADER = 100_000
 SUFFIXES = (".parquet", ".pq", ".csv", ".csv.gz")
@@ -33,11 +34,14 @@ class Table:
         Takes names, or None for all columns, and returns an eager Narwhals dataframe.
     stable : bool
         Whether every read is sure to return the same rows in the same order.
+    lazy : narwhals.stable.v2.LazyFrame, optional
+        The table in an engine, which then does the reading and grouping.
     """
 
     columns: tuple[str, ...]
     read: Callable[[Sequence[str] | None], nw.DataFrame[Any]]
     stable: bool
+    lazy: LazyFrame[Any] | None = None
 
     def require(self, names: Iterable[str]) -> None:
         """Refuse names that are not columns."""
@@ -84,6 +88,7 @@ def open_table(source: Any, keys: Sequence[str]) -> Table:
 
 def _open_frame(source: Any) -> Table:
     import narwhals as nw
+    import narwhals.stable.v2 as stable
     from narwhals.exceptions import NarwhalsError
 
     try:
@@ -102,7 +107,7 @@ def _open_frame(source: Any) -> Table:
         def collect(names: Sequence[str] | None) -> nw.DataFrame[Any]:
             return (lazy if names is None else lazy.select(*names)).collect()
 
-        return Table(columns, collect, stable=False)
+        return Table(columns, collect, stable=False, lazy=stable.from_native(lazy.to_native()))
     eager = _own(frame)
     return Table(columns, lambda names: eager if names is None else eager.select(*names), True)
 

@@ -187,7 +187,7 @@ def test_a_missing_text_in_a_condition_is_named():
 def test_overflow_is_an_error_and_not_an_infinity(size):
     query = Sum("x") if size == 1e308 else Variance("x")
     rows = make(x=np.where(np.arange(80) < 8, size * (1 + np.arange(80) % 2 / 2), 1.0))
-    with pytest.raises(InvalidInputError, match="response of database 2000 is inf"):
+    with pytest.raises(InvalidInputError, match="are too large: their sum may be more than"):
         respond(query, rows)
 
 

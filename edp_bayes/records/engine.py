@@ -1,0 +1,453 @@
+"""Records that stay where they are: an engine groups them, and only the pairs are collected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edp_bayes.exceptions import EdpBayesError, InputTypeError, InvalidInputError
+from edp_bayes.records import periods
+from edp_bayes.records.doubtful import COPIED
+from edp_bayes.records.exact import ExactSum, rounding_to
+from edp_bayes.records.keys import POOLED, Key, combined
+from edp_bayes.records.owning import Owned
+from edp_bayes.records.query import Query
+from edp_bayes.records.sources import TableSource
+from edp_bayes.records.summaries import Needs, Spread, Summaries, Window, square_units
+from edp_bayes.utils import labels
+from edp_bayes.utils.sentences import Sentence, name_of
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+    from edp_bayes.records.ownership import Floats, Integers
+
+__all__ = ["EngineSource"]
+
+LARGEST = float(np.finfo(np.float64).max)
+# Records up to which an engine is asked for those that repeat another one in all columns.
+MOST_COMPARED = 1_000_000
+# Ranks kept beside those that a quantile can reach, for the rounding of an engine.
+MARGIN = 2
+COUNT, COPIES = "records", "edp_bayes copies"
+
+
+@dataclass(frozen=True, eq=False)
+class EngineSource(TableSource):
+    """A lazy table: what queries need of every pair is computed by its engine."""
+
+    @cached_property
+    def _owned(self) -> Owned:
+        """Who owns how many records: one row for each pair of keys."""
+        return self._owners_of(self._collect(self._grouped(self._keyed())))
+
+    def summaries(self, query: Query) -> tuple[Summaries, tuple[Sentence, ...]]:
+        """Return what a query needs of every pair, by one group-by, and what is doubtful."""
+        needs = query.needs()
+        frame = self._keyed(needs)
+        spreads = self._spreads(frame, needs)
+        if needs.quantile is not None:
+            return self._ranked(frame, needs.quantile[1]), self._repeated
+        if needs == Needs():
+            return Summaries(self._owned.owners), self._repeated
+        return self._summed(frame, needs, spreads), self._repeated
+
+    def _summed(
+        self, frame: nw.LazyFrame[Any], needs: Needs, spreads: dict[str, Spread]
+    ) -> Summaries:
+        """Return sums and the like from one group-by over the pairs."""
+        import narwhals.stable.v2 as nw
+
+        multiplied = dict.fromkeys(name for names in needs.products for name in names)
+        place = {name: f"v{k}" for k, name in enumerate(needs.numbers)}
+        of = {
+            place[name]: spreads[name].units(name)
+            for name in dict.fromkeys((*needs.sums, *multiplied))
+        }
+        for name, its_units in of.items():
+            frame = _with_parts(frame, name, its_units)
+        wanted = [f"{name}p{k}" for name, its_units in of.items() for k in range(len(its_units))]
+        products = {}
+        if multiplied:
+            frame = self._centred(frame, of, [place[name] for name in multiplied])
+            for k, names in enumerate(needs.products):
+                one, other = (nw.col(f"{place[name]}d") for name in names)
+                products[names] = square_units(spreads[names[0]], spreads[names[1]], names)
+                frame = frame.with_columns((one * other).alias(f"q{k}"))
+                frame = _with_parts(frame, f"q{k}", products[names])
+                wanted += [f"q{k}p{j}" for j in range(len(products[names]))]
+        extremes = [place[name] for name in needs.extremes]
+        table = self._collect(
+            self._grouped(
+                frame,
+                *(nw.col(name).sum() for name in wanted),
+                *(nw.col(name).min().alias(f"{name}least") for name in extremes),
+                *(nw.col(name).max().alias(f"{name}largest") for name in extremes),
+                *([] if needs.condition is None else [nw.col("holds").sum()]),
+            )
+        )
+        owners = self._owners_of(table).owners
+        pair, size = owners.pair, owners.pair_database.size
+
+        def column(name: str) -> Floats:
+            return np.asarray(table[name].to_numpy(), dtype=np.float64)
+
+        def summed(name: str, its_units: tuple[float, ...]) -> ExactSum:
+            parts = (column(f"{name}p{k}") for k in range(len(its_units)))
+            return ExactSum(its_units, tuple(np.bincount(pair, part, size) for part in parts))
+
+        sums = {name: summed(place[name], of[place[name]]) for name in (*needs.sums, *multiplied)}
+        least = {name: np.full(size, np.inf) for name in needs.extremes}
+        largest = {name: np.full(size, -np.inf) for name in needs.extremes}
+        for name in needs.extremes:
+            np.minimum.at(least[name], pair, column(f"{place[name]}least"))
+            np.maximum.at(largest[name], pair, column(f"{place[name]}largest"))
+        holding = None
+        if needs.condition is not None:
+            holding = np.bincount(pair, _integers(table, "holds"), size).astype(np.int64)
+        return Summaries(
+            owners=owners,
+            sums=sums,
+            products={
+                names: summed(f"q{k}", its_units)
+                for k, (names, its_units) in enumerate(products.items())
+            },
+            origins={
+                name: of_name.by(owners.pair_database, owners.databases.size).origin(
+                    owners.database_size
+                )
+                for name, of_name in sums.items()
+            },
+            least=least,
+            largest=largest,
+            holding=holding,
+        )
+
+    def _centred(
+        self, frame: nw.LazyFrame[Any], of: dict[str, tuple[float, ...]], names: Sequence[str]
+    ) -> nw.LazyFrame[Any]:
+        """Return a frame with deviations from the origins of `ExactSum.origin`, to the bit."""
+        import narwhals.stable.v2 as nw
+
+        keys = [f"d{k}" for k in range(len(self.database))]
+        parts = [f"{name}p{k}" for name in names for k in range(len(of[name]))]
+        means = frame.group_by(*keys).agg(
+            nw.len().alias(COUNT), *(nw.col(part).sum() for part in parts)
+        )
+        for name in names:
+            last = len(of[name]) - 1
+            total = nw.col(f"{name}p{last}")
+            for k in range(last - 1, -1, -1):
+                total = total + nw.col(f"{name}p{k}")
+            means = means.with_columns((total / nw.col(COUNT).cast(nw.Float64)).alias(f"{name}m"))
+            means = _with_parts(means, f"{name}m", of[name])
+            origin = nw.col(f"{name}mp0")
+            for k in range(1, last + 1):
+                origin = origin + nw.col(f"{name}mp{k}")
+            means = means.with_columns(origin.alias(f"{name}o"))
+        means = means.select(*keys, *(f"{name}o" for name in names))
+        return frame.join(means, on=keys, how="inner").with_columns(
+            *((nw.col(name) - nw.col(f"{name}o")).alias(f"{name}d") for name in names)
+        )
+
+    def _ranked(self, frame: nw.LazyFrame[Any], q: float) -> Summaries:
+        """Return the values around a quantile, from ranks within the databases."""
+        import narwhals.stable.v2 as nw
+
+        most = float(self._owned.owners.pair_size.max())
+        database = [f"d{k}" for k in range(len(self.database))]
+        individual = [f"i{k}" for k in range(len(self.individual))]
+        rank, size = nw.col("rank"), nw.col("size")
+        first = q * (size - (most + 1.0)) - MARGIN
+        last = q * (size - 1.0) + most + MARGIN
+        try:
+            frame = frame.with_columns(
+                (nw.col("v0").rank("ordinal").over(*database).cast(nw.Float64) - 1.0).alias("rank"),
+                nw.len().over(*database).cast(nw.Float64).alias("size"),
+            )
+            frame = frame.with_columns(
+                nw.when((rank >= first) & (rank <= last)).then(nw.col("v0")).alias("value"),
+                (rank < first).cast(nw.Int64).alias("below"),
+            )
+        except (NotImplementedError, InvalidInputError, nw.exceptions.NarwhalsError) as error:
+            raise InvalidInputError(
+                f"a quantile needs the ranks of the records within every database, which "
+                f"{self._engine} does not give ({_first_line(error)}): give the table to another "
+                "engine, such as DuckDB or Polars, by Parquet files or table.collect()"
+            ) from None
+        keys = [*database, *individual]
+        grouped = frame.group_by(*keys, "value", "below").agg(nw.len().alias(COUNT))
+        table = self._collect(grouped)
+        owners = self._owners_of(table).owners
+        pair, weight = owners.pair, owners.weight
+        assert weight is not None
+        below = np.bincount(pair, weight * _integers(table, "below"), owners.pair_database.size)
+        here = np.flatnonzero(table["value"].is_valid().to_numpy())
+        here = np.repeat(here, weight[here])
+        values = np.asarray(table["value"].to_numpy(), dtype=np.float64)
+        return Summaries(
+            owners, window=Window(values[here], pair[here], below.astype(np.int64), whole=False)
+        )
+
+    # What the engine is asked
+
+    @property
+    def _lazy(self) -> nw.LazyFrame[Any]:
+        assert self.table.lazy is not None
+        return self.table.lazy
+
+    @property
+    def _engine(self) -> str:
+        return str(self._lazy.implementation)
+
+    def _keyed(self, needs: Needs | None = None) -> nw.LazyFrame[Any]:
+        """Return the keys as d0.. and i0.., numbers as v0.. and where the condition holds."""
+        import narwhals.stable.v2 as nw
+
+        lazy, schema = self._lazy, self._schema
+        if needs is not None and self.missing == "drop":  # Counted first, to be said.
+            for name in self.individual:
+                kept = ~nw.col(name).is_null()
+                if schema[name].is_float():
+                    kept &= ~nw.col(name).is_nan()
+                lazy = lazy.filter(kept)
+        needs = needs or Needs()
+        with self._asking():
+            database = [
+                periods.coarse(nw.col(name), schema[name], self.every).alias(f"d{k}")
+                for k, name in enumerate(self.database)
+            ]
+            individual = [nw.col(name).alias(f"i{k}") for k, name in enumerate(self.individual)]
+            numbers = [
+                nw.col(name).cast(nw.Float64).alias(f"v{k}")
+                for k, name in enumerate(self._numeric(needs.numbers))
+            ]
+            condition = []
+            if needs.condition is not None:
+                name = needs.condition.named_column
+                held = needs.condition.expression(schema)
+                condition = [
+                    held.cast(nw.Int64).alias("holds"),
+                    nw.col(name).is_null().cast(nw.Int64).alias("lacks"),
+                ]
+                if needs.condition.flag:
+                    self._numeric([name])
+                    condition.append(nw.col(name).cast(nw.Float64).alias("flag"))
+            return lazy.select(*database, *individual, *numbers, *condition)
+
+    @cached_property
+    def _schema(self) -> Mapping[str, Any]:
+        with self._asking():
+            return self._lazy.collect_schema()
+
+    def _numeric(self, names: Sequence[str]) -> Sequence[str]:
+        """Refuse columns that hold no numbers."""
+        import narwhals.stable.v2 as nw
+
+        for name in names:
+            dtype = self._schema[name]
+            if not (dtype.is_numeric() or dtype == nw.Boolean):
+                raise InputTypeError(
+                    f"column {name!r} must be numeric, found values of type {dtype}"
+                )
+        return names
+
+    def _grouped(self, frame: nw.LazyFrame[Any], *sums: nw.Expr) -> nw.LazyFrame[Any]:
+        """Return one row for each pair of keys."""
+        import narwhals.stable.v2 as nw
+
+        keys = [f"d{k}" for k in range(len(self.database))]
+        keys += [f"i{k}" for k in range(len(self.individual))]
+        return frame.group_by(*keys).agg(nw.len().alias(COUNT), *sums)
+
+    def _spreads(self, frame: nw.LazyFrame[Any], needs: Needs) -> dict[str, Spread]:
+        """Return where the numbers lie, and refuse what is missing or not finite."""
+        import narwhals.stable.v2 as nw
+
+        asked = [nw.len().alias(COUNT)]
+        for k in range(len(needs.numbers)):
+            value = nw.col(f"v{k}")
+            asked += [
+                (value.abs() <= LARGEST).cast(nw.Int64).sum().alias(f"finite{k}"),
+                value.min().alias(f"lowest{k}"),
+                value.max().alias(f"highest{k}"),
+                nw.when(value.abs() > 0.0).then(value.abs()).min().alias(f"smallest{k}"),
+            ]
+        if needs.condition is not None:
+            asked.append(nw.col("lacks").sum())
+            if needs.condition.flag:
+                flag = nw.col("flag")
+                asked.append(((flag == 0.0) | (flag == 1.0)).cast(nw.Int64).sum().alias("flags"))
+        if len(asked) == 1:
+            return {}
+        found = self._collect(frame.select(*asked)).to_pylist()[0]
+        records = found[COUNT]
+        for k, name in enumerate(needs.numbers):
+            if (bad := records - (found[f"finite{k}"] or 0)) > 0:
+                value = nw.col(f"v{k}")
+                self._refuse(frame, f"v{k}", value.is_null() | ~(value.abs() <= LARGEST), name, bad)
+        if needs.condition is not None:
+            name = needs.condition.named_column
+            if found["lacks"]:
+                self._refuse(frame, None, nw.col("lacks") == 1, name, found["lacks"])
+            if needs.condition.flag and (found["flags"] or 0) < records:
+                flag = nw.col("flag")
+                table = self._first(frame, ~((flag == 0.0) | (flag == 1.0)), "flag")
+                raise InvalidInputError(
+                    "Proportion without a comparison needs a column of zeros and ones, "
+                    f"{name!r} has {table['flag'][0].as_py():g} in {self._show(table)}"
+                )
+        return {
+            name: Spread(
+                records, found[f"lowest{k}"], found[f"highest{k}"], found[f"smallest{k}"] or 0.0
+            )
+            for k, name in enumerate(needs.numbers)
+        }
+
+    def _refuse(
+        self, frame: nw.LazyFrame[Any], value: str | None, bad: nw.Expr, name: str, count: int
+    ) -> None:
+        table = self._first(frame, bad, *([] if value is None else [value]))
+        found = None if value is None else table[value][0].as_py()
+        what = "a missing value" if found is None else f"the value {found}"
+        raise InvalidInputError(
+            f"column {name!r} has {what} in {self._show(table)} ({count} of "
+            f"{self._owned.owners.database_size.sum()} records are missing or not finite)"
+        )
+
+    def _first(self, frame: nw.LazyFrame[Any], bad: nw.Expr, *values: str) -> pa.Table:
+        keys = [f"d{k}" for k in range(len(self.database))]
+        keys += [f"i{k}" for k in range(len(self.individual))]
+        return self._collect(frame.filter(bad).select(*keys, *values).head(1))
+
+    def _show(self, table: pa.Table) -> str:
+        """Return where the first row belongs, for messages."""
+        database, individual = self._keys(table.slice(0, 1))
+        lacking = any(key.missing[0] for key in individual)
+        name = POOLED if lacking else combined(individual)[1][0]
+        period = combined(self._periods(database))[1][0]
+        return f"database {labels.show(period)}, individual {labels.show(name)}"
+
+    def _periods(self, database: list[Key]) -> list[Key]:
+        if self.every is None:
+            return database
+        return [Key(k.name, periods.starts(k.column, self.every, k.name)) for k in database]
+
+    @cached_property
+    def _repeated(self) -> tuple[Sentence, ...]:
+        """Return a warning of records that repeat another one, or that this was not looked at."""
+        import narwhals.stable.v2 as nw
+
+        records = int(self._owned.owners.database_size.sum())
+        found = None
+        if records <= MOST_COMPARED:
+            names = self._lazy.collect_schema().names()
+            copies = self._lazy.group_by(*names).agg(nw.len().alias(COPIES))
+            copies = copies.filter(nw.col(COPIES) > 1)
+            try:
+                found = self._collect(copies)
+            except InvalidInputError:  # A column of lists, say, cannot be grouped by.
+                found = None
+        if found is None:
+            return (
+                Sentence(
+                    f"whether some of the {records:,} records repeat another one was not looked "
+                    "at, because they stay where they are: make sure that none is there twice"
+                ),
+            )
+        if not len(found):
+            return ()
+        return (self._said_of_copies(found),)
+
+    def _said_of_copies(self, found: pa.Table) -> Sentence:
+        """Return the warning of the records that are there more than once."""
+        names = [*self.database, *self.individual]
+        keys = [f"d{k}" for k in range(len(self.database))]
+        keys += [f"i{k}" for k in range(len(self.individual))]
+        database, individual = self._keys(found.select(names).rename_columns(keys))
+        known = np.flatnonzero(~np.logical_or.reduce([key.missing for key in individual]))
+        copies = int(_integers(found, COPIES).sum()) - len(found)
+        whose: list[Any] = []
+        if known.size:
+            whose_code, whom = combined([key.take(known) for key in individual])
+            when_code, when = combined(self._periods([key.take(known) for key in database]))
+            first = np.lexsort([when_code, whose_code])[0]
+            whose = [
+                ", as of individual ",
+                name_of(whom, int(whose_code[first])),
+                f" in database {labels.show(when[when_code[first]])}",
+            ]
+        return Sentence(f"{copies:,} record(s) repeat another one exactly", *whose, COPIED)
+
+    # What comes back
+
+    def _collect(self, frame: nw.LazyFrame[Any]) -> pa.Table:
+        """Return the rows of a small frame; an engine's failure is an error of ours."""
+        import narwhals.stable.v2 as nw
+
+        with self._asking():
+            names = frame.collect_schema().names()
+            if frame.implementation.is_polars():
+                eager = frame.collect(backend=nw.Implementation.POLARS, engine="streaming")
+            else:
+                eager = frame.collect()
+            table = eager.to_arrow().select(names)
+        return table
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        try:
+            yield
+        except (EdpBayesError, MemoryError):
+            raise
+        except Exception as error:
+            raise InvalidInputError(
+                f"{self._engine} could not answer: {type(error).__name__}: {_first_line(error)}"
+            ) from error
+
+    def _keys(self, table: pa.Table) -> tuple[list[Key], list[Key]]:
+        import narwhals as nw
+
+        frame = nw.from_native(table, eager_only=True)
+        database = [Key.of(frame, f"d{k}", name) for k, name in enumerate(self.database)]
+        if self.every is not None:
+            zone = getattr(self._schema[self.database[0]], "time_zone", None)
+            database = [replace(k, column=periods.in_zone(k.column, zone)) for k in database]
+        individual = [Key.of(frame, f"i{k}", name) for k, name in enumerate(self.individual)]
+        return database, individual
+
+    def _owners_of(self, table: pa.Table) -> Owned:
+        """Return whose the rows of a group-by are."""
+        return self._own(*self._keys(table), _integers(table, COUNT))
+
+
+def _with_parts(frame: nw.LazyFrame[Any], name: str, of: Sequence[float]) -> nw.LazyFrame[Any]:
+    """Return a frame with the parts of a column, as `exact.split` makes them."""
+    import narwhals.stable.v2 as nw
+
+    rest = nw.col(name)
+    for k, unit in enumerate(of):
+        part = (rest + rounding_to(unit)) - rounding_to(unit)
+        frame = frame.with_columns(part.alias(f"{name}p{k}"))
+        if k + 1 < len(of):
+            frame = frame.with_columns((rest - nw.col(f"{name}p{k}")).alias(f"{name}r{k}"))
+            rest = nw.col(f"{name}r{k}")
+    return frame
+
+
+def _integers(table: pa.Table, name: str) -> Integers:
+    """Return whole numbers, for which an engine may have decimals."""
+    import pyarrow as pa
+
+    return np.asarray(table[name].cast(pa.int64()).to_numpy())
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0].strip() if lines else type(error).__name__
