@@ -120,9 +120,11 @@ def by_draw(epsilon: Array, draws: int) -> Array:
 
 
 def _centred(p: Array, q: Array) -> tuple[Array, Array]:
-    """Return the components of each draw at their distances from a location common to all."""
-    parts = (np.where(part[..., 0] > 0.0, part[..., 1], np.nan) for part in (p, q))
-    centre = common_location(np.concatenate([part.reshape(len(p), -1) for part in parts], axis=1))
+    """Return the components of each draw at their distances from a location common to p.
+
+    Those of q have no say: the integrals of a pair must not depend on who else is compared.
+    """
+    centre = common_location(np.where(p[..., 0] > 0.0, p[..., 1], np.nan))
     if not centre.any():
         return p, q
     p, q = p.copy(), q.copy()
