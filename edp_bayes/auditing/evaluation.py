@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,16 @@ from numpy.typing import NDArray
 from edp_bayes.coupling.base import Coupling
 from edp_bayes.utils.progress import track
 
-__all__ = ["Risks", "evaluate", "largest_at", "riskiest"]
+__all__ = [
+    "BlockRisks",
+    "Risks",
+    "canonical_blocks",
+    "combine",
+    "evaluate",
+    "evaluate_block",
+    "largest_at",
+    "riskiest",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -19,6 +29,8 @@ Index = NDArray[np.int64]
 # Numbers held at once of risks, or of presence by component, while individuals are evaluated block
 # by block.
 BLOCK_NUMBERS = 2**22
+# Fewest individuals of a block that is evaluated, sent and kept as one.
+LEAST_BLOCK = 128
 # The largest risks of every draw that are known one by one.
 TOP = 8
 
@@ -67,38 +79,174 @@ class Risks:
         return self.curves[:, individuals]
 
 
+@dataclass(frozen=True, eq=False)
+class BlockRisks:
+    """What a block of individuals adds to `Risks`, whoever else there is.
+
+    Attributes
+    ----------
+    largest, log_survival, total : ndarray
+        Shape (draw, epsilon): over the block, the largest delta_i, the sum of log(1 - delta_i) and
+        the sum of delta_i.
+    mean, deviation, median, highest : ndarray
+        Shape (member, epsilon): summaries over the draws.
+    top, who : ndarray
+        Shape (draw, epsilon, rank): the largest delta_i of the block, and whose they are.
+    copied : ndarray
+        Shape (row, epsilon): delta_i of members in the draws they were asked for in.
+    curves : ndarray or None
+        Shape (draw, member, epsilon), if they are to be kept.
+    """
+
+    largest: Array
+    log_survival: Array
+    total: Array
+    mean: Array
+    deviation: Array
+    median: Array
+    highest: Array
+    top: Array
+    who: Index
+    copied: Array
+    curves: Array | None = None
+
+
 def evaluate(
     coupling: Coupling, epsilon: Array, *, progressbar: bool, copies: Index | None = None
 ) -> Risks:
-    """Evaluate every individual in blocks; the result does not depend on the blocks.
+    """Evaluate every individual, block by block.
 
     Copies name an individual for each draw, whose risk in that draw is kept.
     """
+    relevant, screened_bound = coupling.relevant(epsilon)
+    blocks = canonical_blocks(relevant)
+    everybody = relevant.size == coupling.n_individuals
+    keep = everybody and relevant.size <= _step(coupling, epsilon)
+    found = (
+        evaluate_block(coupling, members, epsilon, copies=copies, keep_curves=keep)
+        for members in track(blocks, "Individuals", total=len(blocks), show=progressbar)
+    )
+    return combine(
+        zip(blocks, found, strict=True),
+        shape=(coupling.n_draws, coupling.n_individuals, epsilon.size),
+        screened_bound=screened_bound,
+        copies=copies,
+    )
+
+
+def canonical_blocks(individuals: Index) -> list[Index]:
+    """Return the blocks in which individuals are evaluated: their number alone decides.
+
+    Sums are rounded block by block, so what they are must depend on nothing else. As many more
+    individuals as there are, the larger are the blocks, and the fewer sums each of them needs.
+    """
+    least = max(LEAST_BLOCK, math.isqrt(4 * individuals.size))
+    size = 1 << (least - 1).bit_length()
+    return [individuals[start : start + size] for start in range(0, individuals.size, size)]
+
+
+def evaluate_block(
+    coupling: Coupling,
+    members: Index,
+    epsilon: Array,
+    *,
+    copies: Index | None = None,
+    keep_curves: bool = False,
+) -> BlockRisks:
+    """Evaluate some individuals: a function of the draws, of them and of epsilon alone.
+
+    Parameters
+    ----------
+    coupling : Coupling
+        The fit, or what of it these individuals need.
+    members : ndarray of int
+        Shape (member,): increasing.
+    epsilon : ndarray
+        Shape (epsilon,).
+    copies : ndarray of int, optional
+        Shape (draw,): the individual whose risk in that draw is kept, a member or not.
+    keep_curves : bool
+        Keep delta_i of all members in all draws.
+    """
     from edp_bayes.auditing.reductions import accumulate, keep_largest, medians, moments
 
-    relevant, screened_bound = coupling.relevant(epsilon)
-    size = coupling.n_draws
-    largest, log_survival, total = np.zeros((3, size, epsilon.size))
-    top = np.zeros((size, epsilon.size, TOP))
+    size, levels = coupling.n_draws, epsilon.size
+    largest, log_survival, total = np.zeros((3, size, levels))
+    top = np.zeros((size, levels, TOP))
     who = np.zeros(top.shape, dtype=np.int64)
-    mean, deviation, highest, median = np.zeros((4, coupling.n_individuals, epsilon.size))
-    copied = None if copies is None else np.zeros((size, epsilon.size))
-    widest = max(epsilon.size, coupling.mixture.weights.shape[-1])
-    block = max(1, BLOCK_NUMBERS // (size * widest))
-    blocks = [relevant[start : start + block] for start in range(0, relevant.size, block)]
-    # One buffer for all blocks: fresh memory for each costs as much as the integrals.
-    buffer = np.empty((size, min(block, relevant.size), epsilon.size))
-    for members in track(blocks, "Individuals", total=len(blocks), show=progressbar):
-        whole = members.size == buffer.shape[1]
-        curves = coupling.curves(members, epsilon, out=buffer if whole else None)
+    mean, deviation, highest, median = np.zeros((4, members.size, levels))
+    rows = _rows_of(members, copies)
+    copied = np.zeros((rows.size, levels))
+    step = members.size if keep_curves else _step(coupling, epsilon)
+    # One buffer for all steps: fresh memory for each costs as much as the integrals.
+    buffer = np.empty((size, min(step, members.size), levels))
+    for start in range(0, members.size, step):
+        part = slice(start, start + step)
+        some = members[part]
+        whole = some.size == buffer.shape[1]
+        curves = coupling.curves(some, epsilon, out=buffer if whole else None)
         accumulate(curves, largest, log_survival, total)
-        keep_largest(curves, members, top, who)
-        mean[members], deviation[members], highest[members] = moments(curves)
-        median[members] = medians(curves)
-        if copied is not None and copies is not None:
-            rows = np.flatnonzero(np.isin(copies, members))
-            copied[rows] = curves[rows, np.searchsorted(members, copies[rows])]
-    everybody = buffer.shape[1] == coupling.n_individuals
+        keep_largest(curves, some, top, who)
+        mean[part], deviation[part], highest[part] = moments(curves)
+        median[part] = medians(curves)
+        if copies is not None:
+            here = _rows_of(some, copies)
+            column = np.searchsorted(some, copies[here])
+            copied[np.searchsorted(rows, here)] = curves[here, column]
+    return BlockRisks(
+        largest=largest,
+        log_survival=log_survival,
+        total=total,
+        mean=mean,
+        deviation=deviation,
+        median=median,
+        highest=highest,
+        top=top,
+        who=who,
+        copied=copied,
+        curves=buffer if keep_curves else None,
+    )
+
+
+def combine(
+    blocks: Iterable[tuple[Index, BlockRisks]],
+    *,
+    shape: tuple[int, int, int],
+    screened_bound: Array,
+    copies: Index | None = None,
+) -> Risks:
+    """Put the canonical blocks together, added in their order.
+
+    Parameters
+    ----------
+    blocks : iterable of (ndarray, BlockRisks)
+        Members and what was found of them.
+    shape : tuple of int
+        Numbers of draws, of individuals and of epsilons.
+    screened_bound : ndarray
+        Shape (epsilon,): bound on the sum of the risks of all who are in no block.
+    copies : ndarray of int, optional
+        Shape (draw,): the individual whose risk is kept.
+    """
+    size, people, levels = shape
+    largest, log_survival, total = np.zeros((3, size, levels))
+    top = np.zeros((size, levels, TOP))
+    who = np.zeros(top.shape, dtype=np.int64)
+    mean, deviation, highest, median = np.zeros((4, people, levels))
+    copied = None if copies is None else np.zeros((size, levels))
+    curves: list[Array | None] = []
+    for members, block in blocks:
+        np.maximum(largest, block.largest, out=largest)
+        log_survival += block.log_survival
+        total += block.total
+        top, who = _largest_of_both(top, who, block.top, block.who)
+        mean[members], deviation[members] = block.mean, block.deviation
+        median[members], highest[members] = block.median, block.highest
+        if copied is not None:
+            copied[_rows_of(members, copies)] = block.copied
+        curves.append(block.curves)
+    kept = [part for part in curves if part is not None]
+    everybody = sum(part.shape[1] for part in kept) == people
     return Risks(
         delta=largest,
         total_risk=np.abs(np.expm1(log_survival)),
@@ -108,11 +256,31 @@ def evaluate(
         median=median,
         highest=highest,
         screened_bound=screened_bound,
-        curves=buffer if everybody else None,
+        curves=np.concatenate(kept, axis=1) if everybody else None,
         top=top,
         who=who,
         copied=copied,
     )
+
+
+def _rows_of(members: Index, copies: Index | None) -> Index:
+    """Return the draws whose copied individual is a member."""
+    if copies is None:
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(np.isin(copies, members))
+
+
+def _step(coupling: Coupling, epsilon: Array) -> int:
+    """Return how many individuals memory is for at once."""
+    widest: int = max(epsilon.size, coupling.mixture.weights.shape[-1])
+    return max(1, BLOCK_NUMBERS // (coupling.n_draws * widest))
+
+
+def _largest_of_both(top: Array, who: Index, more: Array, whose: Index) -> tuple[Array, Index]:
+    """Return the largest risks of two lists, of equal ones those of the first."""
+    risks, people = np.concatenate([top, more], axis=-1), np.concatenate([who, whose], axis=-1)
+    order = np.argsort(-risks, axis=-1, kind="stable")[..., :TOP]
+    return np.take_along_axis(risks, order, -1), np.take_along_axis(people, order, -1)
 
 
 def largest_at(
