@@ -116,15 +116,17 @@ def test_what_cannot_be_asked_of_pseudonyms(audit, tmp_path):
 
 
 def test_no_position_among_the_labels_is_left(responses, tmp_path):
-    told = edp.Adversary(insiders=LABELS[2:4])
+    told, own = edp.Adversary(insiders=LABELS[2:4]), edp.Adversary(own=True)
     for options, said in (
         ({"adversary": told, "model": edp.SmoothedBootstrap()}, "the insiders are"),
+        ({"adversary": own, "model": edp.SmoothedBootstrap()}, "the insiders are"),
         ({}, "makes up most of the variance"),
     ):
         audit = edp.audit(responses, **OPTIONS, **options)
         edp.noise.calibrate(audit, responses=responses, epsilon=5.0, method="bottleneck")
         hidden = edp.load_audit(audit.save(tmp_path / "audit.nc", names="pseudonyms", key=KEY))
         assert "without" not in hidden.tree.children
+        assert b"Beeblebrox" not in held(tmp_path / "audit.nc")
         with pytest.raises(edp.InvalidInputError, match=f"does not say who {said}"):
             edp.noise.calibrate(hidden, responses=responses, epsilon=5.0, method="bottleneck")
 

@@ -276,7 +276,7 @@ def hidden(tree: xr.DataTree, named: Namer) -> xr.DataTree:
             data = data.assign_coords(individual=np.array([named(label) for label in own]))
         groups[node.path] = data
     groups["/individuals"] = groups["/individuals"].sortby("individual")
-    unplaced = _without_positions(groups)
+    unplaced = _without_positions(groups, named)
     found = xr.DataTree.from_dict(groups)
     found.attrs |= {UNPLACED: unplaced} if unplaced else {}
 
@@ -314,14 +314,15 @@ def hidden(tree: xr.DataTree, named: Namer) -> xr.DataTree:
     return found
 
 
-def _without_positions(groups: dict[str, xr.Dataset]) -> str:
+def _without_positions(groups: dict[str, xr.Dataset], named: Namer) -> str:
     """Take out who is meant by a position among the labels; return what it said, if anything."""
     removed = []
     if groups.pop("/without", None) is not None:
         removed.append("who makes up most of the variance")
     known = groups.get("/known")
     if known is not None and json.loads(known.attrs["insiders"]):
-        groups["/known"] = known.assign_attrs(insiders="[]")
+        own = known.attrs.get("own")
+        groups["/known"] = known.assign_attrs(insiders="[]", own=named(own) if own else "")
         removed.append("who the insiders are")
     return " and ".join(removed)
 
