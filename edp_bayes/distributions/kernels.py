@@ -11,7 +11,16 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["gaussian", "gaussian_tail", "laplace", "mean_decay", "normal_laplace", "two_laplaces"]
+__all__ = [
+    "gaussian",
+    "gaussian_log_density",
+    "gaussian_tail",
+    "laplace",
+    "laplace_log_density",
+    "mean_decay",
+    "normal_laplace",
+    "two_laplaces",
+]
 
 Array = NDArray[np.float64]
 Distribution = tuple[Array, Array]
@@ -21,8 +30,13 @@ _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 def gaussian(u: Array, scale: Array) -> Distribution:
     """Return log density and P(U <= u) of N(0, scale^2)."""
+    return gaussian_log_density(u, scale), gaussian_tail(u, scale)
+
+
+def gaussian_log_density(u: Array, scale: Array) -> Array:
+    """Return the log density of N(0, scale^2) alone."""
     z = u / scale
-    return -0.5 * z * z - np.log(scale) - _LOG_ROOT_TWO_PI, gaussian_tail(u, scale)
+    return -0.5 * z * z - np.log(scale) - _LOG_ROOT_TWO_PI
 
 
 def gaussian_tail(u: Array, scale: Array) -> Array:
@@ -34,9 +48,13 @@ def gaussian_tail(u: Array, scale: Array) -> Array:
 
 def laplace(u: Array, scale: Array) -> Distribution:
     """Return log density and P(U <= u) of the Laplace distribution."""
-    z = np.abs(u) / scale
-    tail = 0.5 * np.exp(-z)
-    return -z - np.log(2.0 * scale), np.where(u < 0, tail, 1.0 - tail)
+    tail = 0.5 * np.exp(-np.abs(u) / scale)
+    return laplace_log_density(u, scale), np.where(u < 0, tail, 1.0 - tail)
+
+
+def laplace_log_density(u: Array, scale: Array) -> Array:
+    """Return the log density of the Laplace distribution alone."""
+    return -np.abs(u) / scale - np.log(2.0 * scale)
 
 
 def normal_laplace(u: Array, normal_scale: Array, laplace_scale: Array) -> Distribution:

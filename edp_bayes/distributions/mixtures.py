@@ -116,18 +116,23 @@ class Mixture:
             Shape (leading axes) + x.shape.
         """
         points = validate.finite_array(x, "x")
-        result = np.full(self._lead + points.shape, -np.inf)
-        for w, u, s in self._components(points):
-            with np.errstate(divide="ignore"):
-                result = np.logaddexp(result, np.log(w) + self._distribution(u, s)[0])
-        return result
+        # The sum over the components so far is total * exp(top), with top the largest of them.
+        top = np.full(self._lead + points.shape, -np.finfo(float).max)
+        total = np.zeros(top.shape)
+        with np.errstate(divide="ignore"):
+            for w, u, s in self._components(points):
+                value = np.log(w) + self._log_density(u, s)
+                ratio = np.exp(-np.abs(value - top))
+                total = np.where(value > top, total * ratio + 1.0, total + ratio)
+                np.maximum(top, value, out=top)
+            return np.asarray(top + np.log(total))
 
     def pdf(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return the density at x; shapes as in logpdf."""
         points = validate.finite_array(x, "x")
         result = np.zeros(self._lead + points.shape)
         for w, u, s in self._components(points):
-            result += w * np.exp(self._distribution(u, s)[0])
+            result += w * np.exp(self._log_density(u, s))
         return result
 
     def cdf(self, x: ArrayLike) -> NDArray[np.float64]:
@@ -290,6 +295,15 @@ class Mixture:
         if isinstance(self.noise, GaussianNoise):
             return kernels.normal_laplace(u, extra, scale)
         return kernels.two_laplaces(u, scale, extra)
+
+    def _log_density(
+        self, u: NDArray[np.float64], scale: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        if self.noise is not None:
+            return self._distribution(u, scale)[0]
+        if self.kernel == "gaussian":
+            return kernels.gaussian_log_density(u, scale)
+        return kernels.laplace_log_density(u, scale)
 
     def _tail(self, u: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.noise is None and self.kernel == "gaussian":
