@@ -31,7 +31,7 @@ def audited(responses, model, epsilon):
         responses,
         epsilon=epsilon,
         model=model,
-        draws=50,
+        draws=20,
         chains=2,
         random_seed=1,
         progressbar=False,
