@@ -8,6 +8,9 @@ import pytest
 import edp_bayes as edp
 from edp_bayes.coupling.contributions import ContributionPosterior
 from edp_bayes.coupling.referral import VARIANCES, _Slopes, refer
+from edp_bayes.models.base import fit_as_asked
+from edp_bayes.models.regression import Regression
+from edp_bayes.models.sampling import SamplerSettings
 
 N, PERIOD = 78, 13
 
@@ -133,3 +136,58 @@ def test_nothing_known_leaves_contributions_as_they_are():
     found = refer(data, np.empty((N, 0)), np.empty(0), data.response)
     assert found.referral is None
     np.testing.assert_array_equal(found.contribution.toarray(), data.contribution.toarray())
+
+
+@pytest.mark.parametrize("trend", [False, True])
+@pytest.mark.parametrize("growth", [1.0, -1.0])
+def test_contributions_that_follow_a_changing_scale_are_as_large_as_it_is(growth, trend):
+    """Contributions of an average size are too small where series and contributions grow."""
+    rng = np.random.default_rng(8)
+    z = np.linspace(-0.5, 0.5, 80)
+    scale = np.exp(growth * z)
+    sizes = np.array([0.4, *np.full(19, 0.1)])
+    following, kept = (
+        edp.Responses.from_arrays(
+            scale * rng.normal(size=80) + contribution.sum(axis=1), contribution=contribution
+        )
+        for contribution in (
+            scale[:, None] * sizes * (1.0 + 0.1 * rng.normal(size=(80, 20))),
+            sizes * (1.0 + 0.1 * rng.normal(size=(80, 20))),
+        )
+    )
+    adversary = edp.Adversary(changing_scale=True, trend=trend)
+    at_hand = np.exp(growth * (0.5 + 1 / 79))
+    for responses, size in ((following, 0.4 * at_hand), (kept, 0.4)):
+        regression = Regression.of(adversary.given(responses))
+        found = regression.referred(*regression.mode)
+        assert found.contribution[:, [0]].mean() == pytest.approx(size, rel=0.12)
+
+
+def test_models_that_overlook_the_referral_say_so():
+    """More come at the end, and everybody then contributes more."""
+    rng, time = np.random.default_rng(9), np.arange(60)
+    there = rng.random((60, 25)) < (0.2 + 0.6 * time / 60)[:, None]
+    contribution = there * (1.0 + 0.05 * rng.normal(size=(60, 25)) + 0.5 * (time / 60)[:, None])
+    responses = edp.Responses.from_arrays(
+        rng.normal(size=60) + contribution.sum(axis=1), contribution=contribution
+    )
+    options = {"draws": 50, "random_seed": 1, "progressbar": False, "chains": 2}
+    settings = SamplerSettings(**options)
+    regression = Regression.of(edp.Adversary(trend=True).given(responses))
+    kernel = edp.SmoothedBootstrap(kernel="gaussian")
+    presence, slopes = fit_as_asked(kernel, regression, settings).warnings
+    odds = regression.referred(*regression.mode).referral.odds
+    assert f"{odds:.2g} times their usual odds" in presence
+    assert "risk is too small" in presence
+    assert "takes the slopes for known" in slopes
+    mixture = fit_as_asked(edp.FiniteMixture(components=1), regression, settings)
+    assert not mixture.warnings
+    with pytest.warns(edp.exceptions.EdpBayesWarning, match="usual odds"):
+        audit = edp.audit(
+            responses,
+            epsilon=[0.1],
+            model=kernel,
+            adversary=edp.Adversary(trend=True),
+            **options,
+        )
+    assert presence in audit.warnings

@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.records.responses import Referral
+from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
-__all__ = ["refer"]
+__all__ = ["overlooked", "refer"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -36,6 +37,8 @@ ROUNDING = 1e-12
 ACTIVITY = 0.5  # prior standard deviation of a slope of the log odds of presence
 MOST_ALIKE = 0.9  # autocorrelation of presence
 BLOCK = 4096  # individuals
+# What a coupling may overlook unsaid: a change of the odds, and of the mean's variance.
+ODDS, ADDED = 1.1, 0.1
 
 
 def refer(responses: Responses, design: Array, target: Array, response: Array) -> Responses:
@@ -78,6 +81,32 @@ def refer(responses: Responses, design: Array, target: Array, response: Array) -
         _spells(present, responses.n_individuals, responses.n_databases),
     )
     return responses.replaced(response=response, contribution=matrix, referral=referral)
+
+
+def overlooked(responses: Responses) -> tuple[str, ...]:
+    """Return what is doubtful of a coupling that takes referred contributions as they are.
+
+    Presence is then that of the past, and slopes are taken for known.
+    """
+    referral, found = responses.referral, []
+    if referral is None:
+        return ()
+    if not 1.0 / ODDS <= referral.odds <= ODDS and (_absent(responses)).any():
+        side = "small" if referral.odds > 1.0 else "large"
+        found.append(
+            f"Individuals who are sometimes absent are present in the database at hand with "
+            f"{referral.odds:.2g} times their usual odds, but this model takes the usual: their "
+            f"risk is too {side}. DirichletProcessMixture() allows for it."
+        )
+    seen = np.bincount(responses.owner, minlength=responses.n_individuals) > 0
+    count = int((referral.variance[seen] > ADDED).sum())
+    if count:
+        found.append(
+            f"What {count} of {int(seen.sum())} individuals contribute was referred to the "
+            "database at hand by regression, and this model takes the slopes for known: bands are "
+            "too narrow for them. DirichletProcessMixture() allows for it."
+        )
+    return tuple(map(Sentence, found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +217,13 @@ def _shares(evidence: Array) -> Array:
     return shares
 
 
+def _absent(responses: Responses) -> NDArray[np.bool_]:
+    """Whether an individual is sometimes absent, and not always."""
+    n = responses.n_databases
+    count = np.bincount(_presence(responses) // n, minlength=responses.n_individuals)
+    return np.asarray((count > 0) & (count < n))
+
+
 def _presence(responses: Responses) -> Index:
     """Return individual * databases + database of every presence, in order."""
     n, samples = responses.n_databases, responses.samples
@@ -229,8 +265,7 @@ def _odds(cells: Index, responses: Responses, x: Array, at: Array) -> float:
     By a regression of the log odds of presence, among individuals sometimes absent.
     """
     n = responses.n_databases
-    count = np.bincount(cells // n, minlength=responses.n_individuals)
-    some = (count > 0) & (count < n)
+    some = _absent(responses)
     people = int(some.sum())
     if people == 0:
         return 1.0

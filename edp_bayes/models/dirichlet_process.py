@@ -134,7 +134,7 @@ class DirichletProcessMixture(ShortRepr):
 
     def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior of the residuals' distribution and of the regression."""
-        return self._fit(regression, settings)
+        return regression.refined(self, self._fit(regression, settings), settings)
 
     def _fit(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
         if settings.by_gibbs(self.kernel):

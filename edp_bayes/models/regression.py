@@ -17,18 +17,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.referral import refer
+from edp_bayes.coupling.referral import overlooked, refer
 from edp_bayes.distributions import kernels
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base_measure import Standardisation
 from edp_bayes.records.adversary import Adversary
-from edp_bayes.records.known import LAG, OTHER, Known, Regressor, explained
+from edp_bayes.records.known import LAG, OTHER, TREND, Known, Regressor, explained
 from edp_bayes.utils import labels
+from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from edp_bayes.coupling.base import Coupling
     from edp_bayes.models.base import DensityModel, FittedModel
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.records.responses import Responses
@@ -39,6 +41,8 @@ Array = NDArray[np.float64]
 
 # Prior standard deviation of gamma, and how far its mode is looked for.
 GROWTH, FARTHEST = 0.7, 3.0
+LEAST_GROWTH = 1e-6
+MOST_LEVERAGE = 0.9
 LEAST_SCORE = 1e-6  # probabilities nearer to 0 or 1 are taken as this
 
 
@@ -154,6 +158,25 @@ class Regression:
         scale = np.exp(np.asarray(gamma)[..., None] * self.position)
         return np.asarray((self.sample - fitted[..., None]) / scale[..., None])
 
+    def modified(self, beta: Array, gamma: float) -> Array:
+        """Return residuals as far spread as u, shape (n, samples), for one beta and gamma.
+
+        Those of a fit lie too near: at a database of leverage h their variance is 1 - h of that of
+        u. Davison and Hinkley (1997), Bootstrap Methods and their Application, Section 6.2.
+        """
+        u = self.residuals(beta, gamma)
+        level = np.ones((u.shape[0], 0 if self.scaled else 1))
+        scale = np.exp(gamma * self.position)
+        x = np.column_stack([self.design, level]) / scale[:, None]
+        prior = np.zeros(x.shape[1])
+        prior[: self.deviation.size] = self.deviation**-2.0
+        leverage = np.einsum("ta,at->t", x, np.linalg.solve(np.diag(prior) + x.T @ x, x.T))
+        # the mean alone has a leverage of 1 / n, which is no part of what is known
+        share = (1.0 - 1.0 / u.shape[0]) / (1.0 - np.minimum(leverage, MOST_LEVERAGE))
+        middle = u.mean()
+        away = u.mean(axis=1, keepdims=True) - middle
+        return np.asarray(u + (np.sqrt(share)[:, None] - 1.0) * away)
+
     def growth(self, gamma: Array | float) -> Array:
         """Return the scale of the database at hand, exp(gamma z*)."""
         at = self.known.target_position if self.scaled else 0.0
@@ -162,11 +185,27 @@ class Regression:
     def referred(self, beta: Array, gamma: float) -> Responses:
         """Return the responses as they would be at the database at hand, for one beta and gamma."""
         units = self.units
-        residuals = self.residuals(beta, gamma)
+        residuals = self.modified(beta, gamma)
         moved = (residuals - residuals.mean()) * self.growth(gamma) + self.place
         response = (units.centre + units.spread * moved).ravel()
         known = self.known
-        return refer(known.responses, known.design, known.target, response)
+        design, target = known.design, known.target
+        if self.scaled:
+            design, target = self._with_scale(gamma)
+        return refer(known.responses, design, target, response)
+
+    def _with_scale(self, gamma: float) -> tuple[Array, Array]:
+        """Return what predicts contributions where the scale changes: the scale, for the trend.
+
+        Contributions may grow with it. It is exp(gamma z), linear in z where gamma is zero.
+        """
+        known = self.known
+        others = [name != TREND for name in known.names]
+        rate = gamma if abs(gamma) > LEAST_GROWTH else LEAST_GROWTH
+        scale = np.expm1(rate * known.position) / rate
+        at_hand = np.expm1(rate * known.target_position) / rate
+        design = np.column_stack([known.design[:, others], scale - scale.mean()])
+        return design, np.append(known.target[others], at_hand - scale.mean())
 
     def fitted_to_residuals(self, model: DensityModel, settings: SamplerSettings) -> FittedModel:
         """Fit a model that knows of no regression to the residuals at the mode.
@@ -174,30 +213,77 @@ class Regression:
         The place of the next response has the coefficients' normal posterior about the mode.
         """
         beta, gamma = self.mode
-        responses = self.referred(beta, gamma)
-        fitted = model.fit(responses, settings)
-        shape = fitted.mixture.weights.shape[:-1]
+        shape = (settings.chains, settings.draws)
         scale = np.exp(gamma * self.position)
         x = self.design / scale[:, None]
         factor = np.linalg.cholesky(np.diag(self.deviation**-2.0) + x.T @ x)
         normal = settings.generator("place").standard_normal((*shape, beta.size))
         coefficients = beta + np.linalg.solve(factor.T, normal[..., None])[..., 0]
+        shift = self.units.spread * ((coefficients - beta) @ self.target)
+        growth = np.full(shape, gamma)
+        return self._with_density(model, settings, beta, coefficients, growth, shift)
+
+    def refined(
+        self, model: DensityModel, joint: FittedModel, settings: SamplerSettings
+    ) -> FittedModel:
+        """Fit the density again, to the residuals at the posterior mean of the coefficients.
+
+        In a joint fit every draw has residuals of its own, and the density follows them: its bands
+        are wider than what is unknown of u. Here coefficients and gamma are those of the joint fit.
+        """
+        hand = joint.at_hand
+        assert hand is not None
+        fitted = self._with_density(
+            model, settings, hand.middle, hand.coefficients, hand.growth, hand.shift
+        )
+        if not joint.divergences:
+            return fitted
+        said = (
+            f"{joint.divergences} divergent transitions while coefficients were drawn: "
+            f"{joint.diverging}"
+        )
+        return replace(fitted, warnings=(*fitted.warnings, Sentence(said)))
+
+    def _with_density(
+        self,
+        model: DensityModel,
+        settings: SamplerSettings,
+        middle: Array,
+        coefficients: Array,
+        growth: Array,
+        shift: Array,
+    ) -> FittedModel:
+        """Fit a model to the residuals at one place, and take its draws to the scale of each."""
+        from edp_bayes.coupling.regression import RegressionCoupling
+
+        gamma = float(growth.mean())
+        responses = self.referred(middle, gamma)
+        fitted = model.fit(responses, settings)
+        shape = fitted.mixture.weights.shape[:-1]
         # the densities are those of the responses at hand, at another scale than their own
         moved = np.log(self.growth(gamma)) - gamma * self.position
         residuals = responses.response_by_database
+        coupling = fitted.coupling
+        referred = isinstance(coupling, RegressionCoupling)
+        doubtful = () if referred else overlooked(responses)
+        if np.ptp(growth) > 0.0:
+            coupling = _stretched(coupling, responses, self.growth(growth - gamma), settings)
         at_hand = AtHand(
-            mixture=fitted.mixture,
+            mixture=coupling.mixture,
             responses=responses,
-            middle=beta,
+            middle=middle,
             coefficients=coefficients,
-            growth=np.full(shape, gamma),
-            shift=self.units.spread * ((coefficients - beta) @ self.target),
+            growth=growth,
+            shift=shift,
             log_likelihood=fitted.log_likelihood + moved,
             scores=_scores(fitted.mixture, np.broadcast_to(residuals, (*shape, *residuals.shape))),
         )
         predictive = None if fitted.predictive is None else fitted.predictive + moved
         return replace(
             fitted,
+            mixture=coupling.mixture,
+            coupling=coupling,
+            warnings=(*fitted.warnings, *doubtful),
             at_hand=at_hand,
             log_likelihood=at_hand.log_likelihood,
             predictive=predictive,
@@ -207,6 +293,29 @@ class Regression:
         lag = np.array([part.lag for part in self.known.regressors], dtype=bool)
         x = np.where(lag, x / self.units.spread, x)
         return np.column_stack([x, np.ones(len(x))]) if self.known.scaled else x
+
+
+def _stretched(
+    coupling: Coupling, responses: Responses, factor: Array, settings: SamplerSettings
+) -> Coupling:
+    """Return a mixture model's coupling with every draw scaled about the mean of the responses.
+
+    Individuals contribute what they did.
+    """
+    from edp_bayes.coupling.regression import RegressionCoupling
+
+    def taken(mixture: Mixture, place: float) -> Mixture:
+        scale = factor[..., None]
+        located = place + scale * (mixture.locations - place)
+        return Mixture(mixture.weights, located, scale * mixture.scales, kernel=mixture.kernel)
+
+    y = responses.response
+    without = {
+        i: taken(mixture, float(y.mean() - responses.contribution[:, [i]].sum() / y.size))
+        for i, mixture in getattr(coupling, "without", {}).items()
+    }
+    mixture = taken(coupling.mixture, float(y.mean()))
+    return RegressionCoupling.fit(mixture, responses, settings.random_seed or 0, without)
 
 
 def _name(database: Any) -> str:

@@ -42,7 +42,8 @@ class Adversary:
         Numbers enter as they are, text as categories. A row with a key that is no database is that
         of the next one; without it the last row is taken, which the result says.
     changing_scale : bool
-        The spread of the response may grow or fall over the databases.
+        The spread of the response may grow or fall over the databases; contributions that grow or
+        fall with it are found by regression.
     insiders : iterable or float
         Labels of individuals who pool what they contributed, or the share of all individuals who
         do, drawn at random. What insiders contributed is subtracted where the query is a sum over

@@ -24,13 +24,14 @@ from edp_bayes.utils.sentences import Sentence
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-__all__ = ["LAG", "OTHER", "Known", "Regressor", "explained", "known"]
+__all__ = ["LAG", "OTHER", "TREND", "Known", "Regressor", "explained", "known"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # Prior standard deviations of coefficients: of lags, of all others in residual deviations.
 LAG, OTHER = 0.5, 2.0
+TREND = "trend"  # name of a regressor
 FEWEST_FREE = 8  # databases beyond the regressors
 MANY = 1 / 6  # regressors a database, beyond which bands are said to be wide
 SHORT = 10  # databases for each step of a season all of whose harmonics are taken
@@ -213,7 +214,7 @@ def known(adversary: Adversary, responses: Responses, at: Any, *, teller: int = 
     after = float(time[-1] + 1.0)
     if adversary.trend:
         regressors.append(
-            _numeric("trend", time[first:], after if row is None else time[first:][row])
+            _numeric(TREND, time[first:], after if row is None else time[first:][row])
         )
     for name, period in _periods(adversary, timeline).items():
         regressors += _season(name, period, time[first:], after, row)

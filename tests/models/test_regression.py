@@ -156,7 +156,7 @@ MEMBERS = (
 
 
 def test_a_stack_is_given_what_its_members_are():
-    responses = series(14)
+    responses = series(18)
     known = {"past": 1, "trend": True, "draws": 200}
     regression, stack = fitted(edp.Stacked(MEMBERS), responses, **known)
     alone = [fitted(model, responses, **known)[1] for model in MEMBERS]
@@ -226,3 +226,82 @@ def _normals(shift, deviation):
     return (
         edp.Mixture(np.ones(1), np.array([place]), np.array([deviation])) for place in (0.0, shift)
     )
+
+
+@pytest.mark.parametrize("growing", [False, True])
+def test_modified_residuals_undo_the_leverage(growing):
+    """The leverage is by how much a fitted response follows the response."""
+    responses, step = series(21, n=40), 1e-3
+    known = edp.Adversary(past=1, trend=True, changing_scale=growing).given(responses)
+    regression = Regression.of(known)
+    gamma, n = (0.4 if growing else 0.0), len(known.position)
+    scale = np.exp(gamma * regression.position)
+    ones = np.empty((n, 0)) if growing else np.ones((n, 1))
+    x = np.column_stack([regression.design, ones]) / scale[:, None]
+    prior = np.zeros(x.shape[1])
+    prior[: regression.deviation.size] = 1.0 / regression.deviation
+    rows = np.vstack([x, np.diag(prior)])
+
+    def fit(u):
+        return np.linalg.lstsq(rows, np.concatenate([u, np.zeros(len(prior))]), rcond=None)[0]
+
+    y = regression.sample[:, 0] / scale
+    found = fit(y)
+    leverage = np.array(
+        [x[t] @ (fit(y + step * (np.arange(n) == t)) - found) / step for t in range(n)]
+    )
+    beta = found[: regression.deviation.size]
+    plain = regression.residuals(beta, gamma)[:, 0]
+    expected = (plain - plain.mean()) * np.sqrt((1 - 1 / n) / (1 - leverage))
+    np.testing.assert_allclose(
+        regression.modified(beta, gamma)[:, 0] - plain.mean(), expected, atol=1e-6
+    )
+
+
+def test_residuals_are_as_far_spread_as_the_innovations():
+    """Nine regressors for forty databases take a quarter of the residuals' variance."""
+    rng, ratios = np.random.default_rng(22), []
+    for _ in range(60):
+        y = rng.normal(size=40)
+        table = {f"x{k}": rng.normal(size=40) for k in range(9)}
+        data = edp.Responses.from_arrays(y, contribution=0.1 * np.ones((40, 1)))
+        regression = Regression.of(edp.Adversary(covariates=table).given(data))
+        beta, gamma = regression.mode
+        ratios.append(
+            [
+                regression.units.spread**2 * found(beta, gamma).var(ddof=1)
+                for found in (regression.modified, regression.residuals)
+            ]
+        )
+    modified, plain = np.mean(ratios, axis=0)
+    assert modified == pytest.approx(1.0, abs=0.08)
+    assert plain < 0.85
+
+
+@pytest.mark.parametrize("growing", [False, True])
+def test_the_density_is_that_of_one_set_of_residuals(growing):
+    """Coefficients, place and growth are those of the joint fit."""
+    responses, everybody = series(23), np.arange(3)
+    known = edp.Adversary(past=1, trend=True, changing_scale=growing).given(responses)
+    regression, model = Regression.of(known), edp.FiniteMixture(components=2)
+    settings = SamplerSettings(draws=200, random_seed=1, progressbar=False, chains=2)
+    joint, given = model._fit(regression, settings), model.fit_given(regression, settings)
+    for name in ("coefficients", "growth", "shift"):
+        np.testing.assert_array_equal(getattr(given.at_hand, name), getattr(joint.at_hand, name))
+    alone = model.fit(given.at_hand.responses, settings)
+    growth = given.at_hand.growth
+    factor = np.exp((growth - growth.mean()) * known.target_position) if growing else 1.0
+    np.testing.assert_allclose(
+        given.mixture.scales, np.reshape(factor, (*np.shape(factor), 1)) * alone.mixture.scales
+    )
+    np.testing.assert_allclose(
+        given.mixture.mean() - responses.response.mean(),
+        factor * (alone.mixture.mean() - given.at_hand.responses.response.mean())
+        + given.at_hand.responses.response.mean()
+        - responses.response.mean(),
+    )
+    if not growing:
+        np.testing.assert_array_equal(
+            given.coupling.curves(everybody, np.array([0.1])),
+            alone.coupling.curves(everybody, np.array([0.1])),
+        )
