@@ -142,13 +142,60 @@ BAD = {
         "draws must be at least 20, found 19",
     ),
     "adversary": (
-        {"adversary": edp.Adversary(past=1)},
+        {"adversary": edp.Adversary(past=1, changing_scale=True)},
         edp.InvalidInputError,
-        "plan cannot be made against a person who has seen all earlier releases: new databases",
+        "plan cannot be made where the scale changes: .* without changing_scale=True",
     ),
     "nobody": ({"adversary": "me"}, edp.InputTypeError, "must be an Adversary"),
     "repetitions": ({"repetitions": 0}, edp.InvalidInputError, "repetitions must be at least 1"),
 }
+
+
+def test_an_adversary_is_planned_for():
+    """The same databases, seen by one who knows the past, need no less than what an audit finds."""
+    rng, n = np.random.default_rng(11), 50
+    contribution = rng.normal(0.4, 0.1, (n, 2))
+    y = np.zeros(n)
+    for t in range(n):
+        y[t] = (0.7 * y[t - 1] if t else 0.0) + rng.normal() + contribution[t].sum()
+    responses = edp.Responses.from_arrays(y, contribution=contribution)
+    known, model = edp.Adversary(past=2, trend=True), FiniteMixture(components=1)
+    options = {"model": model, "adversary": known, "random_seed": 1, "progressbar": False}
+    audit = edp.audit(responses, epsilon=[0.05], draws=250, **options)
+    band = audit.band("delta", prob=0.9)
+    now = float((band["upper"] - band["lower"]).item())
+    found = plan(
+        responses, epsilon=0.05, width=0.6 * now, prob=0.9, repetitions=6, draws=100, **options
+    )
+    assert found.sizes[0] == n
+    assert found.widths[0].mean() == pytest.approx(now, rel=0.25)
+    # widths fall as the root of the number of databases explained
+    explained = (found.databases - 2) / (n - 2)
+    assert 0.6 * explained**0.5 == pytest.approx(1.0, rel=0.35)
+    assert found.held.mean() > 0.75
+    assert "against a person who has seen all earlier releases and the calendar" in str(found)
+
+
+def test_slopes_of_contributions_are_better_known_by_more_databases(responses):
+    season = edp.Adversary(season=8)
+    known = planning._known(responses, FiniteMixture(), season, 1)
+    study = planning._Study(
+        responses=known,
+        epsilon=np.array([0.1]),
+        kind="pointwise",
+        prob=0.9,
+        model=FiniteMixture(),
+        keep=3,
+        repetitions=1,
+        most=80,
+        settings=SamplerSettings(draws=40, tune=50, chains=2, random_seed=1, progressbar=False),
+    )
+    study.simulate()
+    few, many = (study._databases(size, 0).referral for size in (40, 80))
+    np.testing.assert_allclose(many.variance, 0.5 * few.variance)
+    assert few.odds == known.referral.odds
+    assert many.odds == pytest.approx(few.odds**0.5)
+    assert (few.variance > 0).all()
 
 
 @pytest.mark.parametrize(("options", "error", "message"), BAD.values(), ids=BAD)

@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes.auditing.future_databases import FutureDatabases
 from edp_bayes.auditing.lower_bounds import tested_risks
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
-from edp_bayes.models.base import DensityModel
+from edp_bayes.models.base import DensityModel, fit_as_asked
+from edp_bayes.models.regression import Regression
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.adversary import Adversary
-from edp_bayes.records.responses import Responses
+from edp_bayes.records.responses import Referral, Responses
 from edp_bayes.results import bands
 from edp_bayes.results.base import BAND_KINDS
 from edp_bayes.utils import validate
@@ -64,6 +65,8 @@ class Plan:
         Shape (size, repetition): the band's largest width over epsilon.
     held : ndarray of bool
         Shape (size, repetition): whether the band held the curve it was simulated from.
+    against : str
+        Against whom, in words; empty where no adversary was given.
 
     Examples
     --------
@@ -84,6 +87,7 @@ class Plan:
     sizes: NDArray[np.int64]
     widths: Array
     held: NDArray[np.bool_]
+    against: str = ""
 
     def table(self) -> pd.DataFrame:
         """Return one row for each number of databases tried.
@@ -113,6 +117,7 @@ class Plan:
         size = int(self.sizes[-1]) if self.databases is None else self.databases
         found = float(self.widths.mean(axis=1)[self.sizes == size][0])
         answer = f"{size} databases" if self.databases else f"{size} databases are too few"
+        answer += f", against {self.against}" if self.against else ""
         return (
             f"{answer}: their {self.kind} {self.prob:.0%} bands of delta are {found:.2g} wide on "
             f"average, {self.width:.2g} was asked for."
@@ -160,7 +165,8 @@ def plan(
         A mixture model with Gaussian kernels; ``DirichletProcessMixture()`` if not
         given.
     adversary : Adversary, optional
-        Refused if they know anything: new databases would have to follow from what is known.
+        What they know beside the response, as for `edp_bayes.audit`: bands are those of the next
+        database given it, and every new database is like that one. Refused if the scale changes.
     keep : int
         How many of the riskiest individuals are simulated; delta is the maximum over them.
     repetitions : int
@@ -184,8 +190,7 @@ def plan(
     ------
     InvalidInputError
         If a value cannot be used, `most` is below the databases at hand, the query is randomised
-        (several samples for each database), the model has no Gaussian mixture or the adversary
-        knows something.
+        (several samples for each database), the model has no Gaussian mixture or the scale changes.
     InputTypeError
         If an argument has a type that cannot be used.
 
@@ -193,7 +198,9 @@ def plan(
     -----
     New databases are independent and follow the distribution of those at hand; contributions of
     different individuals are independent given the response. Who is riskiest is decided once, by
-    the databases at hand.
+    the databases at hand. Given an adversary the databases are those of the regression's residuals,
+    referred to the database at hand; how far more databases would settle its slopes of
+    contributions and presence is taken in proportion to their number.
 
     References
     ----------
@@ -219,21 +226,23 @@ def plan(
     """
     from edp_bayes.models.default import model_or_default
 
-    _refuse_known(adversary)
+    usable, chosen = _usable(responses), model_or_default(model)
+    known = _known(usable, chosen, adversary, random_seed)
+    lags = 0 if known is None else usable.n_databases - known.n_databases
     study = _Study(
-        responses=_usable(responses),
+        responses=usable if known is None else known,
         epsilon=validate.epsilon_grid(epsilon),
         kind=validate.choice(kind, BAND_KINDS, "kind"),
         prob=default_probability(prob),
-        model=model_or_default(model),
+        model=chosen,
         keep=validate.positive_integer(keep, "keep"),
         repetitions=validate.positive_integer(repetitions, "repetitions"),
-        most=validate.positive_integer(most, "most"),
+        most=validate.positive_integer(most, "most") - lags,
         settings=SamplerSettings(
             draws=draws, tune=TUNE, chains=CHAINS, random_seed=random_seed, progressbar=False
         ),
     )
-    if study.most < responses.n_databases:
+    if study.most < study.responses.n_databases:
         raise InvalidInputError(
             f"most must be at least {responses.n_databases}, the databases at hand, found {most}"
         )
@@ -251,29 +260,45 @@ def plan(
         needed = _search(study, wanted)
     sizes = np.array(sorted(study.found))
     return Plan(
-        databases=needed,
+        databases=None if needed is None else needed + lags,
         width=wanted,
         epsilon=study.epsilon,
         kind=study.kind,
         prob=study.prob,
-        sizes=sizes,
+        sizes=sizes + lags,
         widths=np.array([study.found[size][0] for size in sizes]),
         held=np.array([study.found[size][1] for size in sizes]),
+        against="" if adversary is None or known is None else adversary.words,
     )
 
 
-def _refuse_known(adversary: Adversary | None) -> None:
+def _known(
+    responses: Responses,
+    model: DensityModel,
+    adversary: Adversary | None,
+    random_seed: int | None,
+) -> Responses | None:
+    """Return the databases referred to the one at hand, None where nothing is known of it."""
     if adversary is None:
-        return
+        return None
     if not isinstance(adversary, Adversary):
         raise InputTypeError(f"adversary must be an Adversary, found {adversary!r}")
-    if not adversary.nothing:
+    if adversary.nothing:
+        return None
+    if adversary.changing_scale:
         raise InvalidInputError(
-            f"plan cannot be made against {adversary.words}: new databases are simulated "
-            "independently of those at hand, and what will be known of them is not. Plan without "
-            "adversary, then audit with one: what they know makes the band wider, so that the plan "
-            "is a lower limit"
+            "plan cannot be made where the scale changes: it would have to be known how it goes on "
+            "over the new databases. Plan with the same adversary without changing_scale=True; "
+            "what is not known of the scale adds to that width and does not go away"
         )
+    settings = SamplerSettings(
+        draws=PLANNING_DRAWS, tune=TUNE, chains=CHAINS, random_seed=random_seed, progressbar=False
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EdpBayesWarning)
+        fitted = fit_as_asked(model, Regression.of(adversary.given(responses)), settings)
+    assert fitted.at_hand is not None
+    return fitted.at_hand.responses
 
 
 def _usable(responses: Responses) -> Responses:
@@ -363,10 +388,21 @@ class _Study:
         y, c = self.futures[repetition]
         new = size - self.responses.n_databases
         here: csc_array[np.float64] = self.responses.contribution[:, self.kept]
-        return Responses.from_arrays(
+        found = Responses.from_arrays(
             np.concatenate([self.responses.response, y[:new]]),
             contribution=csc_array(vstack([here, csc_array(c[:new])])),
             noise=self.responses.noise,
+        )
+        referral, share = self.responses.referral, self.responses.n_databases / size
+        if referral is None:
+            return found
+        return found.replaced(
+            referral=Referral(
+                degrees=referral.degrees[self.kept],
+                variance=share * referral.variance[self.kept],
+                odds=referral.odds**share,
+                spells=referral.spells[self.kept],
+            )
         )
 
 
