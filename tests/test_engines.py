@@ -10,14 +10,14 @@ import warnings
 from pathlib import Path
 
 import duckdb
-import numpy as np
-import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 
 from edp_bayes import Databases, queries
-from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.records.engine import EngineSource
 from tests.engine_tables import QUERIES, fingerprints, records
 
 ROOT = Path(__file__).parents[1]
@@ -33,7 +33,7 @@ def expected():
 
 
 def ibis_table(table):
-    return pytest.importorskip("ibis").memtable(table)
+    return pytest.importorskip("ibis").memtable(pa.Table.from_pandas(table))
 
 
 def dask_table(table):
@@ -98,6 +98,7 @@ CONNECT = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
 from pyspark.sql import SparkSession
+from edp_bayes.records.engine import EngineSource
 from tests.engine_tables import QUERIES, fingerprints, records
 builder = SparkSession.builder.remote("local[1]").config("spark.ui.enabled", "false")
 spark = builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
@@ -124,3 +125,44 @@ def test_a_quantile_is_refused_where_ranks_are_not_given():
     databases = Databases.from_table(dask_table(TABLE), **KEYS)
     with pytest.raises(InvalidInputError, match=r"ranks .* which dask does not give.*DuckDB or"):
         databases.respond(queries.Quantile("amount"))
+
+
+@pytest.fixture
+def nothing_in_memory(monkeypatch):
+    """Every Parquet file is one with more records than are read at once."""
+    monkeypatch.setattr("edp_bayes.records.large_files.MOST_IN_MEMORY", 0)
+
+
+def write_folder(table, folder):
+    for k in range(3):
+        table.iloc[k::3].to_parquet(folder / f"{k}.parquet", index=False)
+    return folder
+
+
+def write_file(table, folder):
+    table.to_parquet(folder / "records.parquet", index=False)
+    return folder / "records.parquet"
+
+
+def write_partitions(table, folder):
+    table.assign(half=table["items"] % 2).to_parquet(folder, partition_cols=["half"], index=False)
+    return folder
+
+
+FILES = {
+    "file": write_file,
+    "folder": write_folder,
+    "pattern": lambda table, folder: f"{write_folder(table, folder)}/*.parquet",
+    "partitions": write_partitions,
+    "data set": lambda table, folder: ds.dataset(write_folder(table, folder)),
+    "remote": lambda table, folder: f"file://{write_folder(table, folder)}",
+}
+
+
+@pytest.mark.parametrize("form", FILES)
+@pytest.mark.usefixtures("nothing_in_memory")
+def test_files_larger_than_memory_are_grouped_by_an_engine(form, tmp_path, expected):
+    source = FILES[form](TABLE, tmp_path)
+    databases = Databases.from_table(source, **KEYS)
+    assert isinstance(databases._source, EngineSource)
+    assert fingerprints(source) == expected

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records.arrow_columns import beyond_floats
+from edp_bayes.records.large_files import in_engine
 from edp_bayes.records.several_files import dataset_of, is_several, load_texts
 
 if TYPE_CHECKING:
@@ -128,6 +129,9 @@ def _own(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
 
 def _open_several(source: Any, keys: Sequence[str]) -> Table:
     """Return the table in several files; folders named year=2024 are columns."""
+    import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
+
     name, found, system = dataset_of(source)
 
     def load(names: Sequence[str] | None) -> Any:
@@ -148,13 +152,17 @@ def _open_several(source: Any, keys: Sequence[str]) -> Table:
         table = load(names)
         return nw.from_native(table.to_pandas() if names is None else table, eager_only=True)
 
+    lazy = None
     if not isinstance(found, list):
         columns = tuple(found.schema.names)
+        local = system is None and not isinstance(source, ds.Dataset)
+        plain = local and pq.read_schema(found.files[0]).equals(found.schema)
+        lazy = _reading(name, lambda: in_engine(found, whole_files=plain))
     elif system is None:
         columns = tuple(_reading(found[0], partial(_csv_schema, found[0])))
     else:
         columns = tuple(_remote_csv(system, found[0], None, keys).column_names)
-    return Table(columns, read, stable=False)
+    return Table(columns, read, stable=False, lazy=lazy)
 
 
 def _remote_csv(system: Any, path: str, names: Sequence[str] | None, keys: Sequence[str]) -> Any:
@@ -191,7 +199,10 @@ def _open_file(path: Path, keys: Sequence[str]) -> Table:
     doubled = [column for column in columns if columns.count(column) > 1]
     if doubled:
         raise InvalidInputError(f"{path} has more than one column {doubled[0]!r}")
-    return Table(tuple(columns), read, stable=False)
+    lazy = None
+    if load is _load_parquet:
+        lazy = _reading(path, lambda: in_engine(_dataset(path), whole_files=True))
+    return Table(tuple(columns), read, stable=False, lazy=lazy)
 
 
 def _reading[T](place: str | Path, action: Callable[[], T]) -> T:
@@ -239,6 +250,12 @@ def _parquet_schema(path: Path) -> list[str]:
     import pyarrow.parquet as pq
 
     return list(pq.read_schema(path).names)
+
+
+def _dataset(path: Path) -> Any:
+    import pyarrow.dataset as ds
+
+    return ds.dataset(str(path), format="parquet")
 
 
 def _load_parquet(path: Path, names: Sequence[str] | None) -> Any:
