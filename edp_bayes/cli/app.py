@@ -111,7 +111,13 @@ def demo(
 
 @app.command()
 def audit(
-    table: Annotated[Path, typer.Argument(help="Parquet or CSV file, one row for each record.")],
+    table: Annotated[
+        str,
+        typer.Argument(
+            help="Parquet or CSV file, one row for each record; or a folder of them, a pattern "
+            "such as 'data/*.parquet', or a place such as s3://bucket/folder."
+        ),
+    ],
     database: options.Database[list[str]],
     individual: options.Individual[list[str]],
     query: Annotated[

@@ -20,14 +20,30 @@ if TYPE_CHECKING:
 
     from edp_bayes.results.query import Audit
 
-__all__ = ["RESULTS", "refuse_overwriting", "remove_unfinished", "require_writable", "write"]
+__all__ = [
+    "RESULTS",
+    "local_files",
+    "refuse_overwriting",
+    "remove_unfinished",
+    "require_writable",
+    "write",
+]
 
 STYLE = "arviz-variat"
 RESOLUTION = 160
 
 
+def local_files(table: str | None) -> list[Path]:
+    """Return the files or the folder of this machine that a table is read from."""
+    from edp_bayes.records.several_files import matches
+
+    if table is None or "://" in table:
+        return []
+    return [Path(path) for path in matches(table)] or [Path(table)]
+
+
 def refuse_overwriting(results: Iterable[Path], sources: Iterable[Path]) -> None:
-    """Refuse a result whose file, however it is spelt, is one that the run reads."""
+    """Refuse a result whose file, however it is spelt, is one that the run reads or would read."""
     read = {source.resolve(): source for source in sources}
     for result in results:
         place = result.resolve()
@@ -37,6 +53,11 @@ def refuse_overwriting(results: Iterable[Path], sources: Iterable[Path]) -> None
                 raise InvalidInputError(
                     f"the result {result} would overwrite {source}, which is read: "
                     "results must have another name or folder"
+                )
+            if resolved in place.parents and resolved.is_dir():
+                raise InvalidInputError(
+                    f"the result {result} would lie in {source}, of which all files are read: "
+                    "results must have another folder"
                 )
 
 

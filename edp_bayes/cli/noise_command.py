@@ -117,10 +117,11 @@ def noise(
 
 
 def _files(table: str | None) -> list[Path]:
-    """Return the file that a table is read from, if it is one."""
+    """Return the files that a table is read from, if it is of files."""
+    from edp_bayes.cli.folder import local_files
     from edp_bayes.cli.noise_work import DEMO
 
-    return [] if table is None or table == DEMO else [Path(table)]
+    return [] if table == DEMO else local_files(table)
 
 
 def _print(

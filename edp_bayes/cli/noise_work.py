@@ -104,7 +104,8 @@ def responses_of(
     audit : Audit
         Its query is asked again.
     table : str or None
-        The file, or "demo" for the data of `edp-bayes demo`; None where it is not known.
+        The file, folder, pattern or place, or "demo" for the data of `edp-bayes demo`; None where
+        it is not known.
     keys : Keys
         How its rows become databases; the demo's own where no columns are named.
     progressbar : bool
@@ -134,11 +135,11 @@ def responses_of(
     for option in ("database", "individual"):
         if not getattr(keys, option):
             raise InvalidInputError(f"--{option} must name the key columns of {table}")
-    if table != DEMO and not Path(table).is_file():
+    if table != DEMO and not _is_there(table):
         raise InvalidInputError(
             f"the table {table} of the audit is not there: give --table with where it is now"
         )
-    source = load_cdnow_weeks() if table == DEMO else Path(table)
+    source = load_cdnow_weeks() if table == DEMO else table
     databases = Databases.from_table(source, **asdict(keys))
     return databases.respond(parse(str(audit.settings["query"])), progressbar=progressbar)
 
@@ -159,12 +160,19 @@ def table_of(audit: Audit, beside: Path | None = None) -> str | None:
         return name
     folders = [Path()] if beside is None else [Path(), beside.parent, beside.parent / ".."]
     for folder in folders:
-        if (folder / name).is_file():
+        if _is_there(str(folder / name)):
             return str(folder / name)
     raise InvalidInputError(
         f"the table {name} of the audit is not there, neither in the working directory nor beside "
         "the audit: give --table with where it is now"
     )
+
+
+def _is_there(table: str) -> bool:
+    """Return whether a table is a file or a folder, matches some, or lies in a remote place."""
+    from edp_bayes.records.several_files import matches
+
+    return "://" in table or Path(table).exists() or bool(matches(table))
 
 
 def source_of(audit: Audit) -> dict[str, Any]:

@@ -161,9 +161,9 @@ class Knows:
             open_table(path, ())
         return known
 
-    def refuse_doubled(self, table: Path) -> None:
+    def refuse_doubled(self, tables: Iterable[Path]) -> None:
         """Refuse a file that is given twice."""
-        read = {table.resolve(): "the table"}
+        read = {path.resolve(): "the table" for path in tables}
         for option, path in self.files.items():
             other = read.setdefault(path.resolve(), option)
             if other != option:
@@ -239,15 +239,20 @@ class Run:
         model: str = "dpm",
         kernel: str | None = None,
         thin: int | None = None,
-        table: Path | None = None,
+        table: str | None = None,
         **options: Any,
     ) -> Self:
         """Return a run from its options, refusing all that can be refused without the data.
 
-        The table is what will be read, if it is a file: no result may take its place. The other
+        The table is what will be read: no result may take the place of its files. The other
         options are attributes of a run; None takes what is usual.
         """
-        from edp_bayes.cli.folder import RESULTS, refuse_overwriting, require_writable
+        from edp_bayes.cli.folder import (
+            RESULTS,
+            local_files,
+            refuse_overwriting,
+            require_writable,
+        )
         from edp_bayes.cli.keys import require_key_apart
         from edp_bayes.queries import parse
         from edp_bayes.utils import validate
@@ -261,9 +266,9 @@ class Run:
             raise InvalidInputError("--report-names is for a report: give --report with its file")
         if run.report_names and run.pseudonyms:
             raise InvalidInputError("--report-names and --pseudonyms contradict: give one of them")
-        read = [*([] if table is None else [table]), *run.knows.files.values()]
-        if table is not None:
-            run.knows.refuse_doubled(table)
+        tables = local_files(table)
+        read = [*tables, *run.knows.files.values()]
+        run.knows.refuse_doubled(tables)
         if run.pseudonym_key is not None:
             require_key_apart(run.pseudonym_key, run, read)
         if run.zarr:

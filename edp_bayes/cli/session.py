@@ -92,8 +92,11 @@ def audit_databases(
         refuse_interrupted()
         # An audit holds no contributions: `edp-bayes noise` reads them again, from a table of this
         # name. Its path says more about the user than a result to hand on should.
-        noted = table.name if isinstance(table, Path) else DEMO
-        source = {"table": noted, **asdict(keys)}
+        source = asdict(keys)
+        if not isinstance(table, str):
+            source["table"] = DEMO
+        elif "://" not in table:
+            source["table"] = Path(table).name
         found.tree.attrs["source"] = json.dumps(source)
         report.print_report(found, console, prob=PROB)
         written = folder.write(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-__all__ = ["PARQUET", "TEXT", "dataset_of", "is_several", "load_texts"]
+__all__ = ["PARQUET", "TEXT", "dataset_of", "is_several", "load_texts", "matches"]
 
 PARQUET, TEXT = (".parquet", ".pq"), (".csv", ".csv.gz")
 WILD = frozenset("*?[")
@@ -31,6 +31,19 @@ def is_several(source: Any) -> bool:
     if isinstance(source, Sequence):
         return bool(source) and all(isinstance(part, str | Path) for part in source)
     return type(source).__module__.startswith("pyarrow._dataset")
+
+
+def matches(pattern: str) -> list[str]:
+    """Return the files of this machine that a pattern stands for, in order; none of a plain path.
+
+    Examples
+    --------
+    >>> matches("records.parquet")
+    []
+    """
+    if not _is_pattern(pattern):
+        return []
+    return sorted(path for path in glob.glob(pattern, recursive=True) if Path(path).is_file())
 
 
 def dataset_of(source: Any) -> tuple[str, ds.Dataset | list[str], Any]:
@@ -121,11 +134,7 @@ def _found(name: str) -> tuple[Any, list[str], str | None]:
     """Return the file system, the files in order, and the folder that partitions begin in."""
     if "://" not in name:
         if _is_pattern(name):
-            return (
-                None,
-                sorted(p for p in glob.glob(name, recursive=True) if Path(p).is_file()),
-                None,
-            )
+            return None, matches(name), None
         every = (path for path in Path(name).rglob("*") if path.is_file())
         return None, sorted(str(p) for p in every if _is_data(p.relative_to(name))), name
     try:
