@@ -23,6 +23,7 @@ from .distributions.noise import LaplaceNoise as LaplaceNoise
 from .divergence.integral import hockey_stick as hockey_stick
 from .exceptions import EdpBayesError as EdpBayesError
 from .exceptions import EdpBayesWarning as EdpBayesWarning
+from .exceptions import ExecutorError as ExecutorError
 from .exceptions import InputTypeError as InputTypeError
 from .exceptions import InvalidInputError as InvalidInputError
 from .exceptions import SamplingError as SamplingError

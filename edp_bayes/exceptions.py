@@ -49,6 +49,16 @@ class SamplingError(EdpBayesError, RuntimeError):
     """
 
 
+class ExecutorError(EdpBayesError, RuntimeError):
+    """Workers that evaluate individuals elsewhere were lost, or lack this version of the library.
+
+    Examples
+    --------
+    >>> issubclass(ExecutorError, RuntimeError)
+    True
+    """
+
+
 class EdpBayesWarning(UserWarning):
     """Legal but doubtful input or a failed diagnostic; it also stands in the result.
 

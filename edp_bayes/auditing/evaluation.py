@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import Coupling
 from edp_bayes.utils.progress import track
+
+if TYPE_CHECKING:
+    from edp_bayes.auditing.executors.base import Runner
 
 __all__ = [
     "BlockRisks",
@@ -112,22 +116,39 @@ class BlockRisks:
 
 
 def evaluate(
-    coupling: Coupling, epsilon: Array, *, progressbar: bool, copies: Index | None = None
+    coupling: Coupling,
+    epsilon: Array,
+    *,
+    progressbar: bool,
+    copies: Index | None = None,
+    run: Runner | None = None,
 ) -> Risks:
     """Evaluate every individual, block by block.
 
-    Copies name an individual for each draw, whose risk in that draw is kept.
+    Parameters
+    ----------
+    coupling : Coupling
+        The fit.
+    epsilon : ndarray
+        Shape (epsilon,).
+    progressbar : bool
+        Show progress.
+    copies : ndarray of int, optional
+        Shape (draw,): the individual of each draw whose risk in that draw is kept.
+    run : Runner, optional
+        Evaluates the blocks somewhere, see `edp_bayes.auditing.executors`; here by default.
     """
+    from edp_bayes.auditing.executors.base import Work
+    from edp_bayes.auditing.executors.local import here
+
     relevant, screened_bound = coupling.relevant(epsilon)
     blocks = canonical_blocks(relevant)
     everybody = relevant.size == coupling.n_individuals
     keep = everybody and relevant.size <= _step(coupling, epsilon)
-    found = (
-        evaluate_block(coupling, members, epsilon, copies=copies, keep_curves=keep)
-        for members in track(blocks, "Individuals", total=len(blocks), show=progressbar)
-    )
+    found = (run or here)(Work(coupling, epsilon, copies, keep), blocks)
+    shown = track(found, "Individuals", total=len(blocks), show=progressbar)
     return combine(
-        zip(blocks, found, strict=True),
+        zip(blocks, shown, strict=True),
         shape=(coupling.n_draws, coupling.n_individuals, epsilon.size),
         screened_bound=screened_bound,
         copies=copies,

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.auditing.evaluation import Risks, evaluate, riskiest
+from edp_bayes.auditing.executors.base import Runner, running
+from edp_bayes.auditing.store import described, opened, remove, seed_in
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel, FittedModel, fit_as_asked
 from edp_bayes.models.regression import Regression, regression_on
@@ -31,6 +37,9 @@ __all__ = ["audit"]
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
+# Where in a store the second of two adversaries is kept.
+SECOND = "second"
+
 
 def audit(
     responses: Responses,
@@ -48,6 +57,9 @@ def audit(
     progressbar: bool = True,
     sampler: str | None = None,
     cores: int | None = None,
+    executor: Any = None,
+    store: str | PathLike[str] | None = None,
+    keep_store: bool = False,
     **sample_kwargs: Any,
 ) -> Audit:
     """Put posterior draws on delta_i, delta and delta* of a query.
@@ -83,6 +95,19 @@ def audit(
         it, and NUTS by nutpie where it has not.
     cores : int, optional
         Chains sampled at the same time.
+    executor : int, Executor, Client, SparkSession or str, optional
+        Where individuals are evaluated: so many threads, each with individuals of its own; an
+        executor of ``concurrent.futures``; the workers of a ``distributed.Client`` of Dask; a
+        ``SparkSession``, classic or Connect; or the address of one of the two, such as
+        ``tcp://scheduler:8786`` or ``sc://server:15002``. By default one after the other, each in
+        all threads. The numbers are the same, bit for bit, wherever and by however many.
+    store : path, optional
+        Folder that keeps the draws of NUTS and whoever is evaluated already, with the fingerprint
+        of the data, the settings and the versions. After a kill the same call continues, and gives
+        the numbers of a run without one. Draws by Gibbs sampling and of the bootstrap are drawn
+        again, from the seed. Without a seed that of the store is taken.
+    keep_store : bool
+        Do not remove the store at the end.
     **sample_kwargs
         Further arguments of ``pymc.sample``, ``target_accept`` for one, for NUTS; refused where a
         mixture is drawn by Gibbs sampling.
@@ -96,7 +121,10 @@ def audit(
     Raises
     ------
     InvalidInputError, InputTypeError
-        If an argument cannot be used; the message says what would be right.
+        If an argument cannot be used, or the store is of another audit; the message says what would
+        be right.
+    ExecutorError
+        If the workers of an executor were lost, or lack this version of the library.
     SamplingError
         If a chain was interrupted or is not finite.
 
@@ -146,25 +174,27 @@ def audit(
         draws=draws,
         tune=tune,
         chains=chains,
-        random_seed=random_seed,
+        random_seed=seed_in(store) if random_seed is None and store is not None else random_seed,
         progressbar=progressbar,
         sampler=sampler,
         cores=cores,
         sample_kwargs=sample_kwargs,
     )
-    chosen = model_or_default(model)
+    chosen, released = model_or_default(model), responses
     require_enough_draws(settings.chains, settings.draws)
     first = regression_on(responses, adversary, at)
     if first is not None:
         _refuse_insiders(asked, responses, first.known.insiders)
-    released = responses
-    found, checks = _drawn(chosen, responses, first, settings, grid), []
-    if first is not None and adversary is not None and len(first.known.tellers) > 1:
-        second = Regression.of(known(adversary, responses, at, teller=1))
-        found, check = _worst(
-            found, _drawn(chosen, responses, second, settings, grid), responses, grid
-        )
-        checks.append(check)
+    checks: list[Checks] = []
+    with running(executor) as run:
+        found = _drawn(chosen, responses, first, settings, grid, run, store)
+        if first is not None and adversary is not None and len(first.known.tellers) > 1:
+            second = Regression.of(known(adversary, responses, at, teller=1))
+            _refuse_insiders(asked, responses, second.known.insiders)
+            inner = None if store is None else Path(store) / SECOND
+            other = _drawn(chosen, responses, second, settings, grid, run, inner)
+            found, check = _worst(found, other, responses, grid)
+            checks.append(check)
     fitted, risks = found.fitted, found.risks
     if fitted.at_hand is not None:
         responses = fitted.at_hand.responses
@@ -183,6 +213,9 @@ def audit(
             settings=settings,
             more=checks,
         )
+    if store is not None and not keep_store:
+        remove(Path(store) / SECOND)
+        remove(store)
     for warning in result.warnings:
         if warning not in responses.warnings:
             warnings.warn(warning, EdpBayesWarning, stacklevel=2)
@@ -203,17 +236,28 @@ def _drawn(
     regression: Regression | None,
     settings: SamplerSettings,
     grid: Array,
+    run: Runner,
+    store: str | PathLike[str] | None,
 ) -> _Drawn:
-    """Fit the model and evaluate everybody."""
-    fitted = fit_as_asked(model, responses if regression is None else regression, settings)
-    if fitted.at_hand is not None:
-        responses = fitted.at_hand.responses
-    copies = settings.generator("copies").integers(
-        0, responses.n_individuals, fitted.coupling.n_draws
-    )
-    risks = evaluate(
-        fitted.coupling, grid, progressbar=settings.progressbar, copies=responses.order[copies]
-    )
+    """Fit the model and evaluate everybody; a store keeps what is finished."""
+    with ExitStack() as stack:
+        if store is not None:
+            description = described(responses, regression, model, grid, settings)
+            held = stack.enter_context(opened(store, description))
+            settings, run = replace(settings, keep=held.draws), held.keeping(run)
+        fitted = fit_as_asked(model, responses if regression is None else regression, settings)
+        if fitted.at_hand is not None:
+            responses = fitted.at_hand.responses
+        copies = settings.generator("copies").integers(
+            0, responses.n_individuals, fitted.coupling.n_draws
+        )
+        risks = evaluate(
+            fitted.coupling,
+            grid,
+            progressbar=settings.progressbar,
+            copies=responses.order[copies],
+            run=run,
+        )
     return _Drawn(regression, fitted, risks)
 
 

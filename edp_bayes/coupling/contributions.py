@@ -9,8 +9,8 @@ size, which yields to an individual's own data (see `edp_bayes.coupling.pooling`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,6 +202,14 @@ class ContributionPosterior:
             pool=pool,
             odds=referral.odds,
         )
+
+    def taken(self, individuals: NDArray[np.int64]) -> ContributionPosterior:
+        """Return the posterior of some individuals, whose positions become 0, 1, ..."""
+        parts = {part.name: getattr(self, part.name) for part in fields(self)}
+        own: dict[str, Any] = {
+            name: part[individuals] for name, part in parts.items() if isinstance(part, np.ndarray)
+        }
+        return replace(self, **own)
 
     def draw_new(self, draws: int, components: int) -> ContributionDraws:
         """Draw how an individual unlike all in the sample contributes, as `draw` does for one."""

@@ -23,6 +23,7 @@ from edp_bayes.distributions.mixtures import Mixture, flat_draws
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.contributions import ContributionDraws
+    from edp_bayes.coupling.parts import Contributions
     from edp_bayes.records.responses import Responses
 
 __all__ = ["FEWEST", "PresencePosterior"]
@@ -54,7 +55,7 @@ class PresencePosterior:
     """
 
     mixture: Mixture
-    responses: Responses
+    responses: Responses | Contributions
     seed: int
 
     def draw(self, individuals: Index, contributions: ContributionDraws) -> Array:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import FLOOR, draw_count, flat, pair_curves
 from edp_bayes.distributions.mixtures import Mixture
-from edp_bayes.records.responses import Responses
+
+if TYPE_CHECKING:
+    from edp_bayes.coupling.parts import Contributions
+    from edp_bayes.records.responses import Responses
 
 __all__ = ["ShiftCoupling"]
 
@@ -32,7 +36,7 @@ class ShiftCoupling:
     """
 
     mixture: Mixture
-    responses: Responses
+    responses: Responses | Contributions
 
     @property
     def n_individuals(self) -> int:

@@ -15,7 +15,7 @@ from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError
 
-__all__ = ["StackedCoupling", "curves_by_draw", "pick", "stack_couplings"]
+__all__ = ["SomeDraws", "StackedCoupling", "curves_by_draw", "pick", "stack_couplings"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -143,7 +143,7 @@ def _(coupling: RegressionCoupling, rows: Index) -> Coupling:
     parts = {f.name: getattr(coupling, f.name) for f in fields(RegressionCoupling)}
     parts["mixture"] = _picked(coupling.mixture, rows)
     parts["without"] = {i: _picked(mixture, rows) for i, mixture in coupling.without.items()}
-    return _SomeDraws(**parts, whole=coupling, rows=rows)
+    return SomeDraws(**parts, whole=coupling, rows=rows)
 
 
 @pick.register
@@ -181,7 +181,7 @@ def _(coupling: StackedCoupling, individuals: Index, epsilon: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class _SomeDraws(RegressionCoupling):
+class SomeDraws(RegressionCoupling):
     """Some of the draws of a coupling: the very numbers it gives all in all."""
 
     whole: RegressionCoupling = field(kw_only=True)

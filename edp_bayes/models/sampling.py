@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,10 @@ SAMPLE_OPTIONS = frozenset(
 )
 
 
+# Fields of the settings that are no options by these names.
+OURS = ("sample_kwargs", "keep")
+
+
 @dataclass(frozen=True)
 class SamplerSettings:
     """How to draw from a posterior; the names are those of ``pymc.sample``.
@@ -64,6 +68,9 @@ class SamplerSettings:
         Chains sampled at the same time.
     sample_kwargs : mapping
         Further arguments of ``pymc.sample``, ``target_accept`` for one.
+    keep : callable, optional
+        Takes a PyMC model and what draws from it by NUTS, and returns the draws, now or as they
+        were kept; see `edp_bayes.auditing.store`.
 
     Raises
     ------
@@ -87,6 +94,9 @@ class SamplerSettings:
     sampler: str | None = None
     cores: int | None = None
     sample_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    keep: Callable[[Any, Callable[[], xr.DataTree]], xr.DataTree] | None = field(
+        default=None, repr=False
+    )
 
     def __post_init__(self) -> None:
         optional = () if self.cores is None else ("cores",)
@@ -97,7 +107,7 @@ class SamplerSettings:
             validate.choice(self.sampler, SAMPLERS, "sampler")
         unknown = [name for name in self.sample_kwargs if name not in SAMPLE_OPTIONS]
         if unknown:
-            own = [field.name for field in fields(self) if field.name != "sample_kwargs"]
+            own = [field.name for field in fields(self) if field.name not in OURS]
             near = get_close_matches(unknown[0], [*own, *SAMPLE_OPTIONS], 1)
             meant = f", {near[0]} may be meant" if near else ""
             raise InputTypeError(
@@ -157,6 +167,12 @@ class SamplerSettings:
 
 def sample_nuts(model: Any, settings: SamplerSettings) -> xr.DataTree:
     """Run NUTS on a PyMC model; raise where a chain was interrupted or is not finite."""
+    if settings.keep is None:
+        return _sample(model, settings)
+    return settings.keep(model, lambda: _sample(model, settings))
+
+
+def _sample(model: Any, settings: SamplerSettings) -> xr.DataTree:
     import pymc as pm
     import pytensor
 

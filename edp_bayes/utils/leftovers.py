@@ -16,7 +16,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["OLD", "remove_leftovers", "temporary_folder"]
+__all__ = ["OLD", "lock", "remove_leftovers", "temporary_folder"]
 
 OLD = "old"  # the earlier result, while a folder takes its place
 # Where folders cannot be locked, on Windows and some network drives, no write takes so long.
@@ -62,6 +62,17 @@ def _remove(folder: Path, target: Path) -> None:
     if (folder / OLD).exists() and not target.exists():
         os.replace(folder / OLD, target)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def lock(handle: int) -> bool:
+    """Lock an open folder until it is closed; tell whether nobody else has it, if anybody can."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (OSError, AttributeError):
+        pass
+    return True
 
 
 @contextlib.contextmanager

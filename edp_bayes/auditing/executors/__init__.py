@@ -1,0 +1,1 @@
+"""Where blocks of individuals are evaluated: here, in threads, on Dask or on Spark."""

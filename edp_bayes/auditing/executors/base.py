@@ -1,0 +1,131 @@
+"""What every executor takes and gives, and how one is found for what a user has."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.auditing.evaluation import BlockRisks, evaluate_block
+from edp_bayes.coupling.base import Coupling
+from edp_bayes.exceptions import InputTypeError
+from edp_bayes.utils import validate
+
+__all__ = ["Runner", "Work", "in_order", "running"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What is to be evaluated.
+
+    Attributes
+    ----------
+    coupling : Coupling
+        The fit.
+    epsilon : ndarray
+        Shape (epsilon,).
+    copies : ndarray or None
+        Shape (draw,): an individual of each draw, see `edp_bayes.auditing.evaluation`.
+    keep_curves : bool
+        Whether risks of all draws are kept, where that costs nothing.
+    """
+
+    coupling: Coupling
+    epsilon: Array
+    copies: Index | None = None
+    keep_curves: bool = False
+
+    def evaluate(self, members: Index) -> BlockRisks:
+        """Evaluate a block here."""
+        return evaluate_block(
+            self.coupling, members, self.epsilon, copies=self.copies, keep_curves=self.keep_curves
+        )
+
+
+class Runner(Protocol):
+    """Evaluates blocks of individuals somewhere."""
+
+    def __call__(self, work: Work, blocks: Sequence[Index]) -> Iterator[BlockRisks]:
+        """Yield what is found of every block, in their order."""
+        ...
+
+
+class Future(Protocol):
+    """What is being evaluated."""
+
+    def result(self) -> Any:
+        """Wait for it."""
+        ...
+
+    def cancel(self) -> Any:
+        """Leave it."""
+        ...
+
+
+def in_order[T](
+    submit: Callable[[Index], Future], blocks: Sequence[Index], ahead: Callable[[], int]
+) -> Iterator[Any]:
+    """Yield results in the order of the blocks, no more than so many of which are under way."""
+    waiting: deque[Future] = deque()
+    try:
+        for members in blocks:
+            waiting.append(submit(members))
+            if len(waiting) >= ahead():
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+@contextmanager
+def running(executor: Any) -> Iterator[Runner]:
+    """Give what evaluates blocks by an executor of the user's; by this thread if that is None.
+
+    Raises
+    ------
+    InputTypeError
+        If it is none that is known.
+    InvalidInputError
+        If it is a number below 1, a cluster that cannot be used, or a package is missing.
+    ExecutorError
+        If nobody answers at an address.
+    """
+    if isinstance(executor, str):
+        from edp_bayes.auditing.executors import on_dask, on_spark
+
+        where = on_dask if executor.startswith(on_dask.PROTOCOLS) else on_spark
+        with where.connected(executor) as found:
+            yield _runner(found)
+    else:
+        yield _runner(executor)
+
+
+def _runner(executor: Any) -> Runner:
+    from edp_bayes.auditing.executors import local, on_dask, on_spark
+
+    if executor is None:
+        return local.here
+    if isinstance(executor, int | np.integer) and not isinstance(executor, bool):
+        return local.Threads(validate.positive_integer(executor, "executor"))
+    if isinstance(executor, Executor):
+        return local.Pool(executor)
+    if on_dask.is_client(executor):
+        return on_dask.Dask(executor)
+    if on_spark.is_session(executor):
+        return on_spark.Spark(executor)
+    raise InputTypeError(
+        "executor must be a number of threads, an executor of concurrent.futures, a "
+        "distributed.Client (edp_bayes[dask]), a SparkSession (edp_bayes[spark]) or the address of "
+        f"one, found {type(executor).__name__}"
+    )

@@ -1,0 +1,156 @@
+"""Blocks of individuals in the tasks of a Spark session, classic or Connect."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import batched
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.auditing.evaluation import TOP, BlockRisks
+from edp_bayes.auditing.executors.base import Work
+from edp_bayes.auditing.executors.worker import Shipment, received, task
+from edp_bayes.exceptions import ExecutorError, InvalidInputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+__all__ = ["Spark", "connected", "is_session"]
+
+Index = NDArray[np.int64]
+
+# Bytes that the driver collects at once, and blocks that may be under way for them.
+MOST_BYTES, MOST_BLOCKS = 2**28, 256
+
+
+def is_session(executor: object) -> bool:
+    """Return whether that is a Spark session of either kind."""
+    return any(
+        kind.__name__ == "SparkSession" and kind.__module__.startswith("pyspark.")
+        for kind in type(executor).__mro__
+    )
+
+
+@contextmanager
+def connected(address: str) -> Iterator[SparkSession]:
+    """Give a session at an address: of Spark Connect if it begins with sc://, or of a master.
+
+    Raises
+    ------
+    InvalidInputError
+        If the package or Java is missing.
+    ExecutorError
+        If nobody answers.
+    """
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise InvalidInputError(
+            f"executor {address} needs the pyspark package: install edp_bayes[spark]"
+        ) from None
+    remote = address.startswith("sc://")
+    builder: Any = SparkSession.builder
+    if address.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        session = (builder.remote if remote else builder.master)(address).getOrCreate()
+    except PySparkException as error:
+        if "JAVA" in str(error.getCondition()):
+            raise InvalidInputError(
+                f"executor {address} needs Java, which was not found: install OpenJDK 17 and set "
+                "JAVA_HOME, or give the address of a Spark Connect server, sc://..."
+            ) from None
+        raise ExecutorError(f"no Spark at {address}: {_first_line(error)}") from None
+    except ImportError as error:
+        raise InvalidInputError(
+            f"executor {address} needs what edp_bayes[spark] installs: {error}"
+        ) from None
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+@dataclass(frozen=True)
+class Spark:
+    """The executors of a session; each block is a task, and Spark repeats those that are lost."""
+
+    session: SparkSession
+
+    def __call__(self, work: Work, blocks: Sequence[Index]) -> Iterator[BlockRisks]:
+        """Yield what is found of every block, in their order."""
+        load = Shipment(work)
+        run = _over_rows(load.shared)
+        size = 8 * work.coupling.n_draws * work.epsilon.size * (2 * TOP + 3)
+        wave = max(1, min(MOST_BLOCKS, MOST_BYTES // size))
+        for some in batched(blocks, wave):
+            yield from map(received, self._collected(run, [load.block(part) for part in some]))
+
+    def _collected(self, run: Any, parts: list[bytes]) -> Iterable[bytes | str]:
+        """Return what is found of some blocks, each in a task of its own."""
+        import pyarrow as pa
+        from pyspark.errors import PySparkException
+
+        rows = pa.table({"block": list(range(len(parts))), "part": pa.array(parts, pa.binary())})
+        schema = "block long, found binary, refusal string"
+        try:
+            with warnings.catch_warnings():
+                # of the version of pandas, which is not used
+                warnings.simplefilter("ignore", FutureWarning)
+                frame = self.session.createDataFrame(rows).repartition(len(parts))
+                found = frame.mapInArrow(run, schema).toArrow()
+        except (PySparkException, OSError) as error:
+            raise _failed(str(error)) from None
+        return [row["refusal"] or row["found"] for row in found.sort_by("block").to_pylist()]
+
+
+def _over_rows(shared: bytes) -> Any:
+    """Return the function that Spark calls on the rows of a task."""
+    run = task()
+
+    def evaluated(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in batches:
+            for row in batch.to_pylist():
+                found = run(shared, row["part"])
+                refused = isinstance(found, str)
+                columns = {
+                    "block": pa.array([row["block"]], pa.int64()),
+                    "found": pa.array([None if refused else found], pa.binary()),
+                    "refusal": pa.array([found if refused else None], pa.string()),
+                }
+                yield pa.RecordBatch.from_pydict(columns)
+
+    return evaluated
+
+
+def _failed(said: str) -> ExecutorError:
+    """Return what to say of a job that failed, by what was raised in the worker if it was there."""
+    from edp_bayes import __version__
+
+    raised = re.findall(r"^(?:\w+\.)*\w+(?:Error|Exception): .*", said, re.MULTILINE)
+    words = raised[-1] if raised else _first_line(said)
+    if "No module named" in words:
+        return ExecutorError(
+            f"a worker of Spark lacks a package ({words}): install edp_bayes=={__version__} for "
+            "the Python that PYSPARK_PYTHON names"
+        )
+    return ExecutorError(
+        f"Spark could not evaluate the individuals ({words}): with store= finished blocks are "
+        "kept, and the same audit continues"
+    )
+
+
+def _first_line(text: object) -> str:
+    return str(text).strip().partition("\n")[0]

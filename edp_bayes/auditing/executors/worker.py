@@ -1,0 +1,122 @@
+"""What a worker does elsewhere: unpack a block, evaluate it in one thread, send what was found.
+
+The function that is sent holds nothing of this package, so that a worker which lacks it, or has
+another version, can say so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.auditing.evaluation import BlockRisks, evaluate_block
+from edp_bayes.auditing.executors.base import Work
+from edp_bayes.coupling.parts import Packed, unpack
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.exceptions import ExecutorError
+
+__all__ = ["Shipment", "Task", "evaluate", "one_thread", "received", "task"]
+
+Index = NDArray[np.int64]
+
+# Takes what all blocks share and what one needs, and returns what was found, or why not.
+Task = Callable[[bytes, bytes], bytes | str]
+
+
+class Shipment:
+    """Work as bytes: what all blocks share, and what each of them needs besides."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._packed = Packed(work.coupling)
+        self.shared = pickle.dumps((self._packed.shared, work.epsilon, work.copies))
+
+    def block(self, members: Index) -> bytes:
+        """Return what else a block needs."""
+        return pickle.dumps((members, self._packed.part(members)))
+
+
+def task() -> Task:
+    """Return the function that is sent to workers."""
+    from edp_bayes import __version__
+
+    version = __version__
+
+    def work(shared: bytes, block: bytes) -> bytes | str:
+        import platform
+
+        here = f"worker {platform.node()}"
+        try:
+            import edp_bayes
+            from edp_bayes.auditing.executors import worker
+        except ImportError as error:
+            return f"{here} cannot import edp_bayes ({error}): install edp_bayes=={version} there"
+        if edp_bayes.__version__ != version:
+            return (
+                f"{here} has edp_bayes {edp_bayes.__version__}, which may give other numbers: "
+                f"install edp_bayes=={version} there"
+            )
+        return worker.evaluate(shared, block)
+
+    return work
+
+
+def evaluate(shared: bytes, block: bytes) -> bytes:
+    """Evaluate a block, in one thread."""
+    work = _unpacked(shared)
+    members, part = pickle.loads(block)
+    coupling = unpack(work.mixtures, part)
+    places = None
+    if work.copies is not None:
+        at = np.searchsorted(members, work.copies).clip(max=members.size - 1)
+        places = np.where(members[at] == work.copies, at, -1)
+    with one_thread():
+        found = evaluate_block(coupling, np.arange(members.size), work.epsilon, copies=places)
+    # positions among the members become those among all
+    return pickle.dumps(replace(found, who=np.where(found.top > 0.0, members[found.who], 0)))
+
+
+def received(found: bytes | str) -> BlockRisks:
+    """Return what a worker found, or raise why it did not.
+
+    Raises
+    ------
+    ExecutorError
+        If the worker lacks this version of the package.
+    """
+    if isinstance(found, str):
+        raise ExecutorError(found)
+    block: BlockRisks = pickle.loads(found)
+    return block
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Let compiled functions that this thread calls use no further threads."""
+    import numba
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+@dataclass(frozen=True, eq=False)
+class _Shared:
+    mixtures: list[Mixture]
+    epsilon: NDArray[np.float64]
+    copies: Index | None
+
+
+@lru_cache(maxsize=1)
+def _unpacked(shared: bytes) -> _Shared:
+    mixtures, epsilon, copies = pickle.loads(shared)
+    return _Shared(pickle.loads(mixtures), epsilon, copies)

@@ -1,0 +1,172 @@
+"""What a block of individuals needs of a coupling, for workers that are elsewhere.
+
+No labels are part of it, and no records: responses, contributions of these individuals, and draws.
+The draws, which all blocks have in common, are packed once and apart.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.coupling.base import Coupling
+from edp_bayes.coupling.regression import RegressionCoupling
+from edp_bayes.coupling.shift import ShiftCoupling
+from edp_bayes.coupling.stacked import SomeDraws, StackedCoupling
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
+from edp_bayes.exceptions import InputTypeError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+    from edp_bayes.records.responses import Responses
+
+__all__ = ["Contributions", "Packed", "taken", "unpack"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """Contributions of some individuals to all responses; attributes as those of `Responses`."""
+
+    response: Array
+    contribution: csc_array[np.float64]
+    rank: Index
+    largest_contribution: Array
+    samples: int
+    n_databases: int
+    noise: GaussianNoise | LaplaceNoise | None
+
+    @classmethod
+    def of(cls, responses: Responses | Contributions, members: Index) -> Contributions:
+        """Take those of some individuals."""
+        return cls(
+            responses.response,
+            responses.contribution[:, members],
+            responses.rank[members],
+            responses.largest_contribution[members],
+            responses.samples,
+            responses.n_databases,
+            responses.noise,
+        )
+
+    @property
+    def n_individuals(self) -> int:
+        """Number of these individuals."""
+        return int(self.rank.size)
+
+
+@singledispatch
+def taken(coupling: Coupling, members: Index) -> Coupling:
+    """Return the coupling of some individuals, whose positions become 0, 1, ...
+
+    Their risks are, bit for bit, those among all. Register an implementation for a coupling of your
+    own by ``@taken.register``.
+    """
+    raise InputTypeError(
+        "executor= needs couplings of which a block of individuals can be taken, found "
+        f"{type(coupling).__name__}; register how with edp_bayes.coupling.parts.taken"
+    )
+
+
+@taken.register
+def _(coupling: ShiftCoupling, members: Index) -> Coupling:
+    return ShiftCoupling(coupling.mixture, Contributions.of(coupling.responses, members))
+
+
+@taken.register
+def _of_regression(coupling: RegressionCoupling, members: Index) -> RegressionCoupling:
+    presence = coupling.presence
+    if presence is not None:
+        presence = replace(presence, responses=Contributions.of(presence.responses, members))
+    known = {i: k for k, i in enumerate(members.tolist()) if i in coupling.without}
+    return replace(
+        coupling,
+        posterior=coupling.posterior.taken(members),
+        presence=presence,
+        without={k: coupling.without[i] for i, k in known.items()},
+    )
+
+
+@taken.register
+def _(coupling: SomeDraws, members: Index) -> Coupling:
+    some, whole = (_of_regression(part, members) for part in (coupling, coupling.whole))
+    return replace(
+        coupling, whole=whole, posterior=some.posterior, presence=None, without=some.without
+    )
+
+
+@taken.register
+def _(coupling: StackedCoupling, members: Index) -> Coupling:
+    blocks = tuple((rows, taken(inner, members)) for rows, inner in coupling.blocks)
+    return StackedCoupling(coupling.mixture, blocks)
+
+
+class Packed:
+    """A coupling as bytes: what all blocks share, and what each of them needs besides.
+
+    Parameters
+    ----------
+    coupling : Coupling
+        The fit.
+
+    Attributes
+    ----------
+    shared : bytes
+        The draws.
+    """
+
+    def __init__(self, coupling: Coupling) -> None:
+        self._coupling = coupling
+        self._mixtures: list[Mixture] = []
+        nobody = taken(coupling, np.zeros(0, dtype=np.int64))
+        _Packer(io.BytesIO(), self._mixtures, grow=True).dump(nobody)
+        self.shared = pickle.dumps(self._mixtures)
+
+    def part(self, members: Index) -> bytes:
+        """Return what else a block of individuals needs."""
+        file = io.BytesIO()
+        _Packer(file, self._mixtures).dump(taken(self._coupling, members))
+        return file.getvalue()
+
+
+def unpack(mixtures: list[Mixture], part: bytes) -> Coupling:
+    """Return the coupling of a block of individuals from the draws and what else it needs."""
+    found: Coupling = _Unpacker(io.BytesIO(part), mixtures).load()
+    return found
+
+
+class _Packer(pickle.Pickler):
+    """Puts the number of a mixture in the place of those that are shared."""
+
+    def __init__(self, file: io.BytesIO, mixtures: list[Mixture], *, grow: bool = False) -> None:
+        super().__init__(file)
+        self._mixtures, self._grow = mixtures, grow
+
+    def persistent_id(self, obj: Any) -> int | None:
+        if not isinstance(obj, Mixture):
+            return None
+        for k, mixture in enumerate(self._mixtures):
+            if obj is mixture:
+                return k
+        if self._grow:
+            self._mixtures.append(obj)
+        return None
+
+
+class _Unpacker(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, mixtures: list[Mixture]) -> None:
+        super().__init__(file)
+        self._mixtures = mixtures
+
+    def persistent_load(self, pid: int) -> Mixture:
+        return self._mixtures[pid]
