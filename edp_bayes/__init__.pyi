@@ -10,6 +10,7 @@ from . import property_audit as property_audit
 from . import queries as queries
 from . import report as report
 from . import statistical_privacy as statistical_privacy
+from .auditing.composition import compose as compose
 from .auditing.leakage import Leakage as Leakage
 from .auditing.leakage import leakage as leakage
 from .auditing.planning import plan as plan
@@ -38,6 +39,8 @@ from .property_audit.auditing import audit_property as audit_property
 from .records.adversary import Adversary as Adversary
 from .records.databases import Databases as Databases
 from .records.responses import Responses as Responses
+from .results.composition import ComposedAudit as ComposedAudit
+from .results.composition import load_composed_audit as load_composed_audit
 from .results.mechanism import MechanismAudit as MechanismAudit
 from .results.mechanism import load_mechanism_audit as load_mechanism_audit
 from .results.property import PropertyAudit as PropertyAudit

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from edp_bayes.coupling.base import Coupling
     from edp_bayes.distributions.mixtures import Mixture
 
-__all__ = ["Cells", "LowerBounds", "lower_bounds", "tested_risks"]
+__all__ = ["Cells", "LowerBounds", "cell_masses", "lower_bounds", "tested_risks"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -139,7 +139,7 @@ class Cells:
     def of(cls, distribution: Mixture) -> Cells:
         """Return the cells for draws of the distribution with an individual."""
         edges = _edges(distribution)
-        return cls(distribution, edges, _masses(distribution, edges))
+        return cls(distribution, edges, cell_masses(distribution, edges))
 
     def risk(self, q: Mixture, epsilon: Array) -> Array:
         """Return what the best test for the mean densities reaches in every draw.
@@ -158,7 +158,7 @@ class Cells:
             that is best against the means of both distributions over all draws: never above
             max(H_eps(p || q), H_eps(q || p)), for these are the maxima over all events.
         """
-        masses = [self.masses, _masses(q, self.edges)]
+        masses = [self.masses, cell_masses(q, self.edges)]
         growth = np.exp(epsilon)[:, None]
         lead = tuple(range(self.masses.ndim - 1))
         means = [mass.mean(axis=lead) for mass in masses]
@@ -171,7 +171,7 @@ class Cells:
         return np.maximum(np.where(forwards, *both), 0.0)
 
 
-def _masses(distribution: Mixture, edges: Array) -> Array:
+def cell_masses(distribution: Mixture, edges: Array) -> Array:
     """Return the probability of every cell, shape (leading axes) + (cell,)."""
     return np.diff(distribution.cdf(edges), axis=-1, prepend=0.0, append=1.0)
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from arviz_plots import PlotCollection
 
+    from edp_bayes.results.composition import ComposedAudit
+
 __all__ = ["Audit", "load_audit"]
 
 NOISES = {distribution.__name__: distribution for distribution in (GaussianNoise, LaplaceNoise)}
@@ -271,6 +273,18 @@ class Audit(IndividualCurves):
 
         failed = self.checks[self.checks["passed"].eq(False)]
         return withheld((str(name), str(said)) for name, said in failed["sentence"].items())
+
+    def compose(self, databases: int, **options: Any) -> ComposedAudit:
+        """Return the risk of as many releases, each of a fresh database; see `edp.compose`."""
+        from edp_bayes.auditing.composition import compose
+
+        return compose(self, databases=databases, **options)
+
+    def releases_until(self, epsilon: float, delta: float, **options: Any) -> xr.Dataset:
+        """Say how many releases stay within a target; see `auditing.releases.releases_until`."""
+        from edp_bayes.auditing.releases import releases_until
+
+        return releases_until(self, epsilon, delta, **options)
 
     def prior_sensitivity(self, **options: Any) -> pd.DataFrame:
         """Say how far the result follows the prior; see `diagnostics.prior_sensitivity`."""

@@ -37,7 +37,7 @@ from edp_bayes.divergence.any_pair.sign_changes import (
 from edp_bayes.divergence.centring import common_location
 from edp_bayes.utils.compiled import ZERO, compiled, in_threads
 
-__all__ = ["BOTH", "FORWARD", "by_draw", "curves"]
+__all__ = ["BATCH", "BOTH", "FORWARD", "by_draw", "by_level", "centred", "curves"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -92,7 +92,7 @@ def curves(
     -------
     ndarray, shape (S, B, E)
     """
-    p, q = _centred(p, q)
+    p, q = centred(p, q)
     reach_laplace = -math.log(max(floor * 1e-9, SMALLEST))
     with np.errstate(over="ignore"):
         growth = np.minimum(np.expm1(by_draw(epsilon, len(p))), LARGEST_GROWTH)
@@ -119,7 +119,7 @@ def by_draw(epsilon: Array, draws: int) -> Array:
     return np.ascontiguousarray(np.broadcast_to(grid, (draws, grid.shape[-1])))
 
 
-def _centred(p: Array, q: Array) -> tuple[Array, Array]:
+def centred(p: Array, q: Array) -> tuple[Array, Array]:
     """Return the components of each draw at their distances from a location common to p.
 
     Those of q have no say: the integrals of a pair must not depend on who else is compared.
@@ -161,23 +161,38 @@ def _curves(
     curve = np.empty((2, levels))
     for task in range(first, last):
         s, i = task // people, task % people
-        work[:, :], level[:] = 0.0, growth[s]
-        tabulate(p[s], q[s, i], reach_gaussian, reach_laplace, table, ends)
-        count, bent = zones(p[s], q[s, i], reach_gaussian, reach_laplace, spans, bends)
-        left, end = math.inf, -math.inf
-        for k in range(count):
-            left, end = min(left, spans[k, 0]), max(end, spans[k, 1])
-        while left < end:
-            right = min(_next_edge(left, spans, count, bends, bent), end)
-            if right == -math.inf:
-                left = _next_start(left, spans, count)
-                continue
-            _add_cell(cell, left, right)
-            left = right
+        level[:] = growth[s]
+        by_level(cell, p[s], q[s, i], reach_gaussian, reach_laplace, spans, bends)
         _collect(level, work, curve)
         for e in range(levels):
             value = max(curve[0, e], curve[1, e]) if direction == BOTH else curve[0, e]
             out[s, i, e] = value if value >= floor else 0.0
+
+
+@compiled
+def by_level(
+    cell: Workspace,
+    p: Array,
+    q: Array,
+    reach_gaussian: float,
+    reach_laplace: float,
+    spans: Array,
+    bends: Array,
+) -> None:
+    """Fill the workspace with the integrals of one pair over each signed level."""
+    cell.work[:, :] = 0.0
+    tabulate(p, q, reach_gaussian, reach_laplace, cell.table, cell.ends)
+    count, bent = zones(p, q, reach_gaussian, reach_laplace, spans, bends)
+    left, end = math.inf, -math.inf
+    for k in range(count):
+        left, end = min(left, spans[k, 0]), max(end, spans[k, 1])
+    while left < end:
+        right = min(_next_edge(left, spans, count, bends, bent), end)
+        if right == -math.inf:
+            left = _next_start(left, spans, count)
+            continue
+        _add_cell(cell, left, right)
+        left = right
 
 
 @compiled

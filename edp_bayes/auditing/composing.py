@@ -1,0 +1,243 @@
+"""Everybody's risk over several databases: bounded, and composed where it matters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.coupling.base import Coupling
+from edp_bayes.utils.progress import track
+
+__all__ = ["THRESHOLD", "ComposedRisks", "Source", "blocks", "bounds", "composed_risks"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+BLOCK_NUMBERS = 2**22
+# Individuals whose bound is at most this enter delta* by it, and of every draw and epsilon only
+# so many of the largest are composed for its sake.
+THRESHOLD, RANKS = 1e-3, 12
+ALMOST_ONE = 1.0 - 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """One kind of database: an audit's draws, how many databases, and whose risk is where.
+
+    Attributes
+    ----------
+    coupling : Coupling
+        Of the draws taken, as many as every other source has.
+    count : int
+        Number of databases.
+    position : ndarray of int
+        Shape (individual,): position in the coupling, -1 for who is never in these databases.
+    order : ndarray of int
+        Shape (draw,): which of the coupling's draws goes with each draw of the composition.
+    """
+
+    coupling: Coupling
+    count: int
+    position: Index
+    order: Index
+
+    def curves(self, people: Index, epsilon: Array) -> Array:
+        """Return delta_i(epsilon) of one database, shape (draw, individual, epsilon)."""
+        place = self.position[people]
+        known = place >= 0
+        if known.all():
+            return self.coupling.curves(place, epsilon)[self.order]
+        found = np.zeros((self.order.size, people.size, epsilon.size))
+        if known.any():
+            found[:, known] = self.coupling.curves(place[known], epsilon)[self.order]
+        return found
+
+    def pair(self, person: int, rows: Index) -> tuple[Array, Array] | None:
+        """Return the components with and without an individual in some draws."""
+        from edp_bayes.divergence.integral import component_rows
+
+        place = int(self.position[person])
+        if place < 0:
+            return None
+        found = []
+        for mixture in self.coupling.pair(place):
+            some = mixture[np.unravel_index(self.order[rows], mixture.weights.shape[:-1])]
+            found.append(
+                component_rows(some.weights, some.locations, some.scales, some.kernel, some.noise)
+            )
+        return found[0], found[1]
+
+
+@dataclass(frozen=True, eq=False)
+class ComposedRisks:
+    """Privacy quantities of every draw over all databases: upper bounds, and lower ones.
+
+    Attributes
+    ----------
+    delta, total_risk, total_risk_bound : ndarray
+        Shape (draw, epsilon): at least delta, delta* and min(1, sum_i delta_i).
+    delta_lower, total_risk_lower : ndarray
+        Shape (draw, epsilon): at most delta and delta*.
+    kept : ndarray of int
+        The riskiest individuals, in order.
+    individual, individual_lower : ndarray
+        Shape (draw, kept, epsilon): bounds of their delta_i.
+    by_bound : ndarray
+        Shape (draw, epsilon): sum of the bounds of all individuals who were not composed.
+    composed : float
+        Mean number of individuals composed in a draw.
+    """
+
+    delta: Array
+    total_risk: Array
+    total_risk_bound: Array
+    delta_lower: Array
+    total_risk_lower: Array
+    kept: Index
+    individual: Array
+    individual_lower: Array
+    by_bound: Array
+    composed: float
+
+
+def composed_risks(
+    sources: Sequence[Source], epsilon: Array, *, keep: int, progressbar: bool
+) -> ComposedRisks:
+    """Return the risks of everybody over all databases.
+
+    The largest risk is that of a composed individual, never the composition of the largest: who is
+    riskiest changes with the number of databases. In every draw individuals are composed by falling
+    bound until nobody else's bound is above the largest found.
+    """
+    from edp_bayes.auditing.reductions import accumulate, keep_largest
+
+    size, people = sources[0].order.size, sources[0].position.size
+    largest, log_survival, total = np.zeros((3, size, epsilon.size))
+    top, who = np.zeros((size, epsilon.size, RANKS)), np.zeros((size, epsilon.size, RANKS), int)
+    score = np.zeros(people)
+    for members, highest in bounds(sources, epsilon, progressbar, "Individuals"):
+        accumulate(highest, largest, log_survival, total)
+        keep_largest(highest, members, top, who)
+        score[members] = highest.sum(axis=2).mean(axis=0)
+    kept = np.argsort(-score, kind="stable")[:keep]
+    found = _Composed(sources, epsilon, people)
+    found.add(np.repeat(np.arange(size), kept.size), np.tile(kept, size), progressbar)
+    asked = (top > THRESHOLD) | ((np.arange(RANKS) == 0) & (top > 0.0))
+    rows, level, rank = np.nonzero(asked)
+    found.add(rows, who[rows, level, rank], progressbar)
+    if (top[..., -1] > found.delta).any():
+        # some of those not known one by one may be above the largest
+        for members, highest in bounds(sources, epsilon, progressbar, "Individuals once more"):
+            rows, columns = np.nonzero((highest > found.delta[:, None]).any(axis=2))
+            found.add(rows, members[columns], progressbar)
+    own = found.of(kept)
+    order = np.argsort(-own[0].sum(axis=2).mean(axis=0), kind="stable")
+    survived = log_survival + found.log_survival
+    return ComposedRisks(
+        delta=found.delta,
+        total_risk=np.maximum(-np.expm1(np.minimum(survived, 0.0)), found.delta),
+        total_risk_bound=np.minimum(np.maximum(total + found.total, found.delta), 1.0),
+        delta_lower=found.delta_lower,
+        total_risk_lower=np.maximum(-np.expm1(found.log_survival_lower), found.delta_lower),
+        kept=kept[order],
+        individual=own[0][:, order],
+        individual_lower=own[1][:, order],
+        by_bound=np.maximum(total - found.bounded, 0.0),
+        composed=found.count / size,
+    )
+
+
+def bounds(
+    sources: Sequence[Source], epsilon: Array, progressbar: bool, words: str
+) -> Iterator[tuple[Index, Array]]:
+    """Yield blocks of individuals and the bounds of their risks, (draw, individual, epsilon)."""
+    from edp_bayes.divergence.composition.screening import screening_epsilons
+
+    grid = screening_epsilons(epsilon, sum(one.count for one in sources))
+    for members in blocks(sources, grid, progressbar, words):
+        yield members, _bounds_of(sources, members, grid, epsilon)
+
+
+def blocks(
+    sources: Sequence[Source], grid: Array, progressbar: bool, words: str
+) -> Iterator[Index]:
+    """Yield blocks of individuals whose screens fit into memory."""
+    people, size = sources[0].position.size, sources[0].order.size
+    widest = max(4 * grid.size, max(one.coupling.mixture.weights.shape[-1] for one in sources))
+    step = max(1, BLOCK_NUMBERS // (size * widest))
+    parts = [np.arange(k, min(k + step, people)) for k in range(0, people, step)]
+    yield from track(parts, words, total=len(parts), show=progressbar)
+
+
+def _bounds_of(sources: Sequence[Source], members: Index, grid: Array, epsilon: Array) -> Array:
+    from edp_bayes.divergence.composition.screening import Screen, screen_bounds
+
+    screens = [Screen(one.curves(members, grid), grid) for one in sources]
+    found = screen_bounds(screens, [one.count for one in sources], epsilon)
+    return np.minimum(found, ALMOST_ONE)
+
+
+class _Composed:
+    """Who was composed in which draw, and what follows for the draw."""
+
+    def __init__(self, sources: Sequence[Source], epsilon: Array, people: int) -> None:
+        from edp_bayes.divergence.composition.screening import screening_epsilons
+
+        self.sources, self.epsilon = sources, epsilon
+        self.grid = screening_epsilons(epsilon, sum(one.count for one in sources))
+        size = sources[0].order.size
+        self.delta, self.delta_lower = np.zeros((2, size, epsilon.size))
+        # to be added to those of all bounds: composed less bounds
+        self.log_survival, self.total, self.bounded = np.zeros((3, size, epsilon.size))
+        self.log_survival_lower = np.zeros((size, epsilon.size))
+        self.done: dict[int, tuple[Index, Array, Array]] = {}
+        self.count = 0
+
+    def add(self, rows: Index, people: Index, progressbar: bool) -> None:
+        """Compose individuals in some draws, pairs of a row and a position, if not done."""
+        asked: dict[int, Index] = {}
+        for person in np.unique(people).tolist():
+            wanted = np.unique(rows[people == person])
+            if person in self.done:
+                wanted = np.setdiff1d(wanted, self.done[person][0])
+            if wanted.size:
+                asked[person] = wanted
+        work = sorted(asked.items())
+        for person, wanted in track(work, "Compositions", total=len(work), show=progressbar):
+            self._compose(person, wanted)
+
+    def _compose(self, person: int, rows: Index) -> None:
+        from edp_bayes.divergence.composition import pairs
+
+        found = [(one.pair(person, rows), one.count) for one in self.sources]
+        there = [(pair, count) for pair, count in found if pair is not None]
+        upper, lower = pairs.curves([p for p, _ in there], [k for _, k in there], self.epsilon)
+        bound = _bounds_of(self.sources, np.array([person]), self.grid, self.epsilon)[rows, 0]
+        upper = np.minimum(upper, bound)
+        lower = np.minimum(lower, upper)
+        self.delta[rows] = np.maximum(self.delta[rows], upper)
+        self.delta_lower[rows] = np.maximum(self.delta_lower[rows], lower)
+        self.log_survival[rows] += np.log1p(-upper) - np.log1p(-bound)
+        self.log_survival_lower[rows] += np.log1p(-lower)
+        self.total[rows] += upper - bound
+        self.bounded[rows] += bound
+        self.count += rows.size
+        if person in self.done:
+            before = self.done[person]
+            rows, upper, lower = (
+                np.concatenate([old, new])
+                for old, new in zip(before, (rows, upper, lower), strict=True)
+            )
+        self.done[person] = rows, upper, lower
+
+    def of(self, people: Index) -> tuple[Array, Array]:
+        """Return the bounds of those who were composed in every draw."""
+        shape = (self.delta.shape[0], people.size, self.epsilon.size)
+        upper, lower = np.zeros((2, *shape))
+        for k, person in enumerate(people.tolist()):
+            rows, above, below = self.done[person]
+            upper[rows, k], lower[rows, k] = above, below
+        return upper, lower

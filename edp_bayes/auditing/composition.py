@@ -1,0 +1,204 @@
+"""Several releases, each on a fresh database: `edp.compose`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edp_bayes.auditing.composed_tests import tested_risks
+from edp_bayes.auditing.composing import Source, composed_risks
+from edp_bayes.coupling.stacked import pick
+from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.results.query import Audit
+from edp_bayes.utils import validate
+
+if TYPE_CHECKING:
+    from edp_bayes.results.composition import ComposedAudit
+
+__all__ = ["DRAWS", "compose", "same_draws", "sources_of"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+DRAWS = 250
+SHARED, INDEPENDENT = "the same draws", "independent draws"
+
+
+def compose(
+    audits: Audit | Iterable[Audit],
+    *,
+    databases: int | Sequence[int] = 1,
+    epsilon: ArrayLike | None = None,
+    keep: int = 10,
+    draws: int | None = DRAWS,
+    progressbar: bool = True,
+) -> ComposedAudit:
+    """Put posterior draws on delta_i, delta and delta* of several releases together.
+
+    Every release is of a fresh database: one the distribution gives anew, independent of all
+    others. What an individual risks is that someone tells, from all releases together, whether
+    they were in all of these databases or in none.
+
+    Parameters
+    ----------
+    audits : Audit or iterable of Audit
+        What is released, one audit for each kind of database or query, with the fit: as
+        `edp_bayes.audit` returns them.
+    databases : int or sequence of int
+        How many databases there are of each.
+    epsilon : array_like, optional
+        Shape (epsilon,): increasing, not negative; the grid of the first audit if not given.
+    keep : int
+        How many of the riskiest individuals keep their draws.
+    draws : int, optional
+        At most so many posterior draws are used, evenly spaced in each chain; None for all.
+    progressbar : bool
+        Show progress.
+
+    Returns
+    -------
+    ComposedAudit
+        Draws of delta and delta* as of one audit. All are upper bounds, and the distance to the
+        lower ones is the setting ``gap``.
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If an audit was loaded from a file and has no fit, or an argument is out of its range.
+
+    Warns
+    -----
+    EdpBayesWarning
+        If what was audited may not carry over to several databases; it also stands in the result.
+
+    Notes
+    -----
+    The largest risk is the maximum of the composed risks, never the composition of the maximum.
+    Audits of the same data with the same seed share their draws of the distribution, individual by
+    individual; others are taken as independent. The setting ``assumed`` says which.
+
+    An audit against an adversary gives the risk given what they know. Then the databases are an
+    adaptive sequence: with the individual each has the distribution p(. | past), without them
+    p_i(. | past), with the past as it was released in both; the individual is in all databases or
+    in none, and each is as the database at hand.
+
+    References
+    ----------
+    Doroshenko, Ghazi, Kamath, Kumar and Manurangsi (2022), Connect the dots: tighter discrete
+    approximations of privacy loss distributions, PETS, for the upper bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> contribution = rng.gamma(2.0, 0.1, (40, 5))
+    >>> response = rng.normal(10.0, 1.0, 40) + contribution.sum(axis=1)
+    >>> responses = edp.Responses.from_arrays(response, response[:, None] - contribution)
+    >>> options = dict(epsilon=[0.1, 0.5], draws=50, random_seed=1, progressbar=False)
+    >>> audit = edp.audit(responses, **options)
+    >>> year = edp.compose(audit, databases=12, progressbar=False)
+    >>> bool((year.delta.mean(("chain", "draw")) > audit.delta.mean(("chain", "draw"))).all())
+    True
+    """
+    from edp_bayes.auditing.composed_assembly import assemble
+
+    parts = _audits(audits)
+    counts = _counts(databases, len(parts))
+    grid = parts[0].epsilon.to_numpy() if epsilon is None else validate.epsilon_grid(epsilon)
+    keep = validate.positive_integer(keep, "keep")
+    sources, people, rows, assumed = sources_of(parts, counts, draws)
+    risks = composed_risks(sources, grid, keep=keep, progressbar=progressbar)
+    tested = np.minimum(tested_risks(sources, risks.kept, grid), risks.individual)
+    result = assemble(parts, counts, people, rows, assumed, grid, risks, tested)
+    before = {str(said) for part in parts for said in part.warnings}
+    for warning in result.warnings:
+        if str(warning) not in before:
+            warnings.warn(warning, EdpBayesWarning, stacklevel=2)
+    return result
+
+
+def sources_of(
+    audits: Sequence[Audit], counts: Sequence[int], draws: int | None
+) -> tuple[list[Source], NDArray[Any], Index, str]:
+    """Return what is composed, everybody's labels, which draws, and whether audits share them.
+
+    The draws are positions in the first audit, shape (chain, draw).
+    """
+    if draws is not None:
+        draws = validate.positive_integer(draws, "draws")
+    shapes = [(a.delta.sizes["chain"], a.delta.sizes["draw"]) for a in audits]
+    chains, each = (min(sizes) for sizes in zip(*shapes, strict=True))
+    step = 1 if draws is None else -(-chains * each // draws)
+    shared = all(same_draws(audits[0], other) for other in audits[1:])
+    names = [a.individuals["individual"].to_numpy() for a in audits]
+    people = names[0]
+    if not all(np.array_equal(people, other) for other in names[1:]):
+        people = np.array(list(dict.fromkeys(label for part in names for label in part.tolist())))
+    sources = []
+    for k, (part, count) in enumerate(zip(audits, counts, strict=True)):
+        chosen = np.arange(np.prod(shapes[k])).reshape(shapes[k])[:chains, :each:step].ravel()
+        order = np.arange(chosen.size)
+        if k and not shared:
+            # a seed that two audits have in common must not pair their draws
+            order = np.random.default_rng([k, chosen.size]).permutation(chosen.size)
+        coupling = _coupling(part)
+        if chosen.size < coupling.n_draws:
+            coupling = pick(coupling, chosen)
+        sources.append(Source(coupling, count, _positions(people, names[k]), order))
+    taken = np.arange(np.prod(shapes[0])).reshape(shapes[0])[:chains, :each:step]
+    return sources, people, taken, SHARED if shared else INDEPENDENT
+
+
+def _audits(audits: Audit | Iterable[Audit]) -> list[Audit]:
+    parts = [audits] if isinstance(audits, Audit) else list(audits)
+    if not parts:
+        raise InvalidInputError("audits must hold at least one Audit, found none")
+    for part in parts:
+        if not isinstance(part, Audit):
+            raise InputTypeError(
+                f"audits must be of a query, as edp.audit returns them, found {type(part).__name__}"
+            )
+        _coupling(part)
+    return parts
+
+
+def _coupling(audit: Audit) -> Any:
+    """Return the fit of an audit, or say that it is gone."""
+    found = getattr(audit.source, "coupling", None)
+    if found is None:
+        raise InvalidInputError(
+            "an audit is composed from its fit, and this one was loaded from a file or made "
+            "without: audit again, and compose what edp.audit returns"
+        )
+    return found
+
+
+def _counts(databases: int | Sequence[int], kinds: int) -> list[int]:
+    """Return the number of databases of each kind."""
+    several = isinstance(databases, Iterable) and not isinstance(databases, str)
+    values = list(databases) if several else [databases] * kinds  # type: ignore[arg-type]
+    if len(values) != kinds:
+        raise InvalidInputError(
+            f"databases must be a number, or one number for each of the {kinds} audits, found "
+            f"{len(values)}"
+        )
+    return [validate.positive_integer(value, "databases") for value in values]
+
+
+def same_draws(one: Audit, other: Audit) -> bool:
+    """Return whether two audits rest on the same draws of the distribution of the response."""
+    names = ("fingerprint", "random_seed", "model", "sampler", "chains", "draws", "known")
+    first, second = one.settings, other.settings
+    alike = all(first.get(name) == second.get(name) for name in names)
+    return one is other or (alike and first.get("random_seed") is not None)
+
+
+def _positions(people: NDArray[Any], names: NDArray[Any]) -> Index:
+    """Return where everybody is among some names, -1 for who is not."""
+    place = {label: k for k, label in enumerate(names.tolist())}
+    return np.array([place.get(label, -1) for label in people.tolist()], dtype=np.int64)

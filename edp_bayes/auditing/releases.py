@@ -1,0 +1,202 @@
+"""How many releases of fresh databases stay within a target: `Audit.releases_until`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from edp_bayes.auditing.composing import Source, blocks
+from edp_bayes.auditing.composition import DRAWS, sources_of
+from edp_bayes.exceptions import InputTypeError
+from edp_bayes.results.query import Audit
+from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import PROB, default_probability
+from edp_bayes.utils.progress import track
+
+if TYPE_CHECKING:
+    from edp_bayes.divergence.composition.rounding import RoundedLosses
+
+__all__ = ["MOST_RELEASES", "releases_until"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+MOST_RELEASES = 4096
+# Numbers of releases at which everybody's risk is bounded, and whose are known one by one.
+NUMBERS = np.unique(np.rint(2.0 ** np.arange(0.0, 12.5, 0.5)).astype(np.int64))
+RANKS = 12
+
+
+def releases_until(
+    audit: Audit,
+    epsilon: float,
+    delta: float,
+    *,
+    prob: float | None = None,
+    draws: int | None = DRAWS,
+    progressbar: bool = True,
+) -> xr.Dataset:
+    """Return how many releases, each of a fresh database, keep delta(epsilon) within a target.
+
+    Parameters
+    ----------
+    audit : Audit
+        With its fit, as `edp_bayes.audit` returns it.
+    epsilon : float
+        Not negative.
+    delta : float
+        The target, strictly between 0 and 1.
+    prob : float, optional
+        Probability of the interval; ArviZ's ``stats.ci_prob`` if not given.
+    draws : int, optional
+        At most so many posterior draws are used, as for `edp_bayes.compose`.
+    progressbar : bool
+        Show progress.
+
+    Returns
+    -------
+    Dataset
+        releases, dims (chain, draw): the largest number at which the upper bound of delta is at
+        most the target, 0 if one release is too many, `MOST_RELEASES` for that or more. lower,
+        median, upper: of these draws. safe: as many stay within the target with a posterior
+        probability of 0.95.
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If the audit has no fit or an argument is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> responses = edp.Responses.from_arrays(
+    ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.02, (40, 3))
+    ... )
+    >>> audit = edp.audit(responses, epsilon=[0.5], draws=50, random_seed=1, progressbar=False)
+    >>> found = audit.releases_until(epsilon=0.5, delta=0.01, progressbar=False)
+    >>> bool(found["safe"] <= found["median"])
+    True
+    """
+    if not isinstance(audit, Audit):
+        raise InputTypeError(f"audit must be an Audit, found {type(audit).__name__}")
+    level = validate.epsilon_grid([epsilon])
+    target = validate.probability(delta, "delta")
+    prob = default_probability(prob)
+    sources, _, rows, _ = sources_of([audit], [1], draws)
+    found = _releases(sources[0], level, target, progressbar).reshape(rows.shape)
+    tail = 0.5 * (1.0 - prob)
+    lower, median, upper, safe = (
+        float(np.quantile(found, q, method="inverted_cdf"))
+        for q in (tail, 0.5, 1.0 - tail, 1.0 - PROB)
+    )
+    # quantiles as for an upper limit: one more draw has at least as many with that probability
+    count = found.size
+    place = int(np.floor((1.0 - PROB) * (count + 1))) - 1
+    safe = float(np.sort(found, axis=None)[place]) if place >= 0 else 0.0
+    return xr.Dataset(
+        {
+            "releases": (("chain", "draw"), found),
+            "lower": lower,
+            "median": median,
+            "upper": upper,
+            "safe": safe,
+        },
+        coords={
+            "chain": audit.delta["chain"][: rows.shape[0]],
+            "draw": audit.delta["draw"].to_numpy()[rows[0]],
+        },
+        attrs={"epsilon": float(level[0]), "delta": target, "prob": prob, "safe_prob": PROB},
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidates:
+    """Who may be the riskiest of a draw, and a bound on all others, by number of releases.
+
+    Attributes
+    ----------
+    who : ndarray of int
+        Shape (draw, number, rank).
+    bound : ndarray
+        Shape (draw, number, rank): their bounds, falling; the last one bounds all others.
+    losses : dict of int to (ndarray of int, RoundedLosses)
+        The draws in which an individual is one of them, and their privacy losses there.
+    """
+
+    who: Index
+    bound: Array
+    losses: dict[int, tuple[Index, RoundedLosses]]
+
+    @classmethod
+    def of(cls, source: Source, level: Array, target: float, progressbar: bool) -> _Candidates:
+        """Bound everybody's risk, and get the losses of whoever's may exceed the target."""
+        from edp_bayes.auditing.reductions import keep_largest
+        from edp_bayes.divergence.composition.rounding import rounded_losses
+        from edp_bayes.divergence.composition.screening import (
+            Screen,
+            screen_bounds,
+            screening_epsilons,
+        )
+
+        shape = (source.order.size, NUMBERS.size, RANKS)
+        top, who = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+        grid = screening_epsilons(level, MOST_RELEASES)
+        for members in blocks([source], grid, progressbar, "Individuals"):
+            screen = Screen(source.curves(members, grid), grid)
+            each = [screen_bounds([screen], [int(k)], level)[..., 0] for k in NUMBERS]
+            keep_largest(np.stack(each, axis=2), members, top, who)
+        losses = {}
+        rows, number, rank = np.nonzero(top > target)
+        people = who[rows, number, rank]
+        for person in np.unique(people).tolist():
+            mine = np.unique(rows[people == person])
+            pair = source.pair(person, mine)
+            assert pair is not None
+            found = rounded_losses(*pair, databases=MOST_RELEASES, largest=float(level[0]))
+            losses[person] = mine, found
+        return cls(who, top, losses)
+
+    def of_draw(self, row: int, level: Array, target: float) -> int:
+        """Return how many releases keep everybody's risk in one draw within the target."""
+        from edp_bayes.divergence.composition.folding import composed_curves
+
+        limit, passed = MOST_RELEASES, set[tuple[int, int]]()
+
+        def within(person: int, count: int) -> bool:
+            rows, found = self.losses[person]
+            one = found.at(int(np.searchsorted(rows, row)))
+            return bool(composed_curves([one], [count], level)[0][0] <= target)
+
+        safe = self.bound[row, :, -1] <= target  # whoever is not known one by one
+        if not safe.all():
+            limit = int(NUMBERS[safe].max(initial=0))
+        for number, count in enumerate(NUMBERS.tolist()):
+            for rank in np.flatnonzero(self.bound[row, number] > target).tolist():
+                person = int(self.who[row, number, rank])
+                tried = min(count, limit)
+                if (person, tried) in passed or tried == 0 or within(person, tried):
+                    passed.add((person, tried))
+                    continue
+                low = int(NUMBERS[number - 1]) if number else 0
+                high = tried
+                low = min(low, high - 1)
+                while high - low > 1:
+                    middle = (low + high) // 2
+                    low, high = (middle, high) if within(person, middle) else (low, middle)
+                limit = min(limit, low)
+            if count >= limit:
+                return limit
+        return limit
+
+
+def _releases(source: Source, level: Array, target: float, progressbar: bool) -> Index:
+    candidates = _Candidates.of(source, level, target, progressbar)
+    size = source.order.size
+    rows = track(range(size), "Releases", total=size, show=progressbar)
+    return np.array([candidates.of_draw(row, level, target) for row in rows], dtype=np.int64)

@@ -1,0 +1,1 @@
+"""Privacy losses of a pair of mixtures, and of many independent databases."""
