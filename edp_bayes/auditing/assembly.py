@@ -29,11 +29,13 @@ from edp_bayes.utils.sentences import Sentence, name_of
 if TYPE_CHECKING:
     from edp_bayes.auditing.evaluation import Risks
     from edp_bayes.models.base import FittedModel
+    from edp_bayes.models.joint import FittedJoint
     from edp_bayes.models.regression import AtHand, Regression
     from edp_bayes.models.sampling import SamplerSettings
+    from edp_bayes.records.joined import JointResponses
     from edp_bayes.records.responses import Responses
 
-__all__ = ["assemble"]
+__all__ = ["assemble", "score_row"]
 
 Array = NDArray[np.float64]
 
@@ -362,7 +364,7 @@ def _checks(
         independent=fitted.independent,
         diverging=fitted.diverging,
     )
-    score = _score(responses, fitted)
+    score = score_row(responses, fitted)
     tables = [test.table().reset_index() for test in tests]
     found = [row for table in tables for row in json.loads(table.to_json(orient="records"))]
     said = [check.sentence for test in tests for check in test.checks]
@@ -379,7 +381,9 @@ def _checks(
     return rows, warnings
 
 
-def _score(responses: Responses, fitted: FittedModel) -> dict[str, Any]:
+def score_row(
+    responses: Responses | JointResponses, fitted: FittedModel | FittedJoint
+) -> dict[str, Any]:
     """Out-of-sample log density: the model's own where it has one, by PSIS-LOO otherwise."""
     name = "out-of-sample log density"
     if fitted.predictive is not None:

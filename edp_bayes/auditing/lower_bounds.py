@@ -10,16 +10,15 @@ does better than the best. So the draws of what it reaches are draws of a lower 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from edp_bayes.coupling.base import Coupling
     from edp_bayes.distributions.mixtures import Mixture
 
-__all__ = ["Cells", "LowerBounds", "cell_masses", "lower_bounds", "tested_risks"]
+__all__ = ["Cells", "LowerBounds", "Pairs", "cell_masses", "lower_bounds", "tested_risks"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -30,6 +29,24 @@ CELLS = 80
 REACH, PLACES = 5.0, 41
 VISIBLE = 0.01
 MOST_COMPONENTS = 500  # of all draws, that decide where cells end
+
+
+class Pairs(Protocol):
+    """What is needed of a coupling: draws of the distributions with and without individuals."""
+
+    @property
+    def mixture(self) -> Mixture:
+        """A distribution of all chains and draws."""
+        ...
+
+    @property
+    def n_draws(self) -> int:
+        """Number of posterior draws, all chains together."""
+        ...
+
+    def pair(self, individual: int) -> tuple[Mixture, Mixture]:
+        """Return the distributions with and without one individual."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +71,7 @@ class LowerBounds:
 
 
 def lower_bounds(
-    coupling: Coupling,
+    coupling: Pairs,
     individuals: Index,
     curves: Array,
     largest: Array,
@@ -97,7 +114,7 @@ def lower_bounds(
     )
 
 
-def tested_risks(coupling: Coupling, individuals: Index, epsilon: Array) -> Array:
+def tested_risks(coupling: Pairs, individuals: Index, epsilon: Array) -> Array:
     """Return what the test for the mean densities reaches, in at most 500 draws.
 
     The shape is (chain, draw, individual, epsilon), of every so many draws of each chain.
@@ -119,7 +136,7 @@ def _equal(p: Mixture, q: Mixture) -> bool:
     return all(np.array_equal(getattr(p, name), getattr(q, name)) for name in names)
 
 
-def _step(coupling: Coupling) -> int:
+def _step(coupling: Pairs) -> int:
     return -(-coupling.n_draws // MOST_DRAWS)
 
 

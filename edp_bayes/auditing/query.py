@@ -15,12 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.auditing.evaluation import Risks, evaluate, riskiest
 from edp_bayes.auditing.executors.base import Runner, running
+from edp_bayes.auditing.joint import audit_joint
 from edp_bayes.auditing.store import described, opened, remove, seed_in
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel, FittedModel, fit_as_asked
 from edp_bayes.models.regression import Regression, regression_on
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.adversary import Adversary
+from edp_bayes.records.joined import JointResponses
 from edp_bayes.records.known import known
 from edp_bayes.records.responses import Responses
 from edp_bayes.results.bands import upper_limit
@@ -42,7 +44,7 @@ SECOND = "second"
 
 
 def audit(
-    responses: Responses,
+    responses: Responses | JointResponses,
     *,
     epsilon: ArrayLike,
     model: DensityModel | None = None,
@@ -66,8 +68,9 @@ def audit(
 
     Parameters
     ----------
-    responses : Responses
-        The query's responses with and without each individual.
+    responses : Responses or JointResponses
+        The query's responses with and without each individual, or those of several queries that
+        are published together (`Responses.join`).
     epsilon : array_like
         Shape (epsilon,): increasing, not negative.
     model : DensityModel, optional
@@ -160,7 +163,7 @@ def audit(
     from edp_bayes.diagnostics.convergence import require_enough_draws
     from edp_bayes.models.default import model_or_default
 
-    if not isinstance(responses, Responses):
+    if not isinstance(responses, Responses | JointResponses):
         raise InputTypeError(
             f"responses must be Responses, found {type(responses).__name__}; make them by "
             "Databases.respond or Responses.from_arrays"
@@ -180,9 +183,24 @@ def audit(
         cores=cores,
         sample_kwargs=sample_kwargs,
     )
-    chosen, released = model_or_default(model), responses
+    chosen = model_or_default(model)
     require_enough_draws(settings.chains, settings.draws)
-    first = regression_on(responses, adversary, at)
+    if isinstance(responses, JointResponses):
+        if executor is not None or store is not None:
+            raise InvalidInputError(
+                "a joint audit runs in this process: leave out executor= and store="
+            )
+        joint = audit_joint(
+            responses,
+            epsilon=grid,
+            model=chosen,
+            adversary=adversary,
+            individuals=asked,
+            keep=keep,
+            settings=settings,
+        )
+        return _warned(joint, responses)
+    released, first = responses, regression_on(responses, adversary, at)
     if first is not None:
         _refuse_insiders(asked, responses, first.known.insiders)
     checks: list[Checks] = []
@@ -216,9 +234,14 @@ def audit(
     if store is not None and not keep_store:
         remove(Path(store) / SECOND)
         remove(store)
+    return _warned(result, responses)
+
+
+def _warned(result: Audit, responses: Responses | JointResponses) -> Audit:
+    """Return the result, and warn of what is doubtful and was not said before."""
     for warning in result.warnings:
         if warning not in responses.warnings:
-            warnings.warn(warning, EdpBayesWarning, stacklevel=2)
+            warnings.warn(warning, EdpBayesWarning, stacklevel=3)
     return result
 
 

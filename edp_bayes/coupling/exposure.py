@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from edp_bayes.records.joined import JointResponses
     from edp_bayes.records.responses import Responses
 
 __all__ = ["CONSTANT", "raw_exposure"]
@@ -19,7 +20,7 @@ Array = NDArray[np.float64]
 CONSTANT = 1e-9
 
 
-def raw_exposure(responses: Responses, epsilon: Array) -> Array:
+def raw_exposure(responses: Responses | JointResponses, epsilon: Array) -> Array:
     """Return the risk that contributions as observed would be beside a normal distribution.
 
     That of p = (1 - rho) q + rho g against q = N(0, s_i^2), with rho the share of databases in
@@ -29,8 +30,8 @@ def raw_exposure(responses: Responses, epsilon: Array) -> Array:
 
     Parameters
     ----------
-    responses : Responses
-        Leave-one-out responses.
+    responses : Responses or JointResponses
+        Leave-one-out responses. Of several queries the shift is the Mahalanobis distance.
     epsilon : ndarray
         Shape (epsilon,).
 
@@ -51,15 +52,33 @@ def raw_exposure(responses: Responses, epsilon: Array) -> Array:
     array([[0.125],
            [0.   ]])
     """
-    from edp_bayes.divergence.shifts import gaussian_shift
+    from edp_bayes.records.joined import JointResponses
 
+    if isinstance(responses, JointResponses):
+        from edp_bayes.coupling.joint_exposure import joint_shifts
+
+        return _of_shifts(
+            joint_shifts(responses),
+            responses.contribution.owner,
+            (responses.n_databases, responses.n_individuals),
+            epsilon,
+        )
     c, people = responses.contribution, responses.n_individuals
     owner = responses.owner
     least = CONSTANT * float(responses.response.std())
     known = 0.0 if responses.noise is None else responses.noise.variance
     spread = np.maximum(np.sqrt(responses.variance_without + known), least)
     shift = np.abs(c.data) / spread[owner]
-    rows = responses.response.size
+    return _of_shifts(shift, owner, (responses.response.size, people), epsilon)
+
+
+def _of_shifts(
+    shift: Array, owner: NDArray[np.int64], sizes: tuple[int, int], epsilon: Array
+) -> Array:
+    """Return the risks of contributions by so many standard deviations."""
+    from edp_bayes.divergence.shifts import gaussian_shift
+
+    rows, people = sizes
     rho = np.bincount(owner, minlength=people)[owner] / rows
     out = np.empty((people, epsilon.size))
     for level, e in enumerate(epsilon):

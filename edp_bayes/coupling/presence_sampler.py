@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from edp_bayes.coupling.curves import given_and_without, moments_without
 from edp_bayes.utils.compiled import borrowing, compiled, decay
 
-__all__ = ["PRESENCES", "Seen", "draw_labels", "draw_shares"]
+__all__ = ["PRESENCES", "Seen", "draw_beta", "draw_labels", "draw_shares", "log_bayes_factor"]
 
 PRESENCES = 2.0  # prior weight of rho, in presences, for the share of a component
 FEW_SWEEPS = 2  # for small contributions
@@ -104,13 +104,15 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, out):  # type: i
                     n_present[component[j]] += weight
                 else:
                     n_absent[component[j]] += weight
-            evidence = _log_bayes_factor(n_present, n_absent, count, first, second, rho, terms)
+            evidence = log_bayes_factor(n_present, n_absent, count, first, second, rho, terms)
             its_own = rng.random() * (1.0 + math.exp(-evidence)) < 1.0
             if sweep == 0 or own or its_own:
                 share[:] = rho
                 for k in range(count):
                     if its_own:
-                        share[places[k]] = _beta(rng, first + n_present[k], second + n_absent[k])
+                        share[places[k]] = draw_beta(
+                            rng, first + n_present[k], second + n_absent[k]
+                        )
                 taken = sweep == 0 or small
                 if not small:
                     given_and_without(base[s], share, *contribution, given, proposed)
@@ -245,7 +247,8 @@ def _log_ratio(below, above, old, new):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _beta(rng, a, b):  # type: ignore[no-untyped-def]
+def draw_beta(rng, a, b):  # type: ignore[no-untyped-def]
+    """Draw a share below one."""
     part = rng.standard_gamma(a)
     return min(part / (part + rng.standard_gamma(b)), MOST)
 
@@ -276,7 +279,7 @@ def _choose(mass, j, count, uniform):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _log_bayes_factor(n_present, n_absent, count, a, b, rho, terms):  # type: ignore[no-untyped-def]
+def log_bayes_factor(n_present, n_absent, count, a, b, rho, terms):  # type: ignore[no-untyped-def]
     """Return that of shares of their own, given how often they came and stayed away.
 
     Terms of components whose counts are those of the last time are taken from there.

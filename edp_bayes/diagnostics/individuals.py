@@ -13,6 +13,7 @@ from edp_bayes.utils.formatting import risk, risk_limit
 from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
+    from edp_bayes.records.joined import JointResponses
     from edp_bayes.records.responses import Responses
 
 __all__ = ["NAME", "check_individuals", "conflict_ratios", "conflicts"]
@@ -28,7 +29,7 @@ MOST_LEVELS = 5  # values of epsilon at which they are compared
 
 
 def check_individuals(
-    responses: Responses, *, epsilon: Array, upper: Array, pooled: bool = True
+    responses: Responses | JointResponses, *, epsilon: Array, upper: Array, pooled: bool = True
 ) -> Checks:
     """Compare every individual's own exposure with the upper limit of the largest risk.
 
@@ -106,7 +107,11 @@ def conflicts(ratio: Array) -> Index:
 
 
 def conflict_sentence(
-    responses: Responses, people: Index, epsilon: float, exposure: float, upper: float
+    responses: Responses | JointResponses,
+    people: Index,
+    epsilon: float,
+    exposure: float,
+    upper: float,
 ) -> Sentence:
     """Say who is more exposed than a model allows, and by how much."""
     names = [name_of(responses.individual, person) for person in people[:MOST_NAMED]]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from edp_bayes.distributions.mixtures import Mixture
     from edp_bayes.records.responses import Responses
 
-__all__ = ["PredictiveChecks", "posterior_predictive_check"]
+__all__ = ["PredictiveChecks", "posterior_predictive_check", "predictive_checks_of"]
 
 Floats = NDArray[np.float64]
 
@@ -105,6 +105,13 @@ def posterior_predictive_check(
     y = responses.response[:: responses.samples]
     rng = validate.generator(random_seed)
     replicates = np.asarray(mixture_draws.sample(y.size, rng)).reshape(-1, y.size)
+    return predictive_checks_of(y, replicates, level=level, advice=advice)
+
+
+def predictive_checks_of(
+    y: Floats, replicates: Floats, *, level: float, advice: str
+) -> PredictiveChecks:
+    """Compare values (n,) with replicates of them (draw, n)."""
     if replicates.shape[0] < MIN_REPLICATES:
         raise InvalidInputError(
             f"a predictive check needs at least {MIN_REPLICATES} draws of the density, found "

@@ -20,7 +20,7 @@ from edp_bayes.utils import validate
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
-__all__ = ["SmoothedBootstrap"]
+__all__ = ["Bandwidth", "SmoothedBootstrap", "invert"]
 
 Array = NDArray[np.float64]
 
@@ -49,6 +49,11 @@ class SmoothedBootstrap(ShortRepr):
         and Purcell (1977). A database left out is no neighbour of those that score it.
     bandwidth_spread : float
         Standard deviation of the log-normal prior of the bandwidth.
+
+    Notes
+    -----
+    Of several responses together the kernel is Gaussian with a matrix bandwidth, h^2 times their
+    sample covariance, and the rule of thumb is n^(-1 / (d + 4)).
 
     Raises
     ------
@@ -105,7 +110,7 @@ class SmoothedBootstrap(ShortRepr):
         for chain in range(settings.chains):
             rng = settings.generator("weights", chain)
             weights[chain] = rng.dirichlet(np.ones(n), settings.draws)
-            bandwidth[chain] = _invert(known.grid, known.probability, rng.random(settings.draws))
+            bandwidth[chain] = invert(known.grid, known.probability, rng.random(settings.draws))
         _, relative = self._scale(responses)
         mixture = Mixture(
             np.repeat(weights / samples, samples, axis=-1),
@@ -162,7 +167,7 @@ class SmoothedBootstrap(ShortRepr):
             row[others] = self._relative(y[others], samples, unit)
         return ratios
 
-    def _bandwidth(self, responses: Responses) -> _Bandwidth:
+    def _bandwidth(self, responses: Responses) -> Bandwidth:
         """Return what is known of the bandwidth, on a grid."""
         middle, _ = self._scale(responses)
         relative = self._held_out(responses)
@@ -189,11 +194,11 @@ class SmoothedBootstrap(ShortRepr):
         log_prior = -0.5 * (np.log(grid / middle) / spread) ** 2
         log_posterior = scores.sum(1) + log_prior
         posterior = np.exp(log_posterior - log_posterior.max())
-        return _Bandwidth(grid, posterior / posterior.sum(), scores, others + log_prior[:, None])
+        return Bandwidth(grid, posterior / posterior.sum(), scores, others + log_prior[:, None])
 
 
 @dataclass(frozen=True, eq=False)
-class _Bandwidth:
+class Bandwidth:
     """A grid of bandwidths, its posterior, and what is left of it without each database.
 
     Attributes
@@ -260,7 +265,7 @@ def _different(responses: Responses, rows: slice = slice(None)) -> NDArray[np.bo
     return np.asarray(responses.cluster[rows, None] != responses.cluster)
 
 
-def _invert(grid: Array, probability: Array, u: Array) -> Array:
+def invert(grid: Array, probability: Array, u: Array) -> Array:
     """Draw from a density known on a logarithmic grid, linear in between."""
     log_grid = np.log(grid)
     middle = np.concatenate([[log_grid[0]], 0.5 * (log_grid[1:] + log_grid[:-1]), [log_grid[-1]]])

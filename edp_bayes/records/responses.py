@@ -22,6 +22,8 @@ from edp_bayes.utils.sentences import Sentence
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
+    from edp_bayes.records.joined import JointResponses
+
 __all__ = ["Referral", "Responses", "contributing", "entry_columns"]
 
 FEWEST_DATABASES = 8
@@ -232,6 +234,39 @@ class Responses:
             query=query,
             additive=additive,
         )
+
+    @staticmethod
+    def join(*responses: Responses) -> JointResponses:
+        """Return the responses of two to five queries that are published together.
+
+        Parameters
+        ----------
+        *responses : Responses
+            Of the same databases and individuals, in any order; one response a database.
+
+        Returns
+        -------
+        JointResponses
+            What `edp_bayes.audit` takes for a joint audit.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If databases or individuals differ, there is one query or more than five, a query is
+            randomised, or known noise is other than Gaussian; the message names what differs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> y = np.arange(20.0)
+        >>> one = Responses.from_arrays(y, contribution=np.ones(20), query="sum")
+        >>> two = Responses.from_arrays(y % 7, contribution=np.ones(20), query="count")
+        >>> Responses.join(one, two).n_queries
+        2
+        """
+        from edp_bayes.records.joined import join
+
+        return join(responses)
 
     def replaced(self, **changes: Any) -> Responses:
         """Return the same responses with other parts; what is doubtful is said once, not again."""

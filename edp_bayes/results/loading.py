@@ -18,7 +18,7 @@ __all__ = ["load_sound_tree"]
 ROUNDING = 1e-6
 RISK, POSITIVE, ANY = (0.0, 1.0), (0.0, np.inf), (-np.inf, np.inf)
 RISKS = ("delta", "total_risk", "total_risk_bound", "individual_delta", "pair_delta")
-COMPONENTS = {"weights": RISK, "locations": ANY, "scales": POSITIVE}
+COMPONENTS = {"weights": RISK, "locations": ANY, "scales": POSITIVE, "covariances": ANY}
 # Limits of what must be finite, by group and name.
 FINITE: dict[str, dict[str, tuple[float, float]]] = {
     "posterior": {
@@ -26,6 +26,8 @@ FINITE: dict[str, dict[str, tuple[float, float]]] = {
         "epsilon": POSITIVE,
     },
     "new_individual": {"delta": RISK, "exceeds": RISK},
+    "integration_error": dict.fromkeys(RISKS, RISK),
+    "direction": {"direction": (-1.0, 1.0)},
     "lower_bounds": dict.fromkeys(RISKS, (-np.inf, 1.0)),
     "individuals": {
         "mean": RISK,

@@ -353,4 +353,8 @@ def load_audit(path: str | Path) -> Audit:
             f"{path} is not a saved audit of a query; others load by load_mechanism_audit and "
             "load_property_audit"
         )
+    if "integration_error" in tree.children:
+        from edp_bayes.results.joint import JointAudit
+
+        return JointAudit(tree)
     return Audit(tree)

@@ -1,0 +1,326 @@
+"""Put the draws, the summaries and every diagnostic of a joint audit into one tree."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from edp_bayes import diagnostics
+from edp_bayes.auditing.assembly import score_row
+from edp_bayes.auditing.lower_bounds import lower_bounds
+from edp_bayes.coupling.joint_direction import most_exposing
+from edp_bayes.diagnostics.convergence import convergence
+from edp_bayes.diagnostics.joint import check_joint_databases, joint_predictive_check
+from edp_bayes.diagnostics.truncation import check_truncation
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.results.bands import upper_limit
+from edp_bayes.results.joint import JointAudit
+from edp_bayes.results.recording import recorded
+from edp_bayes.utils import labels
+from edp_bayes.utils.defaults import PROB
+
+if TYPE_CHECKING:
+    from edp_bayes.auditing.joint import JointRisks
+    from edp_bayes.coupling.joint import JointCoupling
+    from edp_bayes.models.joint import FittedJoint
+    from edp_bayes.models.sampling import SamplerSettings
+    from edp_bayes.records.dependence import Dependence
+    from edp_bayes.records.joined import JointResponses
+
+__all__ = ["assemble_joint"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+DENSITY_POINTS, DENSITY_DRAWS, DENSITY_REACH = 201, 500, 1.0
+LEAD = ("chain", "draw")
+
+
+def assemble_joint(
+    *,
+    responses: JointResponses,
+    dependence: Dependence,
+    fitted: FittedJoint,
+    epsilon: Array,
+    risks: JointRisks,
+    kept: Index,
+    settings: SamplerSettings,
+) -> JointAudit:
+    """Return the audit; `responses` are those of all queries, also of redundant ones."""
+    shape = (settings.chains, settings.draws)
+    names, coupling = labels.as_coordinate(responses.individual), fitted.coupling
+    curves = coupling.curves(kept, epsilon)
+    lines = _Lines.of(coupling, kept, shape)
+    tested = lower_bounds(
+        lines, np.arange(kept.size), np.maximum(curves.value - curves.error, 0.0), risks.delta[1],
+        risks.total_risk[1], epsilon,
+    )  # fmt: skip
+    chains = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
+    coords = {**chains, "epsilon": epsilon, "individual": names[kept]}
+
+    def dataset(individual: Array, others: dict[str, Array]) -> xr.Dataset:
+        found: dict[str, Any] = {
+            "individual_delta": (
+                (*LEAD, "individual", "epsilon"),
+                individual.reshape(*shape, kept.size, -1),
+            )
+        }
+        for name, values in others.items():
+            found[name] = ((*LEAD, "epsilon"), values.reshape(*shape, -1))
+        return xr.Dataset(found, coords=coords)
+
+    quantities = ("delta", "total_risk", "total_risk_bound")
+    posterior = dataset(curves.value, {name: getattr(risks, name)[0] for name in quantities})
+    raised = {name: getattr(risks, name)[2] - getattr(risks, name)[0] for name in quantities}
+    tests = tested.individual_delta, tested.delta, tested.total_risk
+    revealed = np.isin(kept, list(coupling.revealed))
+    groups = {
+        "posterior": posterior,
+        "integration_error": dataset(curves.error, raised),
+        "lower_bounds": xr.Dataset(
+            {
+                "individual_delta": (
+                    (*LEAD, "individual", "epsilon"),
+                    _with_shares(tests[0], curves.value, revealed, shape, tested.step),
+                ),
+                "delta": ((*LEAD, "epsilon"), tests[1]),
+                "total_risk": ((*LEAD, "epsilon"), tests[2]),
+            },
+            coords=posterior.coords.to_dataset().isel(draw=slice(None, None, tested.step)).coords,
+        ),
+        "individuals": _individuals(responses, coupling, risks, names, epsilon),
+        "densities": lines.densities(responses, dependence, names[kept], shape),
+        "direction": xr.Dataset(
+            {"direction": (("individual", "query"), lines.in_all(responses, dependence))},
+            coords={"individual": names[kept], "query": list(responses.names)},
+        ),
+        "mixture": _mixture(fitted, responses, dependence, chains),
+        "observed_data": xr.Dataset(
+            {"response": (("database", "query"), responses.response)},
+            coords={
+                "database": labels.as_coordinate(responses.database),
+                "query": list(responses.names),
+            },
+        ),
+        "log_likelihood": xr.Dataset(
+            {"response": ((*LEAD, "database"), fitted.log_likelihood)},
+            coords={**chains, "database": labels.as_coordinate(responses.database)},
+        ),
+    }
+    if fitted.predictive is not None:
+        groups["log_predictive"] = xr.Dataset(
+            {"response": ("database", fitted.predictive)},
+            coords={"database": labels.as_coordinate(responses.database)},
+        )
+    if fitted.log_prior is not None:
+        groups["log_prior"] = fitted.log_prior.assign_coords(chains)
+    if fitted.sample_stats is not None:
+        groups["sample_stats"] = fitted.sample_stats
+    checks, warnings = _checks(responses, dependence, fitted, posterior, settings)
+    record = {
+        "query": responses.query,
+        "queries": list(responses.names),
+        "redundant": [n for k, n in enumerate(responses.names) if k not in dependence.kept],
+        "databases": responses.n_databases,
+        "individuals": responses.n_individuals,
+        "samples": 1,
+        "fingerprint": responses.fingerprint,
+        **settings.record,
+        "screened_out": dict(zip(map(str, epsilon), map(float, risks.screened_bound), strict=True)),
+        **fitted.attributes,
+    }
+    known = [
+        {"query": name, "distribution": type(part.noise).__name__, "scale": part.noise.scale}
+        for name, part in zip(responses.names, responses.parts, strict=True)
+        if part.noise is not None
+    ]
+    tree = recorded(groups, settings=record, checks=checks, warnings=warnings, noise=known or None)
+    return JointAudit(tree)
+
+
+def _with_shares(
+    tested: Array, curves: Array, revealed: NDArray[np.bool_], shape: tuple[int, int], step: int
+) -> Array:
+    """Return lower bounds of individuals; of those revealed exactly, their risk itself."""
+    whole = curves.reshape(*shape, *curves.shape[1:])[:, ::step]
+    return np.where(revealed[:, None], whole, tested)
+
+
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    """The distributions with and without some individuals, along the direction that exposes each.
+
+    A combination of the answers tells no more than the answers do, so that risks along it are lower
+    bounds. It is measured in standard deviations of that combination of the responses.
+    """
+
+    pairs: list[tuple[Mixture, Mixture]]
+    directions: Array
+    coupling: JointCoupling
+
+    @classmethod
+    def of(cls, coupling: JointCoupling, kept: Index, shape: tuple[int, int]) -> _Lines:
+        pairs, directions = [], []
+        for person in kept:
+            p, q = coupling.pair(int(person))
+            direction = most_exposing(p, q, coupling.noise)
+            directions.append(direction)
+            pairs.append(
+                tuple(_shaped(part.along(direction, coupling.noise), shape) for part in (p, q))
+            )
+        return cls(pairs, np.array(directions), coupling)  # type: ignore[arg-type]
+
+    @property
+    def mixture(self) -> Mixture:
+        """Any of the distributions: only its chains and draws are asked for."""
+        return self.pairs[0][0]
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws."""
+        return self.coupling.n_draws
+
+    def pair(self, individual: int) -> tuple[Mixture, Mixture]:
+        """Return those with and without the individual in this place."""
+        return self.pairs[individual]
+
+    def in_all(self, responses: JointResponses, dependence: Dependence) -> Array:
+        """Return unit directions in the units of all queries, shape (individual, query).
+
+        Of those revealed exactly, the combination that reveals them.
+        """
+        raw = self.directions @ np.linalg.inv(self.coupling.units.factor)
+        out = np.zeros((len(raw), responses.n_queries))
+        out[:, list(dependence.kept)] = raw
+        return np.asarray(out / np.linalg.norm(out, axis=1, keepdims=True))
+
+    def densities(
+        self,
+        responses: JointResponses,
+        dependence: Dependence,
+        names: NDArray[Any],
+        shape: tuple[int, int],
+    ) -> xr.Dataset:
+        """Return densities on a grid, of at most 500 draws, and where the responses lie on it."""
+        z = self.coupling.units.whiten(responses.of_queries(dependence.kept).response)
+        observed = self.directions @ z.T
+        low, high = observed.min() - DENSITY_REACH, observed.max() + DENSITY_REACH
+        for _, q in self.pairs:
+            middle, spread = q.mean().mean(), np.sqrt(q.variance()).mean()
+            low, high = min(low, middle - 2.0 * spread), max(high, middle + 2.0 * spread)
+        x = np.linspace(low, high, DENSITY_POINTS)
+        step = -(-shape[0] * shape[1] // DENSITY_DRAWS)
+        logs = np.array([[part[:, ::step].logpdf(x) for part in pair] for pair in self.pairs])
+        logs = np.moveaxis(logs, (0, 1), (3, 0))
+        dims, values = (*LEAD, "individual", "x"), np.exp(logs).astype(np.float32)
+        return xr.Dataset(
+            {
+                "density_with": (dims, values[0]),
+                "density_without": (dims, values[1]),
+                "log_ratio": (dims, (logs[0] - logs[1]).astype(np.float32)),
+                "response": (("individual", "database"), observed),
+            },
+            coords={
+                "chain": np.arange(shape[0]),
+                "draw": np.arange(shape[1])[::step],
+                "individual": names,
+                "x": x,
+            },
+        )
+
+
+def _shaped(mixture: Mixture, shape: tuple[int, int]) -> Mixture:
+    parts = (mixture.weights, mixture.locations, mixture.scales)
+    return Mixture(*(part.reshape(*shape, -1) for part in parts))
+
+
+def _individuals(
+    responses: JointResponses,
+    coupling: JointCoupling,
+    risks: JointRisks,
+    names: NDArray[Any],
+    epsilon: Array,
+) -> xr.Dataset:
+    found = coupling.responses.contribution
+    length = np.sqrt((coupling.units.shrink(found.value) ** 2).sum(axis=1))
+    largest = np.zeros(responses.n_individuals)
+    np.maximum.at(largest, found.owner, length)
+    return xr.Dataset(
+        {
+            "mean": (("individual", "epsilon"), risks.mean),
+            "sd": (("individual", "epsilon"), risks.deviation),
+            "median": (("individual", "epsilon"), risks.median),
+            "integration_error": (("individual", "epsilon"), risks.error),
+            "presence": ("individual", responses.presence),
+            "largest_contribution": ("individual", largest),
+        },
+        coords={"individual": names, "epsilon": epsilon},
+    )
+
+
+def _mixture(
+    fitted: FittedJoint, responses: JointResponses, dependence: Dependence, chains: dict[str, Any]
+) -> xr.Dataset:
+    kept = [responses.names[k] for k in dependence.kept]
+    w, mu, covariances = fitted.mixture
+    noise = np.diag(responses.noise_variance[list(dependence.kept)])
+    dims = (*LEAD, "component")
+    whole = np.broadcast_to(covariances + noise, (*mu.shape, len(kept)))
+    return xr.Dataset(
+        {
+            "weights": (dims, w),
+            "locations": ((*dims, "query"), mu),
+            "covariances": ((*dims, "query", "other_query"), whole),
+        },
+        coords={**chains, "query": kept, "other_query": kept},
+        attrs={"kernel": "gaussian"},
+    )
+
+
+def _checks(
+    responses: JointResponses,
+    dependence: Dependence,
+    fitted: FittedJoint,
+    posterior: xr.Dataset,
+    settings: SamplerSettings,
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return every check as a row, and the sentences of those that failed."""
+    kept = responses.of_queries(dependence.kept)
+    delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
+    grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
+    tests: list[diagnostics.Checks] = [
+        diagnostics.check_individuals(kept, epsilon=grid, upper=limit, pooled=fitted.pooled),
+        check_joint_databases(kept),
+        check_truncation(fitted.truncated, epsilon=grid, upper=limit),
+    ]
+    if settings.chains * settings.draws >= diagnostics.MIN_REPLICATES:
+        tests.append(
+            joint_predictive_check(
+                fitted.mixture, kept, settings.generator("replicates"), advice=fitted.remedy
+            )
+        )
+    checks, failed = convergence(
+        posterior[["delta", "total_risk"]],
+        divergences=fitted.divergences,
+        independent=fitted.independent,
+        diverging=fitted.diverging,
+    )
+    score = score_row(kept, fitted)
+    tables = [test.table().reset_index() for test in tests]
+    found = [row for table in tables for row in json.loads(table.to_json(orient="records"))]
+    said = [check.sentence for test in tests for check in test.checks]
+    rows = [row | {"sentence": sentence} for row, sentence in zip(found, said, strict=True)]
+    rows += [*checks, score]
+    warnings = [
+        *responses.warnings,
+        *dependence.warnings,
+        *(sentence for test in tests for sentence in test.warnings),
+        *failed,
+        *([] if score["passed"] else [score["sentence"]]),
+    ]
+    return rows, warnings

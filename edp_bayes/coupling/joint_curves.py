@@ -1,0 +1,347 @@
+"""Curves of delta_i for several queries, draw by draw: bounded where they are small, else sampled.
+
+Component k of p is (1 - rho_k) q_k + rho_k g_k, as in `edp_bayes.coupling.curves`, with q_k normal
+without the individual and g_k normal given their presence. Means and covariances without them are
+such that adding the contribution back gives those of component k: with G = I + rho_k B,
+
+    m_k = G^-1 (mu_k - rho_k a),
+    R_k = G^-1 (S_k - rho_k T - rho_k (1 - rho_k) j j') G'^-1,    j = a + B m_k.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.distributions.multivariate import NormalMixture
+from edp_bayes.divergence.joint.estimates import PARTS, add_density, estimate
+from edp_bayes.divergence.joint.points import FAR_POINTS, POINTS
+from edp_bayes.divergence.joint.screening import pair_bound
+from edp_bayes.utils.compiled import borrowing, compiled, in_threads
+from edp_bayes.utils.small_matrices import cholesky, congruence, eigen, inverse_factor
+
+__all__ = ["Base", "joint_curves", "known_curves", "pair_components", "without_component"]
+
+Array = NDArray[np.float64]
+
+LARGEST_SHARE = 0.9  # of a component's variance in any direction that one individual may explain
+NOTHING = 1e-10  # components of less weight are left out
+FAR = 1.5  # standard deviations of a shift beyond which there are more points
+
+
+class Base(NamedTuple):
+    """Draws of p in whitened units.
+
+    Attributes
+    ----------
+    weights : ndarray
+        Shape (draw, component).
+    locations : ndarray
+        Shape (draw, component, d).
+    covariances : ndarray
+        Shape (draw, component, d, d), without known noise.
+    noise : ndarray
+        Shape (d, d): covariance of known noise.
+    """
+
+    weights: Array
+    locations: Array
+    covariances: Array
+    noise: Array
+
+
+@borrowing
+def _solve(matrix, vector, out, work, d):  # type: ignore[no-untyped-def]
+    """Fill in matrix^-1 vector, and the inverse of the matrix in work, by elimination."""
+    for a in range(d):
+        for b in range(d):
+            work[a, b] = 1.0 if a == b else 0.0
+    for a in range(d):
+        pivot = a
+        for b in range(a + 1, d):
+            if abs(matrix[b, a]) > abs(matrix[pivot, a]):
+                pivot = b
+        if pivot != a:
+            for c in range(d):
+                matrix[a, c], matrix[pivot, c] = matrix[pivot, c], matrix[a, c]
+                work[a, c], work[pivot, c] = work[pivot, c], work[a, c]
+        scale = 1.0 / matrix[a, a]
+        for c in range(d):
+            matrix[a, c] *= scale
+            work[a, c] *= scale
+        for b in range(d):
+            if b != a:
+                ratio = matrix[b, a]
+                for c in range(d):
+                    matrix[b, c] -= ratio * matrix[a, c]
+                    work[b, c] -= ratio * work[a, c]
+    for a in range(d):
+        out[a] = 0.0
+        for b in range(d):
+            out[a] += work[a, b] * vector[b]
+
+
+@borrowing
+def _cap(explained, lower, inverse, work, d):  # type: ignore[no-untyped-def]
+    """Keep what is explained within a share of the covariance lower lower' in every direction."""
+    relative, vectors, other = work[0], work[1], work[2]
+    congruence(inverse, explained, relative, d)
+    total = 0.0
+    for a in range(d):
+        total += relative[a, a]
+    if total <= LARGEST_SHARE:
+        return
+    eigen(relative, vectors, d)
+    for a in range(d):
+        for b in range(d):
+            part = 0.0
+            for c in range(d):
+                part += vectors[a, c] * min(relative[c, c], LARGEST_SHARE) * vectors[b, c]
+            other[a, b] = part
+    congruence(lower, other, explained, d)
+
+
+@borrowing
+def without_component(  # type: ignore[no-untyped-def]
+    mu, covariance, lower, inverse, here, a, slope, spread, mean, jump, rest, work, d
+):
+    """Fill in the mean without an individual, their jump there, and the covariance without them."""
+    matrix, turned, explained = work[3], work[4], work[5]
+    for b in range(d):
+        jump[b] = mu[b] - here * a[b]
+        for c in range(d):
+            matrix[b, c] = here * slope[b, c] + (1.0 if b == c else 0.0)
+    _solve(matrix, jump, mean, turned, d)
+    for b in range(d):
+        jump[b] = a[b]
+        for c in range(d):
+            jump[b] += slope[b, c] * mean[c]
+    for b in range(d):
+        for c in range(d):
+            explained[b, c] = here * (spread[b, c] + (1.0 - here) * jump[b] * jump[c])
+    _cap(explained, lower, inverse, work, d)
+    for b in range(d):
+        for c in range(d):
+            explained[b, c] = covariance[b, c] - explained[b, c]
+    congruence(turned, explained, rest, d)
+
+
+@borrowing
+def _present(rest, slope, spread, out, work, d):  # type: ignore[no-untyped-def]
+    """Fill in the covariance given presence, (I + B) R (I + B)' + T."""
+    matrix = work[3]
+    for b in range(d):
+        for c in range(d):
+            matrix[b, c] = slope[b, c] + (1.0 if b == c else 0.0)
+    congruence(matrix, rest, out, d)
+    for b in range(d):
+        for c in range(d):
+            out[b, c] += spread[b, c]
+
+
+@borrowing
+def _bound(given, jump, rest, rho, weight, growth, orders, out, work, d):  # type: ignore[no-untyped-def]
+    """Add to (side, epsilon) what one component adds at most, by joint convexity.
+
+    Return the square of its shift, in standard deviations without the individual.
+    """
+    lower, inverse, relative, vectors, shifts = work[0], work[1], work[2], work[3], work[4]
+    cholesky(rest, lower, d)
+    inverse_factor(lower, inverse, d)
+    congruence(inverse, given, relative, d)
+    for a in range(d):
+        shifts[1, a] = 0.0
+        for b in range(a + 1):
+            shifts[1, a] += inverse[a, b] * jump[b]
+    eigen(relative, vectors, d)
+    far = 0.0
+    for a in range(d):
+        shifts[0, a] = 0.0
+        for b in range(d):
+            shifts[0, a] += vectors[b, a] * shifts[1, b]
+        far += shifts[0, a] * shifts[0, a]
+    for a in range(d):
+        lower[0, a] = max(relative[a, a], 1e-300)  # variances given presence
+        lower[1, a] = 1.0 / lower[0, a]
+        shifts[1, a] = shifts[0, a] / math.sqrt(lower[0, a])
+    for e in range(growth.size):
+        kept = rho - growth[e] * (1.0 - rho)
+        forward = math.log1p(growth[e] / rho)
+        out[0, e] += weight * rho * pair_bound(lower[0], shifts[0], d, forward, orders)
+        if kept > 0.0:
+            backward = math.log1p(growth[e] / kept)
+            out[1, e] += weight * kept * pair_bound(lower[1], shifts[1], d, backward, orders)
+    return far
+
+
+@compiled
+def joint_curves(  # type: ignore[no-untyped-def]
+    first, last, start, base, points, moves, growth, orders, floor, value, error
+):
+    """Fill in delta_i and its standard error for draws start + first to start + last.
+
+    Points are those of these draws, shape (draw, d, FAR_POINTS). Moves are presence (draw,
+    individual, component), intercept, slope and spread; what joint convexity bounds by the floor at
+    the first epsilon stays zero.
+    """
+    rho, intercept, slope, spread = moves
+    weights, locations, covariances, noise = base
+    components, d = locations.shape[1:]
+    levels = growth.size
+    lower, inverse = np.empty((components, d, d)), np.empty((components, d, d))
+    wide, wide_inverse = np.empty((components, d, d)), np.empty((components, d, d))
+    means, jumps = np.empty((components, d)), np.empty((components, d))
+    rests, givens = np.empty((components, d, d)), np.empty((components, d, d))
+    work, factor, factor_inverse = (
+        np.empty((6, max(d, 2), max(d, 2))),
+        np.empty((d, d)),
+        np.empty((d, d)),
+    )
+    density, u, v = np.empty(FAR_POINTS), np.empty(FAR_POINTS), np.empty(FAR_POINTS)
+    quadratic, parts = np.empty(FAR_POINTS), np.empty((3, PARTS))
+    bound, mean = np.empty((2, levels)), np.empty(d)
+    for row in range(first, last):
+        s, x = start + row, points[row]
+        known = 0
+        for k in range(components):
+            cholesky(covariances[s, k], lower[k], d)
+            inverse_factor(lower[k], inverse[k], d)
+            for a in range(d):
+                for b in range(d):
+                    factor[a, b] = covariances[s, k, a, b] + noise[a, b]
+            cholesky(factor, wide[k], d)
+            inverse_factor(wide[k], wide_inverse[k], d)
+        for i in range(rho.shape[1]):
+            for side in range(2):
+                for e in range(levels):
+                    bound[side, e] = 0.0
+            far, always = 0.0, True
+            for k in range(components):
+                weight, here = weights[s, k], rho[s, i, k]
+                always = always and here == 1.0
+                if weight <= NOTHING:
+                    continue
+                without_component(
+                    locations[s, k], covariances[s, k], lower[k], inverse[k], here,
+                    intercept[s, i], slope[s, i], spread[s, i], means[k], jumps[k], rests[k],
+                    work, d,
+                )  # fmt: skip
+                _present(rests[k], slope[s, i], spread[s, i], givens[k], work, d)
+                for a in range(d):
+                    for b in range(d):
+                        rests[k, a, b] += noise[a, b]
+                        givens[k, a, b] += noise[a, b]
+                if here > 0.0:
+                    moved = _bound(
+                        givens[k], jumps[k], rests[k], here, weight, growth, orders, bound, work, d
+                    )
+                    far = max(far, moved)
+            if max(bound[0, 0], bound[1, 0]) <= floor:
+                continue
+            count = FAR_POINTS if far > FAR * FAR else POINTS
+            if known < count:
+                for n in range(FAR_POINTS):
+                    density[n] = 0.0
+                for k in range(components):
+                    if weights[s, k] > NOTHING:
+                        add_density(
+                            density, quadratic, x, count, weights[s, k], locations[s, k],
+                            wide_inverse[k], d,
+                        )  # fmt: skip
+                known = count
+            for n in range(count):
+                u[n] = 0.0
+                v[n] = 0.0
+            for k in range(components):
+                if weights[s, k] <= NOTHING:
+                    continue
+                cholesky(rests[k], factor, d)
+                inverse_factor(factor, factor_inverse, d)
+                add_density(u, quadratic, x, count, weights[s, k], means[k], factor_inverse, d)
+                if always:
+                    continue
+                here = rho[s, i, k]
+                if here < 1.0:
+                    add_density(
+                        v, quadratic, x, count, (1.0 - here) * weights[s, k], means[k],
+                        factor_inverse, d,
+                    )  # fmt: skip
+                if here > 0.0:
+                    cholesky(givens[k], factor, d)
+                    inverse_factor(factor, factor_inverse, d)
+                    for a in range(d):
+                        mean[a] = means[k, a] + jumps[k, a]
+                    add_density(
+                        v, quadratic, x, count, here * weights[s, k], mean, factor_inverse, d
+                    )
+            for n in range(count):
+                u[n] /= density[n]
+                v[n] = 1.0 if always else v[n] / density[n]
+            estimate(u, v, count, growth, parts, value[s, i], error[s, i])
+            for e in range(levels):
+                most = max(bound[0, e], bound[1, e])
+                if value[s, i, e] * count < PARTS:
+                    # too few points tell: they may all have missed it
+                    error[s, i, e] = max(error[s, i, e], 1.0 / count)
+                value[s, i, e] = min(value[s, i, e], most)
+                error[s, i, e] = min(error[s, i, e], most - value[s, i, e])
+
+
+@compiled
+def known_curves(first, last, p, q, points, growth, value, error):  # type: ignore[no-untyped-def]
+    """Fill in the curves of pairs of mixtures (weights, locations, covariances) at points of p."""
+    components, d = p[1].shape[1:]
+    factor, inverse = np.empty((d, d)), np.empty((d, d))
+    u, v = np.empty(FAR_POINTS), np.empty(FAR_POINTS)
+    quadratic, parts = np.empty(FAR_POINTS), np.empty((3, PARTS))
+    for s in range(first, last):
+        for n in range(FAR_POINTS):
+            u[n] = 0.0
+            v[n] = 0.0
+        for k in range(components):
+            if p[0][s, k] > 0.0:
+                cholesky(p[2][s, k], factor, d)
+                inverse_factor(factor, inverse, d)
+                add_density(v, quadratic, points[s], FAR_POINTS, p[0][s, k], p[1][s, k], inverse, d)
+        for k in range(q[0].shape[1]):
+            if q[0][s, k] > 0.0:
+                cholesky(q[2][s, k], factor, d)
+                inverse_factor(factor, inverse, d)
+                add_density(u, quadratic, points[s], FAR_POINTS, q[0][s, k], q[1][s, k], inverse, d)
+        for n in range(FAR_POINTS):
+            u[n] /= v[n]
+            v[n] = 1.0
+        estimate(u, v, FAR_POINTS, growth, parts, value[s], error[s])
+
+
+def pair_components(
+    mixture: NormalMixture, rho: Array, a: Array, slope: Array, spread: Array
+) -> tuple[NormalMixture, NormalMixture]:
+    """Return q and g of one individual in every draw, component by component, without noise."""
+    w, mu, covariances = mixture
+    q = NormalMixture(w, np.empty_like(mu), np.empty_like(covariances))
+    given = NormalMixture(w, np.empty_like(mu), np.empty_like(covariances))
+    in_threads(_all_pairs, len(w), mu, covariances, (rho, a, slope, spread), tuple(q), tuple(given))
+    return q, given
+
+
+@compiled
+def _all_pairs(first, last, mu, covariances, moves, q, given):  # type: ignore[no-untyped-def]
+    rho, intercept, slope, spread = moves
+    components, d = mu.shape[1:]
+    lower, inverse = np.empty((d, d)), np.empty((d, d))
+    work, jump = np.empty((6, max(d, 2), max(d, 2))), np.empty(d)
+    for s in range(first, last):
+        for k in range(components):
+            cholesky(covariances[s, k], lower, d)
+            inverse_factor(lower, inverse, d)
+            without_component(
+                mu[s, k], covariances[s, k], lower, inverse, rho[s, k], intercept[s], slope[s],
+                spread[s], q[1][s, k], jump, q[2][s, k], work, d,
+            )  # fmt: skip
+            _present(q[2][s, k], slope[s], spread[s], given[2][s, k], work, d)
+            for b in range(d):
+                given[1][s, k, b] = q[1][s, k, b] + jump[b]

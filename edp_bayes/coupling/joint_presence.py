@@ -1,0 +1,171 @@
+"""Presence by component for joint queries.
+
+As in `edp_bayes.coupling.presence`, of which this is the first sweep: the component of every
+database is drawn once for each draw, from its responses, and an individual's presence rho is the
+same with every component or, as the data decide, each component has a share of its own of mean rho.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.coupling.presence import FEWEST
+from edp_bayes.coupling.presence_sampler import (
+    PRESENCES,
+    draw_beta,
+    log_bayes_factor,
+)
+from edp_bayes.distributions.multivariate import NormalMixture
+from edp_bayes.utils.compiled import compiled, in_threads
+
+if TYPE_CHECKING:
+    from edp_bayes.records.joined import JointContributions
+
+__all__ = ["JointPresence"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+OWN, COMMON = [0, 0, 0, 1], [0, 0, 0, 2]
+
+
+@dataclass(frozen=True, eq=False)
+class JointPresence:
+    """Shares of the databases of each component in which an individual is present.
+
+    Parameters
+    ----------
+    mixture : NormalMixture
+        Distribution of the whitened responses, shape (draw, component).
+    response : ndarray
+        Shape (n, d): whitened.
+    contribution : JointContributions
+        Who contributes where.
+    rank : ndarray of int
+        Place of every individual in the order of sorted labels.
+    seed : int
+        Seed.
+    """
+
+    mixture: NormalMixture
+    response: Array
+    contribution: JointContributions
+    rank: Index
+    seed: int
+
+    def fill(self, individuals: Index, presence: Array) -> None:
+        """Replace presence (draw, individual, component) where an individual may be absent."""
+        some = np.flatnonzero((presence[..., 0] < 1.0).any(axis=0))
+        if some.size == 0:
+            return
+        labels, counts = self._labels, self._counts
+        start, database = self.contribution.start, self.contribution.database
+        for column in some:
+            stream = [self.seed, int(self.rank[individuals[column]])]
+            source = np.random.Generator(np.random.Philox(key=stream, counter=OWN))
+            came = database[start[individuals[column]] : start[individuals[column] + 1]]
+            own = np.ascontiguousarray(presence[:, column])
+            _shares(source, self.mixture.weights, self._active, labels, counts, came, own)
+            presence[:, column] = own
+
+    @cached_property
+    def _active(self) -> NDArray[np.bool_]:
+        """Which components get a share of their own, the heaviest at least: (draw, component)."""
+        weights = self.mixture.weights
+        heaviest = weights == weights.max(axis=1, keepdims=True)
+        return (weights * len(self.response) >= FEWEST) | heaviest
+
+    @cached_property
+    def _labels(self) -> NDArray[np.int32]:
+        """Component of every database: (draw, n)."""
+        w, mu, covariances = self.mixture
+        draws, components, d = mu.shape
+        inverse = np.linalg.inv(
+            np.linalg.cholesky(np.broadcast_to(covariances, (draws, components, d, d)))
+        )
+        source = np.random.Generator(np.random.Philox(key=[self.seed, 0], counter=COMMON))
+        uniform = source.random((draws, len(self.response)))
+        labels = np.empty((draws, len(self.response)), dtype=np.int32)
+        active = self._active
+        in_threads(_label, draws, w, mu, inverse, active, self.response, uniform, labels)
+        return labels
+
+    @cached_property
+    def _counts(self) -> Array:
+        """Databases of every component, shape (draw, component)."""
+        draws, components = self.mixture.weights.shape
+        places = self._labels + components * np.arange(draws)[:, None]
+        counts = np.bincount(places.ravel(), minlength=draws * components)
+        return counts.reshape(draws, components).astype(np.float64)
+
+
+@compiled
+def _label(first, last, w, mu, inverse, active, z, uniform, labels):  # type: ignore[no-untyped-def]
+    components, d = mu.shape[1:]
+    mass = np.empty(components)
+    for s in range(first, last):
+        for j in range(len(z)):
+            top = -np.inf
+            for k in range(components):
+                mass[k] = -np.inf
+                if not active[s, k] or w[s, k] <= 0.0:
+                    continue
+                mass[k] = np.log(w[s, k])
+                for a in range(d):
+                    u = 0.0
+                    for b in range(a + 1):
+                        u += inverse[s, k, a, b] * (z[j, b] - mu[s, k, b])
+                    mass[k] += np.log(inverse[s, k, a, a]) - 0.5 * u * u
+                top = max(top, mass[k])
+            total = 0.0
+            for k in range(components):
+                total += np.exp(mass[k] - top)
+                mass[k] = total
+            left, k = uniform[s, j] * total, 0
+            while k < components - 1 and mass[k] <= left:
+                k += 1
+            labels[s, j] = k
+
+
+@compiled
+def _shares(rng, weights, active, labels, counts, came, presence):  # type: ignore[no-untyped-def]
+    """Replace one individual's presence (draw, component) by shares of their own where they are."""
+    draws, components = presence.shape
+    n_present, n_absent = np.empty(components), np.empty(components)
+    share, terms = np.empty(components), np.empty((3, components))
+    places = np.empty(components, dtype=np.int64)
+    place_of = np.empty(components, dtype=np.int64)
+    for s in range(draws):
+        rho, count = presence[s, 0], 0
+        for k in range(components):
+            if active[s, k]:
+                places[count], place_of[k] = k, count
+                count += 1
+        if not 0.0 < rho < 1.0 or count < 2:
+            continue
+        for k in range(count):
+            n_present[k], n_absent[k] = 0.0, counts[s, places[k]]
+            terms[0, k] = -1.0
+        for j in came:
+            k = place_of[labels[s, j]]
+            n_present[k] += 1.0
+            n_absent[k] -= 1.0
+        a, b = PRESENCES, PRESENCES * (1.0 - rho) / rho
+        evidence = log_bayes_factor(n_present, n_absent, count, a, b, rho, terms)
+        if rng.random() * (1.0 + np.exp(-evidence)) >= 1.0:
+            continue
+        mean, mass = 0.0, 0.0
+        for k in range(count):
+            share[k] = rho
+            if n_present[k] + n_absent[k] > 0.0:
+                share[k] = draw_beta(rng, a + n_present[k], b + n_absent[k])
+            mass += weights[s, places[k]]
+            mean += weights[s, places[k]] * share[k]
+        for k in range(count):
+            # presence on the whole is still rho
+            presence[s, places[k]] = min(share[k] * rho * mass / mean, 1.0)

@@ -1,0 +1,75 @@
+"""Checks of several responses together: of the databases, and of the density model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from edp_bayes.diagnostics.checks import Check, Checks
+from edp_bayes.diagnostics.independence import LEVEL, DatabaseChecks, check_databases
+from edp_bayes.diagnostics.predictive import ADVICE, predictive_checks_of
+from edp_bayes.utils.sentences import Sentence
+
+if TYPE_CHECKING:
+    from edp_bayes.distributions.multivariate import NormalMixture
+    from edp_bayes.records.joined import JointResponses
+
+__all__ = ["check_joint_databases", "joint_predictive_check"]
+
+
+def check_joint_databases(responses: JointResponses, *, level: float = LEVEL) -> DatabaseChecks:
+    """Make the checks of `check_databases` of every response, at the level over their number.
+
+    Of each check the worst is told, with the name of its query.
+    """
+    share = level / responses.n_queries
+    each = [check_databases(part, level=share).checks for part in responses.parts]
+    found: dict[str, list[Check]] = {}
+    for name, checks in zip(responses.names, each, strict=True):
+        for check in checks:
+            said = replace(check, sentence=Sentence(f"{name}: ", check.sentence))
+            found.setdefault(check.name, []).append(said)
+    return DatabaseChecks(tuple(min(some, key=_worst) for some in found.values()), level)
+
+
+def joint_predictive_check(
+    mixture: NormalMixture,
+    responses: JointResponses,
+    rng: np.random.Generator,
+    *,
+    level: float = LEVEL,
+    advice: str = ADVICE,
+) -> Checks:
+    """Compare the responses with replicates: each query, and their products two by two.
+
+    Every query is checked as on its own, at the level over the number of comparisons, and so is the
+    product of every two standardised queries, which holds how they go together. Of each check the
+    worst is told, with the name of its query.
+    """
+    y = responses.response
+    draws = mixture.weights.reshape(-1, mixture.weights.shape[-1]).shape[0]
+    replicates = mixture.sample(len(y), rng).reshape(draws, len(y), -1)
+    centre, spread = y.mean(axis=0), y.std(axis=0)
+    z, drawn = (y - centre) / spread, (replicates - centre) / spread
+    names, d = responses.names, responses.n_queries
+    columns = [(names[a], y[:, a], replicates[..., a]) for a in range(d)]
+    columns += [
+        (f"{names[a]} and {names[b]} together", z[:, a] * z[:, b], drawn[..., a] * drawn[..., b])
+        for a in range(d)
+        for b in range(a)
+    ]
+    found: dict[str, list[Check]] = {}
+    for name, observed, replicated in columns:
+        for check in predictive_checks_of(
+            observed, replicated, level=level / len(columns), advice=advice
+        ).checks:
+            said = replace(check, sentence=Sentence(f"{name}: ", check.sentence))
+            found.setdefault(check.name, []).append(said)
+    return Checks(tuple(min(some, key=_worst) for some in found.values()), level)
+
+
+def _worst(check: Check) -> tuple[bool, float]:
+    p = check.p_adjusted if check.p_adjusted is not None else -abs(check.statistic)
+    return check.passed, p

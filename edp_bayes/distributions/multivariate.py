@@ -1,0 +1,135 @@
+"""Mixtures of multivariate normals, draws in front."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.distributions.mixtures import Mixture
+
+__all__ = ["NormalMixture", "Units"]
+
+Array = NDArray[np.float64]
+
+
+class Units(NamedTuple):
+    """What stands for one and zero: y = centre + factor z.
+
+    Attributes
+    ----------
+    centre : ndarray
+        Shape (d,).
+    factor : ndarray
+        Shape (d, d), lower triangular: Cholesky's factor of the sample covariance.
+    """
+
+    centre: Array
+    factor: Array
+
+    @classmethod
+    def of(cls, y: Array) -> Units:
+        """Whiten by the sample mean and covariance of responses (n, d), without forming it."""
+        centre = y.mean(axis=0)
+        triangle = np.linalg.qr((y - centre) / np.sqrt(len(y) - 1.0), mode="r")
+        sign = np.where(np.diagonal(triangle) < 0.0, -1.0, 1.0)
+        return cls(centre, np.ascontiguousarray((triangle * sign[:, None]).T))
+
+    def whiten(self, y: Array) -> Array:
+        """Return z of responses (..., d)."""
+        return self.shrink(y - self.centre)
+
+    def shrink(self, moves: Array) -> Array:
+        """Return differences (..., d) of responses as differences of z."""
+        flat = moves.reshape(-1, moves.shape[-1])
+        from scipy.linalg import solve_triangular
+
+        return np.asarray(solve_triangular(self.factor, flat.T, lower=True).T.reshape(moves.shape))
+
+
+class NormalMixture(NamedTuple):
+    """Draws of a mixture of multivariate normals.
+
+    Attributes
+    ----------
+    weights : ndarray
+        Shape (..., component).
+    locations : ndarray
+        Shape (..., component, d).
+    covariances : ndarray
+        Shape (..., component, d, d), or one that is broadcast.
+    """
+
+    weights: Array
+    locations: Array
+    covariances: Array
+
+    @property
+    def dimensions(self) -> int:
+        """Number d of responses."""
+        return int(self.locations.shape[-1])
+
+    def in_units(self, units: Units) -> NormalMixture:
+        """Return the mixture of y = centre + factor z."""
+        factor = units.factor
+        return NormalMixture(
+            self.weights,
+            units.centre + self.locations @ factor.T,
+            factor @ self.covariances @ factor.T,
+        )
+
+    def whitened(self, units: Units) -> NormalMixture:
+        """Return the mixture of z."""
+        inverse = np.linalg.inv(units.factor)
+        return NormalMixture(
+            self.weights,
+            (self.locations - units.centre) @ inverse.T,
+            inverse @ self.covariances @ inverse.T,
+        )
+
+    def along(self, direction: Array, noise: Array | float = 0.0) -> Mixture:
+        """Return the distribution of a combination of the responses, with known noise (d, d)."""
+        covariances = self.covariances + noise
+        variances = np.einsum("...ab,a,b->...", covariances, direction, direction)
+        return Mixture(self.weights, self.locations @ direction, np.sqrt(variances))
+
+    def logpdf(self, y: Array) -> Array:
+        """Return the log density at points (n, d), shape (..., n)."""
+        found = np.full((*self.weights.shape[:-1], len(y)), -np.inf)
+        covariances = np.broadcast_to(self.covariances, (*self.locations.shape, self.dimensions))
+        constant = 0.5 * self.dimensions * np.log(2.0 * np.pi)
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.weights)
+        for k in range(self.weights.shape[-1]):
+            factor = np.linalg.cholesky(covariances[..., k, :, :])
+            away = y - self.locations[..., k, None, :]
+            u = np.linalg.solve(factor, np.swapaxes(away, -1, -2))
+            scale = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(-1) + constant
+            term = (logs[..., k] - scale)[..., None] - 0.5 * (u**2).sum(axis=-2)
+            np.logaddexp(found, term, out=found)
+        return found
+
+    def sample(self, size: int, rng: np.random.Generator) -> Array:
+        """Return independent values of every draw, shape (..., size, d)."""
+        lead = self.weights.shape[:-1]
+        edges = np.cumsum(self.weights, axis=-1)
+        uniform = rng.random((*lead, size)) * edges[..., -1:]
+        chosen = (uniform[..., None] >= edges[..., None, :-1]).sum(axis=-1)
+        factors = np.linalg.cholesky(
+            np.broadcast_to(self.covariances, (*self.locations.shape, self.dimensions))
+        )
+        place = np.take_along_axis(self.locations, chosen[..., None], axis=-2)
+        factor = np.take_along_axis(factors, chosen[..., None, None], axis=-3)
+        normal = rng.standard_normal((*lead, size, self.dimensions))
+        return np.asarray(place + np.einsum("...ab,...b->...a", factor, normal))
+
+    def mean(self) -> Array:
+        """Return the mean of every draw, shape (..., d)."""
+        return np.asarray(np.einsum("...k,...kd->...d", self.weights, self.locations))
+
+    def covariance(self) -> Array:
+        """Return the covariance of every draw, shape (..., d, d)."""
+        away = self.locations - self.mean()[..., None, :]
+        spread = self.covariances + away[..., :, None] * away[..., None, :]
+        return np.asarray(np.einsum("...k,...kab->...ab", self.weights, spread))

@@ -1,0 +1,1 @@
+"""Hockey-stick integrals in several dimensions, by quasi-Monte-Carlo, and bounds on them."""

@@ -1,0 +1,48 @@
+"""Bounds on the risk of a pair of normals in several dimensions, by Renyi divergences.
+
+For every order alpha > 1
+
+    H_eps(P || Q) <= c_alpha exp((alpha - 1) (D_alpha(P || Q) - eps)),
+    c_alpha = (1 - 1 / alpha)^(alpha - 1) / alpha,
+
+the bound behind the conversion of Renyi to approximate differential privacy (Balle, Barthe,
+Gaboardi, Hsu and Sato 2020). By joint convexity what bounds the pairs of components bounds the
+mixtures.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from edp_bayes.utils.compiled import borrowing
+
+__all__ = ["ORDERS", "pair_bound"]
+
+# Orders above one, and the logarithms of their constants.
+ABOVE = np.geomspace(0.25, 1000.0, 16)
+ORDERS = np.stack([ABOVE, ABOVE * np.log(ABOVE / (1.0 + ABOVE)) - np.log1p(ABOVE)])
+
+
+@borrowing
+def pair_bound(variances, shifts, d, threshold, orders):  # type: ignore[no-untyped-def]
+    """Return a bound on H(P || Q) beyond a log ratio.
+
+    Q is standard normal and P has independent parts with these variances and means.
+    """
+    least = 1.0
+    for order in range(orders.shape[1]):
+        above = orders[0, order]
+        alpha, divergence = 1.0 + above, 0.0
+        for a in range(d):
+            mixed = alpha - above * variances[a]
+            if mixed <= 0.0:
+                divergence = np.inf
+                break
+            divergence += 0.5 * alpha * shifts[a] * shifts[a] / mixed
+            divergence -= 0.5 * math.log(mixed) / above + 0.5 * math.log(variances[a])
+        if divergence == np.inf:
+            break  # larger orders are infinite, too
+        least = min(least, math.exp(min(orders[1, order] + above * (divergence - threshold), 0.0)))
+    return least

@@ -1,0 +1,220 @@
+"""Density models of several responses together, coupled to those without each individual."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.coupling.joint import JointCoupling
+from edp_bayes.coupling.joint_contributions import JointContributionPosterior
+from edp_bayes.coupling.joint_dominance import joint_without
+from edp_bayes.diagnostics.convergence import DIVERGING
+from edp_bayes.diagnostics.predictive import ADVICE
+from edp_bayes.diagnostics.truncation import Truncation
+from edp_bayes.distributions.multivariate import NormalMixture, Units
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.models.base import DensityModel
+from edp_bayes.models.dirichlet_process import DirichletProcessMixture
+from edp_bayes.models.finite_mixture import FiniteMixture
+from edp_bayes.models.joint_gibbs import JointDraws, Weights, draw_joint
+from edp_bayes.models.log_prior import gather
+from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
+from edp_bayes.records.dependence import Dependence
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from edp_bayes.models.sampling import SamplerSettings
+    from edp_bayes.records.joined import JointResponses
+
+__all__ = ["FittedJoint", "fit_joint"]
+
+Array = NDArray[np.float64]
+
+REMEDY = "see what SmoothedBootstrap() says, or transform the responses"
+
+
+@dataclass(frozen=True, eq=False)
+class FittedJoint:
+    """Posterior draws of the responses' joint distribution, coupled to those without individuals.
+
+    Attributes
+    ----------
+    mixture : NormalMixture
+        Shape (chain, draw, component), in the responses' units, without known noise.
+    coupling : JointCoupling
+        From the same draws, all chains together.
+    log_likelihood : ndarray
+        Shape (chain, draw, database).
+    predictive : ndarray, optional
+        Shape (database,): log predictive density of each database left out.
+    log_prior : Dataset, optional
+        Of the parameters at the top.
+    sample_stats : Dataset, optional
+        What NUTS says of itself.
+    attributes : mapping
+        Settings to record.
+    remedy, diverging : str
+        What helps where the model does not fit or transitions diverge.
+    truncated : tuple of Truncation
+        Dirichlet processes of which finitely many components are kept.
+    pooled : bool
+        The model draws individuals towards each other.
+    """
+
+    mixture: NormalMixture
+    coupling: JointCoupling
+    log_likelihood: Array
+    predictive: Array | None = None
+    log_prior: xr.Dataset | None = None
+    sample_stats: xr.Dataset | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    remedy: str = ADVICE
+    diverging: str = DIVERGING
+    truncated: tuple[Truncation, ...] = ()
+    pooled: bool = True
+
+    @property
+    def independent(self) -> bool:
+        """Whether every draw is exact and independent of all others."""
+        return self.attributes.get("sampler") == "exact"
+
+    @property
+    def divergences(self) -> int:
+        """Number of divergent transitions after warm-up."""
+        if self.sample_stats is None or "diverging" not in self.sample_stats:
+            return 0
+        return int(self.sample_stats["diverging"].sum())
+
+
+def fit_joint(
+    model: DensityModel,
+    responses: JointResponses,
+    dependence: Dependence,
+    settings: SamplerSettings,
+) -> FittedJoint:
+    """Draw from the posterior of the joint distribution of responses that do not depend linearly.
+
+    Raises
+    ------
+    InvalidInputError
+        If the model has no multivariate form.
+    """
+    if isinstance(model, SmoothedBootstrap):
+        from edp_bayes.models.joint_bootstrap import fit_joint_bootstrap
+
+        return fit_joint_bootstrap(model, responses, dependence, settings)
+    if not isinstance(model, DirichletProcessMixture | FiniteMixture):
+        raise InvalidInputError(
+            "a joint audit takes DirichletProcessMixture, FiniteMixture or SmoothedBootstrap, "
+            f"found {model!r}: other models have no form in several dimensions"
+        )
+    if model.kernel != "gaussian":
+        raise InvalidInputError(
+            f"a joint audit takes Gaussian kernels, found kernel = {model.kernel!r}: leave kernel= "
+            "out"
+        )
+    return _fit_mixture(model, responses, dependence, settings)
+
+
+def _fit_mixture(
+    model: DirichletProcessMixture | FiniteMixture,
+    responses: JointResponses,
+    dependence: Dependence,
+    settings: SamplerSettings,
+) -> FittedJoint:
+    if isinstance(model, FiniteMixture):
+        weights = Weights(model.components, dirichlet=model.weight_concentration)
+        attributes: dict[str, Any] = {"model": repr(model), "components": model.components}
+    else:
+        size = model.truncate(responses.n_databases)
+        weights = Weights(size, model.concentration)
+        attributes = model.attributes(responses)  # type: ignore[arg-type]
+    if settings.by_gibbs(model.kernel):
+        draw = partial(
+            draw_joint,
+            base=model.base_measure,
+            weights=weights,
+            settings=settings,
+            thin=model.thin,
+        )
+        sampler = "gibbs"
+    else:
+        from edp_bayes.models.joint_nuts import draw_joint_nuts
+
+        draw = partial(draw_joint_nuts, base=model.base_measure, weights=weights, settings=settings)
+        sampler = settings.nuts
+    units = Units.of(responses.response)
+    drawn: JointDraws = draw(responses.response, units)
+    without = joint_without(
+        responses,
+        units,
+        lambda y, own, stream: draw(y, own, stream=stream).mixture,
+        leave=[one.individual for one in dependence.revealed if one.alone],
+    )
+    truncated: tuple[Truncation, ...] = ()
+    if not weights.dirichlet:
+        truncated = (Truncation(drawn.concentration, weights.components),)
+        attributes["truncation_mass"] = truncated[0].mass
+    return FittedJoint(
+        mixture=drawn.mixture.in_units(units),
+        coupling=coupled(drawn.mixture, units, responses, dependence, settings, without),
+        log_likelihood=drawn.mixture.logpdf(units.whiten(responses.response))
+        - np.log(np.diagonal(units.factor)).sum(),
+        log_prior=_log_prior(model, drawn, weights),
+        sample_stats=drawn.sample_stats,
+        attributes={"sampler": sampler, **attributes},
+        remedy=REMEDY,
+        truncated=truncated,
+    )
+
+
+def coupled(
+    mixture: NormalMixture,
+    units: Units,
+    responses: JointResponses,
+    dependence: Dependence,
+    settings: SamplerSettings,
+    without: Mapping[int, NormalMixture],
+) -> JointCoupling:
+    """Pair draws (chain, draw, component) with how individuals contribute."""
+    seed = settings.random_seed or 0
+    return JointCoupling(
+        mixture=joined_chains(mixture),
+        units=units,
+        responses=responses,
+        posterior=JointContributionPosterior.fit(responses, units, seed),
+        without={i: joined_chains(part) for i, part in without.items()},
+        revealed={one.individual: (one.databases, one.alone) for one in dependence.revealed},
+        seed=seed,
+    )
+
+
+def joined_chains(mixture: NormalMixture) -> NormalMixture:
+    """Return draws of all chains together, contiguous."""
+    return NormalMixture(
+        *(np.ascontiguousarray(part.reshape(-1, *part.shape[2:])) for part in mixture)
+    )
+
+
+def _log_prior(
+    model: DirichletProcessMixture | FiniteMixture, drawn: JointDraws, weights: Weights
+) -> xr.Dataset:
+    from scipy.stats import gamma
+
+    base = model.base_measure
+    found = {
+        "rate": gamma.logpdf(drawn.rate, base.rate_shape, scale=1.0 / base.rate_rate),
+        "precision": gamma.logpdf(
+            drawn.precision, base.precision_shape, scale=1.0 / base.precision_rate
+        ),
+    }
+    if not weights.dirichlet:
+        shape, rate = weights.concentration
+        found["concentration"] = gamma.logpdf(drawn.concentration, shape, scale=1.0 / rate)
+    return gather(found)

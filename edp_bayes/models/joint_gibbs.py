@@ -1,0 +1,353 @@
+"""Blocked Gibbs sampling of mixtures of multivariate normals.
+
+Component k has covariance Sigma_k ~ InverseWishart(nu, Psi_k) and location
+mu_k ~ Normal(m, Sigma_k / precision), with a scale of its own Psi_k ~ Wishart(b, I / rate), for
+whitened responses. The marginal of Sigma_k is a matrix F distribution (Mulder and Pericchi 2018);
+in one dimension all is `edp_bayes.models.base_measure.BaseMeasure`.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.distributions.multivariate import NormalMixture, Units
+from edp_bayes.exceptions import SamplingError
+from edp_bayes.models.base_measure import finest_spread
+from edp_bayes.utils.compiled import borrowing, compiled
+from edp_bayes.utils.progress import working
+from edp_bayes.utils.small_matrices import cholesky, inverse_factor
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from edp_bayes.models.base_measure import BaseMeasure
+    from edp_bayes.models.sampling import SamplerSettings
+
+__all__ = ["JointDraws", "Weights", "draw_joint", "hyperparameters"]
+
+Array = NDArray[np.float64]
+
+FLOORS = 4.0  # squares of the finest spread that every component has in its scale
+
+
+class Weights(NamedTuple):
+    """Prior of the weights: stick-breaking of a Gamma concentration, or Dirichlet if above zero.
+
+    Attributes
+    ----------
+    components : int
+        Their number.
+    concentration : tuple of float
+        Shape and rate.
+    dirichlet : float
+        Concentration of every weight of a finite mixture; 0 for stick-breaking.
+    """
+
+    components: int
+    concentration: tuple[float, float] = (1.0, 1.0)
+    dirichlet: float = 0.0
+
+
+class Hyperparameters(NamedTuple):
+    """The prior, for compiled code; see `hyperparameters`."""
+
+    degrees: float
+    scale_degrees: float
+    rate_shape: float
+    rate_rate: float
+    precision_shape: float
+    precision_rate: float
+    centre_variance: float
+    least: float
+    alpha_shape: float
+    alpha_rate: float
+    dirichlet: float
+
+
+class JointDraws(NamedTuple):
+    """Draws of a mixture in whitened units, and its parameters at the top.
+
+    Attributes
+    ----------
+    mixture : NormalMixture
+        Shape (chain, draw, component).
+    concentration, rate, precision : ndarray
+        Shape (chain, draw).
+    sample_stats : Dataset, optional
+        What NUTS says of itself.
+    """
+
+    mixture: NormalMixture
+    concentration: Array
+    rate: Array
+    precision: Array
+    sample_stats: xr.Dataset | None = None
+
+
+def hyperparameters(z: Array, base: BaseMeasure, weights: Weights) -> Hyperparameters:
+    """Return the prior of a base measure for whitened responses (n, d).
+
+    Degrees of freedom are such that each response on its own has the prior of one dimension:
+    nu = 2 shape + d - 1, b = 2 scale_shape + d - 1. Components narrower than the responses can show
+    (`edp_bayes.models.base_measure.finest_spread`) have next to no density: that of Sigma_k is
+    multiplied by exp(-least trace(Sigma_k^-1) / 2).
+    """
+    d = z.shape[1]
+    finest = min(finest_spread(z[:, [a]]) for a in range(d))
+    return Hyperparameters(
+        degrees=2.0 * base.shape + d - 1.0,
+        scale_degrees=2.0 * (base.scale_shape or 0.5) + d - 1.0,
+        rate_shape=base.rate_shape,
+        rate_rate=base.rate_rate,
+        precision_shape=base.precision_shape,
+        precision_rate=base.precision_rate,
+        centre_variance=base.location_scale**2,
+        least=FLOORS * finest**2,
+        alpha_shape=weights.concentration[0],
+        alpha_rate=weights.concentration[1],
+        dirichlet=weights.dirichlet,
+    )
+
+
+def draw_joint(
+    y: Array,
+    units: Units,
+    *,
+    base: BaseMeasure,
+    weights: Weights,
+    settings: SamplerSettings,
+    thin: int,
+    stream: str = "",
+) -> JointDraws:
+    """Run every chain, each with a generator of its own, on responses (n, d)."""
+    z = np.ascontiguousarray(units.whiten(y))
+    prior = hyperparameters(z, base, weights)
+
+    def chain(index: int) -> tuple[Array, ...]:
+        rng = settings.generator("joint", index, *stream.encode())
+        found: tuple[Array, ...] = sweep_chain(
+            z, weights.components, prior, settings.tune, settings.draws, thin, rng
+        )
+        return found
+
+    with working("Sampling", show=settings.progressbar), ThreadPoolExecutor(settings.cores) as pool:
+        chains = list(pool.map(chain, range(settings.chains)))
+    w, mu, factor, others = (np.stack(part) for part in zip(*chains, strict=True))
+    if not all(np.isfinite(part).all() for part in (w, mu, factor)):
+        raise SamplingError("the Gibbs sampler returned draws that are not finite")
+    mixture = NormalMixture(w, mu, factor @ np.swapaxes(factor, -1, -2))
+    return JointDraws(mixture, *np.moveaxis(others, -1, 0))
+
+
+@borrowing
+def _triangle(rng, degrees, out, d):  # type: ignore[no-untyped-def]
+    """Fill in Bartlett's lower triangle A: A A' is Wishart of unit scale."""
+    for a in range(d):
+        for b in range(d):
+            out[a, b] = rng.standard_normal() if b < a else 0.0
+        out[a, a] = math.sqrt(2.0 * rng.standard_gamma(0.5 * (degrees - a)))
+
+
+@borrowing
+def _draw_covariance(rng, degrees, scale, cov, root, inverse, precision, work, d):  # type: ignore[no-untyped-def]
+    """Draw from an inverse Wishart distribution; fill in it, a root, and its inverse.
+
+    With scale = L L' and A Bartlett's triangle it is F F', F = L A'^-1.
+    """
+    lower, triangle, inner = work[0], work[1], work[2]
+    cholesky(scale, lower, d)
+    _triangle(rng, degrees, triangle, d)
+    inverse_factor(triangle, inner, d)
+    for a in range(d):
+        for b in range(d):
+            total = 0.0
+            for c in range(min(a, b) + 1):
+                total += lower[a, c] * inner[b, c]
+            inverse[a, b] = total  # F, for a moment
+    for a in range(d):
+        for b in range(d):
+            total = 0.0
+            for c in range(d):
+                total += inverse[a, c] * inverse[b, c]
+            cov[a, b] = total
+    cholesky(cov, root, d)
+    inverse_factor(root, inverse, d)
+    for a in range(d):
+        for b in range(d):
+            total = 0.0
+            for c in range(max(a, b), d):
+                total += inverse[c, a] * inverse[c, b]
+            precision[a, b] = total
+
+
+@borrowing
+def _draw_wishart(rng, degrees, scale_inverse, out, work, d):  # type: ignore[no-untyped-def]
+    """Draw from a Wishart distribution of a scale whose inverse is given."""
+    lower, triangle, inner = work[0], work[1], work[2]
+    cholesky(scale_inverse, lower, d)
+    inverse_factor(lower, inner, d)
+    _triangle(rng, degrees, triangle, d)
+    # scale = inner' inner, so inner' triangle is a root of the draw
+    for a in range(d):
+        for b in range(d):
+            total = 0.0
+            for c in range(max(a, b), d):
+                total += inner[c, a] * triangle[c, b]
+            lower[a, b] = total
+    for a in range(d):
+        for b in range(d):
+            total = 0.0
+            for c in range(d):
+                total += lower[a, c] * lower[b, c]
+            out[a, b] = total
+
+
+@compiled
+def sweep_chain(z, K, prior, tune, draws, thin, rng):  # type: ignore[no-untyped-def]
+    """One chain on whitened responses (n, d): weights, locations, roots of covariances, others.
+
+    The others, last axis: concentration, rate, precision.
+    """
+    n, d = z.shape
+    kept_w, kept_mu = np.empty((draws, K)), np.empty((draws, K, d))
+    kept_root, others = np.empty((draws, K, d, d)), np.empty((draws, 3))
+    w, mu = np.full(K, 1.0 / K), np.empty((K, d))
+    root, inverse, sharp = np.zeros((K, d, d)), np.zeros((K, d, d)), np.zeros((K, d, d))
+    psi, work = np.zeros((K, d, d)), np.zeros((3, d, d))
+    scale, cov = np.empty((d, d)), np.empty((d, d))
+    count, total, squares = np.empty(K), np.empty((K, d)), np.empty((K, d, d))
+    mass, away, centre = np.empty(K), np.empty(d), np.zeros(d)
+    information, pull = np.empty((d, d)), np.empty(d)
+    rate, precision = (
+        prior.rate_shape / prior.rate_rate,
+        prior.precision_shape / prior.precision_rate,
+    )
+    alpha = 1.0
+    for k in range(K):
+        for a in range(d):
+            mu[k, a] = rng.standard_normal()
+            root[k, a, a], inverse[k, a, a] = math.sqrt(0.5), math.sqrt(2.0)
+            sharp[k, a, a], psi[k, a, a] = 2.0, 1.0
+    for sweep in range(tune + draws * thin):
+        for k in range(K):
+            count[k] = 0.0
+            for a in range(d):
+                total[k, a] = 0.0
+                for b in range(d):
+                    squares[k, a, b] = 0.0
+        for j in range(n):
+            top = -np.inf
+            for k in range(K):
+                logs = math.log(w[k] + 1e-300)
+                for a in range(d):
+                    u = 0.0
+                    for b in range(a + 1):
+                        u += inverse[k, a, b] * (z[j, b] - mu[k, b])
+                    logs += math.log(inverse[k, a, a]) - 0.5 * u * u
+                mass[k] = logs
+                top = max(top, logs)
+            running = 0.0
+            for k in range(K):
+                running += math.exp(mass[k] - top)
+                mass[k] = running
+            u, k = rng.random() * running, 0
+            while k < K - 1 and mass[k] < u:
+                k += 1
+            count[k] += 1.0
+            for a in range(d):
+                total[k, a] += z[j, a]
+                for b in range(d):
+                    squares[k, a, b] += z[j, a] * z[j, b]
+        scatter, sharpness = 0.0, 0.0
+        for a in range(d):
+            pull[a] = 0.0
+            for b in range(d):
+                information[a, b] = 0.0
+        for k in range(K):
+            strength = precision + count[k]
+            for a in range(d):
+                away[a] = (precision * centre[a] + total[k, a]) / strength
+            for a in range(d):
+                for b in range(d):
+                    scale[a, b] = psi[k, a, b] + squares[k, a, b]
+                    scale[a, b] += precision * centre[a] * centre[b]
+                    scale[a, b] -= strength * away[a] * away[b]
+                scale[a, a] += prior.least
+            _draw_covariance(
+                rng, prior.degrees + count[k], scale, cov, root[k], inverse[k], sharp[k], work, d
+            )
+            spread = 1.0 / math.sqrt(strength)
+            for a in range(d):
+                total[k, a] = rng.standard_normal()
+            for a in range(d):
+                mu[k, a] = away[a]
+                for b in range(a + 1):
+                    mu[k, a] += spread * root[k, a, b] * total[k, b]
+            for a in range(d):
+                for b in range(d):
+                    left, right = mu[k, a] - centre[a], mu[k, b] - centre[b]
+                    scatter += left * sharp[k, a, b] * right
+                    information[a, b] += sharp[k, a, b]
+                    pull[a] += sharp[k, a, b] * mu[k, b]
+            # the scale of this component, given its covariance
+            for a in range(d):
+                for b in range(d):
+                    scale[a, b] = sharp[k, a, b]
+                scale[a, a] += rate
+            _draw_wishart(rng, prior.degrees + prior.scale_degrees, scale, psi[k], work, d)
+            for a in range(d):
+                sharpness += psi[k, a, a]
+        if prior.dirichlet > 0.0:
+            behind = 0.0
+            for k in range(K):
+                w[k] = rng.standard_gamma(prior.dirichlet + count[k])
+                behind += w[k]
+            for k in range(K):
+                w[k] /= behind
+        else:
+            left, log_left, behind = 1.0, 0.0, float(n)
+            for k in range(K - 1):
+                behind -= count[k]
+                part = rng.standard_gamma(1.0 + count[k])
+                rest = rng.standard_gamma(alpha + behind)
+                remains = max(rest / (part + rest), 1e-300)
+                w[k] = left * (1.0 - remains)
+                left *= remains
+                log_left += math.log(remains)
+            w[K - 1] = left
+            shape = prior.alpha_shape + K - 1
+            alpha = max(rng.standard_gamma(shape) / (prior.alpha_rate - log_left), 1e-3)
+        shape = prior.rate_shape + 0.5 * K * prior.scale_degrees * d
+        rate = rng.standard_gamma(shape) / (prior.rate_rate + 0.5 * sharpness)
+        shape = prior.precision_shape + 0.5 * K * d
+        precision = rng.standard_gamma(shape) / (prior.precision_rate + 0.5 * scatter)
+        for a in range(d):
+            for b in range(d):
+                information[a, b] *= precision
+            information[a, a] += 1.0 / prior.centre_variance
+        cholesky(information, work[0], d)
+        inverse_factor(work[0], work[1], d)
+        # inverse information = W' W with W the inverse factor
+        for a in range(d):
+            away[a] = rng.standard_normal()
+            for b in range(a + 1):
+                away[a] += work[1, a, b] * precision * pull[b]
+        for a in range(d):
+            centre[a] = 0.0
+            for b in range(a, d):
+                centre[a] += work[1, b, a] * away[b]
+        i = (sweep - tune) // thin
+        if sweep >= tune and (sweep - tune) % thin == thin - 1:
+            others[i, 0], others[i, 1], others[i, 2] = alpha, rate, precision
+            for k in range(K):
+                kept_w[i, k] = w[k]
+                for a in range(d):
+                    kept_mu[i, k, a] = mu[k, a]
+                    for b in range(d):
+                        kept_root[i, k, a, b] = root[k, a, b]
+    return kept_w, kept_mu, kept_root, others

@@ -1,0 +1,113 @@
+"""Mixtures of multivariate normals in PyMC: the posterior of `edp_bayes.models.joint_gibbs`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.distributions.multivariate import NormalMixture, Units
+from edp_bayes.models.joint_gibbs import JointDraws, Weights, hyperparameters
+from edp_bayes.models.sampling import sample_nuts
+
+if TYPE_CHECKING:
+    from edp_bayes.models.base_measure import BaseMeasure
+    from edp_bayes.models.sampling import SamplerSettings
+
+__all__ = ["build_joint", "draw_joint_nuts"]
+
+Array = NDArray[np.float64]
+
+
+def build_joint(z: Array, base: BaseMeasure, weights: Weights) -> Any:
+    """Return the PyMC model of whitened responses (n, d).
+
+    With Bartlett's triangles A of Psi_k and C of the inverse Wishart distribution a root of Sigma_k
+    is F = A C'^-1 / sqrt(rate), so that Sigma_k = F F'. Locations are non-centred.
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    prior, size, d = hyperparameters(z, base, weights), weights.components, z.shape[1]
+    with pm.Model(coords={"component": np.arange(size), "database": np.arange(len(z))}) as model:
+        if weights.dirichlet > 0.0:
+            share = pm.Dirichlet("share", np.full(size, weights.dirichlet))
+        else:
+            concentration = pm.Gamma("concentration", *weights.concentration)
+            stick = pm.Beta("stick", 1.0, concentration, shape=size - 1)
+            left = pt.concatenate([[1.0], pt.cumprod(1.0 - stick)])
+            share = pt.concatenate([stick, [1.0]]) * left
+        share = pm.Deterministic("weights", share, dims="component")
+        centre = pm.Normal("centre", 0.0, np.sqrt(prior.centre_variance), shape=d)
+        rate = pm.Gamma("rate", prior.rate_shape, prior.rate_rate)
+        precision = pm.Gamma("precision", prior.precision_shape, prior.precision_rate)
+        outer = _triangles("scale", prior.scale_degrees, size, d)
+        inner = _triangles("covariance", prior.degrees, size, d)
+        eye = pt.eye(d)
+        offset = pm.Normal("offset", 0.0, 1.0, shape=(size, d))
+        roots, sharp, heights = [], [], []
+        for k in range(size):
+            inverse = pt.slinalg.solve_triangular(outer[k], eye, lower=True)
+            sharp.append(pt.sqrt(rate) * pt.dot(inner[k].T, inverse))  # F^-1
+            turned = pt.slinalg.solve_triangular(inner[k], outer[k].T, lower=True)
+            roots.append(turned.T / pt.sqrt(rate))
+            diagonal = pt.log(pt.diagonal(inner[k])) - pt.log(pt.diagonal(outer[k]))
+            heights.append(diagonal.sum() + 0.5 * d * pt.log(rate))
+        root, whiten = pt.stack(roots), pt.stack(sharp)
+        # components narrower than the responses can show have next to no density
+        pm.Potential("finest", -0.5 * prior.least * (whiten**2).sum())
+        moved = (root * offset[:, None, :]).sum(axis=2) / pt.sqrt(precision)
+        locations = pm.Deterministic("locations", centre + moved)
+        pm.Deterministic("roots", root)
+        away = pt.as_tensor(z)[:, None, :] - locations
+        u = (whiten[None] * away[:, :, None, :]).sum(axis=3)
+        constant = -0.5 * d * np.log(2.0 * np.pi)
+        logs = pt.log(share) + pt.stack(heights) + constant - 0.5 * (u**2).sum(axis=2)
+        pm.Potential("response", pt.logsumexp(logs, axis=1).sum())
+    return model
+
+
+def draw_joint_nuts(
+    y: Array,
+    units: Units,
+    *,
+    base: BaseMeasure,
+    weights: Weights,
+    settings: SamplerSettings,
+    stream: str = "",
+) -> JointDraws:
+    """Draw by NUTS; as `edp_bayes.models.joint_gibbs.draw_joint`."""
+    tree = sample_nuts(build_joint(units.whiten(y), base, weights), settings)
+    posterior = tree["posterior"].to_dataset()
+
+    def of(name: str) -> Array:
+        return np.asarray(posterior[name].transpose("chain", "draw", ...).to_numpy())
+
+    root = of("roots")
+    w = np.clip(of("weights"), 0.0, None)
+    mixture = NormalMixture(
+        w / w.sum(-1, keepdims=True), of("locations"), root @ np.swapaxes(root, -1, -2)
+    )
+    concentration = of("concentration") if not weights.dirichlet else np.ones(w.shape[:2])
+    return JointDraws(
+        mixture, concentration, of("rate"), of("precision"), tree["sample_stats"].to_dataset()
+    )
+
+
+def _triangles(name: str, degrees: float, size: int, d: int) -> list[Any]:
+    """Return one of Bartlett's lower triangles for each component."""
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    squares = pm.ChiSquared(f"{name}_squares", nu=degrees - np.arange(d), shape=(size, d))
+    below = d * (d - 1) // 2
+    normal = pm.Normal(f"{name}_normals", 0.0, 1.0, shape=(size, below)) if below else None
+    rows, columns = np.tril_indices(d, -1)
+    found = []
+    for k in range(size):
+        triangle = pt.diag(pt.sqrt(squares[k]))
+        if normal is not None:
+            triangle = pt.set_subtensor(triangle[rows, columns], normal[k])
+        found.append(triangle)
+    return found

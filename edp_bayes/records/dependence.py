@@ -1,0 +1,231 @@
+"""Linear dependence of several queries' answers: redundant queries, and who is revealed exactly.
+
+Some combination of the answers, or of the answers without an individual, may be the same in every
+database. It is looked for by singular values of the standardised responses themselves: covariance
+matrices lose half of the digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.records.joined import JointResponses
+from edp_bayes.utils.sentences import Sentence, name_of
+
+__all__ = ["Dependence", "Revealed", "combination", "linear_dependence"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+UNITS = 64 * np.finfo(np.float64).eps  # in the last place, of the largest response
+LOOSE = 1e-6  # of a covariance: a dependence that is there is far below
+LEAST_PART = 1e-9  # of a coefficient, relative to the largest
+
+
+class Revealed(NamedTuple):
+    """An individual whom a combination of the answers reveals exactly.
+
+    Attributes
+    ----------
+    individual : int
+        Position.
+    databases : int
+        In how many databases.
+    combination : ndarray
+        Shape (d,): what is multiplied by the answers to all queries.
+    alone : bool
+        The combination is constant without them, so that nothing else is told beside it; or else
+        with everybody.
+    """
+
+    individual: int
+    databases: int
+    combination: Array
+    alone: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """What depends linearly.
+
+    Attributes
+    ----------
+    kept : tuple of int
+        Queries whose answers do not follow from those before.
+    revealed : tuple of Revealed
+        One for each individual revealed.
+    warnings : tuple of str
+        What was found, in sentences.
+    """
+
+    kept: tuple[int, ...]
+    revealed: tuple[Revealed, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def linear_dependence(responses: JointResponses) -> Dependence:
+    """Look for combinations that are constant over all databases.
+
+    Parameters
+    ----------
+    responses : JointResponses
+        Two to five queries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> c = rng.normal(5.0, 1.0, (40, 3))
+    >>> total = edp.Responses.from_arrays(c.sum(1), contribution=c, query="sum")
+    >>> mean = edp.Responses.from_arrays(c.sum(1) / 3, contribution=c / 3, query="mean")
+    >>> linear_dependence(edp.Responses.join(total, mean)).kept
+    (0,)
+    """
+    y, names = responses.response, responses.names
+    scale = y.std(axis=0)
+    tolerance = UNITS * np.abs(y).max(axis=0) / scale
+    if (responses.noise_variance > 0.0).any():
+        # known noise is independent, so no combination that has any of it is constant
+        return _with_noise(responses, tolerance, scale)
+    return _found(responses, tuple(range(len(names))), tolerance, scale)
+
+
+def _with_noise(responses: JointResponses, tolerance: Array, scale: Array) -> Dependence:
+    free = tuple(np.flatnonzero(responses.noise_variance == 0.0).tolist())
+    noisy = tuple(np.flatnonzero(responses.noise_variance > 0.0).tolist())
+    if not free:
+        return Dependence(noisy)
+    found = _found(responses, free, tolerance, scale)
+    return Dependence(tuple(sorted((*found.kept, *noisy))), found.revealed, found.warnings)
+
+
+def _found(
+    responses: JointResponses, queries: tuple[int, ...], tolerance: Array, scale: Array
+) -> Dependence:
+    y = (responses.response - responses.response.mean(axis=0)) / scale
+    entries = responses.contribution
+    c = entries.value / scale
+    people, kept = responses.n_individuals, list(queries)
+    warnings: list[str] = []
+    revealed: dict[int, Revealed] = {}
+    while len(kept) > 1 and (v := _constant(y[:, kept], tolerance[kept])) is not None:
+        direction = np.zeros(y.shape[1])
+        direction[kept] = v
+        last = max(k for k in kept if abs(direction[k]) > LEAST_PART)
+        said = combination(direction / scale, responses.names)
+        shown = np.abs(c @ direction) > np.abs(direction) @ tolerance
+        count = np.bincount(entries.owner[shown], minlength=people)
+        who = np.flatnonzero(count)
+        for i in who.tolist():
+            if i not in revealed or revealed[i].databases < count[i]:
+                revealed[i] = Revealed(i, int(count[i]), direction / scale, alone=False)
+        warnings += _said_of_answers(responses, said, responses.names[last], who, count)
+        kept.remove(last)
+    for i in _candidates(responses, y, c, kept):
+        if i in revealed:
+            continue
+        database, _ = entries.of(i)
+        own = c[entries.start[i] : entries.start[i + 1]]
+        rest = y.copy()
+        rest[database] -= own
+        v = _constant(rest[:, kept], tolerance[kept])
+        if v is None:
+            continue
+        direction = np.zeros(y.shape[1])
+        direction[kept] = v
+        shown = np.abs(own @ direction) > np.abs(direction) @ tolerance
+        revealed[i] = Revealed(i, int(shown.sum()), direction / scale, alone=True)
+        warnings.append(_said_of_one(responses, revealed[i]))
+    return Dependence(tuple(kept), tuple(revealed.values()), tuple(warnings))
+
+
+def _constant(y: Array, tolerance: Array) -> Array | None:
+    """Return the unit combination of centred columns that is constant, None if there is none."""
+    centred = y - y.mean(axis=0)
+    _, sizes, vectors = np.linalg.svd(centred, full_matrices=False)
+    v = vectors[-1]
+    deviation = sizes[-1] / np.sqrt(len(y))
+    small = float(deviation) <= max(float(np.abs(v) @ tolerance), UNITS)
+    if not small:
+        return None
+    v = np.where(np.abs(v) > LEAST_PART * np.abs(v).max(), v, 0.0)
+    return np.asarray(v * np.sign(v[np.flatnonzero(v)[0]]))
+
+
+def _candidates(responses: JointResponses, y: Array, c: Array, kept: list[int]) -> list[int]:
+    """Return who may leave a constant combination, by a loose look at covariances."""
+    entries, n, people = responses.contribution, len(y), responses.n_individuals
+    y, c = y[:, kept], c[:, kept]
+    own = y[entries.database]
+    moved = (own - c)[:, :, None] * (own - c)[:, None, :] - own[:, :, None] * own[:, None, :]
+    d = len(kept)
+
+    def total(values: Array) -> Array:
+        flat = values.reshape(len(values), -1)
+        sums = [np.bincount(entries.owner, part, people) for part in flat.T]
+        return np.stack(sums, axis=1) / n
+
+    mean = total(c)
+    covariance = y.T @ y / n + total(moved).reshape(people, d, d)
+    covariance = covariance - mean[:, :, None] * mean[:, None, :]
+    least, largest = np.linalg.eigvalsh(covariance)[:, 0], np.trace(covariance, axis1=1, axis2=2)
+    return np.flatnonzero(least <= LOOSE * np.maximum(largest, LOOSE)).tolist()
+
+
+def combination(direction: Array, names: tuple[str, ...]) -> str:
+    """Return a combination of queries in words, its largest coefficient one.
+
+    Examples
+    --------
+    >>> combination(np.array([2.0, -1.0]), ("sum", "count"))
+    'sum - 0.5 x count'
+    """
+    top = direction[int(np.abs(direction).argmax())]
+    relative = direction / top
+    first = relative[np.flatnonzero(np.abs(relative) > LEAST_PART)[0]]
+    relative = relative * np.sign(first)
+    said = ""
+    for value, name in zip(relative, names, strict=True):
+        if abs(value) <= LEAST_PART:
+            continue
+        times = "" if f"{abs(value):.3g}" == "1" else f"{abs(value):.3g} x "
+        sign = (" - " if value < 0 else " + ") if said else ("-" if value < 0 else "")
+        said += f"{sign}{times}{name}"
+    return said
+
+
+def _said_of_answers(
+    responses: JointResponses, said: str, dropped: str, who: Index, count: Index
+) -> list[str]:
+    n = responses.n_databases
+    if who.size == 0:
+        return [
+            Sentence(
+                f"{dropped} follows from the other answers, with and without anybody, and is left "
+                f"out: {said} is the same in all databases."
+            )
+        ]
+    first = int(who[np.argsort(-count[who], kind="stable")[0]])
+    more = f", and {who.size - 1} more" if who.size > 1 else ""
+    return [
+        Sentence(
+            f"{said} is the same in all databases, and not without individual ",
+            name_of(responses.individual, first),
+            f" in {count[first]} of {n}{more}: they are revealed exactly there, whatever epsilon.",
+        )
+    ]
+
+
+def _said_of_one(responses: JointResponses, one: Revealed) -> Sentence:
+    said = combination(one.combination, responses.names)
+    return Sentence(
+        f"{said} varies by what individual ",
+        name_of(responses.individual, one.individual),
+        f" contributes and by nothing else: they are revealed exactly in {one.databases} of "
+        f"{responses.n_databases} databases, whatever epsilon.",
+    )
