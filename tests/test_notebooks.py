@@ -25,19 +25,29 @@ def read(path):
     return nbformat.read(path, as_version=4)
 
 
-def run(path, folder, monkeypatch, only=""):
-    """Run a notebook, or its cells that match, in a fresh kernel; return all that it printed."""
-    monkeypatch.setenv("EDP_BAYES_DATA", str(folder))
-    monkeypatch.setenv("EDP_BAYES_DRAWS", DRAWS)
-    notebook = read(path)
-    notebook.cells = [cell for cell in notebook.cells if re.search(only, cell.source)]
+@pytest.fixture(scope="module")
+def kernel():
+    """Start one kernel for all: a new one would import everything again."""
     client = NotebookClient(
-        notebook,
+        nbformat.v4.new_notebook(),
         timeout=600,
         kernel_name="python3",
-        resources={"metadata": {"path": str(path.parent)}},
+        resources={"metadata": {"path": str(ROOT / "notebooks")}},
     )
-    client.execute()
+    with client.setup_kernel():
+        yield client
+
+
+def run(kernel, path, folder, only=""):
+    """Run a notebook, or its cells that match, without any name of another; return its texts."""
+    known = {"EDP_BAYES_DATA": str(folder), "EDP_BAYES_DRAWS": DRAWS}
+    start = f"%reset -f\n__import__('os').environ.update({known})"
+    notebook = read(path)
+    chosen = [cell for cell in notebook.cells if re.search(only, cell.source)]
+    notebook.cells = [nbformat.v4.new_code_cell(start), *chosen]
+    kernel.nb = notebook
+    for index, cell in enumerate(notebook.cells):
+        kernel.execute_cell(cell, index)
     return "\n".join(texts(notebook))
 
 
@@ -60,8 +70,8 @@ def test_there_is_a_notebook_for_each_paper_and_use():
 
 @pytest.mark.slow
 @notebooks
-def test_runs_without_data(path, tmp_path, monkeypatch):
-    printed = run(path, tmp_path, monkeypatch)
+def test_runs_without_data(kernel, path, tmp_path):
+    printed = run(kernel, path, tmp_path)
     if path.name.startswith(FROM_FILES):
         assert "simulated" in printed
 
@@ -70,13 +80,13 @@ def test_runs_without_data(path, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "path", [path for path in NOTEBOOKS if path.name.startswith(FROM_FILES)], ids=lambda p: p.stem
 )
-def test_runs_on_the_real_data(path, data_dir, monkeypatch):
+def test_runs_on_the_real_data(kernel, path, data_dir):
     # The others read no file, so that the run above is all there is to run.
-    assert "simulated" not in run(path, data_dir, monkeypatch)
+    assert "simulated" not in run(kernel, path, data_dir)
 
 
 @pytest.mark.slow
-def test_the_cell_for_gpcp_reads_a_file_of_its_layout(tmp_path, monkeypatch):
+def test_the_cell_for_gpcp_reads_a_file_of_its_layout(kernel, tmp_path):
     # Made-up rain: 41 years of months on the 2.5 degree grid, as NOAA stores them.
     rng = np.random.default_rng(1)
     time = np.arange("1979-01", "2020-01", dtype="datetime64[M]").astype("datetime64[ns]")
@@ -86,7 +96,7 @@ def test_the_cell_for_gpcp_reads_a_file_of_its_layout(tmp_path, monkeypatch):
     axes = {"time": time, "lat": lat, "lon": lon}
     stored = xr.Dataset({"precip": (("time", "lat", "lon"), rain.astype(np.float32))}, axes)
     stored.to_netcdf(tmp_path / "precip.mon.mean.nc", engine="h5netcdf")
-    printed = run(NOTEBOOKS[0], tmp_path, monkeypatch, only=r"^import|data_file\(\"precip")
+    printed = run(kernel, NOTEBOOKS[0], tmp_path, only=r"^import|data_file\(\"precip")
     assert re.search(r"places +10368\.0+ +10368\.0+", printed)
     assert re.search(r"databases +41\.0+ +41\.0+", printed)
 
