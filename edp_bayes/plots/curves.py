@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
@@ -28,6 +29,7 @@ VISUALS = (
 DECADES = 8
 # Half the length, relative to epsilon, at which a single epsilon is drawn.
 POINT = 0.02
+TITLE_WIDTH = 70  # characters
 
 
 def plot_delta(
@@ -244,7 +246,10 @@ def _visible(band: xr.Dataset) -> xr.Dataset:
 
 def _dress(canvas: Canvas, audit: PrivacyCurves, quantity: str, label: str, title: str) -> None:
     what, size = audit.subject
-    canvas.title(quantity, f"{title} of {what}\n{size}")
+    against = getattr(audit, "against", "")
+    said = [f"{title} of {what}", size]
+    said += textwrap.wrap(f"against {against}", TITLE_WIDTH) if against else []
+    canvas.title(quantity, "\n".join(said))
     canvas.words(quantity, x="epsilon", y=label)
 
 
