@@ -10,13 +10,15 @@ import warnings
 from pathlib import Path
 
 import duckdb
+import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
 from edp_bayes import Databases, queries
-from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.records.engine import EngineSource
 from tests.engine_tables import QUERIES, fingerprints, records
 
@@ -166,3 +168,277 @@ def test_files_larger_than_memory_are_grouped_by_an_engine(form, tmp_path, expec
     databases = Databases.from_table(source, **KEYS)
     assert isinstance(databases._source, EngineSource)
     assert fingerprints(source) == expected
+
+
+def test_many_records_are_said_not_to_be_compared(monkeypatch):
+    monkeypatch.setattr("edp_bayes.records.engine.MOST_COMPARED", 10)
+    with pytest.warns(EdpBayesWarning, match="400 records repeat another one was not looked at"):
+        responses = Databases.from_table(LAZY["duckdb"](TABLE), **KEYS).respond(queries.Count())
+    assert any("was not looked at" in doubt for doubt in responses.warnings)
+
+
+# What is doubtful or wrong is found in the engine
+
+
+def doubts(table, query=UNRANKED[1], **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EdpBayesWarning)
+        responses = Databases.from_table(table, **{**KEYS, **options}).respond(query)
+    return responses
+
+
+@each_engine
+def test_copies_are_found(engine):
+    table = pd.concat([TABLE, TABLE.iloc[[5, 5, 9]]], ignore_index=True)
+    found, expected = doubts(LAZY[engine](table)), doubts(table)
+    assert "3 record(s) repeat another one exactly, as of individual" in found.warnings[-1]
+    assert found.warnings == expected.warnings
+    assert found.fingerprint == expected.fingerprint
+
+
+@each_engine
+@pytest.mark.parametrize("missing", ["drop", "pool"])
+def test_records_without_an_individual_are_left_out_or_pooled(engine, missing):
+    table = TABLE.assign(client=TABLE["client"].where(np.arange(400) % 9 > 0, None))
+    # What is left out may be wrong, and is far larger than the rest.
+    table.loc[0, "amount"] = np.nan if missing == "drop" else 1e12
+    for query in (queries.Count(), queries.Variance("amount")):
+        found = doubts(LAZY[engine](table), query, missing=missing)
+        expected = doubts(table, query, missing=missing)
+        assert found.fingerprint == expected.fingerprint
+        assert found.warnings == expected.warnings
+        assert any("45 of 400 records lack an individual" in doubt for doubt in found.warnings)
+    with pytest.raises(
+        InvalidInputError, match=r"'client' has 45 missing value\(s\) in 400 records"
+    ):
+        doubts(LAZY[engine](table))
+
+
+@each_engine
+def test_a_database_is_never_missing(engine):
+    table = TABLE.assign(week=TABLE["week"].astype("Int64").where(np.arange(400) != 3))
+    with pytest.raises(InvalidInputError, match=r"'week' has 1 missing value\(s\) in 400 records"):
+        doubts(LAZY[engine](table))
+
+
+@each_engine
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_value_that_is_not_finite_is_named(engine, value):
+    table = TABLE.copy()
+    table.loc[[5, 7], "amount"] = value
+    for query in (queries.Sum("amount"), queries.Slope("level", "amount")):
+        with pytest.raises(InvalidInputError) as refusal:
+            doubts(LAZY[engine](table), query)
+        assert "column 'amount' has " in str(refusal.value)
+        assert "(2 of 400 records are missing or not finite)" in str(refusal.value)
+        places = (f"database {table['week'][k]}, individual '{table['client'][k]}'" for k in (5, 7))
+        assert any(place in str(refusal.value) for place in places)
+
+
+@each_engine
+@pytest.mark.parametrize(
+    ("query", "error", "message"),
+    [
+        (queries.Sum("kind"), InputTypeError, "'kind' must be numeric, found values of type Str"),
+        (queries.Proportion("items"), InvalidInputError, "zeros and ones, 'items' has [234] in"),
+        (queries.Proportion("kind", ">", 3), InputTypeError, "'kind' is text, which is neither"),
+        (queries.Proportion("items", "==", "x"), InputTypeError, "'items' is numeric, cannot com"),
+        (queries.Mean("none"), InvalidInputError, "needs a column 'none'; the columns are week"),
+    ],
+)
+def test_columns_that_do_not_suit_a_query(engine, query, error, message):
+    with pytest.raises(error, match=message):
+        doubts(LAZY[engine](TABLE), query)
+
+
+@each_engine
+def test_missing_text_in_a_condition_is_named(engine):
+    table = TABLE.assign(kind=TABLE["kind"].where(np.arange(400) != 8, None))
+    with pytest.raises(
+        InvalidInputError, match=r"'kind' has a missing value in database .*1 of 400"
+    ):
+        doubts(LAZY[engine](table), queries.Proportion("kind", "==", "a"))
+
+
+@each_engine
+def test_an_individual_alone_is_named(engine):
+    table = TABLE.assign(client=TABLE["client"].where(TABLE["week"] != 3, "c0"))
+    with pytest.raises(InvalidInputError, match="database 3 without individual 'c0' has 0"):
+        doubts(LAZY[engine](table), queries.Mean("amount"))
+
+
+@each_engine
+def test_an_empty_table_has_no_records(engine):
+    with pytest.raises(InvalidInputError, match="no records"):
+        doubts(LAZY[engine](TABLE.iloc[:0]))
+
+
+def test_an_engine_that_fails_is_named():
+    relation = LAZY["duckdb"](TABLE)
+    broken = relation.project("week, client, error('no such host') as amount")
+    with pytest.raises(InvalidInputError, match=r"duckdb could not answer: .*no such host"):
+        Databases.from_table(broken, **KEYS).respond(queries.Sum("amount"))
+
+
+# Periods, zones and types of keys
+
+MOMENTS = pd.Series(pd.date_range("2024-01-01", periods=3000, freq="53min"))
+
+
+def moments(zone=None):
+    rng = np.random.default_rng(3)
+    when = MOMENTS.sample(400, random_state=1, ignore_index=True)
+    when = when if zone is None else when.dt.tz_localize("UTC").dt.tz_convert(zone)
+    return pd.DataFrame(
+        {"when": when, "client": rng.integers(5, size=400), "amount": rng.normal(5.0, 1.0, 400)}
+    )
+
+
+def by_period(table, every):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EdpBayesWarning)
+        databases = Databases.from_table(
+            table, database="when", individual="client", database_every=every
+        )
+        return databases.respond(queries.Sum("amount"))
+
+
+@each_engine
+@pytest.mark.parametrize("every", ["hour", "day", "week", "month"])
+def test_periods_are_those_of_a_table_at_hand(engine, every):
+    if every == "month":
+        table = moments().assign(
+            when=lambda f: f["when"] + f.index.to_series() * pd.Timedelta("1D")
+        )
+    else:
+        table = moments()
+    assert by_period(LAZY[engine](table), every).fingerprint == by_period(table, every).fingerprint
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb", "dask"])
+@pytest.mark.parametrize("every", ["hour", "week"])
+def test_periods_of_another_zone(engine, every):
+    table = moments("America/New_York")
+    source = LAZY[engine](table)
+    if engine == "duckdb":
+        connection = duckdb.connect()
+        connection.execute("set TimeZone = 'America/New_York'")
+        source = connection.from_arrow(pa.Table.from_pandas(table, preserve_index=False))
+    assert by_period(source, every).fingerprint == by_period(table, every).fingerprint
+
+
+@pytest.mark.usefixtures("nothing_in_memory")
+def test_files_keep_the_zone_of_their_times(tmp_path):
+    table = moments("Europe/Rome")
+    found = by_period(write_folder(table, tmp_path), "week")
+    assert found.fingerprint == by_period(table, "week").fingerprint
+
+
+def test_partitions_of_several_zones_are_refused(tmp_path):
+    for k, zone in enumerate(("UTC", "Europe/Rome")):
+        moments(zone).to_parquet(tmp_path / f"{k}.parquet")
+    with pytest.raises(
+        InvalidInputError, match=r"'when' must have one type.*tz=UTC.*tz=Europe/Rome"
+    ):
+        by_period(tmp_path, "week")
+
+
+@each_engine
+def test_periods_need_dates(engine):
+    with pytest.raises(InputTypeError, match="a week needs dates or timestamps: column 'when'"):
+        by_period(LAZY[engine](moments().assign(when=3)), "week")
+
+
+@each_engine
+def test_gaps_and_labels_are_those_of_a_table_at_hand(engine):
+    table = TABLE[TABLE["week"] != 7].assign(
+        week=lambda f: pd.Timestamp("2024-01-01") + pd.to_timedelta(f["week"] * 7, unit="D"),
+        client=lambda f: f["client"].str[1:].astype(float) / 4,
+    )
+    for empty in ("drop", "zero"):
+        found, expected = (doubts(form, empty=empty) for form in (LAZY[engine](table), table))
+        assert found.fingerprint == expected.fingerprint
+        assert found.warnings == expected.warnings
+    assert found.n_databases == 20
+
+
+@each_engine
+def test_compound_keys_are_tuples(engine):
+    keys = {"database": "week", "individual": ["kind", "client"]}
+    found, expected = (
+        Databases.from_table(form, **keys).respond(queries.Mean("amount"))
+        for form in (LAZY[engine](TABLE), TABLE)
+    )
+    assert found.individual.tolist()[0] == ("a", "c0")
+    assert found.fingerprint == expected.fingerprint
+
+
+# Conditions, insiders and what needs the records
+
+
+@each_engine
+@pytest.mark.parametrize("comparison", [">=", "<=", "==", "!=", ">", "<"])
+@pytest.mark.parametrize("value", [2, 2.5])
+def test_whole_numbers_are_compared_exactly(engine, comparison, value):
+    table = TABLE.assign(items=TABLE["items"] + 2**53)
+    query = queries.Proportion("items", comparison, 2**53 + 1 if value == 2 else value)
+    found, expected = [], []
+    for form, into in ((LAZY[engine](table), found), (table, expected)):
+        try:
+            into.append(doubts(form, query).fingerprint)
+        except InvalidInputError as error:
+            into.append(str(error))
+    assert found == expected
+
+
+@each_engine
+def test_conditions_on_dates_and_small_floats(engine):
+    table = TABLE.assign(
+        day=pd.Timestamp("2024-01-01") + pd.to_timedelta(TABLE["items"], unit="D"),
+        tenths=(TABLE["items"] / 10).astype(np.float32),
+    )
+    for query in (
+        queries.Proportion("day", ">", "2024-01-02"),
+        queries.Proportion("tenths", ">=", 0.3),
+        queries.Proportion("tenths", "==", "0.1"),
+        queries.Proportion("paid", "==", False),
+    ):
+        found, expected = (doubts(form, query) for form in (LAZY[engine](table), table))
+        assert found.fingerprint == expected.fingerprint
+
+
+@each_engine
+@pytest.mark.parametrize("query", [q for q in UNRANKED if str(q) != "slope:level:amount"], ids=str)
+def test_answers_on_the_records_of_some(engine, query):
+    expected = Databases.from_table(TABLE, **KEYS).answers(query, individuals=["c0", "c3"])
+    found = Databases.from_table(LAZY[engine](TABLE), **KEYS)
+    np.testing.assert_array_equal(found.answers(query, individuals=["c0", "c3"]), expected)
+    few = TABLE[TABLE["client"].isin(["c0", "c3"])]
+    if str(query) == "mean:amount":
+        np.testing.assert_allclose(expected, few.groupby("week")["amount"].mean(), rtol=1e-12)
+
+
+def test_what_needs_the_records_themselves_is_refused_with_the_way_out():
+    lazy = Databases.from_table(LAZY["duckdb"](TABLE), **KEYS)
+    with pytest.raises(InvalidInputError, match=r"quantile of some individuals.*table\.collect"):
+        lazy.answers(queries.Quantile("amount"), individuals=["c0", "c3"])
+    # Without c0 there is nothing left but a millionth of the spread, far from the mean of all.
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"week": np.repeat(np.arange(20), 6), "client": [*"aabbcc"] * 20})
+    table["x"] = np.where(table["client"] == "a", 1e9, 0.0) + rng.normal(size=120)
+    table["y"] = rng.normal(size=120)
+    slope = queries.Slope("y", "x")
+    assert Databases.from_table(table, **KEYS).respond(slope).n_individuals == 3
+    with pytest.raises(InvalidInputError, match=r"without individual 'a' is so unlike.*collect"):
+        Databases.from_table(LAZY["polars"](table), **KEYS).respond(slope)
+
+
+@each_engine
+def test_a_function_of_ones_own_gets_the_records(engine):
+    def total(frame):
+        column = frame["amount"]
+        return float(np.sum(column.to_numpy()))
+
+    found = Databases.from_table(LAZY[engine](TABLE), **KEYS).respond(total, progressbar=False)
+    expected = Databases.from_table(TABLE, **KEYS).respond(queries.Sum("amount"))
+    np.testing.assert_allclose(found.response, expected.response, rtol=1e-12)

@@ -44,8 +44,37 @@ class EngineSource(TableSource):
 
     @cached_property
     def _owned(self) -> Owned:
-        """Who owns how many records: one row for each pair of keys."""
-        return self._owners_of(self._collect(self._grouped(self._keyed())))
+        """The databases with their numbers of records, and the individuals; no pairs of them."""
+        import narwhals.stable.v2 as nw
+        import pyarrow as pa
+
+        lacks = nw.any_horizontal(
+            *map(self._absent, self._individual_keys, self.individual), ignore_nulls=True
+        )
+        keyed = self._keyed().with_columns(
+            nw.when(lacks).then(nw.lit(1)).otherwise(nw.lit(0)).alias("lacks")
+        )
+        databases = self._collect(
+            keyed.group_by(*self._database_keys, "lacks").agg(nw.len().alias(COUNT))
+        )
+        individuals = self._collect(
+            keyed.filter(nw.col("lacks") == 0)
+            .group_by(*self._individual_keys)
+            .agg(nw.len().alias(COUNT))
+        )
+        # Rows as of a group-by over the pairs: the records stand with the databases, by any
+        # individual or none, and the individuals follow with no more records.
+        lacking = _integers(databases, "lacks") == 1
+        some = pa.array(np.zeros(len(databases), dtype=np.int64), mask=lacking)
+        other = pa.array(np.full(len(individuals), np.argmin(lacking) if lacking.size else 0))
+        first, second = databases.select(self._database_keys), individuals.drop_columns(COUNT)
+        for name in self._individual_keys:
+            first = first.append_column(name, individuals[name].take(some))
+        for name in self._database_keys:
+            second = second.append_column(name, databases[name].take(other))
+        rows = pa.concat_tables([first, second.select(first.column_names)])
+        weight = np.append(_integers(databases, COUNT), np.zeros(len(individuals), dtype=np.int64))
+        return self._own(*self._keys(rows), weight)
 
     def summaries(self, query: Query) -> tuple[Summaries, tuple[Sentence, ...]]:
         """Return what a query needs of every pair, by one group-by, and what is doubtful."""
@@ -54,8 +83,6 @@ class EngineSource(TableSource):
         spreads = self._spreads(frame, needs)
         if needs.quantile is not None:
             return self._ranked(frame, needs.quantile[1]), self._repeated
-        if needs == Needs():
-            return Summaries(self._owned.owners), self._repeated
         return self._summed(frame, needs, spreads), self._repeated
 
     def _summed(
@@ -93,6 +120,7 @@ class EngineSource(TableSource):
             )
         )
         owners = self._owners_of(table).owners
+        table = table.drop_columns(self._database_keys + self._individual_keys)
         pair, size = owners.pair, owners.pair_database.size
 
         def column(name: str) -> Floats:
@@ -135,7 +163,7 @@ class EngineSource(TableSource):
         """Return a frame with deviations from the origins of `ExactSum.origin`, to the bit."""
         import narwhals.stable.v2 as nw
 
-        keys = [f"d{k}" for k in range(len(self.database))]
+        keys = self._database_keys
         parts = [f"{name}p{k}" for name in names for k in range(len(of[name]))]
         means = frame.group_by(*keys).agg(
             nw.len().alias(COUNT), *(nw.col(part).sum() for part in parts)
@@ -160,9 +188,9 @@ class EngineSource(TableSource):
         """Return the values around a quantile, from ranks within the databases."""
         import narwhals.stable.v2 as nw
 
-        most = float(self._owned.owners.pair_size.max())
-        database = [f"d{k}" for k in range(len(self.database))]
-        individual = [f"i{k}" for k in range(len(self.individual))]
+        pairs = self._grouped(frame).select(nw.col(COUNT).max())
+        most = float(_integers(self._collect(pairs), COUNT)[0])
+        database, keys = self._database_keys, self._database_keys + self._individual_keys
         rank, size = nw.col("rank"), nw.col("size")
         first = q * (size - (most + 1.0)) - MARGIN
         last = q * (size - 1.0) + most + MARGIN
@@ -181,7 +209,6 @@ class EngineSource(TableSource):
                 f"{self._engine} does not give ({_first_line(error)}): give the table to another "
                 "engine, such as DuckDB or Polars, by Parquet files or table.collect()"
             ) from None
-        keys = [*database, *individual]
         grouped = frame.group_by(*keys, "value", "below").agg(nw.len().alias(COUNT))
         table = self._collect(grouped)
         owners = self._owners_of(table).owners
@@ -212,11 +239,7 @@ class EngineSource(TableSource):
 
         lazy, schema = self._lazy, self._schema
         if needs is not None and self.missing == "drop":  # Counted first, to be said.
-            for name in self.individual:
-                kept = ~nw.col(name).is_null()
-                if schema[name].is_float():
-                    kept &= ~nw.col(name).is_nan()
-                lazy = lazy.filter(kept)
+            lazy = lazy.filter(*(~self._absent(name, name) for name in self.individual))
         needs = needs or Needs()
         with self._asking():
             database = [
@@ -233,13 +256,28 @@ class EngineSource(TableSource):
                 name = needs.condition.named_column
                 held = needs.condition.expression(schema)
                 condition = [
-                    held.cast(nw.Int64).alias("holds"),
+                    nw.when(held).then(nw.lit(1)).otherwise(nw.lit(0)).alias("holds"),
                     nw.col(name).is_null().cast(nw.Int64).alias("lacks"),
                 ]
                 if needs.condition.flag:
                     self._numeric([name])
                     condition.append(nw.col(name).cast(nw.Float64).alias("flag"))
             return lazy.select(*database, *individual, *numbers, *condition)
+
+    @property
+    def _database_keys(self) -> list[str]:
+        return [f"d{k}" for k in range(len(self.database))]
+
+    @property
+    def _individual_keys(self) -> list[str]:
+        return [f"i{k}" for k in range(len(self.individual))]
+
+    def _absent(self, key: str, name: str) -> nw.Expr:
+        """Return whether a key of individuals is missing, whatever its column is called now."""
+        import narwhals.stable.v2 as nw
+
+        absent = nw.col(key).is_null()
+        return absent | nw.col(key).is_nan() if self._schema[name].is_float() else absent
 
     @cached_property
     def _schema(self) -> Mapping[str, Any]:
@@ -262,8 +300,7 @@ class EngineSource(TableSource):
         """Return one row for each pair of keys."""
         import narwhals.stable.v2 as nw
 
-        keys = [f"d{k}" for k in range(len(self.database))]
-        keys += [f"i{k}" for k in range(len(self.individual))]
+        keys = self._database_keys + self._individual_keys
         return frame.group_by(*keys).agg(nw.len().alias(COUNT), *sums)
 
     def _spreads(self, frame: nw.LazyFrame[Any], needs: Needs) -> dict[str, Spread]:
@@ -322,8 +359,7 @@ class EngineSource(TableSource):
         )
 
     def _first(self, frame: nw.LazyFrame[Any], bad: nw.Expr, *values: str) -> pa.Table:
-        keys = [f"d{k}" for k in range(len(self.database))]
-        keys += [f"i{k}" for k in range(len(self.individual))]
+        keys = self._database_keys + self._individual_keys
         return self._collect(frame.filter(bad).select(*keys, *values).head(1))
 
     def _show(self, table: pa.Table) -> str:
@@ -368,8 +404,7 @@ class EngineSource(TableSource):
     def _said_of_copies(self, found: pa.Table) -> Sentence:
         """Return the warning of the records that are there more than once."""
         names = [*self.database, *self.individual]
-        keys = [f"d{k}" for k in range(len(self.database))]
-        keys += [f"i{k}" for k in range(len(self.individual))]
+        keys = self._database_keys + self._individual_keys
         database, individual = self._keys(found.select(names).rename_columns(keys))
         known = np.flatnonzero(~np.logical_or.reduce([key.missing for key in individual]))
         copies = int(_integers(found, COPIES).sum()) - len(found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,9 @@ __all__ = ["in_engine"]
 
 # Records up to which files are read into memory, where more can be said of them.
 MOST_IN_MEMORY = 5_000_000
+# Share of the memory for the engine; the rest is for the pairs that it finds.
+SHARE = 0.4
+LEAST_MEMORY = 8 * 2**30  # Where it cannot be asked for.
 
 
 def in_engine(found: ds.Dataset, *, whole_files: bool) -> LazyFrame[Any] | None:
@@ -41,6 +46,7 @@ def in_engine(found: ds.Dataset, *, whole_files: bool) -> LazyFrame[Any] | None:
         config={
             "temp_directory": str(Path(tempfile.gettempdir()) / "edp_bayes_duckdb"),
             "preserve_insertion_order": False,
+            "memory_limit": f"{SHARE * _memory() / 2**20:.0f}MiB",
         }
     )
     if zones:  # A time of DuckDB has no zone of its own.
@@ -48,6 +54,23 @@ def in_engine(found: ds.Dataset, *, whole_files: bool) -> LazyFrame[Any] | None:
     if whole_files and all(_is_plain(field.type) for field in found.schema):
         return nw.from_native(engine.read_parquet(found.files, hive_partitioning=False))
     return nw.from_native(engine.from_arrow(found))
+
+
+def _memory() -> int:
+    """Return the bytes of memory that this process may use."""
+    found = [LEAST_MEMORY]
+    if hasattr(os, "sysconf"):
+        found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    with contextlib.suppress(OSError, ValueError):  # No limit is the word "max".
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    with contextlib.suppress(ImportError):  # Not on Windows.
+        import resource
+
+        limits = (
+            resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)
+        )
+        found += [limit for limit in limits if limit != resource.RLIM_INFINITY]
+    return min(found)
 
 
 def _is_plain(kind: pa.DataType) -> bool:

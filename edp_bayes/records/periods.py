@@ -81,14 +81,14 @@ def starts(column: Any, every: str, name: str) -> Any:
 def coarse(key: nw.Expr, dtype: Any, every: str | None) -> nw.Expr:
     """Return times of an engine cut down to the day by the calendar of their own zone.
 
-    For hours they are cut down to a quarter of one, of which offsets from UTC are multiples.
+    For hours they are cut down to the minute where the zone may not be a whole hour from UTC.
     """
     import narwhals.stable.v2 as nw
 
     if every is None or dtype != nw.Datetime:
         return key
     if every == "hour":
-        return key.dt.truncate("15m")
+        return key.dt.truncate("1h" if dtype.time_zone is None else "1m")
     if dtype.time_zone is not None:
         key = key.dt.replace_time_zone(None)
     return key.dt.truncate("1d")

@@ -211,7 +211,17 @@ class Summaries:
         """Return the summaries of some pairs, each counted for two owners.
 
         There is an answer without either of these in every database that they own records of.
+
+        Raises
+        ------
+        InvalidInputError
+            If only the values around a quantile of all are at hand.
         """
+        if self.window is not None and not self.window.whole:
+            raise InvalidInputError(
+                "the quantile of some individuals' records is not known where an engine has the "
+                "records: collect the table, such as table.collect(), before it is given"
+            )
         owners = self.owners
         pairs = np.flatnonzero(chosen)
         seen, database = np.unique(owners.pair_database[pairs], return_inverse=True)

@@ -76,7 +76,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(dir=home))
     try:
         write(folder, millions)
-        for case in ("engine", "count", "sum:amount", "mean:amount", "variance:amount"):
+        for case in ("engine", "count", "sum:amount", "variance:amount"):
             print(f"{case:18}", end="", flush=True)
             run = [sys.executable, "-W", "ignore", "-m", "tests.benchmarks.larger_than_memory"]
             subprocess.run([*run, str(folder), case, "-"], check=True)
