@@ -68,4 +68,4 @@ def _tested(sources: Sequence[Source], person: int, epsilon: Array) -> Array:
 def _log_ratio(p: Array, q: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log(p) - np.log(q)
-    return np.nan_to_num(ratio, nan=0.0, posinf=600.0, neginf=-600.0)
+    return np.asarray(np.nan_to_num(ratio, nan=0.0, posinf=600.0, neginf=-600.0))

@@ -280,7 +280,7 @@ class Audit(IndividualCurves):
 
         return compose(self, databases=databases, **options)
 
-    def releases_until(self, epsilon: float, delta: float, **options: Any) -> xr.Dataset:
+    def releases_until(self, *, epsilon: float, delta: float, **options: Any) -> xr.Dataset:
         """Say how many releases stay within a target; see `auditing.releases.releases_until`."""
         from edp_bayes.auditing.releases import releases_until
 
