@@ -224,7 +224,7 @@ def _digest_of(model: Any) -> str:
 def _load(path: Path, members: Index) -> BlockRisks | None:
     """Return a block that was kept; None where it is damaged."""
     try:
-        with np.load(path, allow_pickle=False) as kept:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as kept:
             if not np.array_equal(kept["members"], members):
                 return None
             return BlockRisks(**{name: kept[name] for name in _names()})

@@ -180,6 +180,9 @@ def audit(
     covariates: options.Covariates = None,
     insiders: options.Insiders = None,
     at: options.At = None,
+    executor: options.Where = None,
+    resume: options.Resume = False,
+    keep_store: options.KeepStore = False,
     quiet: options.Quiet = False,
     zarr: Zarr = False,
 ) -> None:
@@ -217,6 +220,9 @@ def audit(
         pseudonyms=pseudonyms,
         pseudonym_key=pseudonym_key,
         knows=knows,
+        executor=executor,
+        resume=resume,
+        keep_store=keep_store,
         table=table,
     )
     keys = options.Keys.parse(

@@ -26,6 +26,7 @@ __all__ = [
     "refuse_overwriting",
     "remove_unfinished",
     "require_writable",
+    "store_found",
     "write",
 ]
 
@@ -85,6 +86,16 @@ def remove_unfinished(results: Iterable[Path], console: Console) -> None:
             console.print(
                 f"Removed from {place}: {count} unfinished file{several} of a killed run."
             )
+
+
+def store_found(store: Path, *, resume: bool) -> str:
+    """Return what to say of a store that is there before the run; empty where there is none."""
+    if not store.is_dir():
+        return ""
+    if resume:
+        count = len(list(store.glob("block-*.npz")))
+        return f"Continued from {store}: {count} blocks of individuals are finished."
+    return f"{store} is of a run that did not end: --resume continues it."
 
 
 def write(

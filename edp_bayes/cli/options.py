@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from edp_bayes.records.query import Query
 
 __all__ = [
+    "STORE",
     "At",
     "Chains",
     "ChangingScale",
@@ -31,6 +32,7 @@ __all__ = [
     "Every",
     "Individual",
     "Insiders",
+    "KeepStore",
     "Keys",
     "Knows",
     "Missing",
@@ -38,10 +40,12 @@ __all__ = [
     "Out",
     "Past",
     "Quiet",
+    "Resume",
     "Run",
     "Season",
     "Seed",
     "Trend",
+    "Where",
     "columns",
     "parse_epsilon",
     "parse_model",
@@ -50,6 +54,8 @@ __all__ = [
 # Digits kept of a spaced grid, so that 0.3 is not 0.30000000000000004.
 DIGITS = 12
 MOST_EPSILONS = 10_000
+# Folder, in that of the results, of what a run has finished.
+STORE = "audit.store"
 
 
 @dataclass(frozen=True)
@@ -202,6 +208,10 @@ class Run:
         As for `edp_bayes.audit`; None takes what is usual.
     zarr, quiet : bool
         Save to Zarr; print nothing.
+    executor : str or None
+        Number of threads, or address, of where individuals are evaluated.
+    resume, keep_store : bool
+        Keep what is finished and continue from it; leave it there at the end.
     """
 
     query: Query
@@ -223,6 +233,20 @@ class Run:
     pseudonyms: bool = False
     pseudonym_key: Path | None = None
     knows: Knows = Knows()
+    executor: str | None = None
+    resume: bool = False
+    keep_store: bool = False
+
+    @property
+    def store(self) -> Path | None:
+        """Folder of what is finished; None where nothing is to be kept."""
+        return self.out / STORE if self.resume else None
+
+    @property
+    def where(self) -> int | str | None:
+        """Where individuals are evaluated: threads, an address, or here."""
+        known = self.executor
+        return int(known) if known is not None and known.isdecimal() else known
 
     @property
     def nuts(self) -> dict[str, Any]:
@@ -273,6 +297,8 @@ class Run:
             require_key_apart(run.pseudonym_key, run, read)
         if run.zarr:
             require_zarr("--zarr")
+        if run.keep_store and not run.resume:
+            raise InvalidInputError("--keep-store is for a store: give --resume, too")
         if run.target_accept is not None:
             validate.probability(run.target_accept, "--target-accept")
             from edp_bayes.models.sampling import NUTS
@@ -334,6 +360,23 @@ Draws = Annotated[
 ]
 Chains = Annotated[
     int | None, typer.Option("--chains", min=1, help=f"Number of chains, {Run.chains} by default.")
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Keep what is finished in audit.store, in the folder of the results, and continue "
+        "from it after a kill, with the same numbers.",
+    ),
+]
+KeepStore = Annotated[bool, typer.Option("--keep-store", help="Leave audit.store at the end.")]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--executor",
+        help="Where individuals are evaluated: a number of threads, or the address of a Dask "
+        "scheduler (tcp://...) or of Spark (sc://..., local[2]).",
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Past = Annotated[

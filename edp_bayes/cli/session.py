@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from edp_bayes.cli.failing import refuse_interrupted
-from edp_bayes.cli.options import Keys, Run
+from edp_bayes.cli.options import STORE, Keys, Run
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.utils.defaults import PROB
 
@@ -40,6 +40,7 @@ def audit_databases(
         Where the data are from and against whom they are audited, printed first.
     """
     from edp_bayes import audit
+    from edp_bayes.auditing.store import remove
     from edp_bayes.cli import folder, report
     from edp_bayes.cli.keys import pseudonym_key
     from edp_bayes.cli.knowing import adversary_of, sentence
@@ -72,6 +73,8 @@ def audit_databases(
             console.print(sentence(run.knows, databases, adversary))
         for doubt in responses.warnings:
             console.print(f"WARNING  {doubt}")
+        if line := folder.store_found(run.out / STORE, resume=run.resume):
+            console.print(line)
         console.print("Sampling; the first run also compiles code.")
         found = audit(
             responses,
@@ -87,6 +90,9 @@ def audit_databases(
             random_seed=run.seed,
             progressbar=show,
             sampler=run.sampler,
+            executor=run.where,
+            store=run.store,
+            keep_store=True,
             **run.nuts,
         )
         refuse_interrupted()
@@ -108,6 +114,8 @@ def audit_databases(
             report=run.report,
             report_names=run.report_names,
         )
+        if run.store is not None and not run.keep_store:
+            remove(run.store)
     if run.pseudonyms:
         kept = "nowhere" if run.pseudonym_key is None else f"in {run.pseudonym_key}"
         console.print(f"\nThe secret key of the pseudonyms is kept {kept}.")
