@@ -21,7 +21,7 @@ from edp_bayes.models import (
 from edp_bayes.models.base import database_log_likelihood
 from edp_bayes.models.base_measure import Standardisation
 from edp_bayes.models.comparing import COLUMNS, compare
-from edp_bayes.models.gibbs import draw_mixture
+from edp_bayes.models.gibbs import draw_parameters
 from edp_bayes.models.leave_one_out import doubtful, leave_one_out, stacking_weights
 
 QUICK = {"draws": 300, "tune": 200, "chains": 2, "random_seed": 5, "progressbar": False}
@@ -114,16 +114,16 @@ def test_scores_are_those_of_refits_without_each_database():
         "weight_concentration": 1.0,
         "thin": 1,
         "units": Standardisation.of(everything.response),
+        "settings": SamplerSettings(
+            draws=4000, tune=200, chains=2, random_seed=1, progressbar=False
+        ),
     }
-    sampler = SamplerSettings(draws=4000, tune=200, chains=2, random_seed=1, progressbar=False)
-    y, c = everything.response, everything.contribution.toarray()
+    y = everything.response_by_database
     exact = np.empty(15)
     for j in range(15):
-        rest = edp.Responses.from_arrays(
-            np.delete(y, j), contribution=sp.csc_array(np.delete(c, j, axis=0))
-        )
-        exact[j] = np.log(draw_mixture(rest, sampler, **options).pdf(y[j]).mean())
-    whole = draw_mixture(everything, sampler, **options)
+        rest = draw_parameters(np.delete(y, j, axis=0), **options).mixture
+        exact[j] = np.log(rest.pdf(y[j]).mean())
+    whole = draw_parameters(y, **options).mixture
     found = leave_one_out(database_log_likelihood(whole, everything))
     assert doubtful(found) == 0
     np.testing.assert_allclose(found.elpd_i, exact, atol=0.05)

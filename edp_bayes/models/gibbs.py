@@ -39,7 +39,7 @@ from edp_bayes.records.responses import Responses
 from edp_bayes.utils.compiled import borrowing, compiled, decay
 from edp_bayes.utils.progress import working
 
-__all__ = ["draw_mixture", "draw_parameters", "fit_dirichlet_process", "fit_finite"]
+__all__ = ["draw_parameters", "fit_dirichlet_process", "fit_finite"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -198,12 +198,6 @@ def _without(
     """Draw the distribution of the response without each dominant individual."""
     shape = (settings.chains, settings.draws)
     return fit_without(responses, shape, lambda y, stream: draw(y, stream=stream).mixture)
-
-
-def draw_mixture(responses: Responses, settings: SamplerSettings, **options: Any) -> Mixture:
-    """Return the mixture alone; options as for `draw_parameters`."""
-    sample = responses.response_by_database
-    return draw_parameters(sample, settings=settings, **options).mixture
 
 
 def draw_parameters(

@@ -28,7 +28,7 @@ from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models import SamplerSettings
 from edp_bayes.models.base_measure import BaseMeasure, Standardisation
-from edp_bayes.models.gibbs import draw_mixture
+from edp_bayes.models.gibbs import draw_parameters
 from edp_bayes.records.responses import Responses
 
 EPSILON = np.array([0.02, 0.1, 0.3, 1.0])
@@ -157,16 +157,16 @@ def fitted(case: Case, responses: Responses, seed: int) -> np.ndarray:
     settings = SamplerSettings(
         draws=DRAWS, tune=TUNE, chains=1, random_seed=seed, progressbar=False, cores=1
     )
-    mixture = draw_mixture(
-        responses,
-        settings,
+    mixture = draw_parameters(
+        responses.response_by_database,
+        settings=settings,
         components=case.components,
         base=BASE,
         concentration=CONCENTRATION,
         weight_concentration=case.weight_concentration,
         thin=THIN,
         units=UNITS,
-    )
+    ).mixture
     posterior = ContributionPosterior.fit(
         responses, seed, prior=ALWAYS if case.always_present else PRIOR
     )
