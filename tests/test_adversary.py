@@ -209,7 +209,7 @@ def test_bad_input_is_refused_by_name():
         edp.Adversary(season=30).given(data)
     with pytest.raises(InvalidInputError, match="too few for what the adversary knows"):
         edp.Adversary(past=22).given(data)
-    with pytest.raises(InvalidInputError, match="determine the response"):
+    with pytest.raises(InvalidInputError, match="twin determines the response"):
         edp.Adversary(covariates={"twin": 2.0 * data.response + 1.0}).given(data)
     with pytest.raises(InvalidInputError, match="leave an individual to audit, found all 5"):
         edp.Adversary(insiders=[0, 1, 2, 3, 4]).given(data)
@@ -337,3 +337,36 @@ def test_another_who_knows_their_own_contribution_is_named_where_they_are_worse(
     hidden = check.sentence.naming(lambda label: f"<{label}>")
     assert "against <4>" in hidden
     assert "individual <2>" in hidden
+
+
+def twice(database=DAYS):
+    """Return a table with two columns of one name."""
+    return pd.DataFrame(np.zeros((N, 2)), columns=["x", "x"], index=pd.Index(database, name="week"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"past": 100}, "after the lags 0 are left for 100 regressors"),
+        ({"past": 47}, "after the lags 1 are left"),
+        ({"covariates": twice()}, "covariate column labels must be distinct, found 'x' 2 times"),
+    ],
+)
+def test_more_than_the_databases_allow_is_refused(options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        edp.Adversary(**options).given(responses_of())
+
+
+def test_numbers_out_of_their_range_say_which():
+    with pytest.raises(InvalidInputError, match="past must be at least 0, found -1"):
+        edp.Adversary(past=-1)
+    with pytest.raises(InvalidInputError, match="at least 0 and less than 1, found 1"):
+        edp.Adversary(insiders=1.0)
+
+
+def test_who_knows_their_own_contribution_is_not_asked_for():
+    data = responses_of()
+    own = edp.Adversary(own=True)
+    (who,) = own.given(data).insiders
+    with pytest.raises(InvalidInputError, match=f"individual {who} knows their own contribution"):
+        edp.audit(data, epsilon=[0.1], adversary=own, individuals=[who], progressbar=False)

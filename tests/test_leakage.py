@@ -110,7 +110,7 @@ def test_the_plot_shows_the_tables_and_says_which_end_is_classical(found):
         ({"past": None, "insiders": None}, InvalidInputError, "nothing to compare"),
         ({"past": [2, 1]}, InvalidInputError, "past must be increasing"),
         ({"past": [0.5]}, InvalidInputError, "whole numbers"),
-        ({"insiders": [0.5, 1.0]}, InvalidInputError, "from 0 to 1"),
+        ({"insiders": [0.5, 1.0]}, InvalidInputError, "less than 1"),
         ({"insiders": 0.5}, InputTypeError, "insiders must be a list"),
         ({"adversary": "me"}, InputTypeError, "must be an Adversary"),
         ({"epsilon": [0.1, 0.2]}, InvalidInputError, "epsilon"),

@@ -23,7 +23,7 @@ from edp_bayes.models.regression import Regression, regression_on
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.joined import JointResponses
-from edp_bayes.records.known import known
+from edp_bayes.records.known import Known, known
 from edp_bayes.records.responses import Responses
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.utils import labels, validate
@@ -202,13 +202,13 @@ def audit(
         return _warned(joint, responses)
     released, first = responses, regression_on(responses, adversary, at)
     if first is not None:
-        _refuse_insiders(asked, responses, first.known.insiders)
+        _refuse_insiders(asked, responses, first.known)
     checks: list[Checks] = []
     with running(executor) as run:
         found = _drawn(chosen, responses, first, settings, grid, run, store)
         if first is not None and adversary is not None and len(first.known.tellers) > 1:
             second = Regression.of(known(adversary, responses, at, teller=1))
-            _refuse_insiders(asked, responses, second.known.insiders)
+            _refuse_insiders(asked, responses, second.known)
             inner = None if store is None else Path(store) / SECOND
             other = _drawn(chosen, responses, second, settings, grid, run, inner)
             found, check = _worst(found, other, responses, grid)
@@ -303,12 +303,16 @@ def _worst(
     )
 
 
-def _refuse_insiders(asked: list[Any], responses: Responses, insiders: tuple[Any, ...]) -> None:
+def _refuse_insiders(asked: list[Any], responses: Responses, known: Known) -> None:
     """Refuse to keep the risk of an individual whose contributions are known."""
-    known = {responses.index_of(label) for label in insiders}
+    insiders, tellers = {responses.index_of(name) for name in known.insiders}, known.tellers
     for label in asked:
-        if responses.index_of(label) in known:
+        if responses.index_of(label) in insiders:
+            own = bool(tellers) and responses.index_of(label) == responses.index_of(tellers[0])
             raise InvalidInputError(
-                f"individual {labels.show(label)} is an insider, whose risk is not audited: leave "
-                "out one of the two"
+                f"individual {labels.show(label)} knows their own contribution and is an insider, "
+                "whose risk is not audited: audit without own=True"
+                if own
+                else f"individual {labels.show(label)} is an insider, whose risk is not audited: "
+                "leave out one of the two"
             )

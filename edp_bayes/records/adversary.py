@@ -82,6 +82,8 @@ class Adversary:
     random_seed: int = 0
 
     def __post_init__(self) -> None:
+        if isinstance(self.past, int) and self.past < 0:
+            raise InvalidInputError(f"past must be at least 0, found {self.past}")
         past = 0 if self.past == 0 else validate.positive_integer(self.past, "past")
         object.__setattr__(self, "past", past)
         for name in ("trend", "changing_scale", "own"):
@@ -100,7 +102,9 @@ class Adversary:
         if isinstance(self.insiders, float | int):
             share = float(self.insiders)
             if not 0.0 <= share < 1.0:
-                raise InvalidInputError(f"a share of insiders must be from 0 to 1, found {share:g}")
+                raise InvalidInputError(
+                    f"a share of insiders must be at least 0 and less than 1, found {share:g}"
+                )
             object.__setattr__(self, "insiders", share)
         else:
             object.__setattr__(self, "insiders", tuple(self.insiders))

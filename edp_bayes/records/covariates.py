@@ -108,6 +108,8 @@ def aligned(table: Any, database: NDArray[Any]) -> list[Covariate]:
     frame = as_frame(table)
     if frame.shape[1] == 0:
         raise InvalidInputError("covariates must have a column beside the keys, found none")
+    names = labels.as_labels([str(name) for name in frame.columns], "covariate column")
+    labels.refuse_duplicates(names, "covariate column")
     keys = labels.as_labels(frame.index.to_numpy(), "covariate")
     labels.refuse_duplicates(keys, "covariate")
     place = {labels.lookup_key(key, database): k for k, key in enumerate(labels.plain_list(keys))}

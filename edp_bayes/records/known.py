@@ -207,6 +207,7 @@ def known(adversary: Adversary, responses: Responses, at: Any, *, teller: int = 
     rest, shared = _without(responses, insiders)
     first = adversary.past
     n = responses.n_databases - first
+    _refuse_many(first, n, responses.n_databases)
     rows = np.arange(first, responses.n_databases)
     row = None if at is None else _row(responses, at, first)
     regressors = _lags(rest, first, row)
@@ -463,8 +464,9 @@ def _row(responses: Responses, at: Any, first: int) -> int:
 def _refuse_many(count: int, n: int, databases: int) -> None:
     if n - count < FEWEST_FREE:
         raise InvalidInputError(
-            f"{databases} databases are too few for what the adversary knows: after the lags {n} "
-            f"are left for {count} regressors, at least {FEWEST_FREE} more than these are needed"
+            f"{databases} databases are too few for what the adversary knows: after the lags "
+            f"{max(n, 0)} are left for {count} regressors, at least {FEWEST_FREE} more than these "
+            "are needed"
         )
 
 
@@ -480,8 +482,9 @@ def _refuse_determined(responses: Responses, regressors: list[Regressor]) -> Non
     total = float(((y - y.mean()) ** 2).sum())
     if left <= DETERMINED * total:
         raise InvalidInputError(
-            f"{', '.join(part.name for part in regressors)} determine the response: given them "
-            "nothing is random, and whoever contributes is revealed"
+            f"{', '.join(part.name for part in regressors)} determine"
+            f"{'s' if len(regressors) == 1 else ''} the response: nothing is random any more, and "
+            "whoever contributes is revealed"
         )
 
 
