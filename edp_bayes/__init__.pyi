@@ -38,9 +38,11 @@ from .plugin import local_privacy as local_privacy
 from .property_audit.auditing import audit_property as audit_property
 from .records.adversary import Adversary as Adversary
 from .records.databases import Databases as Databases
+from .records.joined import JointResponses as JointResponses
 from .records.responses import Responses as Responses
 from .results.composition import ComposedAudit as ComposedAudit
 from .results.composition import load_composed_audit as load_composed_audit
+from .results.joint import JointAudit as JointAudit
 from .results.mechanism import MechanismAudit as MechanismAudit
 from .results.mechanism import load_mechanism_audit as load_mechanism_audit
 from .results.property import PropertyAudit as PropertyAudit

@@ -9,13 +9,13 @@ PUBLIC = {
     "edp_bayes": """
         Adversary Audit ComposedAudit Databases DirichletProcessMixture EdpBayesError
         EdpBayesWarning ExecutorError FiniteMixture GaussianNoise InputTypeError
-        InvalidInputError LaplaceNoise Leakage MechanismAudit Mixture PropertyAudit
-        PyMCMixture Responses SamplingError SmoothedBootstrap Stacked __version__ audit
-        audit_mechanism audit_mechanisms audit_property compare compose data diagnostics
-        epsilon_from_membership hockey_stick interval leakage load_audit
-        load_composed_audit load_mechanism_audit load_property_audit local_privacy
-        mechanisms models noise plan plots plugin property_audit queries report
-        statistical_privacy
+        InvalidInputError JointAudit JointResponses LaplaceNoise Leakage MechanismAudit
+        Mixture PropertyAudit PyMCMixture Responses SamplingError SmoothedBootstrap
+        Stacked __version__ audit audit_mechanism audit_mechanisms audit_property
+        compare compose data diagnostics epsilon_from_membership hockey_stick interval
+        leakage load_audit load_composed_audit load_mechanism_audit load_property_audit
+        local_privacy mechanisms models noise plan plots plugin property_audit queries
+        report statistical_privacy
     """,
     "edp_bayes.auditing.leakage": "Leakage leakage",
     "edp_bayes.auditing.planning": "Plan plan",

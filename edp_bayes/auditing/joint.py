@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.auditing.evaluation import BLOCK_NUMBERS, riskiest
 from edp_bayes.auditing.reductions import accumulate, medians, moments
+from edp_bayes.divergence.joint.estimates import PARTS
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.joint import fit_joint
 from edp_bayes.records.dependence import linear_dependence
@@ -36,14 +37,14 @@ class JointRisks:
     Attributes
     ----------
     delta, total_risk, total_risk_bound : ndarray
-        Shape (3, draw, epsilon): as integrated, and with everybody's standard error subtracted and
-        added.
+        Shape (3, draw, epsilon): as integrated, and with standard errors subtracted and added; of
+        the sum its own.
     mean, deviation, median : ndarray
         Shape (individual, epsilon): of delta_i.
     error : ndarray
         Shape (individual, epsilon): mean standard error of delta_i.
     screened_bound : ndarray
-        Shape (epsilon,): bound on the sum of all risks that were not integrated.
+        Shape (epsilon,): bound on the sum of all risks that were not integrated, in any draw.
     """
 
     delta: Array
@@ -95,11 +96,11 @@ def audit_joint(
 
 def evaluate_joint(coupling: JointCoupling, epsilon: Array, *, progressbar: bool) -> JointRisks:
     """Evaluate every individual in blocks; the result does not depend on the blocks."""
-    from edp_bayes.coupling.joint import FLOOR
-
     size, people = coupling.n_draws, coupling.n_individuals
     largest, log_survival, total = np.zeros((3, 3, size, epsilon.size))
     mean, deviation, median, error = np.zeros((4, people, epsilon.size))
+    split = np.zeros((size, PARTS, epsilon.size))
+    skipped = np.zeros((size, epsilon.size))
     block = max(1, BLOCK_NUMBERS // (size * (2 * epsilon.size + coupling.width)))
     starts = range(0, people, block)
     for start in track(starts, "Individuals", total=len(starts), show=progressbar):
@@ -111,13 +112,21 @@ def evaluate_joint(coupling: JointCoupling, epsilon: Array, *, progressbar: bool
         mean[members], deviation[members], _ = moments(curves.value)
         median[members] = medians(curves.value)
         error[members] = curves.error.mean(axis=0)
+        split += curves.split
+        skipped += curves.skipped
+    # everybody's integrals are at the same points: the error is that of their sum
+    summed = np.std(split, axis=1, ddof=1) / np.sqrt(PARTS)
+    parts = total[0], -log_survival[0]
+    several = [
+        np.stack([part, np.maximum(part - summed, 0.0), part + summed + skipped]) for part in parts
+    ]
     return JointRisks(
         delta=largest,
-        total_risk=np.abs(np.expm1(log_survival)),
-        total_risk_bound=np.minimum(total, 1.0),
+        total_risk=-np.expm1(-several[1]),
+        total_risk_bound=np.minimum(several[0], 1.0),
         mean=mean,
         deviation=deviation,
         median=median,
         error=error,
-        screened_bound=np.full(epsilon.size, FLOOR * people),
+        screened_bound=skipped.max(axis=0),
     )

@@ -14,28 +14,49 @@ from edp_bayes.coupling.joint_contributions import JointContributionPosterior
 from edp_bayes.coupling.joint_presence import JointPresence
 from edp_bayes.coupling.pooling import ALONE
 from edp_bayes.distributions.multivariate import NormalMixture, Units
+from edp_bayes.divergence.joint.estimates import PARTS
 from edp_bayes.utils.compiled import in_threads
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.joint_contributions import JointContributionDraws
     from edp_bayes.records.joined import JointResponses
 
-__all__ = ["FLOOR", "JointCoupling", "JointCurves"]
+__all__ = ["FLOOR", "JointCoupling", "JointCurves", "pair_curves"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-FLOOR = 1e-10  # risks below this are not looked for
+FLOOR = 1e-6  # risks below this are not looked for: their bounds are added to the sum's error
 CHUNK = 32  # draws whose points are held at once
 BASE, OWN = 5, 6  # streams of the digital shifts
 REVEALED = [0, 0, 0, 7]  # stream of the share of databases in which an individual is revealed
 
 
 class JointCurves(NamedTuple):
-    """delta_i(eps) and the standard errors of its integrals, shape (draw, individual, epsilon)."""
+    """Privacy curves of some individuals, and what is known of their errors.
+
+    Attributes
+    ----------
+    value, error : ndarray
+        Shape (draw, individual, epsilon): delta_i(eps) and its standard error.
+    split : ndarray
+        Shape (draw, part, epsilon): the sum of all delta_i by each part of the points, whose means
+        vary as that of the whole does.
+    skipped : ndarray
+        Shape (draw, epsilon): bound on the sum of the risks that were not integrated.
+    """
 
     value: Array
     error: Array
+    split: Array
+    skipped: Array
+
+    @classmethod
+    def zeros(cls, draws: int, people: int, levels: int) -> JointCurves:
+        """Return curves to be filled in."""
+        shape = (draws, people, levels)
+        parts = np.zeros((draws, PARTS, levels))
+        return cls(np.zeros(shape), np.zeros(shape), parts, np.zeros((draws, levels)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +129,7 @@ class JointCoupling:
 
     def curves(self, individuals: Index, epsilon: Array) -> JointCurves:
         """Return delta_i(eps) of some individuals."""
-        shape = (self.n_draws, len(individuals), epsilon.size)
-        out = JointCurves(np.zeros(shape), np.zeros(shape))
+        out = JointCurves.zeros(self.n_draws, len(individuals), epsilon.size)
         alone = np.array([self.revealed.get(int(i), (0, False))[1] for i in individuals])
         known = np.isin(individuals, list(self.without)) & ~alone
         plain = ~known & ~alone
@@ -117,7 +137,7 @@ class JointCoupling:
             self._from_mixture(individuals[plain], plain, epsilon, out)
         for column in np.flatnonzero(known):
             p, q = self.pair(int(individuals[column]))
-            found = _pair_curves(p, q, self.noise, epsilon, self.seed)
+            found = pair_curves(p, q, self.noise, epsilon, self.seed, out.split)
             out.value[:, column], out.error[:, column] = found
         for column in np.flatnonzero(np.isin(individuals, list(self.revealed))):
             share = self.share(int(individuals[column]))[:, None]
@@ -184,7 +204,7 @@ class JointCoupling:
             points = mixture_points(wide, shifts[some])
             in_threads(
                 joint_curves, len(points), start, base, points, moves, np.expm1(epsilon), ORDERS,
-                FLOOR, value, error,
+                FLOOR, value, error, out.split, out.skipped,
             )  # fmt: skip
         out.value[:, columns], out.error[:, columns] = value, error
 
@@ -210,8 +230,13 @@ def _mixed(q: NormalMixture, given: NormalMixture, rho: Array) -> NormalMixture:
     )
 
 
-def _pair_curves(
-    p: NormalMixture, q: NormalMixture, noise: Array, epsilon: Array, seed: int
+def pair_curves(
+    p: NormalMixture,
+    q: NormalMixture,
+    noise: Array,
+    epsilon: Array,
+    seed: int,
+    split: Array | None = None,
 ) -> tuple[Array, Array]:
     """Return the curves of known pairs, shape (draw, epsilon), at points of each p."""
     from edp_bayes.coupling.joint_curves import known_curves
@@ -219,6 +244,8 @@ def _pair_curves(
 
     draws = len(p.weights)
     value, error = np.zeros((2, draws, epsilon.size))
+    if split is None:
+        split = np.zeros((draws, PARTS, epsilon.size))
     shifts = digital_shifts(draws, p.dimensions, seed, OWN)
     p, q = (part._replace(covariances=part.covariances + noise) for part in (p, q))
     for start in range(0, draws, CHUNK):
@@ -227,6 +254,6 @@ def _pair_curves(
         points = mixture_points(one, shifts[some])
         in_threads(
             known_curves, len(points), tuple(one), tuple(other), points, np.expm1(epsilon),
-            value[some], error[some],
+            value[some], error[some], split[some],
         )  # fmt: skip
     return value, error

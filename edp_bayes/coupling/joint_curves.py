@@ -179,13 +179,13 @@ def _bound(given, jump, rest, rho, weight, growth, orders, out, work, d):  # typ
 
 @compiled
 def joint_curves(  # type: ignore[no-untyped-def]
-    first, last, start, base, points, moves, growth, orders, floor, value, error
+    first, last, start, base, points, moves, growth, orders, floor, value, error, split, skipped
 ):
     """Fill in delta_i and its standard error for draws start + first to start + last.
 
     Points are those of these draws, shape (draw, d, FAR_POINTS). Moves are presence (draw,
     individual, component), intercept, slope and spread; what joint convexity bounds by the floor at
-    the first epsilon stays zero.
+    the first epsilon stays zero, and its bound is added to skipped (draw, epsilon).
     """
     rho, intercept, slope, spread = moves
     weights, locations, covariances, noise = base
@@ -240,6 +240,8 @@ def joint_curves(  # type: ignore[no-untyped-def]
                     )
                     far = max(far, moved)
             if max(bound[0, 0], bound[1, 0]) <= floor:
+                for e in range(levels):
+                    skipped[s, e] += max(bound[0, e], bound[1, e])
                 continue
             count = FAR_POINTS if far > FAR * FAR else POINTS
             if known < count:
@@ -280,7 +282,7 @@ def joint_curves(  # type: ignore[no-untyped-def]
             for n in range(count):
                 u[n] /= density[n]
                 v[n] = 1.0 if always else v[n] / density[n]
-            estimate(u, v, count, growth, parts, value[s, i], error[s, i])
+            estimate(u, v, count, growth, parts, value[s, i], error[s, i], split[s])
             for e in range(levels):
                 most = max(bound[0, e], bound[1, e])
                 if value[s, i, e] * count < PARTS:
@@ -291,7 +293,7 @@ def joint_curves(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def known_curves(first, last, p, q, points, growth, value, error):  # type: ignore[no-untyped-def]
+def known_curves(first, last, p, q, points, growth, value, error, split):  # type: ignore[no-untyped-def]
     """Fill in the curves of pairs of mixtures (weights, locations, covariances) at points of p."""
     components, d = p[1].shape[1:]
     factor, inverse = np.empty((d, d)), np.empty((d, d))
@@ -314,7 +316,7 @@ def known_curves(first, last, p, q, points, growth, value, error):  # type: igno
         for n in range(FAR_POINTS):
             u[n] /= v[n]
             v[n] = 1.0
-        estimate(u, v, FAR_POINTS, growth, parts, value[s], error[s])
+        estimate(u, v, FAR_POINTS, growth, parts, value[s], error[s], split[s])
 
 
 def pair_components(

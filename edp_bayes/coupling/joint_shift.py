@@ -83,14 +83,14 @@ class JointShiftCoupling(JointCoupling):
             in_threads(
                 _curves, len(points), (w[some], mu[some], wide[some]), points, people,
                 (found.start, found.database, moves), np.expm1(epsilon), ORDERS, FLOOR,
-                value[some], error[some],
+                value[some], error[some], out.split[some], out.skipped[some],
             )  # fmt: skip
         out.value[:, columns], out.error[:, columns] = value, error
 
 
 @compiled
 def _curves(  # type: ignore[no-untyped-def]
-    first, last, base, points, people, entries, growth, orders, floor, value, error
+    first, last, base, points, people, entries, growth, orders, floor, value, error, split, skipped
 ):
     """Fill in the curves of some people at the points (draw, d, FAR_POINTS) of each draw."""
     w, mu, covariances = base
@@ -124,6 +124,8 @@ def _curves(  # type: ignore[no-untyped-def]
                     threshold = np.log1p(growth[e])
                     bound[e] += w[s, database[entry]] * pair_bound(one, shift, 1, threshold, orders)
             if bound[0] <= floor:
+                for e in range(levels):
+                    skipped[s, e] += bound[e]
                 continue
             count = FAR_POINTS if far > FAR * FAR else POINTS
             if known < count:
@@ -146,7 +148,7 @@ def _curves(  # type: ignore[no-untyped-def]
                 add_density(gone, quadratic, points[s], count, w[s, j], mu[s, j], inverse, d)
             for k in range(count):
                 u[k] = max(1.0 + (there[k] - gone[k]) / density[k], 0.0)
-            estimate(u, v, count, growth, parts, value[s, row], error[s, row])
+            estimate(u, v, count, growth, parts, value[s, row], error[s, row], split[s])
             for e in range(levels):
                 if value[s, row, e] * count < PARTS:
                     error[s, row, e] = max(error[s, row, e], 1.0 / count)

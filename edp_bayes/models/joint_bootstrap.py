@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from edp_bayes.records.dependence import Dependence
     from edp_bayes.records.joined import JointResponses
 
-__all__ = ["fit_joint_bootstrap"]
+__all__ = ["bandwidth_of", "fit_joint_bootstrap"]
 
 Array = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ def fit_joint_bootstrap(
     units, n, d = Units.of(responses.response), responses.n_databases, responses.n_queries
     z = units.whiten(responses.response)
     middle = n ** (-1.0 / (d + 4.0))
-    known = _bandwidth(z, middle, model.bandwidth_spread)
+    known = bandwidth_of(z, middle, model.bandwidth_spread)
     shape = (settings.chains, settings.draws)
     weights, bandwidth = np.empty((*shape, n)), np.empty(shape)
     for chain in range(settings.chains):
@@ -86,7 +86,7 @@ def fit_joint_bootstrap(
     )
 
 
-def _bandwidth(z: Array, middle: float, spread: float) -> Bandwidth:
+def bandwidth_of(z: Array, middle: float, spread: float) -> Bandwidth:
     """Return what is known of h on a grid, from whitened responses (n, d)."""
     from scipy.special import logsumexp
 

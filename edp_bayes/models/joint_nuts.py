@@ -48,9 +48,9 @@ def build_joint(z: Array, base: BaseMeasure, weights: Weights) -> Any:
         offset = pm.Normal("offset", 0.0, 1.0, shape=(size, d))
         roots, sharp, heights = [], [], []
         for k in range(size):
-            inverse = pt.slinalg.solve_triangular(outer[k], eye, lower=True)
+            inverse = pt.linalg.solve_triangular(outer[k], eye, lower=True)
             sharp.append(pt.sqrt(rate) * pt.dot(inner[k].T, inverse))  # F^-1
-            turned = pt.slinalg.solve_triangular(inner[k], outer[k].T, lower=True)
+            turned = pt.linalg.solve_triangular(inner[k], outer[k].T, lower=True)
             roots.append(turned.T / pt.sqrt(rate))
             diagonal = pt.log(pt.diagonal(inner[k])) - pt.log(pt.diagonal(outer[k]))
             heights.append(diagonal.sum() + 0.5 * d * pt.log(rate))

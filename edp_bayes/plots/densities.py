@@ -15,6 +15,7 @@ from edp_bayes.plots.drawing import (
     nearest_epsilon,
     require,
 )
+from edp_bayes.records.dependence import combination
 from edp_bayes.results import bands
 from edp_bayes.results.query import Audit
 from edp_bayes.results.summaries import by_risk, log_ratio
@@ -119,7 +120,7 @@ def plot_density(
     name = str(draws["individual"].values)
     for distribution in COLORS:
         _distribution(canvas, draws[f"density_{distribution}"], distribution, name, prob)
-    _responses(canvas, audit)
+    _responses(canvas, audit, draws)
     ends = _ratio(canvas, draws["ratio"], edge, prob)
     _dress(canvas, audit, name, draws, ends)
     canvas.legend()
@@ -155,6 +156,8 @@ def one_individual(audit: Audit, individual: Any, epsilon: float) -> xr.Dataset:
     draws = group.isel(individual=position).astype(np.float64)
     draws["ratio"] = log_ratio(draws)
     draws["density"] = draws["density_with"]
+    if audit.joint:
+        draws["direction"] = audit.tree["direction"]["direction"].isel(individual=position)
     return draws
 
 
@@ -170,7 +173,7 @@ def _distribution(
     )
 
 
-def _responses(canvas: Canvas, audit: Audit) -> None:
+def _responses(canvas: Canvas, audit: Audit, draws: xr.Dataset) -> None:
     from arviz_plots import visuals as vis
 
     style = canvas.style(
@@ -178,7 +181,9 @@ def _responses(canvas: Canvas, audit: Audit) -> None:
     )
     if style is None:
         return
-    observed = audit.tree["observed_data"]["response"].to_numpy().ravel()
+    # of several queries, along the combination that exposes this individual
+    held = draws if audit.joint else audit.tree["observed_data"]
+    observed = held["response"].to_numpy().ravel()
     marks = xr.DataArray(observed, dims="mark", name="density")
     canvas.pc.map(
         vis.scatter_xy,
@@ -229,7 +234,11 @@ def _dress(
     query = audit.settings["query"]
     canvas.title("density", f"Distribution of {query} with and without {name}")
     canvas.words("density", y="density")
-    canvas.words("ratio", x=f"response of {query}", y="log(with / without)")
+    words = f"response of {query}"
+    if audit.joint:
+        said = combination(draws["direction"].to_numpy(), tuple(audit.settings["queries"]))
+        words = f"{said}, in standard deviations"
+    canvas.words("ratio", x=words, y="log(with / without)")
     x = draws["x"].to_numpy()
     for variable in ("density", "ratio"):
         canvas.each("xlim", "set_xlim", variable, limits=(float(x[0]), float(x[-1])))

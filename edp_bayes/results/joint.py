@@ -110,6 +110,13 @@ class JointAudit(Audit):
         """Nothing: kept for single queries only."""
         return {}
 
+    def new_individual(self) -> NoReturn:
+        """Refused: the pool of single queries is in one dimension."""
+        raise InvalidInputError(
+            "a joint audit does not draw an individual who is not in the sample: audit each query "
+            "on its own for that"
+        )
+
     def summary(
         self,
         *,

@@ -92,6 +92,11 @@ class Audit(IndividualCurves):
         return bool(settings.get("insiders")) and "insiders' records" not in settings["known"]
 
     @property
+    def joint(self) -> bool:
+        """Whether several queries were audited together."""
+        return "integration_error" in self.tree.children
+
+    @property
     def individual_delta(self) -> xr.DataArray:
         """delta_i(epsilon) of the riskiest and the named, (chain, draw, individual, epsilon).
 

@@ -2,10 +2,10 @@
 
 With u = q / r and v = p / r at points of r, H(p || q) = E(v - e^eps u)_+ and
 H(q || p) = E(u - e^eps v)_+. The difference v - u has mean zero and is the control variate. Where
-its sample mean is not to be trusted, because a ratio is large, the larger of two forms is taken,
-E(u - e^eps v)_+ = 1 - e^eps + E(e^eps v - u)_+, of which the one or the other is bounded. The
-standard error is that of the means of eight
-consecutive parts of the points, which are nets of their own: it is too large rather than too small.
+its sample mean is not to be trusted, because a ratio is large, it is left alone, and
+H(q || p) = 1 - E min(u, e^eps v), whose integrand is bounded where either ratio is. The standard
+error is that of the means of eight consecutive parts of the points, which are nets of their own: it
+is rather too large while shifts are moderate.
 """
 
 from __future__ import annotations
@@ -51,10 +51,11 @@ def add_density(out, work, x, count, weight, mean, inverse, d):  # type: ignore[
 
 
 @borrowing
-def estimate(u, v, count, growth, parts, value, error):  # type: ignore[no-untyped-def]
+def estimate(u, v, count, growth, parts, value, error, split):  # type: ignore[no-untyped-def]
     """Fill in max(H(p || q), H(q || p)) and its standard error at every epsilon.
 
-    Growth is exp(eps) - 1; parts is workspace of shape (3, PARTS).
+    Growth is exp(eps) - 1; parts is workspace of shape (3, PARTS). What each part of the points
+    says is added to split, shape (PARTS, epsilon).
     """
     size = count // PARTS
     mean, square, largest = 0.0, 0.0, 0.0
@@ -75,8 +76,12 @@ def estimate(u, v, count, growth, parts, value, error):  # type: ignore[no-untyp
             first, second, first_product, second_product = 0.0, 0.0, 0.0, 0.0
             for n in range(part * size, (part + 1) * size):
                 control = v[n] - u[n]
-                above = max(control - growth[e] * u[n], 0.0)
-                below = max(-control - growth[e] * v[n], 0.0)
+                if trusted:
+                    above = max(control - growth[e] * u[n], 0.0)
+                    below = max(-control - growth[e] * v[n], 0.0)
+                else:
+                    above = 1.0 - min(v[n], (1.0 + growth[e]) * u[n])
+                    below = 1.0 - min(u[n], (1.0 + growth[e]) * v[n])
                 first += above
                 second += below
                 first_product += above * control
@@ -92,11 +97,9 @@ def estimate(u, v, count, growth, parts, value, error):  # type: ignore[no-untyp
                 (forward_product - forward * mean) / square,
                 (backward_product - backward * mean) / square,
             )
-        value[e], error[e] = 0.0, 0.0
+        value[e], error[e], chosen = 0.0, 0.0, 0
         for side in range(2):
             found = (forward if side == 0 else backward) - slopes[side] * mean
-            if not trusted:
-                found = max(found, _bounded(u, v, count, growth[e], side))
             scatter, middle = 0.0, 0.0
             for part in range(PARTS):
                 middle += (parts[side, part] - slopes[side] * parts[2, part]) / PARTS
@@ -104,15 +107,7 @@ def estimate(u, v, count, growth, parts, value, error):  # type: ignore[no-untyp
                 away = parts[side, part] - slopes[side] * parts[2, part] - middle
                 scatter += away * away
             if found > value[e]:
-                value[e] = min(found, 1.0)
+                value[e], chosen = min(found, 1.0), side
                 error[e] = math.sqrt(scatter / (PARTS * (PARTS - 1)))
-
-
-@borrowing
-def _bounded(u, v, count, growth, side):  # type: ignore[no-untyped-def]
-    """Return the integral of one side from the part below zero."""
-    total = 0.0
-    for n in range(count):
-        first, second = (v[n], u[n]) if side == 0 else (u[n], v[n])
-        total += max((1.0 + growth) * second - first, 0.0)
-    return total / count - growth
+        for part in range(PARTS):
+            split[part, e] += parts[chosen, part] - slopes[chosen] * parts[2, part]

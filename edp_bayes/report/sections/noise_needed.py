@@ -63,6 +63,8 @@ def enough(audit: Audit, shown: NDArray[np.int64], *, rounded: bool) -> Enough |
     whatever their distribution. None where nobody changes an answer, or where noise is there
     already.
     """
+    if audit.joint:
+        return None
     largest = float(audit.individuals["largest_contribution"].max())
     if largest == 0.0 or json.loads(audit.tree.attrs["noise"]) is not None:
         return None
@@ -104,7 +106,12 @@ def _verified(verification: Verification, worded: Callable[[str], str], prob: fl
 
 
 def interval_rows(audit: Audit, prob: float) -> tuple[IntervalRow, ...]:
-    """Return interval_level and interval_epsilon at the widths of an audit's summary."""
+    """Return interval_level and interval_epsilon at the widths of an audit's summary.
+
+    None for several queries together: intervals are of one answer.
+    """
+    if audit.joint:
+        return ()
     from edp_bayes.interval.response_intervals import WIDTHS, interval_quantities
 
     around = interval_quantities(audit.mixture, WIDTHS)

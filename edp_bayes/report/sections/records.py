@@ -61,6 +61,8 @@ def assumptions(result: PrivacyCurves, kind: str) -> tuple[str, ...]:
     ]
     if first > 0.0:
         common.append(f"Nothing is said of ε below {first:.4g}.")
+    if "direction" in result.tree.children:
+        common.insert(1, _of_several(result))
     own = {"query": _of_query, "mechanism": _of_mechanism, "property": _of_property}[kind]
     return (*own(record), *common)
 
@@ -113,6 +115,21 @@ def _of_query(record: Mapping[str, Any]) -> tuple[str, ...]:
         "dependence, the total risk lies between the largest risk and the sum of all risks.",
         "Individuals whose risk cannot matter were not integrated: all of them together add at "
         f"most {risk(float(screened))} to the sum at any ε.",
+    )
+
+
+def _of_several(result: PrivacyCurves) -> str:
+    """Return what several queries tell together, in one sentence each."""
+    from edp_bayes.results.joint import JointAudit
+
+    said = JointAudit(result.tree).direction_of()
+    error = float(result.tree["integration_error"]["delta"].mean(("chain", "draw")).max())
+    return (
+        "The answers are published together. The combination of them that exposes the riskiest "
+        f"individual most is {said}; densities are shown along it, in standard deviations, and "
+        "contributions are in standard deviations of all answers together. Integrals are by "
+        f"quasi-Monte-Carlo, and bands reach farther by their standard errors, on average at most "
+        f"{risk(error)} for δ."
     )
 
 
