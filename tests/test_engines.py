@@ -16,6 +16,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from edp_bayes import Databases, queries
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
@@ -68,6 +70,31 @@ def test_every_engine_gives_the_same_bits(engine, expected):
     asked = UNRANKED if engine == "dask" else QUERIES
     found = fingerprints((EAGER | LAZY)[engine](shuffled), asked)
     assert found == {str(query): expected[str(query)] for query in asked}
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.03, 0.37, 0.5, 0.9, 1.0]))
+@settings(derandomize=True, deadline=None, max_examples=40)
+def test_a_quantile_needs_only_the_values_around_it(seed, level):
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(20, 300))
+    owners = rng.choice(6, p=rng.dirichlet(np.full(6, 0.5)), size=size)
+    table = pd.DataFrame(
+        {
+            "week": np.concatenate([np.repeat(np.arange(8), 2), rng.integers(8, size=size)]),
+            "client": np.concatenate([np.tile([10, 11], 8), owners]),
+            "amount": rng.normal(size=size + 16).round(int(rng.integers(0, 4))) + 0.0,
+        }
+    )
+    query = queries.Quantile("amount", level)
+    try:
+        expected = doubts(table, query)
+    except InvalidInputError as error:
+        with pytest.raises(InvalidInputError, match=str(error)[:30]):
+            doubts(pl.from_pandas(table).lazy(), query)
+        return
+    found = doubts(pl.from_pandas(table).lazy(), query)
+    assert found.fingerprint == expected.fingerprint
+    assert found.warnings == expected.warnings
 
 
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
@@ -275,9 +302,20 @@ def test_an_empty_table_has_no_records(engine):
 
 def test_an_engine_that_fails_is_named():
     relation = LAZY["duckdb"](TABLE)
-    broken = relation.project("week, client, error('no such host') as amount")
+    broken = relation.project("week, client, error('no such host')::double as amount")
     with pytest.raises(InvalidInputError, match=r"duckdb could not answer: .*no such host"):
         Databases.from_table(broken, **KEYS).respond(queries.Sum("amount"))
+
+
+def test_a_closed_connection_is_one_sentence():
+    connection = duckdb.connect()
+    relation = connection.from_arrow(ARROW)
+    databases = Databases.from_table(relation, **KEYS)
+    connection.close()
+    with pytest.raises(InvalidInputError, match="duckdb could not answer: "):
+        databases.respond(queries.Sum("amount"))
+    with pytest.raises(InvalidInputError, match=r"table cannot be used|could not answer"):
+        Databases.from_table(relation, **KEYS)
 
 
 # Periods, zones and types of keys

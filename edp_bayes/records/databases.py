@@ -109,9 +109,13 @@ class Databases:
         Parameters
         ----------
         table : dataframe, str or Path
-            Any eager or lazy dataframe that Narwhals supports (pandas, Polars, PyArrow, DuckDB
-            and others), or the path of a Parquet or CSV file. Lazy tables and files are read
-            anew, and only in the columns needed, for every query. The columns of a CSV file are
+            Any eager or lazy dataframe that Narwhals supports (pandas, Polars, PyArrow, DuckDB,
+            Ibis, Dask, Spark and others), a PyArrow data set, or the path of Parquet or CSV files:
+            one, several, a folder, a pattern or a place such as s3://bucket/folder. Lazy tables
+            stay in their engine, and Parquet files of more than five million records in DuckDB:
+            these group the records for every query, and only a row for each individual in each
+            database comes back. Smaller files are read anew for every query, in the columns
+            needed. The columns of a CSV file are
             typed by what they hold; one with numbers such as 007 stays text, and so does a key
             column in which two spellings, such as 2023.1 and 2023.10, would be one number.
         database, individual : str or sequence of str
@@ -302,7 +306,8 @@ class Databases:
         ------
         InvalidInputError
             If a column is unknown, a value is missing or not finite, the query has no value
-            without an individual, a callable fails, or the responses are not valid.
+            without an individual, a callable fails, an engine fails or cannot answer the query, or
+            the responses are not valid.
         InputTypeError
             If a column or a callable's value is not numeric, or the query of an unknown type.
         """

@@ -20,6 +20,7 @@ from edp_bayes.records.query import Query
 from edp_bayes.records.sources import TableSource
 from edp_bayes.records.summaries import Needs, Spread, Summaries, Window, square_units
 from edp_bayes.utils import labels
+from edp_bayes.utils.formatting import first_line
 from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class EngineSource(TableSource):
         except (NotImplementedError, InvalidInputError, nw.exceptions.NarwhalsError) as error:
             raise InvalidInputError(
                 f"a quantile needs the ranks of the records within every database, which "
-                f"{self._engine} does not give ({_first_line(error)}): give the table to another "
+                f"{self._engine} does not give ({first_line(error)}): give the table to another "
                 "engine, such as DuckDB or Polars, by Parquet files or table.collect()"
             ) from None
         grouped = frame.group_by(*keys, "value", "below").agg(nw.len().alias(COUNT))
@@ -443,7 +444,7 @@ class EngineSource(TableSource):
             raise
         except Exception as error:
             raise InvalidInputError(
-                f"{self._engine} could not answer: {type(error).__name__}: {_first_line(error)}"
+                f"{self._engine} could not answer: {type(error).__name__}: {first_line(error)}"
             ) from error
 
     def _keys(self, table: pa.Table) -> tuple[list[Key], list[Key]]:
@@ -481,8 +482,3 @@ def _integers(table: pa.Table, name: str) -> Integers:
     import pyarrow as pa
 
     return np.asarray(table[name].cast(pa.int64()).to_numpy())
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[0].strip() if lines else type(error).__name__

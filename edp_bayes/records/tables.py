@@ -14,6 +14,7 @@ from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records.arrow_columns import beyond_floats
 from edp_bayes.records.large_files import in_engine
 from edp_bayes.records.several_files import dataset_of, is_several, load_texts
+from edp_bayes.utils.formatting import first_line
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -102,6 +103,8 @@ def _open_frame(source: Any) -> Table:
         ) from None
     except (NarwhalsError, ValueError) as error:
         raise InvalidInputError(f"the table cannot be used: {error}") from None
+    except Exception as error:  # Of an engine: a closed connection, say, or a lost session.
+        raise InvalidInputError(f"the table cannot be used: {first_line(error)}") from error
     if isinstance(frame, nw.LazyFrame):
         lazy = frame
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["clean", "crossing", "number", "percent", "risk", "risk_limit", "short"]
+__all__ = ["clean", "crossing", "first_line", "number", "percent", "risk", "risk_limit", "short"]
 
 SMALLEST = 1e-6
 LONGEST = 120
@@ -110,3 +110,15 @@ def short(name: str) -> str:
     'xxxx... (200 characters)'
     """
     return name if len(name) <= LONGEST else f"{name[:LONGEST]}... ({len(name)} characters)"
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error of another library says, or else its name.
+
+    Examples
+    --------
+    >>> first_line(ValueError("no such host" + chr(10) + "at line 7"))
+    'no such host'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
