@@ -156,7 +156,7 @@ def _shares(rng, weights, active, labels, counts, came, presence):  # type: igno
             n_present[k] += 1.0
             n_absent[k] -= 1.0
         a, b = PRESENCES, PRESENCES * (1.0 - rho) / rho
-        evidence = log_bayes_factor(n_present, n_absent, count, a, b, rho, terms)
+        evidence = log_bayes_factor(n_present, n_absent, count, b, rho, 1.0, terms)
         if rng.random() * (1.0 + np.exp(-evidence)) >= 1.0:
             continue
         mean, mass = 0.0, 0.0

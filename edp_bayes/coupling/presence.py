@@ -9,17 +9,16 @@ all such individuals.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.presence_sampler import Seen, draw_labels, draw_shares
 from edp_bayes.distributions.mixtures import Mixture, flat_draws
+from edp_bayes.utils.compiled import in_threads
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.contributions import ContributionDraws
@@ -75,41 +74,51 @@ class PresencePosterior:
             draw, and in components too light to expect half a database.
         """
         out = contributions.presence.copy()
-        whole = contributions._replace(presence=contributions.presence[..., 0])
-        absent = np.flatnonzero((whole.presence < 1.0).any(axis=0))
-        if absent.size == 0:
-            return out
-        _ = self._counts  # once, and not in every thread
-
-        def fill(column: int) -> None:
-            own = (np.ascontiguousarray(part[:, column]) for part in whole)
-            out[:, column] = self._of(int(individuals[column]), *own)
-
-        with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-            list(pool.map(fill, absent))
+        absent = np.flatnonzero((out[..., 0] < 1.0).any(axis=0))
+        if absent.size:
+            _ = self._counts  # once, and not in every thread
+            in_threads(
+                lambda *ends: self._fill(individuals, absent, ends, contributions, out), absent.size
+            )
         return out
 
-    def _of(self, individual: int, presence: Array, a: Array, b: Array, spread: Array) -> Array:
-        """Return one individual's shares, shape (draw, component)."""
-        rest, matrix = self.responses.response.copy(), self.responses.contribution
+    def _fill(
+        self,
+        individuals: Index,
+        columns: Index,
+        ends: tuple[int, int],
+        contributions: ContributionDraws,
+        out: Array,
+    ) -> None:
+        """Fill in the shares of some individuals."""
+        # One generator is set to each individual's stream: making one takes longer than drawing.
+        source = np.random.Philox(key=[self.seed, 0], counter=OWN)
+        rng, start = np.random.Generator(source), source.state
+        for column in columns[slice(*ends)].tolist():
+            individual = int(individuals[column])
+            start["state"]["key"][1] = self.responses.rank[individual]
+            source.state = start
+            moves = contributions.intercept, contributions.slope, contributions.spread
+            draw_shares(
+                rng, SWEEPS, self._base, self._active, self._labels, self._seen(individual), moves,
+                column, out,
+            )  # fmt: skip
+
+    def _seen(self, individual: int) -> Seen:
+        """Return what the databases say of one individual's presence."""
+        rest, matrix = self.responses.response, self.responses.contribution
         where = slice(matrix.indptr[individual], matrix.indptr[individual + 1])
-        came = matrix.indices[where]
-        present = np.zeros(rest.size, dtype=bool)
-        present[came] = True
-        rest[came] -= matrix.data[where]
-        shares = np.empty((presence.size, self._base.shape[2]))
-        labels = self._labels
+        came, gone = matrix.indices[where].astype(np.int64), matrix.data[where]
         if came.size <= max(RARE * rest.size, FEW * self.responses.samples):
-            known = (self._counts - self._counted(came)) / self.responses.samples
-            rest, present, labels = rest[came], present[came], labels.take(came, axis=1)
+            rows, present, rest = came, np.ones(came.size, dtype=bool), rest[came] - gone
         else:
-            known = np.zeros_like(shares)
-        stream = np.random.Philox(key=[self.seed, self.responses.rank[individual]], counter=OWN)
-        gaussian, weight = self.mixture.kernel == "gaussian", 1.0 / self.responses.samples
-        seen = Seen(gaussian, self._noise, weight, rest, present, known)
-        rng, moves = np.random.Generator(stream), (presence, a, b, spread**2)
-        draw_shares(rng, SWEEPS, self._base, self._active, labels, seen, moves, shares)
-        return shares
+            rows, present = np.arange(rest.size), np.zeros(rest.size, dtype=bool)
+            rest, present[came] = rest.copy(), True
+            rest[came] -= gone
+        gaussian = self.mixture.kernel == "gaussian"
+        return Seen(
+            gaussian, self._noise, self.responses.samples, rest, present, rows, self._counts
+        )
 
     @cached_property
     def _base(self) -> Array:
@@ -143,11 +152,8 @@ class PresencePosterior:
 
     @cached_property
     def _counts(self) -> Index:
-        return self._counted(np.arange(self.responses.response.size))
-
-    def _counted(self, some: NDArray[np.integer[Any]]) -> Index:
-        """Return how often each component labels some responses: (draw, component)."""
+        """How often each component labels a response: (draw, component)."""
         draws, components = self._active.shape
-        places = self._labels[:, some] + components * np.arange(draws)[:, None]
+        places = self._labels + components * np.arange(draws)[:, None]
         counts = np.bincount(places.ravel(), minlength=draws * components)
         return counts.reshape(draws, components)

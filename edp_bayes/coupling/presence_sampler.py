@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.curves import given_and_without, moments_without
+from edp_bayes.coupling.curves import moments_without
 from edp_bayes.utils.compiled import borrowing, compiled, decay
 
 __all__ = ["PRESENCES", "Seen", "draw_beta", "draw_labels", "draw_shares", "log_bayes_factor"]
@@ -33,6 +33,7 @@ WALK = (2.0, 0.5)  # steps of the logit of a share
 MOST = 1.0 - 1e-9  # no share is larger while they are sometimes absent
 SMALL = 0.2  # contribution over a component's standard deviation
 FARTHEST = 600.0  # a density falls no farther than exp of minus this
+FEW_PRESENCES = 8.0  # of which a product takes less time than logarithms of gamma functions
 
 
 class Seen(NamedTuple):
@@ -44,78 +45,91 @@ class Seen(NamedTuple):
         Whether the kernel is normal, or else Laplace.
     noise : float
         Square of the scale of a kernel with the variance of known noise.
-    weight : float
-        Of a response.
+    samples : int
+        Responses of a database: each weighs one part in so many.
     rest : ndarray
-        Shape (response,): the responses without the individual.
+        Shape (response,): the responses without the individual, of all databases or of those listed
+        because the individual is present there.
     present : ndarray of bool
         Shape (response,).
-    known : ndarray
-        Shape (draw, component): absences beside the databases listed.
+    rows : ndarray of int
+        Shape (response,): which responses these are.
+    counts : ndarray of int
+        Shape (draw, component): how many of all responses each component labels.
     """
 
     gaussian: bool
     noise: float
-    weight: float
+    samples: int
     rest: NDArray[np.float64]
     present: NDArray[np.bool_]
-    known: NDArray[np.float64]
+    rows: NDArray[np.int64]
+    counts: NDArray[np.int64]
 
 
 @compiled
-def draw_shares(rng, sweeps, base, active, labels, seen, moves, out):  # type: ignore[no-untyped-def]
-    """Draw the shares; moves are presence, intercept, slope and variance of the contribution."""
-    gaussian, noise, weight, rest, present, known = seen
-    presence, a, b, tau2 = moves
+def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  # type: ignore[no-untyped-def]
+    """Draw the shares of one individual, in whose column of `out` presence on the whole stands.
+
+    moves are intercept, slope and spread of the contribution, (draw, individual) each.
+    """
+    gaussian, noise, samples, rest, present, rows, counts = seen
+    weight = 1.0 / samples
     size, n = base.shape[2], rest.size
-    given, without, proposed = np.empty((2, size)), np.empty((2, size)), np.empty((2, size))
+    without, proposed = np.empty((2, size)), np.empty((2, size))
     component, mass = np.empty(n, dtype=np.int64), np.empty((size, n))
-    share, probability = np.empty(size), np.empty(size)
+    share, probability, known = np.empty(size), np.empty(size), np.empty(size)
     n_present, n_absent, terms = np.empty(size), np.empty(size), np.empty((3, size))
     places, order = np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     unit = 1.0 if gaussian else 2.0
-    for s in range(presence.size):
-        rho = presence[s]
-        out[s] = rho
+    for s in range(len(base)):
+        rho, a, b = out[s, column, 0], moves[0][s, column], moves[1][s, column]
+        tau2 = moves[2][s, column] ** 2
         count = _list_places(active, s, places)
         if not 0.0 < rho < 1.0 or count < 2:
             continue
         for k in range(count):
             order[places[k]] = k
+            known[k] = counts[s, places[k]]
         for j in range(n):
-            component[j] = order[labels[s, j]]
+            component[j] = order[labels[s, rows[j]]]
+            known[component[j]] -= 1.0
+        for k in range(count):
+            known[k] /= samples
         first, second = PRESENCES, PRESENCES * (1.0 - rho) / rho
-        contribution = (a[s], b[s], tau2[s], unit, noise)
+        contribution = (a, b, tau2, unit, noise)
         terms[:] = -1.0
-        small = _is_small(base[s], places, count, a[s], b[s], tau2[s], unit)
+        small = _is_small(base[s], places, count, a, b, tau2, unit)
         if small:
-            for k in range(size):
-                without[0, k] = base[s, 1, k]
-                without[1, k] = math.sqrt(base[s, 2, k] ** 2 + noise)
+            for k in range(count):
+                without[0, places[k]] = base[s, 1, places[k]]
+                without[1, places[k]] = math.sqrt(base[s, 2, places[k]] ** 2 + noise)
         own = False
         for sweep in range(FEW_SWEEPS if small else sweeps):
             if sweep > 0:
                 for j in range(n):
                     component[j] = _choose(mass, j, count, rng.random())
             for k in range(count):
-                n_present[k], n_absent[k] = 0.0, known[s, places[k]]
+                n_present[k], n_absent[k] = 0.0, known[k]
             for j in range(n):
                 if present[j]:
                     n_present[component[j]] += weight
                 else:
                     n_absent[component[j]] += weight
-            evidence = log_bayes_factor(n_present, n_absent, count, first, second, rho, terms)
+            evidence = log_bayes_factor(n_present, n_absent, count, second, rho, weight, terms)
             its_own = rng.random() * (1.0 + math.exp(-evidence)) < 1.0
             if sweep == 0 or own or its_own:
-                share[:] = rho
                 for k in range(count):
+                    share[k] = rho
                     if its_own:
-                        share[places[k]] = draw_beta(
-                            rng, first + n_present[k], second + n_absent[k]
-                        )
+                        share[k] = draw_beta(rng, first + n_present[k], second + n_absent[k])
                 taken = sweep == 0 or small
                 if not small:
-                    given_and_without(base[s], share, *contribution, given, proposed)
+                    for k in range(count):
+                        place = places[k]
+                        proposed[0, place], proposed[1, place] = _without(
+                            base[s], place, share[k], contribution
+                        )
                 if not taken:
                     # The proposal knows nothing of what the shares make of the distribution without
                     # them.
@@ -127,15 +141,14 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, out):  # type: i
                     if not small:
                         without, proposed = proposed, without
                     for k in range(count):
-                        probability[k] = share[places[k]]
+                        probability[k] = share[k]
                         _fill_masses(
                             rest, present, probability[k], base[s, 0, places[k]],
                             without[0, places[k]], without[1, places[k]], gaussian, mass[k],
                         )  # fmt: skip
             if own and not small:
-                prior = first, second
                 _walk(
-                    rng, base[s], places[:count], seen, known[s], prior, contribution, probability,
+                    rng, base[s], places[:count], seen, known, second, contribution, probability,
                     without, mass,
                 )  # fmt: skip
         if own:
@@ -144,16 +157,23 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, out):  # type: i
                     probability[k] = rho
             _keep_mean(base, s, places, count, rho, probability)
             for k in range(count):
-                out[s, places[k]] = probability[k]
+                out[s, column, places[k]] = probability[k]
+
+
+@borrowing
+def _without(base, k, share, contribution):  # type: ignore[no-untyped-def]
+    """Return location and scale of a component without them, with the known noise."""
+    a, b, tau2, unit, noise = contribution
+    m, variance = moments_without(base[1, k], unit * base[2, k] ** 2, share, a, b, tau2)
+    return m, math.sqrt(variance / unit + noise)
 
 
 @compiled
 def _walk(  # type: ignore[no-untyped-def]
-    rng, base, places, seen, known, prior, contribution, probability, without, mass
+    rng, base, places, seen, known, second, contribution, probability, without, mass
 ):
     """Move one share after the other by random steps of its logit, components summed out."""
-    gaussian, weight, rest, present = seen.gaussian, seen.weight, seen.rest, seen.present
-    a, b, tau2, unit, noise = contribution
+    gaussian, weight, rest, present = seen.gaussian, 1.0 / seen.samples, seen.rest, seen.present
     moved, below = np.empty(rest.size), np.empty(rest.size)
     above = np.empty((places.size, rest.size))
     for step in WALK:
@@ -165,13 +185,11 @@ def _walk(  # type: ignore[no-untyped-def]
             k, old = places[i], probability[i]
             odds = old / (1.0 - old) * math.exp(step * rng.standard_normal())
             new = min(odds / (1.0 + odds), MOST)
-            m, variance = moments_without(base[1, k], unit * base[2, k] ** 2, new, a, b, tau2)
-            scale = math.sqrt(variance / unit + noise)
+            m, scale = _without(base, k, new, contribution)
             _fill_masses(rest, present, new, base[0, k], m, scale, gaussian, moved)
             gain = weight * _log_ratio(below, above[i], mass[i], moved)
-            gain += prior[0] * math.log(new / old)
-            gain += (prior[1] + known[k]) * math.log((1.0 - new) / (1.0 - old))
-            taken = math.log(rng.random()) < gain
+            gain += (second + known[i]) * math.log((1.0 - new) / (1.0 - old))
+            taken = math.log(rng.random() * (old / new) ** PRESENCES) < gain
             if taken:
                 probability[i], without[0, k], without[1, k] = new, m, scale
             for j in range(rest.size):
@@ -279,24 +297,41 @@ def _choose(mass, j, count, uniform):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def log_bayes_factor(n_present, n_absent, count, a, b, rho, terms):  # type: ignore[no-untyped-def]
+def log_bayes_factor(n_present, n_absent, count, second, rho, weight, terms):  # type: ignore[no-untyped-def]
     """Return that of shares of their own, given how often they came and stayed away.
 
     Terms of components whose counts are those of the last time are taken from there.
     """
-    total, common = 0.0, _log_beta(a, b)
+    total, product, absent, common = 0.0, 1.0, 0.0, math.log1p(-rho)
     for k in range(count):
+        if weight == 1.0 and n_present[k] <= FEW_PRESENCES:
+            absent += n_absent[k]
+            product *= _beta_ratio(n_present[k], n_absent[k], second, rho)
+            continue
         if n_present[k] != terms[0, k] or n_absent[k] != terms[1, k]:
-            terms[0, k], terms[1, k], terms[2, k] = n_present[k], n_absent[k], 0.0
-            if n_present[k] + n_absent[k] > 0.0:
-                terms[2, k] = (
-                    _log_beta(a + n_present[k], b + n_absent[k])
-                    - common
-                    - n_present[k] * math.log(rho)
-                    - n_absent[k] * math.log1p(-rho)
-                )
+            terms[0, k], terms[1, k] = n_present[k], n_absent[k]
+            terms[2, k] = (
+                _log_beta(PRESENCES + n_present[k], second + n_absent[k])
+                - _log_beta(PRESENCES, second)
+                - n_present[k] * math.log(rho)
+                - n_absent[k] * common
+            )
         total += terms[2, k]
-    return total
+    return total + math.log(product) - absent * common
+
+
+@borrowing
+def _beta_ratio(present, absent, second, rho):  # type: ignore[no-untyped-def]
+    """Return B(PRESENCES + present, second + absent) / B(PRESENCES, second) / rho^present.
+
+    Of whole numbers, PRESENCES being two.
+    """
+    b = second + absent
+    ratio, step = second * (second + 1.0) / (b * (b + 1.0)), PRESENCES
+    while step < PRESENCES + present:
+        ratio *= step / ((b + step) * rho)
+        step += 1.0
+    return ratio
 
 
 @borrowing
