@@ -210,7 +210,7 @@ def test_bad_input_is_refused_by_name():
     with pytest.raises(InvalidInputError, match="too few for what the adversary knows"):
         edp.Adversary(past=22).given(data)
     with pytest.raises(InvalidInputError, match="twin determines the response"):
-        edp.Adversary(covariates={"twin": 2.0 * data.response + 1.0}).given(data)
+        edp.Adversary(past=2, covariates={"twin": 2.0 * data.response + 1.0}).given(data)
     with pytest.raises(InvalidInputError, match="leave an individual to audit, found all 5"):
         edp.Adversary(insiders=[0, 1, 2, 3, 4]).given(data)
     with pytest.raises(InvalidInputError, match="unknown individual 9"):

@@ -136,7 +136,8 @@ class Adversary:
             parts.append(f"is told by {self.insiders:.0%} of all individuals what they contributed")
         elif self.insiders:
             count = len(tuple(self.insiders))  # type: ignore[arg-type]
-            parts.append(f"is told by {count} insiders what they contributed")
+            people = "an insider" if count == 1 else f"{count} insiders"
+            parts.append(f"is told by {people} what they contributed")
         if self.own:
             parts.append("knows what they contributed themselves")
         if not parts:

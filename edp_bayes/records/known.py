@@ -481,9 +481,11 @@ def _refuse_determined(responses: Responses, regressors: list[Regressor]) -> Non
     left = float(((y - full @ coefficients) ** 2).sum())
     total = float(((y - y.mean()) ** 2).sum())
     if left <= DETERMINED * total:
+        weight = np.abs(coefficients[1:]) > np.sqrt(DETERMINED) * y.std()
+        telling = [part.name for part, counts in zip(regressors, weight, strict=True) if counts]
         raise InvalidInputError(
-            f"{', '.join(part.name for part in regressors)} determine"
-            f"{'s' if len(regressors) == 1 else ''} the response: nothing is random any more, and "
+            f"{', '.join(telling)} determine"
+            f"{'s' if len(telling) == 1 else ''} the response: nothing is random any more, and "
             "whoever contributes is revealed"
         )
 
