@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from edp_bayes import Databases, queries
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.records.engine import EngineSource
+from edp_bayes.records.exact import multiples, sum_by, units
 from tests.engine_tables import QUERIES, fingerprints, records
 
 ROOT = Path(__file__).parents[1]
@@ -128,6 +129,7 @@ import json, sys, warnings
 warnings.simplefilter("ignore")
 from pyspark.sql import SparkSession
 from edp_bayes.records.engine import EngineSource
+from edp_bayes.records.exact import multiples, sum_by, units
 from tests.engine_tables import QUERIES, fingerprints, records
 builder = SparkSession.builder.remote("local[1]").config("spark.ui.enabled", "false")
 spark = builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
@@ -305,6 +307,25 @@ def test_an_engine_that_fails_is_named():
     broken = relation.project("week, client, error('no such host')::double as amount")
     with pytest.raises(InvalidInputError, match=r"duckdb could not answer: .*no such host"):
         Databases.from_table(broken, **KEYS).respond(queries.Sum("amount"))
+
+
+def test_a_table_that_grows_is_opened_again():
+    connection = duckdb.connect()
+    connection.execute("create table records as select * from ARROW")
+    databases = Databases.from_table(connection.table("records"), **KEYS)
+    databases.respond(queries.Sum("amount"))
+    connection.execute("insert into records select * from ARROW limit 3")
+    for query in (queries.Sum("amount"), queries.Quantile("amount")):
+        with pytest.raises(InvalidInputError, match="has 403 records now and had 400"):
+            databases.respond(query)
+
+
+def test_an_engine_that_does_not_round_is_found_out():
+    """Sums of numbers themselves, not of their parts: what a simplified (x + m) - m would give."""
+    values = TABLE["amount"].to_numpy()
+    of = units(400, values.max(), values.min(), "amount")
+    assert all(map(multiples, sum_by(values, of, np.zeros(400, int), 1).parts, of))
+    assert not multiples(values[:1] + values[1:2], of[0])
 
 
 def test_a_closed_connection_is_one_sentence():

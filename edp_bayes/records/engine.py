@@ -13,7 +13,7 @@ import numpy as np
 from edp_bayes.exceptions import EdpBayesError, InputTypeError, InvalidInputError
 from edp_bayes.records import periods
 from edp_bayes.records.doubtful import COPIED
-from edp_bayes.records.exact import ExactSum, rounding_to
+from edp_bayes.records.exact import ExactSum, multiples, rounding_to
 from edp_bayes.records.keys import POOLED, Key, combined
 from edp_bayes.records.owning import Owned
 from edp_bayes.records.query import Query
@@ -128,7 +128,13 @@ class EngineSource(TableSource):
             return np.asarray(table[name].to_numpy(), dtype=np.float64)
 
         def summed(name: str, its_units: tuple[float, ...]) -> ExactSum:
-            parts = (column(f"{name}p{k}") for k in range(len(its_units)))
+            parts = [column(f"{name}p{k}") for k in range(len(its_units))]
+            if not all(map(multiples, parts, its_units)):
+                raise InvalidInputError(
+                    f"{self._engine} does not add float64 by the rules of IEEE 754, so that its "
+                    "sums are not exact: switch off what trades exactness for speed, or collect "
+                    "the table"
+                )
             return ExactSum(its_units, tuple(np.bincount(pair, part, size) for part in parts))
 
         sums = {name: summed(place[name], of[place[name]]) for name in (*needs.sums, *multiplied)}
@@ -460,7 +466,14 @@ class EngineSource(TableSource):
 
     def _owners_of(self, table: pa.Table) -> Owned:
         """Return whose the rows of a group-by are."""
-        return self._own(*self._keys(table), _integers(table, COUNT))
+        owned = self._own(*self._keys(table), _integers(table, COUNT))
+        now, before = (int(of.owners.database_size.sum()) for of in (owned, self._owned))
+        if now != before:
+            raise InvalidInputError(
+                f"the table has {now:,} records now and had {before:,} when it was opened: open it "
+                "again, and let nobody write to it meanwhile"
+            )
+        return owned
 
 
 def _with_parts(frame: nw.LazyFrame[Any], name: str, of: Sequence[float]) -> nw.LazyFrame[Any]:

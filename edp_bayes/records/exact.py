@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 
-__all__ = ["ExactSum", "rounding_to", "split", "sum_by", "units"]
+__all__ = ["ExactSum", "multiples", "rounding_to", "split", "sum_by", "units"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -85,6 +85,18 @@ def split(values: Floats, of: Sequence[float]) -> Iterator[Floats]:
         part = (rest + rounding_to(unit)) - rounding_to(unit)
         yield part
         rest = rest - part
+
+
+def multiples(values: Floats, unit: float) -> bool:
+    """Return whether numbers are multiples of a unit, few enough of it to be exact.
+
+    Examples
+    --------
+    >>> multiples(np.array([0.5, -3.0]), 0.5), multiples(np.array([0.75]), 0.5)
+    (True, False)
+    """
+    count = values / unit
+    return bool(((np.rint(count) == count) & (np.abs(count) <= 2.0**53)).all())
 
 
 @dataclass(frozen=True, eq=False)
