@@ -27,14 +27,18 @@ def table(tmp_path_factory):
 
 def arguments(table, out, *more):
     given = "--database week --individual customer --query sum:spent --epsilon 0.02,0.3 --no-past"
-    numbers = "--draws 40 --tune 40 --chains 2 --seed 1 --quiet"
+    numbers = "--model finite:2 --draws 40 --tune 40 --chains 2 --seed 1 --quiet"
     return ["audit", str(table), *given.split(), *numbers.split(), "--out", str(out), *more]
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(table, tmp_path_factory):
-    out = tmp_path_factory.mktemp("whole")
-    assert main(arguments(table, out, "--executor", "2")) == 0
+def out(tmp_path_factory):
+    return tmp_path_factory.mktemp("whole")
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(table, out):
+    assert main(arguments(table, out, "--executor", "2", "--resume", "--keep-store")) == 0
     return edp.load_audit(out / "audit.nc")
 
 
@@ -60,10 +64,9 @@ def test_a_killed_run_is_resumed_and_leaves_no_store(there, table, tmp_path, uni
     assert {path.name for path in tmp_path.iterdir()} == FILES
 
 
-def test_a_store_that_is_kept_is_refused_to_other_settings(table, tmp_path, capsys):
-    assert main(arguments(table, tmp_path, "--resume", "--keep-store")) == 0
-    assert (tmp_path / "audit.store" / "settings.json").exists()
-    words = arguments(table, tmp_path, "--resume")
+def test_a_store_that_is_kept_is_refused_to_other_settings(table, out, uninterrupted, capsys):
+    assert (out / "audit.store" / "settings.json").exists()
+    words = arguments(table, out, "--resume")
     words[words.index("0.02,0.3")] = "0.02,0.4"
     assert "is of another audit: epsilon is [0.02, 0.3] there" in refused(capsys, *words)
 

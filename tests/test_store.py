@@ -76,7 +76,6 @@ def blocks(path):
 
 
 MOMENTS = {
-    "the folder is made": lambda path: path.exists(),
     "it is fitted": lambda path: (path / "fit.json").exists(),
     "a block is being written": lambda path: any(path.glob(".block-*")),
     "two blocks are there": lambda path: len(blocks(path)) == 2,
