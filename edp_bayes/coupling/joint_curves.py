@@ -28,8 +28,10 @@ __all__ = ["Base", "joint_curves", "known_curves", "pair_components", "without_c
 Array = NDArray[np.float64]
 
 LARGEST_SHARE = 0.9  # of a component's variance in any direction that one individual may explain
+LEAST = 1e-300
 NOTHING = 1e-10  # components of less weight are left out
-FAR = 1.5  # standard deviations of a shift beyond which there are more points
+# Standard deviations of a shift beyond which there are more points, if it has this probability.
+FAR, VISIBLE = 1.5, 0.01
 
 
 class Base(NamedTuple):
@@ -143,38 +145,45 @@ def _present(rest, slope, spread, out, work, d):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _bound(given, jump, rest, rho, weight, growth, orders, out, work, d):  # type: ignore[no-untyped-def]
-    """Add to (side, epsilon) what one component adds at most, by joint convexity.
+def _diagonalise(given, jump, rest, spectrum, work, d):  # type: ignore[no-untyped-def]
+    """Fill in variances and shifts of g in units of q, then of q in units of g: (4, d).
 
-    Return the square of its shift, in standard deviations without the individual.
+    Return the square of the shift in standard deviations without the individual.
     """
-    lower, inverse, relative, vectors, shifts = work[0], work[1], work[2], work[3], work[4]
+    lower, inverse, relative, vectors, turned = work[0], work[1], work[2], work[3], work[4]
     cholesky(rest, lower, d)
     inverse_factor(lower, inverse, d)
     congruence(inverse, given, relative, d)
     for a in range(d):
-        shifts[1, a] = 0.0
+        turned[0, a] = 0.0
         for b in range(a + 1):
-            shifts[1, a] += inverse[a, b] * jump[b]
+            turned[0, a] += inverse[a, b] * jump[b]
     eigen(relative, vectors, d)
     far = 0.0
     for a in range(d):
-        shifts[0, a] = 0.0
+        shift = 0.0
         for b in range(d):
-            shifts[0, a] += vectors[b, a] * shifts[1, b]
-        far += shifts[0, a] * shifts[0, a]
-    for a in range(d):
-        lower[0, a] = max(relative[a, a], 1e-300)  # variances given presence
-        lower[1, a] = 1.0 / lower[0, a]
-        shifts[1, a] = shifts[0, a] / math.sqrt(lower[0, a])
-    for e in range(growth.size):
-        kept = rho - growth[e] * (1.0 - rho)
-        forward = math.log1p(growth[e] / rho)
-        out[0, e] += weight * rho * pair_bound(lower[0], shifts[0], d, forward, orders)
-        if kept > 0.0:
-            backward = math.log1p(growth[e] / kept)
-            out[1, e] += weight * kept * pair_bound(lower[1], shifts[1], d, backward, orders)
+            shift += vectors[b, a] * turned[0, b]
+        far += shift * shift
+        variance = max(relative[a, a], LEAST)
+        spectrum[0, a], spectrum[1, a] = variance, shift
+        spectrum[2, a], spectrum[3, a] = 1.0 / variance, shift / math.sqrt(variance)
     return far
+
+
+@borrowing
+def _bound(spectrum, rho, weight, growth, levels, orders, out, work, d):  # type: ignore[no-untyped-def]
+    """Add to (side, epsilon) what one component adds at most, by joint convexity."""
+    for side in range(2):
+        for e in range(levels):
+            kept = rho if side == 0 else rho - growth[e] * (1.0 - rho)
+            work[0, e] = math.log1p(growth[e] / kept) if kept > 0.0 else np.inf
+        variances, shifts = spectrum[2 * side], spectrum[2 * side + 1]
+        pair_bound(variances, shifts, d, work[0], levels, orders, work[1])
+        for e in range(levels):
+            kept = rho if side == 0 else rho - growth[e] * (1.0 - rho)
+            if kept > 0.0:
+                out[side, e] += weight * kept * work[1, e]
 
 
 @compiled
@@ -203,6 +212,7 @@ def joint_curves(  # type: ignore[no-untyped-def]
     density, u, v = np.empty(FAR_POINTS), np.empty(FAR_POINTS), np.empty(FAR_POINTS)
     quadratic, parts = np.empty(FAR_POINTS), np.empty((3, PARTS))
     bound, mean = np.empty((2, levels)), np.empty(d)
+    spectra, rows = np.empty((components, 4, d)), np.empty((2, levels))
     for row in range(first, last):
         s, x = start + row, points[row]
         known = 0
@@ -215,9 +225,7 @@ def joint_curves(  # type: ignore[no-untyped-def]
             cholesky(factor, wide[k], d)
             inverse_factor(wide[k], wide_inverse[k], d)
         for i in range(rho.shape[1]):
-            for side in range(2):
-                for e in range(levels):
-                    bound[side, e] = 0.0
+            bound[0, 0], bound[1, 0] = 0.0, 0.0
             far, always = 0.0, True
             for k in range(components):
                 weight, here = weights[s, k], rho[s, i, k]
@@ -235,14 +243,21 @@ def joint_curves(  # type: ignore[no-untyped-def]
                         rests[k, a, b] += noise[a, b]
                         givens[k, a, b] += noise[a, b]
                 if here > 0.0:
-                    moved = _bound(
-                        givens[k], jumps[k], rests[k], here, weight, growth, orders, bound, work, d
-                    )
-                    far = max(far, moved)
+                    moved = _diagonalise(givens[k], jumps[k], rests[k], spectra[k], work, d)
+                    if weight * here >= VISIBLE:
+                        far = max(far, moved)
+                    _bound(spectra[k], here, weight, growth, 1, orders, bound, rows, d)
             if max(bound[0, 0], bound[1, 0]) <= floor:
                 for e in range(levels):
-                    skipped[s, e] += max(bound[0, e], bound[1, e])
+                    skipped[s, e] += max(bound[0, 0], bound[1, 0])
                 continue
+            for side in range(2):
+                for e in range(levels):
+                    bound[side, e] = 0.0
+            for k in range(components):
+                here = rho[s, i, k]
+                if weights[s, k] > NOTHING and here > 0.0:
+                    _bound(spectra[k], here, weights[s, k], growth, levels, orders, bound, rows, d)
             count = FAR_POINTS if far > FAR * FAR else POINTS
             if known < count:
                 for n in range(FAR_POINTS):

@@ -102,6 +102,7 @@ def _curves(  # type: ignore[no-untyped-def]
     gone, there = np.empty(FAR_POINTS), np.empty(FAR_POINTS)
     quadratic, parts, mean = np.empty(FAR_POINTS), np.empty((3, PARTS)), np.empty(d)
     bound, one, shift = np.empty(levels), np.ones(1), np.empty(1)
+    thresholds, found = np.log1p(growth), np.empty(levels)
     for s in range(first, last):
         cholesky(covariances[s], factor, d)
         inverse_factor(factor, inverse, d)
@@ -120,9 +121,9 @@ def _curves(  # type: ignore[no-untyped-def]
                     length += u_a * u_a
                 far = max(far, length)
                 shift[0] = np.sqrt(length)
+                pair_bound(one, shift, 1, thresholds, levels, orders, found)
                 for e in range(levels):
-                    threshold = np.log1p(growth[e])
-                    bound[e] += w[s, database[entry]] * pair_bound(one, shift, 1, threshold, orders)
+                    bound[e] += w[s, database[entry]] * found[e]
             if bound[0] <= floor:
                 for e in range(levels):
                     skipped[s, e] += bound[e]

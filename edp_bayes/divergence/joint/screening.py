@@ -26,12 +26,13 @@ ORDERS = np.stack([ABOVE, ABOVE * np.log(ABOVE / (1.0 + ABOVE)) - np.log1p(ABOVE
 
 
 @borrowing
-def pair_bound(variances, shifts, d, threshold, orders):  # type: ignore[no-untyped-def]
-    """Return a bound on H(P || Q) beyond a log ratio.
+def pair_bound(variances, shifts, d, thresholds, levels, orders, out):  # type: ignore[no-untyped-def]
+    """Fill in bounds on H(P || Q) beyond the first few log ratios.
 
     Q is standard normal and P has independent parts with these variances and means.
     """
-    least = 1.0
+    for e in range(levels):
+        out[e] = 0.0
     for order in range(orders.shape[1]):
         above = orders[0, order]
         alpha, divergence = 1.0 + above, 0.0
@@ -44,5 +45,7 @@ def pair_bound(variances, shifts, d, threshold, orders):  # type: ignore[no-unty
             divergence -= 0.5 * math.log(mixed) / above + 0.5 * math.log(variances[a])
         if divergence == np.inf:
             break  # larger orders are infinite, too
-        least = min(least, math.exp(min(orders[1, order] + above * (divergence - threshold), 0.0)))
-    return least
+        for e in range(levels):
+            out[e] = min(out[e], orders[1, order] + above * (divergence - thresholds[e]))
+    for e in range(levels):
+        out[e] = math.exp(out[e])
