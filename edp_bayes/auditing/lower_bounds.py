@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from edp_bayes.distributions.mixtures import Mixture
+    from edp_bayes.distributions.published import Published
 
 __all__ = ["Cells", "LowerBounds", "Pairs", "cell_masses", "lower_bounds", "tested_risks"]
 
@@ -119,14 +120,14 @@ def tested_risks(coupling: Pairs, individuals: Index, epsilon: Array) -> Array:
 
     The shape is (chain, draw, individual, epsilon), of every so many draws of each chain.
     """
-    step = _step(coupling)
+    step, published = _step(coupling), getattr(coupling, "published", None)
     found = []
     cells: Cells | None = None
     for person in individuals:
         p, q = (distribution[:, ::step] for distribution in coupling.pair(int(person)))
         # the distribution with an individual who is always present is that with anybody else who is
         if cells is None or not _equal(p, cells.distribution):
-            cells = Cells.of(p)
+            cells = Cells.of(p, published)
         found.append(cells.risk(q, epsilon))
     return np.stack(found, axis=2)
 
@@ -145,18 +146,22 @@ class Cells:
     """Cells of which events are unions, with the masses of the distribution with an individual.
 
     Events are unions of 81 cells, which changes the risk to second order in their width only: at
-    the edges of the best event p = exp(epsilon) q.
+    the edges of the best event p = exp(epsilon) q. Of a published answer they are unions of what
+    is published, and with noise after that of cells of the noisy answer.
     """
 
     distribution: Mixture
     edges: Array
+    noise: Array | None
     masses: Array
 
     @classmethod
-    def of(cls, distribution: Mixture) -> Cells:
+    def of(cls, distribution: Mixture, published: Published | None = None) -> Cells:
         """Return the cells for draws of the distribution with an individual."""
-        edges = _edges(distribution)
-        return cls(distribution, edges, cell_masses(distribution, edges))
+        edges, noise = _edges(distribution), None
+        if published is not None:
+            edges, noise = _published(edges, published)
+        return cls(distribution, edges, noise, cell_masses(distribution, edges, noise))
 
     def risk(self, q: Mixture, epsilon: Array) -> Array:
         """Return what the best test for the mean densities reaches in every draw.
@@ -175,7 +180,7 @@ class Cells:
             that is best against the means of both distributions over all draws: never above
             max(H_eps(p || q), H_eps(q || p)), for these are the maxima over all events.
         """
-        masses = [self.masses, cell_masses(q, self.edges)]
+        masses = [self.masses, cell_masses(q, self.edges, self.noise)]
         growth = np.exp(epsilon)[:, None]
         lead = tuple(range(self.masses.ndim - 1))
         means = [mass.mean(axis=lead) for mass in masses]
@@ -188,9 +193,30 @@ class Cells:
         return np.maximum(np.where(forwards, *both), 0.0)
 
 
-def cell_masses(distribution: Mixture, edges: Array) -> Array:
+def cell_masses(distribution: Mixture, edges: Array, noise: Array | None = None) -> Array:
     """Return the probability of every cell, shape (leading axes) + (cell,)."""
-    return np.diff(distribution.cdf(edges), axis=-1, prepend=0.0, append=1.0)
+    masses = np.diff(distribution.cdf(edges), axis=-1, prepend=0.0, append=1.0)
+    return masses if noise is None else masses @ noise
+
+
+def _published(edges: Array, published: Published) -> tuple[Array, Array | None]:
+    """Return edges of bins near these, and the share of noisy answers of each bin in each cell."""
+    if published.bins is not None:
+        return np.array(published.bins), None
+    step, noise = published.rounded_to, published.noise_after
+    if step is not None:
+        k = np.unique(np.round((edges - published.origin) / step))
+        if noise is not None:
+            k = np.arange(k[0] - k.size, k[-1] + k.size + 1)
+        edges = published.origin + step * k
+    if noise is not None and step is not None:
+        middles = np.append(edges - 0.5 * step, edges[-1] + 0.5 * step)
+        reach = REACH * noise.scale
+        ends = np.linspace(middles[0] - reach, middles[-1] + reach, CELLS)
+        below = noise.cdf(ends - middles[:, None])
+        return edges, np.diff(below, axis=1, prepend=0.0, append=1.0)
+    first = published.first_edge
+    return np.unique(np.append(edges[edges > first], first if first > -np.inf else edges)), None
 
 
 def _edges(distribution: Mixture) -> Array:

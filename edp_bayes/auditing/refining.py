@@ -49,7 +49,7 @@ class CoupledCurves:
         for drawn, p, q in self._pairs_of(left, target, rows):
             _, here, there = np.intersect1d(drawn, rows, assume_unique=True, return_indices=True)
             if here.size:
-                risk = _risks(p[here], q[here], epsilon[there])
+                risk = self._risks(p[here], q[here], epsilon[there])
                 found[there] = np.maximum(found[there], risk)
         return found, found
 
@@ -82,6 +82,12 @@ class CoupledCurves:
         from edp_bayes.coupling.ratios import largest_log_ratio
 
         return largest_log_ratio(self.coupling)
+
+    def _risks(self, p: Array, q: Array, epsilon: Array) -> Array:
+        """Return delta_i at epsilons of each draw, shape (row, epsilon)."""
+        from edp_bayes.divergence.any_pair import curves as any_pair
+
+        return any_pair.curves(p, q[:, None], epsilon, floor=FLOOR)[:, 0]
 
     def _rise(self, epsilon: Array) -> Array:
         """Return by how much at most a risk of zero at the grid's first value rises to its left.
@@ -146,10 +152,3 @@ def _components(coupling: Coupling, person: int, rows: Index) -> tuple[Array, Ar
             component_rows(some.weights, some.locations, some.scales, some.kernel, some.noise)
         )
     return found[0], found[1]
-
-
-def _risks(p: Array, q: Array, epsilon: Array) -> Array:
-    """Return delta_i at epsilons of each draw, shape (row, epsilon)."""
-    from edp_bayes.divergence.any_pair import curves as any_pair
-
-    return any_pair.curves(p, q[:, None], epsilon, floor=FLOOR)[:, 0]

@@ -136,7 +136,7 @@ class RegressionCoupling:
     def _from_mixture(self, contributions: ContributionDraws, epsilon: Array, out: Array) -> None:
         """Fill in the curves of those whose p_i is the mixture less their contributions."""
         out[...] = 0.0
-        base, contributions = _centred(self._base, contributions)
+        base, contributions, _ = _centred(self._base, contributions)
         done = np.zeros(contributions.intercept.shape, dtype=bool)
         if self.mixture.kernel == "gaussian" and not isinstance(self.noise, LaplaceNoise):
             from edp_bayes.coupling.curves import coupled_curves
@@ -176,6 +176,17 @@ class RegressionCoupling:
         p, q = (self._mixture(part.reshape(*lead, *part.shape[1:])) for part in parts)
         return p, q
 
+    def component_pairs(
+        self, individuals: Index, rows: Index, columns: Index
+    ) -> tuple[Array, Array, Array]:
+        """Return components (pair, component, 3) of p and p_i less a location, and that location.
+
+        Of pairs of a draw and an individual whose distribution without them is not known itself.
+        """
+        people, places = np.unique(columns, return_inverse=True)
+        base, contributions, centre = _centred(self._base, self.contributions(individuals[people]))
+        return *self._components(base, contributions, rows, places), centre[rows]
+
     def _known_pair(self, individual: int) -> tuple[Array, Array]:
         """Return components (draw, component, [w, mu, s]) of p and of p_i, which is known."""
         base = flat_draws(self.without[individual])
@@ -214,15 +225,17 @@ class RegressionCoupling:
         return _joined(base[:, 0], rho, present, without)
 
 
-def _centred(base: Array, contributions: ContributionDraws) -> tuple[Array, ContributionDraws]:
-    """Return the same, with responses as distances from a location common to each draw."""
+def _centred(
+    base: Array, contributions: ContributionDraws
+) -> tuple[Array, ContributionDraws, Array]:
+    """Return the same, with responses as distances from a location common to each draw, and it."""
     from edp_bayes.divergence.centring import common_location
 
     weights, locations, scales = np.moveaxis(base, 1, 0)
     centre = common_location(np.where(weights > 0.0, locations, np.nan))[:, None]
     moved = contributions.intercept + contributions.slope * centre
     centred = np.stack([weights, locations - centre, scales], axis=1)
-    return centred, contributions._replace(intercept=moved)
+    return centred, contributions._replace(intercept=moved), centre[:, 0]
 
 
 def _joined(weights: Array, rho: Array, present: Array, without: Array) -> tuple[Array, Array]:

@@ -236,8 +236,8 @@ def _next_start(left: float, zones: Array, count: int) -> float:
 
 
 @compiled
-def _add_cell(cell: Workspace, left: float, right: float) -> None:
-    """Add the share of one cell to work."""
+def _add_cell(cell: Workspace, left: float, right: float) -> int:
+    """Add the share of one cell to work; return how many sign changes are in breaks."""
     growth, x, values, breaks, work = cell.growth, cell.x, cell.values, cell.breaks, cell.work
     edge, s, slope, mass = cell.nodes[0], cell.nodes[1], cell.nodes[2], cell.nodes[3]
     middle, half = 0.5 * (left + right), 0.5 * (right - left)
@@ -271,7 +271,7 @@ def _add_cell(cell: Workspace, left: float, right: float) -> None:
         level = after
     if found == 0:
         _add(first, whole_p, whole_q, whole_d, work)
-        return
+        return found
     polish(cell, middle, found)
     # the piece with most mass is what the others leave of the cell
     largest = _largest(left, edge, mass, breaks, found)
@@ -292,6 +292,7 @@ def _add_cell(cell: Workspace, left: float, right: float) -> None:
         if k < found:
             level = int(breaks[k, 5])
     _add(spared, max(whole_p, 0.0), max(whole_q, 0.0), whole_d, work)
+    return found
 
 
 @compiled

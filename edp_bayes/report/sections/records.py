@@ -101,6 +101,7 @@ def _of_query(record: Mapping[str, Any]) -> tuple[str, ...]:
     screened = max(record.get("screened_out", {}).values(), default=0.0)
     return (
         *_of_adversary(record),
+        *_of_published(record),
         "The unit of privacy is one individual with all of their records; the risks are those "
         f"of the {record['individuals']:,} individuals in the data.",
         f"The distribution of the answer is {record['model']}. That without an individual follows "
@@ -130,6 +131,16 @@ def _of_several(result: PrivacyCurves) -> str:
         "contributions are in standard deviations of all answers together. Integrals are by "
         f"quasi-Monte-Carlo, and bands reach farther by their standard errors, on average at most "
         f"{risk(error)} for δ."
+    )
+
+
+def _of_published(record: Mapping[str, Any]) -> tuple[str, ...]:
+    if "released" not in record:
+        return ()
+    return (
+        f"What is published is the answer {record['released']['words']}; nothing else of it is "
+        "known. Densities, checks and what concerns the answer's spread are those of the full "
+        "answer.",
     )
 
 

@@ -1,0 +1,153 @@
+"""The audit of what is published of an answer, from the draws of the full answer's audit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from edp_bayes.auditing.evaluation import Risks, evaluate
+from edp_bayes.auditing.lower_bounds import lower_bounds
+from edp_bayes.auditing.refining import CoupledCurves
+from edp_bayes.coupling.base import FLOOR
+from edp_bayes.coupling.released import NEGLIGIBLE, ReleasedCoupling, grid_of
+from edp_bayes.distributions.published import Published
+from edp_bayes.divergence.released.grid import MOST_BINS
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.results.query import Audit
+
+if TYPE_CHECKING:
+    from edp_bayes.coupling.base import Coupling
+
+__all__ = ["ReleasedCurves", "audit_released"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedCurves(CoupledCurves):
+    """Evaluates privacy curves of a published answer at epsilons beside the grid."""
+
+    coupling: ReleasedCoupling
+
+    def end(self) -> Array:
+        """Say that it is not looked for."""
+        raise InvalidInputError(
+            "delta must be above 0 here, found 0: where delta is zero is known for the full answer "
+            "alone; ask for a small delta such as 1e-6"
+        )
+
+    def _risks(self, p: Array, q: Array, epsilon: Array) -> Array:
+        from edp_bayes.divergence.centring import common_location
+        from edp_bayes.divergence.released.curves import released_curves
+
+        centre = common_location(np.where(p[..., 0] > 0.0, p[..., 1], np.nan))
+        p, q = p.copy(), q.copy()
+        p[..., 1] -= centre[:, None]
+        q[..., 1] -= centre[:, None]
+        published = self.coupling.published
+        return released_curves(
+            p, q, epsilon, grid_of(published), centre, worst=published.worst,
+            noise=published.noise_after, floor=FLOOR,
+        )  # fmt: skip
+
+
+def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> Audit:
+    """Return the audit of what is published of the answer; see `edp_bayes.Audit.released`.
+
+    The riskiest are evaluated first: where the risk of another in the full answer is below theirs
+    it need not be reduced to know the largest.
+    """
+    source = audit.source
+    if not isinstance(source, CoupledCurves):
+        raise InvalidInputError(
+            "what is published is known as long as an audit has its fit, and this one was loaded "
+            "or made without; audit again"
+        )
+    if isinstance(source.coupling, ReleasedCoupling):
+        raise InvalidInputError(
+            f"this is the audit of an answer {source.coupling.published.words} already: start from "
+            "the audit of the full answer"
+        )
+    kept = _positions(audit)
+    exact = ReleasedCoupling(source.coupling, published)
+    if published.noise_after is not None and exact.many_values():
+        raise InvalidInputError(
+            f"noise_after is added to at most {MOST_BINS} rounded answers, and here are more: "
+            "round more coarsely, or audit an answer with the noise alone (noise= of the query)"
+        )
+    curves = exact.curves(kept, source.epsilon)
+    full = source.risks
+    people = np.flatnonzero(full.highest[:, 0] > NEGLIGIBLE)
+    coupling = replace(exact, people=people)
+    if exact.costly():
+        coupling = replace(coupling, least=curves.max(axis=1))
+    risks = evaluate(coupling, source.epsilon, progressbar=progressbar)
+    # equal but for rounding where nothing is lost
+    risks = replace(
+        risks,
+        delta=np.minimum(risks.delta, full.delta),
+        total_risk=np.minimum(risks.total_risk, full.total_risk),
+        total_risk_bound=np.minimum(risks.total_risk_bound, full.total_risk_bound),
+    )
+    curves = np.minimum(curves, full.curves_of(kept, source.coupling, source.epsilon))
+    return Audit(
+        _tree(audit, exact, published, kept, curves, risks),
+        ReleasedCurves(exact, source.epsilon, risks),
+    )
+
+
+def _positions(audit: Audit) -> Index:
+    """Return the places of the individuals whose draws are kept among all."""
+    everybody = audit.individuals["individual"].to_numpy()
+    place = {label: k for k, label in enumerate(everybody.tolist())}
+    return np.array(
+        [place[label] for label in audit.individual_delta["individual"].values.tolist()]
+    )
+
+
+def _tree(
+    audit: Audit,
+    coupling: Coupling,
+    published: Published,
+    kept: Index,
+    curves: Array,
+    risks: Risks,
+) -> xr.DataTree:
+    epsilon = audit.epsilon.to_numpy()
+    groups = {name: node.to_dataset() for name, node in audit.tree.children.items()}
+    tested = lower_bounds(coupling, kept, curves, risks.delta, risks.total_risk, epsilon)
+    posterior = groups["posterior"]
+    found = {
+        "individual_delta": curves,
+        "delta": risks.delta,
+        "total_risk": risks.total_risk,
+        "total_risk_bound": risks.total_risk_bound,
+    }
+    groups["posterior"] = _replaced(posterior, found)
+    below = {name: getattr(tested, name) for name in ("individual_delta", "delta", "total_risk")}
+    groups["lower_bounds"] = _replaced(groups["lower_bounds"], below)
+    summaries = {"mean": risks.mean, "sd": risks.deviation, "median": risks.median}
+    groups["individuals"] = _replaced(groups["individuals"], summaries)
+    # the predictive draws are of the full answer
+    groups.pop("new_individual", None)
+    tree = xr.DataTree.from_dict(groups)
+    settings = dict(audit.settings)
+    settings["released"] = published.record | {"query": settings["query"]}
+    settings["query"] = f"{settings['query']}, {published.words}"
+    tree.attrs = audit.tree.attrs | {"settings": json.dumps(settings)}
+    return tree
+
+
+def _replaced(dataset: xr.Dataset, found: dict[str, Any]) -> xr.Dataset:
+    """Return the data set with other numbers in some of its variables."""
+    changed = {
+        name: (dataset[name].dims, np.asarray(values).reshape(dataset[name].shape))
+        for name, values in found.items()
+    }
+    return dataset.assign(changed)

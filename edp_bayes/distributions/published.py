@@ -1,0 +1,189 @@
+"""What of an answer is published: rounded, in bins, or only from a threshold on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.utils import validate
+
+__all__ = ["WORST", "Published"]
+
+WORST = "worst"
+LEAST_STEP = 1e-9  # of the largest of offset and threshold: less is lost in rounding
+
+
+@dataclass(frozen=True)
+class Published:
+    """A rule by which an answer is published; made and checked by `of`.
+
+    Attributes
+    ----------
+    rounded_to : float or None
+        Answers are rounded to the nearest of offset + k rounded_to, k whole.
+    offset : float or "worst"
+        One of these values, or that the worst place of all is taken.
+    threshold : float or None
+        Answers below it, after rounding where there is any, are suppressed.
+    bins : tuple of float or None
+        Edges of bins, of which only that one is published in which the answer lies.
+    noise_after : GaussianNoise or LaplaceNoise or None
+        Added to the rounded answer.
+    """
+
+    rounded_to: float | None = None
+    offset: float | str = 0.0
+    threshold: float | None = None
+    bins: tuple[float, ...] | None = None
+    noise_after: GaussianNoise | LaplaceNoise | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        rounded_to: Any = None,
+        offset: Any = 0.0,
+        threshold: Any = None,
+        bins: ArrayLike | None = None,
+        noise_after: Any = None,
+    ) -> Published:
+        """Check the arguments of `edp_bayes.Audit.released`.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If an argument cannot be used, or not together with another.
+        """
+        if rounded_to is None and threshold is None and bins is None:
+            raise InvalidInputError(
+                "say what is published: rounded_to=1000, threshold=20_000 or bins=edges"
+            )
+        if bins is not None:
+            if rounded_to is not None or threshold is not None:
+                raise InvalidInputError(
+                    "bins stand alone: leave out rounded_to and threshold, or bins"
+                )
+            edges = np.atleast_1d(validate.finite_array(bins, "bins"))
+            if edges.ndim != 1 or edges.size == 0 or (np.diff(edges) <= 0).any():
+                raise InvalidInputError(
+                    f"bins must be edges in increasing order, found {edges.tolist()}"
+                )
+            bins = tuple(edges.tolist())
+        if rounded_to is not None:
+            rounded_to = validate.positive_number(rounded_to, "rounded_to")
+        if threshold is not None:
+            threshold = float(validate.finite_array(threshold, "threshold", ndim=0))
+        if offset != WORST:
+            if isinstance(offset, str):
+                raise InvalidInputError(f"offset must be a number or 'worst', found {offset!r}")
+            offset = float(validate.finite_array(offset, "offset", ndim=0))
+        elif threshold is not None:
+            raise InvalidInputError(
+                "the worst offset is looked for where nothing is suppressed: give a number as "
+                "offset, or leave out threshold"
+            )
+        if offset != 0.0 and rounded_to is None:
+            raise InvalidInputError(
+                f"an offset is that of a grid, found offset={offset!r} without rounded_to"
+            )
+        if rounded_to is not None:
+            far = max(abs(offset) if offset != WORST else 0.0, abs(threshold or 0.0))
+            if rounded_to < LEAST_STEP * far:
+                raise InvalidInputError(
+                    f"rounded_to must be at least {LEAST_STEP:g} of offset and threshold, found "
+                    f"{rounded_to:g} beside {far:g}"
+                )
+        _check_noise(noise_after, rounded_to, threshold, offset)
+        return cls(rounded_to, offset, threshold, bins, noise_after)
+
+    @property
+    def worst(self) -> bool:
+        """Whether the largest risk over all offsets is taken."""
+        return self.offset == WORST
+
+    @property
+    def words(self) -> str:
+        """What is published, in words.
+
+        Examples
+        --------
+        >>> Published.of(rounded_to=1000).words
+        'rounded to 1000'
+        >>> Published.of(threshold=20_000).words
+        'suppressed below 20000'
+        """
+        if self.bins is not None:
+            size = len(self.bins) + 1
+            return f"the one of {size} bins in which it lies"
+        parts = []
+        if self.rounded_to is not None:
+            place = ""
+            if self.worst:
+                place = " at the worst offset"
+            elif self.offset != 0.0:
+                place = f" with offset {self.offset:.12g}"
+            parts.append(f"rounded to {self.rounded_to:.12g}{place}")
+        if self.threshold is not None:
+            parts.append(f"suppressed below {self.threshold:.12g}")
+        if self.noise_after is not None:
+            parts.append(f"then with {self.noise_after} added")
+        return ", ".join(parts)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What was asked for, as plain values."""
+        found: dict[str, Any] = {"words": self.words}
+        if self.rounded_to is not None:
+            found |= {"rounded_to": self.rounded_to, "offset": self.offset}
+        if self.threshold is not None:
+            found["threshold"] = self.threshold
+        if self.bins is not None:
+            found["bins"] = list(self.bins)
+        if self.noise_after is not None:
+            found["noise_after"] = str(self.noise_after)
+        return found
+
+    @property
+    def first_edge(self) -> float:
+        """Below it answers are suppressed: the threshold, or the edge of the first value from it.
+
+        -inf where nothing is suppressed.
+        """
+        if self.threshold is None:
+            return -math.inf
+        if self.rounded_to is None:
+            return self.threshold
+        k = math.ceil((self.threshold - float(self.offset)) / self.rounded_to - 1e-9)
+        return float(self.offset) + (k - 0.5) * self.rounded_to
+
+    @property
+    def origin(self) -> float:
+        """An edge between two rounded values."""
+        if self.rounded_to is None or self.worst:
+            return 0.0
+        return float(self.offset) + 0.5 * self.rounded_to
+
+
+def _check_noise(noise: Any, rounded_to: Any, threshold: Any, offset: Any) -> None:
+    if noise is None:
+        return
+    if not isinstance(noise, GaussianNoise | LaplaceNoise):
+        raise InputTypeError(
+            f"noise_after must be GaussianNoise or LaplaceNoise, found {type(noise).__name__}"
+        )
+    if rounded_to is None or threshold is not None:
+        raise InvalidInputError(
+            "noise_after is added to rounded answers, all of which are published: give rounded_to "
+            "alone with it; noise that comes before suppression or bins is noise= of the query"
+        )
+    if offset == WORST:
+        raise InvalidInputError(
+            "the worst offset is looked for without noise_after, which only lowers the risk: leave "
+            "it out, or give a number as offset"
+        )
