@@ -47,9 +47,8 @@ PERIOD, BURN = 13, 100
 SHAPE = 4.0  # of the Gamma distribution of skewed innovations
 PEOPLE, SMALL = 300, 0.02
 OWN_SEASON, STAYS = 0.8, 0.9  # amplitude; probability that a spell or an absence goes on
-# No adversary; who knows all there is; the same, the model fitted to residuals at the mode of the
-# coefficients; who misses something.
-NAMES = ("plain", "given", "residuals", "without")
+# No adversary; who knows all there is; who misses something.
+NAMES = ("plain", "given", "without")
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ class Cell:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        return NAMES if self.of.unknown is not None else NAMES[:3]
+        return NAMES if self.of.unknown is not None else NAMES[:2]
 
     def sample(self, repetition: int) -> tuple[Responses, np.ndarray]:
         """Draw databases and return the true delta_i of the next; the individual is the first."""
@@ -293,10 +292,7 @@ def once(cell: Cell, method: str, repetition: int) -> np.ndarray:
         responses, truth = cell.sample(repetition)
         regression = regression_on(responses, cell.adversary(method))
         model = DirichletProcessMixture(thin=max(5, SWEEPS // cell.n))
-        if regression is not None and method == "residuals":
-            fitted = regression.fitted_to_residuals(model, settings)
-        else:
-            fitted = fit_as_asked(model, regression or responses, settings)
+        fitted = fit_as_asked(model, regression or responses, settings)
         draws = fitted.coupling.curves(np.array([0]), EPSILON)[:, 0]
         lower, upper = bands.pointwise(draws, 0.95)
         limit = bands.upper_limit(draws, 0.95)
