@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -249,7 +250,8 @@ class Audit(IndividualCurves):
 
     @property
     def _convex(self) -> bool:
-        return bool(self.settings.get("released", {}).get("offset") != "worst")
+        settings = json.loads(self.tree.attrs.get("settings", "{}"))
+        return bool(settings.get("released", {}).get("offset") != "worst")
 
     def interval_level(self, width: ArrayLike) -> xr.DataArray:
         """Return draws of the probability of a response within the relative width of its median.
