@@ -167,6 +167,18 @@ def test_what_is_sent_is_a_function_of_the_block_alone(couplings):
         np.testing.assert_array_equal(first.median[5:6], second.median)
 
 
+def test_blocks_go_to_spark_in_waves_that_the_driver_can_hold(couplings, monkeypatch):
+    from edp_bayes.auditing.executors import on_spark
+
+    work = Work(couplings["mixture"], EPSILON)
+    each = 8 * work.coupling.n_draws * EPSILON.size * 19
+    parts = [b"x" * 1000, b"y" * 1000, b"z" * 10**6, b"u", b"v", b"w"]
+    monkeypatch.setattr(on_spark, "MOST_BYTES", 2 * (each + 1000))
+    monkeypatch.setattr(on_spark, "MOST_BLOCKS", 2)
+    assert list(on_spark.waves(work, parts)) == [parts[:2], parts[2:3], parts[3:5], parts[5:]]
+    assert list(on_spark.waves(work, [])) == []
+
+
 WITHOUT = """
 import importlib.abc, pickle, sys
 class Missing(importlib.abc.MetaPathFinder):

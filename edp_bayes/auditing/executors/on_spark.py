@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import batched
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-__all__ = ["Spark", "connected", "is_session"]
+__all__ = ["Spark", "connected", "is_session", "waves"]
 
 Index = NDArray[np.int64]
 
-# Bytes that the driver collects at once, and blocks that may be under way for them.
-MOST_BYTES, MOST_BLOCKS = 2**28, 256
+# Of the blocks under way: bytes that the driver sends and collects, and their number.
+MOST_BYTES, MOST_BLOCKS = 2**29, 512
 
 
 def is_session(executor: object) -> bool:
@@ -91,10 +90,8 @@ class Spark:
         """Yield what is found of every block, in their order."""
         load = Shipment(work)
         run = _over_rows(load.shared)
-        size = 8 * work.coupling.n_draws * work.epsilon.size * (2 * TOP + 3)
-        wave = max(1, min(MOST_BLOCKS, MOST_BYTES // size))
-        for some in batched(blocks, wave):
-            yield from map(received, self._collected(run, [load.block(part) for part in some]))
+        for parts in waves(work, map(load.block, blocks)):
+            yield from map(received, self._collected(run, parts))
 
     def _collected(self, run: Any, parts: list[bytes]) -> Iterable[bytes | str]:
         """Return what is found of some blocks, each in a task of its own."""
@@ -112,6 +109,22 @@ class Spark:
         except (PySparkException, OSError) as error:
             raise _failed(str(error)) from None
         return [row["refusal"] or row["found"] for row in found.sort_by("block").to_pylist()]
+
+
+def waves(work: Work, parts: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield blocks by as many as the driver sends and collects at once."""
+    each = 8 * work.coupling.n_draws * work.epsilon.size * (2 * TOP + 3)
+    wave: list[bytes] = []
+    held = 0
+    for part in parts:
+        size = each + len(part)
+        if wave and (held + size > MOST_BYTES or len(wave) == MOST_BLOCKS):
+            yield wave
+            wave, held = [], 0
+        wave.append(part)
+        held += size
+    if wave:
+        yield wave
 
 
 def _over_rows(shared: bytes) -> Any:
