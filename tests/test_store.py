@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -52,50 +51,47 @@ def uninterrupted():
 
 
 SCRIPT = """
-import sys
+import os, pathlib, signal, sys
 sys.path.insert(0, sys.argv[1])
 import test_store
+from edp_bayes.auditing import query
+
+def killed(*ignored):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+write = pathlib.Path.write_bytes
+
+def write_half(path, content):
+    if path.name != sys.argv[3]:
+        return write(path, content)
+    write(path, content[: len(content) // 2])
+    killed()
+
+pathlib.Path.write_bytes = write_half
+query.remove = killed
 test_store.run(sys.argv[2])
 """
 
-
-def killed_once(path, there):
-    """Run the audit in a process and kill it as soon as something is there."""
-    command = [sys.executable, "-c", SCRIPT, os.path.dirname(__file__), str(path)]
-    running = subprocess.Popen(command, stderr=subprocess.PIPE)
-    while running.poll() is None and not there(path):
-        time.sleep(0.002)
-    if running.poll() is None:
-        os.kill(running.pid, signal.SIGKILL)
-    _, said = running.communicate()
-    return running.returncode == -signal.SIGKILL, said
+# While which file is half written, or at the very end, and how many blocks are finished then.
+MOMENTS = {"settings.json": 0, "block-000000.npz": 0, "block-000002.npz": 2, "the end": 3}
 
 
 def blocks(path):
     return sorted(path.glob("block-*.npz"))
 
 
-MOMENTS = {
-    "it is fitted": lambda path: (path / "fit.json").exists(),
-    "a block is being written": lambda path: any(path.glob(".block-*")),
-    "two blocks are there": lambda path: len(blocks(path)) == 2,
-    "all blocks are there": lambda path: len(blocks(path)) == 3,
-}
-
-
-def test_a_run_killed_at_any_moment_continues_with_the_same_bits(tmp_path, uninterrupted):
-    for name, there in MOMENTS.items():
-        path = tmp_path / name
-        killed, said = killed_once(path, there)
-        assert killed, (name, said)
-        before = {part: part.stat().st_mtime_ns for part in blocks(path)}
-        found = run(path, keep_store=True)
-        same(uninterrupted, found)
-        # who was evaluated before is not again
-        assert before.items() <= {p: p.stat().st_mtime_ns for p in blocks(path)}.items()
-        assert [p.name for p in path.iterdir() if p.name.startswith(".")] == []
-        if name == "two blocks are there":
-            assert len(before) >= 2
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_run_killed_at_any_moment_continues_with_the_same_bits(moment, tmp_path, uninterrupted):
+    path = tmp_path / "store"
+    command = [sys.executable, "-c", SCRIPT, os.path.dirname(__file__), path, moment]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    before = {part: part.stat().st_mtime_ns for part in blocks(path)}
+    assert len(before) == MOMENTS[moment]
+    same(uninterrupted, run(path, keep_store=True))
+    # who was evaluated before is not again
+    assert before.items() <= {part: part.stat().st_mtime_ns for part in blocks(path)}.items()
+    assert not any(path.glob(".*"))
 
 
 def test_a_store_is_removed_at_the_end_unless_kept(tmp_path, uninterrupted):
