@@ -64,7 +64,8 @@ def assemble(
     shape = (settings.chains, settings.draws)
     names = labels.as_coordinate(responses.individual)
     curves = risks.curves_of(kept, fitted.coupling, epsilon)
-    tested = lower_bounds(fitted.coupling, kept, curves, risks.delta, risks.total_risk, epsilon)
+    least = risks.least_delta, risks.least_total_risk
+    tested = lower_bounds(fitted.coupling, kept, curves, *least, epsilon)
     lead = ("chain", "draw")
     chains = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
     posterior = xr.Dataset(
@@ -123,13 +124,22 @@ def assemble(
         "fingerprint": released.fingerprint,
         **settings.record,
         **({} if regression is None else regression.record),
-        "screened_out": dict(zip(map(str, epsilon), map(float, risks.screened_bound), strict=True)),
+        "screened_out": _by_epsilon(epsilon, risks.screened_bound),
+        **(
+            {"bounded": _by_epsilon(epsilon, risks.bounded.max(axis=0))}
+            if np.any(risks.floor)
+            else {}
+        ),
         **fitted.attributes,
     }
     noise = responses.noise
     known = {"distribution": type(noise).__name__, "scale": noise.scale} if noise else None
     tree = recorded(groups, settings=record, checks=checks, warnings=warnings, noise=known)
     return Audit(tree, CoupledCurves(fitted.coupling, epsilon, risks))
+
+
+def _by_epsilon(epsilon: Array, values: Array) -> dict[str, float]:
+    return dict(zip(map(str, epsilon), map(float, values), strict=True))
 
 
 def _individuals(

@@ -59,6 +59,10 @@ class Risks:
     top, who : ndarray
         Shape (chain * draw, epsilon, rank): the largest delta_i, falling, and whose they are; zeros
         where fewer are above zero.
+    floor : ndarray
+        Shape (chain * draw, epsilon): risks not above it may be upper bounds; zero where none is.
+    bounded : ndarray
+        Shape (chain * draw, epsilon): bound on the sum of these.
     copied : ndarray or None
         Shape (chain * draw, epsilon): delta_i of the individual asked for in each draw.
     """
@@ -74,7 +78,20 @@ class Risks:
     curves: Array | None
     top: Array
     who: Index
+    floor: Array
+    bounded: Array
     copied: Array | None = None
+
+    @property
+    def least_delta(self) -> Array:
+        """Lower end of delta: zero where it may be no more than an upper bound."""
+        return np.where(self.delta > self.floor, self.delta, 0.0)
+
+    @property
+    def least_total_risk(self) -> Array:
+        """delta* of all whose risks are no upper bounds."""
+        survival = (1.0 - self.total_risk) * np.exp(self.bounded)
+        return np.maximum(1.0 - survival, 0.0)
 
     def curves_of(self, individuals: Index, coupling: Coupling, epsilon: Array) -> Array:
         """Return delta_i of some individuals, evaluated anew where they were too many to keep."""
@@ -89,9 +106,9 @@ class BlockRisks:
 
     Attributes
     ----------
-    largest, log_survival, total : ndarray
-        Shape (draw, epsilon): over the block, the largest delta_i, the sum of log(1 - delta_i) and
-        the sum of delta_i.
+    largest, log_survival, total, log_bounded : ndarray
+        Shape (draw, epsilon): over the block, the largest delta_i, the sum of log(1 - delta_i), the
+        sum of delta_i, and the sum of log(1 - delta_i) of those that may be upper bounds.
     mean, deviation, median, highest : ndarray
         Shape (member, epsilon): summaries over the draws.
     top, who : ndarray
@@ -105,6 +122,7 @@ class BlockRisks:
     largest: Array
     log_survival: Array
     total: Array
+    log_bounded: Array
     mean: Array
     deviation: Array
     median: Array
@@ -122,6 +140,7 @@ def evaluate(
     progressbar: bool,
     copies: Index | None = None,
     run: Runner | None = None,
+    exact_up_to: int | None = None,
 ) -> Risks:
     """Evaluate every individual, block by block.
 
@@ -137,14 +156,21 @@ def evaluate(
         Shape (draw,): the individual of each draw whose risk in that draw is kept.
     run : Runner, optional
         Evaluates the blocks somewhere, see `edp_bayes.auditing.executors`; here by default.
+    exact_up_to : int, optional
+        In larger populations the risks of those who hardly matter are upper bounds, where a
+        coupling has such, see `edp_bayes.coupling.regression.RegressionCoupling.bounded`.
     """
     from edp_bayes.auditing.executors.base import Work
     from edp_bayes.auditing.executors.local import here
 
+    if exact_up_to is not None and coupling.n_individuals > exact_up_to:
+        bounded = getattr(coupling, "bounded", None)
+        coupling = coupling if bounded is None else bounded(epsilon)
     relevant, screened_bound = coupling.relevant(epsilon)
     blocks = canonical_blocks(relevant)
     everybody = relevant.size == coupling.n_individuals
-    keep = everybody and relevant.size <= _step(coupling, epsilon)
+    exact = getattr(coupling, "floor", None) is None
+    keep = exact and everybody and relevant.size <= _step(coupling, epsilon)
     found = (run or here)(Work(coupling, epsilon, copies, keep), blocks)
     shown = track(found, "Individuals", total=len(blocks), show=progressbar)
     return combine(
@@ -152,6 +178,7 @@ def evaluate(
         shape=(coupling.n_draws, coupling.n_individuals, epsilon.size),
         screened_bound=screened_bound,
         copies=copies,
+        floor=_floor(coupling, epsilon),
     )
 
 
@@ -192,7 +219,8 @@ def evaluate_block(
     from edp_bayes.auditing.reductions import accumulate, keep_largest, medians, moments
 
     size, levels = coupling.n_draws, epsilon.size
-    largest, log_survival, total = np.zeros((3, size, levels))
+    floor = _floor(coupling, epsilon)
+    largest, log_survival, total, log_bounded = np.zeros((4, size, levels))
     top = np.zeros((size, levels, TOP))
     who = np.zeros(top.shape, dtype=np.int64)
     mean, deviation, highest, median = np.zeros((4, members.size, levels))
@@ -206,7 +234,7 @@ def evaluate_block(
         some = members[part]
         whole = some.size == buffer.shape[1]
         curves = coupling.curves(some, epsilon, out=buffer if whole else None)
-        accumulate(curves, largest, log_survival, total)
+        accumulate(curves, floor, largest, log_survival, total, log_bounded)
         keep_largest(curves, some, top, who)
         mean[part], deviation[part], highest[part] = moments(curves)
         median[part] = medians(curves)
@@ -218,6 +246,7 @@ def evaluate_block(
         largest=largest,
         log_survival=log_survival,
         total=total,
+        log_bounded=log_bounded,
         mean=mean,
         deviation=deviation,
         median=median,
@@ -235,6 +264,7 @@ def combine(
     shape: tuple[int, int, int],
     screened_bound: Array,
     copies: Index | None = None,
+    floor: Array | None = None,
 ) -> Risks:
     """Put the canonical blocks together, added in their order.
 
@@ -248,9 +278,11 @@ def combine(
         Shape (epsilon,): bound on the sum of the risks of all who are in no block.
     copies : ndarray of int, optional
         Shape (draw,): the individual whose risk is kept.
+    floor : ndarray, optional
+        Shape (draw, epsilon): where risks may be upper bounds.
     """
     size, people, levels = shape
-    largest, log_survival, total = np.zeros((3, size, levels))
+    largest, log_survival, total, log_bounded = np.zeros((4, size, levels))
     top = np.zeros((size, levels, TOP))
     who = np.zeros(top.shape, dtype=np.int64)
     mean, deviation, highest, median = np.zeros((4, people, levels))
@@ -260,6 +292,7 @@ def combine(
         np.maximum(largest, block.largest, out=largest)
         log_survival += block.log_survival
         total += block.total
+        log_bounded += block.log_bounded
         top, who = _largest_of_both(top, who, block.top, block.who)
         mean[members], deviation[members] = block.mean, block.deviation
         median[members], highest[members] = block.median, block.highest
@@ -281,7 +314,15 @@ def combine(
         top=top,
         who=who,
         copied=copied,
+        floor=np.zeros((size, levels)) if floor is None else floor,
+        bounded=-log_bounded,
     )
+
+
+def _floor(coupling: Coupling, epsilon: Array) -> Array:
+    """Return where risks may be upper bounds, zeros where none is."""
+    floor: Array | None = getattr(coupling, "floor", None)
+    return np.zeros((coupling.n_draws, epsilon.size)) if floor is None else floor
 
 
 def _rows_of(members: Index, copies: Index | None) -> Index:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,6 +42,7 @@ Index = NDArray[np.int64]
 
 # Where in a store the second of two adversaries is kept.
 SECOND = "second"
+EXACT_UP_TO = 20_000  # individuals; of larger populations most are bounded
 
 
 def audit(
@@ -62,6 +64,7 @@ def audit(
     executor: Any = None,
     store: str | PathLike[str] | None = None,
     keep_store: bool = False,
+    exact_up_to: int = EXACT_UP_TO,
     **sample_kwargs: Any,
 ) -> Audit:
     """Put posterior draws on delta_i, delta and delta* of a query.
@@ -111,6 +114,11 @@ def audit(
         again, from the seed. Without a seed that of the store is taken.
     keep_store : bool
         Do not remove the store at the end.
+    exact_up_to : int
+        In populations of more individuals than this, those whose risk is surely below a ten
+        thousandth of the largest, or below 1e-9, enter by an upper bound of their risk. delta stays
+        as it is; delta* and the sum of all risks become too high, never too low, by no more than
+        ``settings["bounded"]`` says. Lower ends of bands leave these individuals out.
     **sample_kwargs
         Further arguments of ``pymc.sample``, ``target_accept`` for one, for NUTS; refused where a
         mixture is drawn by Gibbs sampling.
@@ -170,6 +178,7 @@ def audit(
         )
     grid = validate.epsilon_grid(epsilon)
     keep = validate.positive_integer(keep, "keep")
+    exact_up_to = validate.positive_integer(exact_up_to, "exact_up_to")
     if isinstance(individuals, str) or not isinstance(individuals, Iterable):
         raise InputTypeError(f"individuals must be a list of labels, found {individuals!r}")
     asked = [label for label in individuals if responses.index_of(label) >= 0]
@@ -205,13 +214,13 @@ def audit(
         _refuse_insiders(asked, responses, first.known)
     checks: list[Checks] = []
     with running(executor) as run:
-        found = _drawn(chosen, responses, first, settings, grid, run, store)
+        drawn = partial(_drawn, chosen, responses, settings, grid, run, exact_up_to)
+        found = drawn(first, store)
         if first is not None and adversary is not None and len(first.known.tellers) > 1:
             second = Regression.of(known(adversary, responses, at, teller=1))
             _refuse_insiders(asked, responses, second.known)
             inner = None if store is None else Path(store) / SECOND
-            other = _drawn(chosen, responses, second, settings, grid, run, inner)
-            found, check = _worst(found, other, responses, grid)
+            found, check = _worst(found, drawn(second, inner), responses, grid)
             checks.append(check)
     fitted, risks = found.fitted, found.risks
     if fitted.at_hand is not None:
@@ -256,16 +265,17 @@ class _Drawn(NamedTuple):
 def _drawn(
     model: DensityModel,
     responses: Responses,
-    regression: Regression | None,
     settings: SamplerSettings,
     grid: Array,
     run: Runner,
+    exact_up_to: int,
+    regression: Regression | None,
     store: str | PathLike[str] | None,
 ) -> _Drawn:
     """Fit the model and evaluate everybody; a store keeps what is finished."""
     with ExitStack() as stack:
         if store is not None:
-            description = described(responses, regression, model, grid, settings)
+            description = described(responses, regression, model, grid, settings, exact_up_to)
             held = stack.enter_context(opened(store, description))
             settings, run = replace(settings, keep=held.draws), held.keeping(run)
         fitted = fit_as_asked(model, responses if regression is None else regression, settings)
@@ -280,6 +290,7 @@ def _drawn(
             progressbar=settings.progressbar,
             copies=responses.order[copies],
             run=run,
+            exact_up_to=exact_up_to,
         )
     return _Drawn(regression, fitted, risks)
 

@@ -15,16 +15,25 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
-def accumulate(curves: Array, largest: Array, log_survival: Array, total: Array) -> None:
+def accumulate(
+    curves: Array,
+    floor: Array,
+    largest: Array,
+    log_survival: Array,
+    total: Array,
+    log_bounded: Array,
+) -> None:
     """Add a block (draw, individual, epsilon) to the running results (draw, epsilon), in place.
 
-    largest is max_i delta_i, log_survival the sum of log(1 - delta_i), total the sum of delta_i.
+    largest is max_i delta_i, log_survival the sum of log(1 - delta_i), total the sum of delta_i,
+    log_bounded the part of log_survival that risks not above the floor have, which may be bounds.
     """
-    in_threads(_accumulate, len(curves), curves, largest, log_survival, total)
+    results = largest, log_survival, total, log_bounded
+    in_threads(_accumulate, len(curves), curves, floor, *results)
 
 
 @compiled
-def _accumulate(first, last, curves, largest, log_survival, total):  # type: ignore[no-untyped-def]
+def _accumulate(first, last, curves, floor, largest, log_survival, total, log_bounded):  # type: ignore[no-untyped-def]
     people, levels = curves.shape[1:]
     for s in range(first, last):
         for i in range(people):
@@ -33,7 +42,10 @@ def _accumulate(first, last, curves, largest, log_survival, total):  # type: ign
                 if value > 0.0:
                     largest[s, e] = max(largest[s, e], value)
                     total[s, e] += value
-                    log_survival[s, e] += math.log1p(-value) if value < 1.0 else -np.inf
+                    survival = math.log1p(-value) if value < 1.0 else -np.inf
+                    log_survival[s, e] += survival
+                    if value <= floor[s, e]:
+                        log_bounded[s, e] += survival
 
 
 def keep_largest(curves: Array, members: Index, top: Array, who: Index) -> None:

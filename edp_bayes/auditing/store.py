@@ -53,6 +53,7 @@ def described(
     model: DensityModel,
     epsilon: NDArray[np.float64],
     settings: SamplerSettings,
+    exact_up_to: int,
 ) -> dict[str, str]:
     """Return, by name, everything that decides the fit and the risks of all individuals."""
     import numba
@@ -67,6 +68,7 @@ def described(
         "query": responses.query,
         "noise": responses.noise,
         "epsilon": epsilon.tolist(),
+        "exact_up_to": exact_up_to,
         # where a function lies in memory is another matter in each run
         "model": re.sub(r" at 0x[0-9a-f]+", "", repr(model)),
         "adversary": "none",

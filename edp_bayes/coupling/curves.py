@@ -47,6 +47,7 @@ __all__ = [
     "given_and_without",
     "moments_without",
     "movement_lengths",
+    "own_variance",
     "pair_components",
     "relative_presence",
 ]
@@ -90,9 +91,9 @@ def coupled_curves(
     floor : float
         Curves that joint convexity bounds by this are not looked for and stay zero.
     out : ndarray, shape (S, B, E)
-        Zeros; gets max(H_eps(p || q), H_eps(q || p)) where close.
+        Zeros, or known curves; gets max(H_eps(p || q), H_eps(q || p)) where close.
     close : ndarray of bool, shape (S, B)
-        False; gets whether the distributions were close enough.
+        Whose curves are known already; gets whether the distributions were close enough.
     """
     wide = base.copy()
     wide[:, 2] = np.hypot(base[:, 2], noise_scale)
@@ -212,7 +213,7 @@ def given_and_without(base, rho, a, b, tau2, unit, noise, given, without):  # ty
             # Exactly p, so that rounding does not make a difference between individuals.
             given[0, k], given[1, k] = mu, math.sqrt(base[2, k] ** 2 + noise)
         else:
-            own = min(tau2, LARGEST_SHARE * variance / here)
+            own = own_variance(tau2, variance, here)
             given[0, k] = m + (a + b * m)
             given[1, k] = math.sqrt(((1.0 + b) ** 2 * rest + own) / unit + noise)
 
@@ -228,6 +229,12 @@ def moments_without(mu, variance, here, a, b, tau2):  # type: ignore[no-untyped-
     jump = a + b * m
     explained = min(here * tau2 + here * (1.0 - here) * jump * jump, LARGEST_SHARE * variance)
     return m, (variance - explained) / (1.0 - here + here * (1.0 + b) ** 2)
+
+
+@borrowing
+def own_variance(tau2, variance, here):  # type: ignore[no-untyped-def]
+    """Return the variance that their presence, by `here`, adds to a component."""
+    return min(tau2, LARGEST_SHARE * variance / here)
 
 
 @compiled
@@ -274,6 +281,8 @@ def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  
         narrowest = _narrowest(base[s])
         tabulated = known = False
         for i in range(rho.shape[1]):
+            if close[s, i]:
+                continue
             always = rho[s, i].min() == 1.0
             if always and count > 0 and tau2[s, i] <= LARGEST_SHARE * narrowest:
                 if not tabulated:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,10 @@ __all__ = ["RegressionCoupling"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+
+# Of a large population, risks surely below this share of the largest, or below this, are bounded.
+SHARE, LEAST = 1e-4, 1e-9
+PILOTS = 64  # whose risks say how large the largest is at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +56,9 @@ class RegressionCoupling:
         Known noise of the release, convolved exactly.
     without : mapping of int to Mixture
         The distribution without some individuals, by position; draws as those of the mixture.
+    floor : ndarray, optional
+        Shape (draw, epsilon): curves at these epsilons may be upper bounds, not above it, in the
+        place of risks that are not above it either, see `bounded`.
     """
 
     mixture: Mixture
@@ -59,6 +66,7 @@ class RegressionCoupling:
     presence: PresencePosterior | None = None
     noise: GaussianNoise | LaplaceNoise | None = None
     without: Mapping[int, Mixture] = field(default_factory=dict)
+    floor: Array | None = None
 
     @classmethod
     def fit(
@@ -96,6 +104,22 @@ class RegressionCoupling:
         """
         everybody = np.arange(self.n_individuals)
         return everybody, np.full_like(epsilon, FLOOR * self.n_individuals)
+
+    def bounded(self, epsilon: Array) -> RegressionCoupling:
+        """Return the coupling of a large population, where few matter and all others are bounded.
+
+        Its curves at these epsilons are upper bounds, of closed form, where these are below a ten
+        thousandth of the largest risk, or below 1e-9, at every epsilon of a draw. All other curves
+        are as they were. How large the largest risk is at least, some individuals say, who
+        contribute most on average.
+        """
+        if self.mixture.kernel != "gaussian" or isinstance(self.noise, LaplaceNoise):
+            return self
+        often = self.posterior.presence_a / (self.posterior.presence_a + self.posterior.presence_b)
+        most = -often * np.abs(self.posterior.mean[:, 0])
+        pilots = np.sort(np.argsort(most, kind="stable")[:PILOTS])
+        largest = replace(self, floor=None).curves(pilots, epsilon).max(axis=1)
+        return replace(self, floor=np.maximum(SHARE * largest, LEAST))
 
     def contributions(self, individuals: Index, *, by_component: bool = True) -> ContributionDraws:
         """Return how some individuals contribute, their presence by component."""
@@ -142,6 +166,18 @@ class RegressionCoupling:
             from edp_bayes.coupling.curves import coupled_curves
 
             noise_scale = 0.0 if self.noise is None else self.noise.scale
+            if self.floor is not None:
+                from edp_bayes.coupling.bounds import bound_curves
+
+                bound_curves(
+                    base,
+                    contributions,
+                    epsilon,
+                    noise_scale=noise_scale,
+                    floor=self.floor,
+                    out=out,
+                    done=done,
+                )
             coupled_curves(
                 base,
                 contributions,

@@ -67,6 +67,26 @@ class StackedCoupling:
                 out[np.ix_(rows, asked)] = coupling.curves(individuals[asked], epsilon)
         return out
 
+    def bounded(self, epsilon: Array) -> StackedCoupling:
+        """Return the coupling of a large population, see `RegressionCoupling.bounded`."""
+        blocks = (
+            (rows, inner.bounded(epsilon) if isinstance(inner, RegressionCoupling) else inner)
+            for rows, inner in self.blocks
+        )
+        return StackedCoupling(self.mixture, tuple(blocks))
+
+    @property
+    def floor(self) -> Array | None:
+        """Where curves may be upper bounds, shape (draw, epsilon); None where they are exact."""
+        floors = [(rows, getattr(inner, "floor", None)) for rows, inner in self.blocks]
+        known = [floor for _, floor in floors if floor is not None]
+        if not known:
+            return None
+        out = np.zeros((self.n_draws, known[0].shape[1]))
+        for rows, floor in floors:
+            out[rows] = 0.0 if floor is None else floor
+        return out
+
     def new_individual(self, epsilon: Array) -> Array:
         """Return delta_i(eps) of an individual unlike all in the sample, shape (draw, epsilon).
 
@@ -143,6 +163,7 @@ def _(coupling: RegressionCoupling, rows: Index) -> Coupling:
     parts = {f.name: getattr(coupling, f.name) for f in fields(RegressionCoupling)}
     parts["mixture"] = _picked(coupling.mixture, rows)
     parts["without"] = {i: _picked(mixture, rows) for i, mixture in coupling.without.items()}
+    parts["floor"] = None
     return SomeDraws(**parts, whole=coupling, rows=rows)
 
 

@@ -19,6 +19,7 @@ __all__ = ["assumptions", "checks", "settings", "title", "withheld"]
 NAMES = {
     "edp_bayes": "edp_bayes",
     "screened_out": "bound on what was not integrated, by epsilon",
+    "bounded": "bound on what individuals of bounded risk add to the sum, by epsilon",
     "truncation_bound": "bound on the error of finitely many components, in total variation of all "
     "databases together",
     "truncation_mass": "mass that finitely many components leave out for one response",
@@ -116,6 +117,19 @@ def _of_query(record: Mapping[str, Any]) -> tuple[str, ...]:
         "dependence, the total risk lies between the largest risk and the sum of all risks.",
         "Individuals whose risk cannot matter were not integrated: all of them together add at "
         f"most {risk(float(screened))} to the sum at any ε.",
+        *_of_bounds(record),
+    )
+
+
+def _of_bounds(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what upper bounds in the place of risks change, where there are any."""
+    if "bounded" not in record:
+        return ()
+    most = max(record["bounded"].values())
+    return (
+        "In a population this large, individuals whose risk is far below the largest enter by an "
+        f"upper bound. The largest risk is not changed; the sum of all risks, and δ*, are too high "
+        f"by at most {risk(float(most))} in any draw, and lower ends of bands leave this out.",
     )
 
 

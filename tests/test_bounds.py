@@ -1,0 +1,145 @@
+"""Upper bounds for those who hardly matter in a large population, against their exact risks."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import edp_bayes as edp
+from edp_bayes.auditing.evaluation import evaluate
+from edp_bayes.coupling.base import FLOOR
+from edp_bayes.coupling.bounds import bound_curves
+from edp_bayes.coupling.contributions import ContributionDraws
+from edp_bayes.coupling.curves import pair_components
+from edp_bayes.coupling.regression import LEAST, SHARE
+from edp_bayes.divergence import gaussian
+from edp_bayes.models import Stacked
+from edp_bayes.models.sampling import SamplerSettings
+
+EPSILON = np.array([0.05, 0.3, 1.0])
+MODELS = {
+    "mixture": edp.DirichletProcessMixture(components=6),
+    "stacked": Stacked([edp.SmoothedBootstrap(), edp.DirichletProcessMixture(components=6)]),
+}
+
+
+@pytest.fixture(scope="module")
+def responses():
+    """Six hundred individuals, rare but for one who is always there, and one far larger."""
+    rng = np.random.default_rng(11)
+    c = rng.lognormal(-4.0, 1.0, (40, 600)) * (rng.random((40, 600)) < 0.03)
+    c[:, 1], c[:6, 2] = 0.1, 3.0
+    y = 10.0 + rng.standard_normal(40) + c.sum(axis=1)
+    return edp.Responses.from_arrays(y, contribution=sp.csc_array(c))
+
+
+@pytest.fixture(scope="module", params=MODELS.values(), ids=MODELS)
+def coupling(request, responses):
+    how = SamplerSettings(draws=15, tune=50, chains=2, random_seed=1, progressbar=False)
+    return request.param.fit(responses, how).coupling
+
+
+def test_bounds_are_above_the_risk_and_all_others_keep_theirs(coupling):
+    everybody = np.arange(coupling.n_individuals)
+    bounded = coupling.bounded(EPSILON)
+    exact, found = coupling.curves(everybody, EPSILON), bounded.curves(everybody, EPSILON)
+    changed = found != exact
+    assert 0.0 < changed.mean() < 1.0
+    assert (found >= exact - FLOOR).all()
+    assert (found <= np.maximum(exact, bounded.floor[:, None]))[changed].all()
+
+
+def test_what_is_bounded_changes_no_more_than_is_said(coupling):
+    copies = np.random.default_rng(3).integers(0, coupling.n_individuals, coupling.n_draws)
+    exact = evaluate(coupling, EPSILON, progressbar=False, copies=copies)
+    found = evaluate(coupling, EPSILON, progressbar=False, copies=copies, exact_up_to=100)
+    np.testing.assert_array_equal(found.delta, exact.delta)
+    assert (found.floor <= np.maximum(SHARE * exact.delta, LEAST)).all()
+    assert (found.least_delta <= exact.delta).all()
+    for low, true, high in (
+        (found.least_total_risk, exact.total_risk, found.total_risk),
+        (found.total_risk_bound - found.bounded, exact.total_risk_bound, found.total_risk_bound),
+    ):
+        assert (low <= true + 1e-12).all()
+        assert (true <= high + 1e-12).all()
+    assert (found.highest >= exact.highest - FLOOR).all()
+    assert (found.mean >= exact.mean - FLOOR).all()
+    assert found.bounded.max() > 0.0
+    assert not exact.bounded.any()
+
+
+def test_small_populations_are_exact(coupling):
+    exact = evaluate(coupling, EPSILON, progressbar=False)
+    found = evaluate(coupling, EPSILON, progressbar=False, exact_up_to=coupling.n_individuals)
+    np.testing.assert_array_equal(found.total_risk, exact.total_risk)
+    assert not found.floor.any()
+
+
+def test_noise_and_kernels_without_closed_forms_stay_exact(responses):
+    how = SamplerSettings(draws=10, tune=20, chains=2, random_seed=1, progressbar=False)
+    model = edp.DirichletProcessMixture(components=3, kernel="laplace")
+    coupling = model.fit(responses, how).coupling
+    assert coupling.bounded(EPSILON) is coupling
+
+
+def test_an_audit_says_what_bounds_change(responses):
+    options = {"epsilon": EPSILON, "draws": 25, "random_seed": 1, "progressbar": False}
+    exact = edp.audit(responses, **options)
+    found = edp.audit(responses, exact_up_to=100, **options)
+    assert "bounded" not in exact.settings
+    most = found.settings["bounded"]
+    excess = (found.total_risk - exact.total_risk).max(("chain", "draw")).to_numpy()
+    assert excess.max() > 0.0
+    assert (excess <= np.array(list(most.values())) + 1e-12).all()
+    np.testing.assert_array_equal(found.delta, exact.delta)
+    np.testing.assert_array_equal(found.individual_delta, exact.individual_delta)
+    low, high = (
+        part.to_dataset()["total_risk"]
+        for part in (found.tree["lower_bounds"], exact.tree["lower_bounds"])
+    )
+    assert (low <= high + 1e-12).all()
+
+
+def test_exact_up_to_is_a_number_of_individuals(responses):
+    with pytest.raises(edp.exceptions.InvalidInputError, match="exact_up_to"):
+        edp.audit(responses, epsilon=EPSILON, exact_up_to=0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    size=st.floats(-6.0, 1.0),
+    noise=st.sampled_from([0.0, 0.3]),
+)
+def test_a_bound_is_above_the_integral(seed, size, noise):
+    """Of any mixture, presence by component and contribution, against the general integrator."""
+    rng = np.random.default_rng(seed)
+    base = np.stack(
+        [rng.dirichlet(np.full(5, 0.4)), 2.0 * rng.standard_normal(5), rng.lognormal(-1.0, 1.0, 5)]
+    )[None]
+    rho = rng.beta(0.5, 5.0, (1, 1, 5))
+    a, b, spread = (10.0**size * rng.standard_normal((1, 1)) for _ in range(3))
+    b, spread = np.clip(0.3 * b, -0.9, 0.9), np.abs(spread)
+    out, done = np.zeros((1, 1, 3)), np.zeros((1, 1), dtype=bool)
+    bound_curves(
+        base,
+        ContributionDraws(rho, a, b, spread),
+        EPSILON,
+        noise_scale=noise,
+        floor=np.ones((1, 3)),
+        out=out,
+        done=done,
+    )
+    assert done.all()
+    (g, q), rho = pair_components(base, rho[0], a[0], b[0], spread[0], unit=1.0)[0], rho[0, 0]
+    w = base[0, 0]
+    scale = [np.hypot(part[1], noise) for part in (q, g)]
+    pw, pm = np.r_[(1.0 - rho) * w, rho * w], np.r_[q[0], g[0]]
+    ps, qs = np.concatenate(scale), np.r_[scale[0], scale[0]]
+    exact = gaussian.curves(
+        *(part[None] for part in (pw, pm, ps)),
+        *(part[None, None] for part in (pw, np.r_[q[0], q[0]], qs)),
+        EPSILON,
+    )
+    assert (out >= exact - FLOOR).all()
