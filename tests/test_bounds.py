@@ -16,6 +16,7 @@ from edp_bayes.coupling.regression import LEAST, SHARE
 from edp_bayes.divergence import gaussian
 from edp_bayes.models import Stacked
 from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.report.sections.records import assumptions
 
 EPSILON = np.array([0.05, 0.3, 1.0])
 MODELS = {
@@ -88,6 +89,8 @@ def test_an_audit_says_what_bounds_change(responses):
     exact = edp.audit(responses, **options)
     found = edp.audit(responses, exact_up_to=100, **options)
     assert "bounded" not in exact.settings
+    assert any("upper bound" in line for line in assumptions(found, "query"))
+    assert not any("upper bound" in line for line in assumptions(exact, "query"))
     most = found.settings["bounded"]
     excess = (found.total_risk - exact.total_risk).max(("chain", "draw")).to_numpy()
     assert excess.max() > 0.0
