@@ -234,7 +234,7 @@ def evaluate_block(
         some = members[part]
         whole = some.size == buffer.shape[1]
         curves = coupling.curves(some, epsilon, out=buffer if whole else None)
-        accumulate(curves, floor, largest, log_survival, total, log_bounded)
+        accumulate(curves, largest, log_survival, total, floor, log_bounded)
         keep_largest(curves, some, top, who)
         mean[part], deviation[part], highest[part] = moments(curves)
         median[part] = medians(curves)

@@ -17,23 +17,25 @@ Index = NDArray[np.int64]
 
 def accumulate(
     curves: Array,
-    floor: Array,
     largest: Array,
     log_survival: Array,
     total: Array,
-    log_bounded: Array,
+    floor: Array | None = None,
+    log_bounded: Array | None = None,
 ) -> None:
     """Add a block (draw, individual, epsilon) to the running results (draw, epsilon), in place.
 
     largest is max_i delta_i, log_survival the sum of log(1 - delta_i), total the sum of delta_i,
     log_bounded the part of log_survival that risks not above the floor have, which may be bounds.
     """
-    results = largest, log_survival, total, log_bounded
-    in_threads(_accumulate, len(curves), curves, floor, *results)
+    if floor is None or log_bounded is None:
+        floor, log_bounded = np.zeros((2, *largest.shape))
+    results = largest, log_survival, total, floor, log_bounded
+    in_threads(_accumulate, len(curves), curves, *results)
 
 
 @compiled
-def _accumulate(first, last, curves, floor, largest, log_survival, total, log_bounded):  # type: ignore[no-untyped-def]
+def _accumulate(first, last, curves, largest, log_survival, total, floor, log_bounded):  # type: ignore[no-untyped-def]
     people, levels = curves.shape[1:]
     for s in range(first, last):
         for i in range(people):
