@@ -330,6 +330,7 @@ class Databases:
             with np.errstate(all="ignore"):  # Responses refuses whatever is not finite.
                 response, contribution = query.leave_one_out(summaries)
                 found += tuple(map(Sentence, query.warnings(response, owners, contribution)))
+            del summaries  # They may be as large as what follows.
             _warn(found)
             name = str(query)
             ask = Asking(self, query)

@@ -432,6 +432,7 @@ class EngineSource(TableSource):
     def _collect(self, frame: nw.LazyFrame[Any]) -> pa.Table:
         """Return the rows of a small frame; an engine's failure is an error of ours."""
         import narwhals.stable.v2 as nw
+        import pyarrow as pa
 
         with self._asking():
             names = frame.collect_schema().names()
@@ -440,6 +441,7 @@ class EngineSource(TableSource):
             else:
                 eager = frame.collect()
             table = eager.to_arrow().select(names)
+        pa.default_memory_pool().release_unused()
         return table
 
     @contextmanager

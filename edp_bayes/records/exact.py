@@ -25,6 +25,7 @@ Integers = NDArray[np.int64]
 # Bits below the largest number that are kept: two numbers of which one is 2^75 times the other
 # keep all their digits.
 BITS = 128
+BLOCK = 1_000_000  # sums rounded at a time, to save memory
 LOWEST = -1074  # exponent of the smallest float64
 
 
@@ -146,6 +147,13 @@ class ExactSum:
 
     def rounded(self) -> Floats:
         """Return the sums as the nearest float64."""
+        found = np.empty(self.parts[0].shape)
+        for start in range(0, found.size, BLOCK):
+            block = slice(start, start + BLOCK)
+            found[block] = self[block]._rounded()
+        return found
+
+    def _rounded(self) -> Floats:
         parts = list(self.parts)
         for k in range(len(parts) - 1, 0, -1):
             step = rounding_to(self.units[k - 1])
