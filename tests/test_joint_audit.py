@@ -133,7 +133,9 @@ def test_sum_and_sum_without_reveal_whoever_is_left_out(present):
     risk = audit.individual_delta.sel(individual=0)
     share = present / 40
     assert "sum - sum without 0" in " ".join(audit.warnings)
+    assert np.allclose(audit.direction.sel(individual=0), np.array([1.0, -1.0]) / np.sqrt(2.0))
     if present == 40:
+        assert float(audit.band("total_risk")["lower"].min()) == 1.0
         assert (risk == 1.0).all()
         assert float(audit.upper().min()) == 1.0
     else:

@@ -78,7 +78,10 @@ def assemble_joint(
     posterior = dataset(curves.value, {name: getattr(risks, name)[0] for name in quantities})
     raised = {name: getattr(risks, name)[2] - getattr(risks, name)[0] for name in quantities}
     tests = tested.individual_delta, tested.delta, tested.total_risk
+    # of those revealed exactly the bound is their risk itself
     revealed = np.isin(kept, list(coupling.revealed))
+    exact = curves.value.reshape(*shape, kept.size, -1)[:, :: tested.step]
+    certain = np.where(revealed[:, None], exact, 0.0).max(axis=2)
     groups = {
         "posterior": posterior,
         "integration_error": dataset(curves.error, raised),
@@ -86,17 +89,17 @@ def assemble_joint(
             {
                 "individual_delta": (
                     (*LEAD, "individual", "epsilon"),
-                    _with_shares(tests[0], curves.value, revealed, shape, tested.step),
+                    np.where(revealed[:, None], exact, tests[0]),
                 ),
-                "delta": ((*LEAD, "epsilon"), tests[1]),
-                "total_risk": ((*LEAD, "epsilon"), tests[2]),
+                "delta": ((*LEAD, "epsilon"), np.maximum(tests[1], certain)),
+                "total_risk": ((*LEAD, "epsilon"), np.maximum(tests[2], certain)),
             },
             coords=posterior.coords.to_dataset().isel(draw=slice(None, None, tested.step)).coords,
         ),
         "individuals": _individuals(responses, coupling, risks, names, epsilon),
         "densities": lines.densities(responses, dependence, names[kept], shape),
         "direction": xr.Dataset(
-            {"direction": (("individual", "query"), lines.in_all(responses, dependence))},
+            {"direction": (("individual", "query"), lines.in_all(responses, dependence, kept))},
             coords={"individual": names[kept], "query": list(responses.names)},
         ),
         "mixture": _mixture(fitted, responses, dependence, chains),
@@ -143,14 +146,6 @@ def assemble_joint(
     return JointAudit(tree)
 
 
-def _with_shares(
-    tested: Array, curves: Array, revealed: NDArray[np.bool_], shape: tuple[int, int], step: int
-) -> Array:
-    """Return lower bounds of individuals; of those revealed exactly, their risk itself."""
-    whole = curves.reshape(*shape, *curves.shape[1:])[:, ::step]
-    return np.where(revealed[:, None], whole, tested)
-
-
 @dataclass(frozen=True, eq=False)
 class _Lines:
     """The distributions with and without some individuals, along the direction that exposes each.
@@ -189,7 +184,7 @@ class _Lines:
         """Return those with and without the individual in this place."""
         return self.pairs[individual]
 
-    def in_all(self, responses: JointResponses, dependence: Dependence) -> Array:
+    def in_all(self, responses: JointResponses, dependence: Dependence, kept: Index) -> Array:
         """Return unit directions in the units of all queries, shape (individual, query).
 
         Of those revealed exactly, the combination that reveals them.
@@ -197,6 +192,8 @@ class _Lines:
         raw = self.directions @ np.linalg.inv(self.coupling.units.factor)
         out = np.zeros((len(raw), responses.n_queries))
         out[:, list(dependence.kept)] = raw
+        for one in dependence.revealed:
+            out[kept == one.individual] = one.combination
         return np.asarray(out / np.linalg.norm(out, axis=1, keepdims=True))
 
     def densities(
