@@ -73,7 +73,7 @@ def audit_joint(
     if adversary is not None:
         raise InvalidInputError(
             "a joint audit has no adversary yet: audit each query against one on its own, "
-            "edp.audit(revenue, adversary=...), and together without"
+            "edp.audit(revenue, adversary=...), and together without, --no-past"
         )
     named = list(dict.fromkeys(responses.index_of(label) for label in individuals))
     dependence = linear_dependence(responses)

@@ -121,9 +121,11 @@ def audit(
     database: options.Database[list[str]],
     individual: options.Individual[list[str]],
     query: Annotated[
-        str,
+        list[str],
         typer.Option(
-            "--query", help="sum:COL, mean:COL, median:COL, count, proportion:COL>=40, ..."
+            "--query",
+            help="sum:COL, mean:COL, median:COL, count, proportion:COL>=40, ... Give it again for "
+            "each of several that are published together.",
         ),
     ],
     out: options.Out[Path],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
@@ -184,7 +184,7 @@ class Run:
 
     Attributes
     ----------
-    query : Query
+    query : tuple of Query
         What is audited.
     epsilon : ndarray
         Shape (epsilon,).
@@ -214,7 +214,7 @@ class Run:
         Keep what is finished and continue from it; leave it there at the end.
     """
 
-    query: Query
+    query: tuple[Query, ...]
     epsilon: NDArray[np.float64]
     model: DensityModel
     out: Path
@@ -257,7 +257,7 @@ class Run:
     def parse(
         cls,
         *,
-        query: str,
+        query: str | Sequence[str],
         epsilon: str,
         out: Path,
         model: str = "dpm",
@@ -283,9 +283,8 @@ class Run:
         from edp_bayes.utils.files import require_zarr
 
         given = {name: value for name, value in options.items() if value is not None}
-        run = cls(
-            parse(query), parse_epsilon(epsilon), parse_model(model, kernel, thin), out, **given
-        )
+        queries = tuple(parse(one) for one in ([query] if isinstance(query, str) else query))
+        run = cls(queries, parse_epsilon(epsilon), parse_model(model, kernel, thin), out, **given)
         if run.report_names and run.report is None:
             raise InvalidInputError("--report-names is for a report: give --report with its file")
         if run.report_names and run.pseudonyms:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console, RenderableType
@@ -13,6 +13,7 @@ from rich.text import Text
 from edp_bayes.interval.response_intervals import WIDTHS, interval_quantities
 from edp_bayes.report.sections import curves, records
 from edp_bayes.report.sections.curves import position
+from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.summaries import interval, riskiest, signed_contributions
 from edp_bayes.utils.formatting import clean, percent, risk, risk_limit, short
 
@@ -38,6 +39,7 @@ INTERVALS = (
     "epsilon: that of the Laplace mechanism which leaves the same interval, for a query that one "
     "individual moves by at most 1 (a count); for another sensitivity multiply by it."
 )
+TOGETHER = "Contributions are in standard deviations of all answers together."
 REST = "Responses are less what insiders contributed."
 
 
@@ -67,8 +69,7 @@ def print_report(audit: Audit, console: Console, *, prob: float) -> None:
             f"Riskiest individuals at epsilon = {first:.4g}: {tailed}",
             _individuals(audit, prob, first),
         ),
-        (f"Within a relative width of the median response: {tailed}", _intervals(audit, prob)),
-        (None, Text(INTERVALS + (f" {REST}" if audit.less_insiders else ""))),
+        *_last(audit, prob, tailed),
         (None, diagnostics(audit)),
     )
     print_parts(parts, console)
@@ -145,6 +146,18 @@ def crossings(audit: PrivacyCurves, prob: float) -> Table:
         lower, middle, upper = found.words
         table.add_row(f"{found.target:g}", middle, " to ".join(dict.fromkeys((lower, upper))))
     return table
+
+
+def _last(audit: Audit, prob: float, tailed: str) -> tuple[tuple[str | None, Any], ...]:
+    """Return what stands before the checks: intervals, or the combination of several queries."""
+    if isinstance(audit, JointAudit):
+        name = short(clean(str(audit.direction["individual"].to_numpy()[0])))
+        said = f"The combination of the answers that exposes {name} most: {audit.direction_of()}."
+        return ((None, Text(f"{said} {TOGETHER}")),)
+    return (
+        (f"Within a relative width of the median response: {tailed}", _intervals(audit, prob)),
+        (None, Text(INTERVALS + (f" {REST}" if audit.less_insiders else ""))),
+    )
 
 
 def _individuals(audit: Audit, prob: float, epsilon: float) -> Table:

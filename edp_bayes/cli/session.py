@@ -47,6 +47,7 @@ def audit_databases(
     from edp_bayes.cli.labelling import label_of
     from edp_bayes.cli.noise_work import DEMO
     from edp_bayes.records.databases import Databases
+    from edp_bayes.records.responses import Responses
 
     console = Console(quiet=run.quiet, highlight=False, markup=False)
     show = console.is_terminal and not run.quiet
@@ -63,7 +64,8 @@ def audit_databases(
         adversary = adversary_of(run.knows, databases, keys, run.seed)
         at = run.knows.at
         at = None if at is None else label_of(at, databases.database, "--at", "database")
-        responses = databases.respond(run.query, progressbar=show)
+        answers = [databases.respond(query, progressbar=show) for query in run.query]
+        responses = answers[0] if len(answers) == 1 else Responses.join(*answers)
         names = [label_of(n, responses.individual, "--name", "individual") for n in run.names]
         console.print(
             f"{responses.n_databases:,} databases ({', '.join(keys.database)}) and "
