@@ -97,12 +97,31 @@ def assemble(
     said = dict.fromkeys(warning for part in audits for warning in part.warnings)
     warnings = [*said, *_doubts(audits, people)]
     tree = recorded(
-        {"posterior": posterior, "lower_bounds": lower, "composition": bounds},
+        {
+            "posterior": posterior,
+            "lower_bounds": lower,
+            "composition": bounds,
+            "individuals": _individuals(audits, people),
+            # what a key of pseudonyms is derived from, as for the audit
+            "observed_data": first.tree["observed_data"].to_dataset(),
+        },
         settings=record,
         checks=checks,
         warnings=warnings,
     )
     return ComposedAudit(tree)
+
+
+def _individuals(audits: Sequence[Audit], people: NDArray[Any]) -> xr.Dataset:
+    """Return presence and largest contribution of everybody, in the databases of all audits."""
+    names = ("presence", "largest_contribution")
+    parts = [
+        part.individuals[list(names)].reindex(individual=people, fill_value=0.0) for part in audits
+    ]
+    found = parts[0]
+    for part in parts[1:]:
+        found = xr.Dataset({name: np.maximum(found[name], part[name]) for name in names})
+    return found.reset_coords(drop=True)
 
 
 def _lowered(risks: ComposedRisks, tested: Array) -> tuple[Array, Array]:

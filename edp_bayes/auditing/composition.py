@@ -24,7 +24,7 @@ __all__ = ["DRAWS", "compose", "same_draws", "sources_of"]
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-DRAWS = 250
+DRAWS = 200
 SHARED, INDEPENDENT = "the same draws", "independent draws"
 
 

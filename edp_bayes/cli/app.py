@@ -185,6 +185,7 @@ def audit(
     executor: options.Where = None,
     resume: options.Resume = False,
     keep_store: options.KeepStore = False,
+    databases: options.Fresh = None,
     quiet: options.Quiet = False,
     zarr: Zarr = False,
 ) -> None:
@@ -225,6 +226,7 @@ def audit(
         executor=executor,
         resume=resume,
         keep_store=keep_store,
+        databases=databases,
         table=table,
     )
     keys = options.Keys.parse(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RESULTS",
+    "composed_name",
     "local_files",
     "refuse_overwriting",
     "remove_unfinished",
@@ -143,6 +144,11 @@ def write(
     return list(paths)
 
 
+def composed_name(*, zarr: bool) -> str:
+    """Return what the releases of several fresh databases are saved as."""
+    return "releases.zarr" if zarr else "releases.nc"
+
+
 def _remove(older: Iterable[Path]) -> None:
     """Remove the results of an earlier run: an interrupted one must leave no mixture of both."""
     for path in older:
@@ -182,4 +188,4 @@ MADE: dict[str, Callable[[Audit, float, Path], object]] = {
     ),
 }
 # Names of the results of an audit in its folder, of which either of the first two is there.
-RESULTS = ("audit.nc", "audit.zarr", *MADE)
+RESULTS = ("audit.nc", "audit.zarr", *MADE, "releases.nc", "releases.zarr")

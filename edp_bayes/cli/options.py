@@ -30,6 +30,7 @@ __all__ = [
     "Empty",
     "Epsilon",
     "Every",
+    "Fresh",
     "Individual",
     "Insiders",
     "KeepStore",
@@ -204,6 +205,8 @@ class Run:
         File of their key, made if need be; None for a random key that is kept nowhere.
     knows : Knows
         What the adversary knows.
+    databases : int or None
+        How many fresh databases are composed; None for none.
     sampler, draws, tune, chains, keep, seed, target_accept
         As for `edp_bayes.audit`; None takes what is usual.
     zarr, quiet : bool
@@ -236,6 +239,7 @@ class Run:
     executor: str | None = None
     resume: bool = False
     keep_store: bool = False
+    databases: int | None = None
 
     @property
     def store(self) -> Path | None:
@@ -375,6 +379,12 @@ Where = Annotated[
         "--executor",
         help="Where individuals are evaluated: a number of threads, or the address of a Dask "
         "scheduler (tcp://...) or of Spark (sc://..., local[2]).",
+    ),
+]
+Fresh = Annotated[
+    int | None,
+    typer.Option(
+        "--databases", min=1, help="Also the risk of so many releases, each of a fresh database."
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]

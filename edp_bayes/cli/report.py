@@ -18,10 +18,11 @@ from edp_bayes.results.summaries import interval, riskiest, signed_contributions
 from edp_bayes.utils.formatting import clean, percent, risk, risk_limit, short
 
 if TYPE_CHECKING:
-    from edp_bayes.results.base import PrivacyCurves
+    from edp_bayes.results.base import IndividualCurves, PrivacyCurves
+    from edp_bayes.results.composition import ComposedAudit
     from edp_bayes.results.query import Audit
 
-__all__ = ["crossings", "diagnostics", "positions", "print_parts", "print_report"]
+__all__ = ["crossings", "diagnostics", "positions", "print_parts", "print_releases", "print_report"]
 
 EPSILONS = 6
 INDIVIDUALS = 5
@@ -40,6 +41,8 @@ INTERVALS = (
     "individual moves by at most 1 (a count); for another sensitivity multiply by it."
 )
 TOGETHER = "Contributions are in standard deviations of all answers together."
+# How sentences begin on what may not carry over to several databases.
+COMPOSED = ("Later databases", "All databases")
 REST = "Responses are less what insiders contributed."
 
 
@@ -73,6 +76,14 @@ def print_report(audit: Audit, console: Console, *, prob: float) -> None:
         (None, diagnostics(audit)),
     )
     print_parts(parts, console)
+
+
+def print_releases(releases: ComposedAudit, console: Console, *, prob: float) -> None:
+    """Print the risks of several releases, and what they rest on."""
+    doubts = [str(one) for one in releases.warnings if str(one).startswith(COMPOSED)]
+    said = [releases.hypotheses, releases.settings["assumed"], *doubts]
+    title = f"{releases.databases:,} fresh databases: median and {percent(prob)} simultaneous band"
+    print_parts(((title, _risks(releases, prob)), (None, Text(" ".join(said)))), console)
 
 
 def print_parts(parts: Iterable[tuple[str | None, RenderableType]], console: Console) -> None:
@@ -121,7 +132,7 @@ def _header(audit: Audit) -> Table:
     return grid
 
 
-def _risks(audit: Audit, prob: float) -> Table:
+def _risks(audit: IndividualCurves, prob: float) -> Table:
     table = Table()
     heads = ("epsilon", "delta", "band", "delta*", "band", "sum")
     for head in heads:

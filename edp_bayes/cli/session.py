@@ -107,8 +107,13 @@ def audit_databases(
             source["table"] = Path(table).name
         found.tree.attrs["source"] = json.dumps(source)
         report.print_report(found, console, prob=PROB)
+        hidden = {"key": pseudonym_key(run)} if run.pseudonyms else None
+        composed = None
+        if run.databases is not None:
+            composed = found.compose(run.databases, progressbar=show)
+            report.print_releases(composed, console, prob=PROB)
         written = folder.write(
-            found.with_pseudonyms(key=pseudonym_key(run)) if run.pseudonyms else found,
+            found if hidden is None else found.with_pseudonyms(**hidden),
             run.out,
             prob=PROB,
             zarr=run.zarr,
@@ -116,6 +121,9 @@ def audit_databases(
             report=run.report,
             report_names=run.report_names,
         )
+        if composed is not None:
+            whole = composed if hidden is None else composed.with_pseudonyms(**hidden)
+            written.append(whole.save(run.out / folder.composed_name(zarr=run.zarr)))
         if run.store is not None and not run.keep_store:
             remove(run.store)
     if run.pseudonyms:

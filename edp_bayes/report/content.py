@@ -218,8 +218,9 @@ class Content:
     ----------
     title : str
         What was audited.
-    kind : {"query", "mechanism", "property"}
-        Whose privacy: that of individuals behind a query, of a sampler, of a property query.
+    kind : {"query", "composition", "mechanism", "property"}
+        Whose privacy: that of individuals behind a query or several releases, of a sampler, of a
+        property query.
     prob : float
         Probability of every band and interval.
     epsilon : tuple of float

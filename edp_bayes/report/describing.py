@@ -89,7 +89,9 @@ def describe(
     at = curves.position(grid, epsilon, limit)
     shown = curves.shown_positions(grid.size, at)
     parts: dict[str, Any] = {}
-    if "individuals" in result.tree.children:
+    if "composition" in result.tree.children:
+        parts = _of_releases(result, shown, probability, names=names, key=key)
+    elif "individuals" in result.tree.children:
         parts = _of_individuals(result, at, shown, probability, names=names, key=key, noise=noise)
     else:
         # Noise may have been found for the individuals of another result.
@@ -117,6 +119,28 @@ def describe(
         settings=records.settings(result),
         **parts,
     )
+
+
+def _of_releases(
+    result: PrivacyCurves,
+    shown: curves.Index,
+    prob: float,
+    *,
+    names: bool,
+    key: bytes | str | None,
+) -> dict[str, Any]:
+    """Return the parts that several releases have together."""
+    from edp_bayes.results.composition import ComposedAudit
+
+    composed = result if isinstance(result, ComposedAudit) else ComposedAudit(result.tree)
+    named = namer(composed, names=names, key=key)
+    said = partial(worded, named=named, known=frozenset())
+    return {
+        "kind": "composition",
+        "total": individuals.total_risk(composed, shown, prob),
+        "checks": records.checks(composed, said),
+        "pseudonyms": named.described,
+    }
 
 
 def _of_individuals(

@@ -25,6 +25,7 @@ from edp_bayes.results.summaries import interval, log_ratio, signed_contribution
 from edp_bayes.utils import labels
 
 if TYPE_CHECKING:
+    from edp_bayes.results.base import IndividualCurves
     from edp_bayes.results.query import Audit
 
 __all__ = ["distributions", "people", "rounded_up", "total_risk"]
@@ -36,7 +37,7 @@ MOST_ROWS = 1000
 MOST_DISTRIBUTIONS = 6
 
 
-def total_risk(audit: Audit, shown: Index, prob: float) -> TotalRisk:
+def total_risk(audit: IndividualCurves, shown: Index, prob: float) -> TotalRisk:
     """Return delta* and the median of min(1, sum_i delta_i) at some epsilons."""
     bound = audit.total_risk_bound.median(("chain", "draw")).to_numpy()
     return TotalRisk(thinned(banded(audit, "total_risk", prob), shown), numbers(bound[shown]))

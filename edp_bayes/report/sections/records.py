@@ -31,6 +31,8 @@ def title(result: PrivacyCurves, kind: str) -> str:
     record = result.settings
     if kind == "query":
         return f"Privacy of the query {record.get('query', '')}".strip()
+    if kind == "composition":
+        return f"Privacy of {result.subject[0]}"
     if kind == "mechanism":
         return "Privacy of a mechanism"
     several = len(record.get("properties", ()))
@@ -58,13 +60,21 @@ def assumptions(result: PrivacyCurves, kind: str) -> tuple[str, ...]:
     common = [
         "The bands are credible bands: given the data, the model and its prior, the truth lies "
         f"in them with the probability stated. They are made from {draws:,} posterior draws.",
-        "The audit is of this release alone: several releases together say more than each.",
     ]
+    if kind != "composition":
+        common.append(
+            "The audit is of this release alone: several releases together say more than each."
+        )
     if first > 0.0:
         common.append(f"Nothing is said of ε below {first:.4g}.")
     if "direction" in result.tree.children:
         common.insert(1, _of_several(result))
-    own = {"query": _of_query, "mechanism": _of_mechanism, "property": _of_property}[kind]
+    own = {
+        "query": _of_query,
+        "composition": _of_releases,
+        "mechanism": _of_mechanism,
+        "property": _of_property,
+    }[kind]
     return (*own(record), *common)
 
 
@@ -155,6 +165,20 @@ def _of_published(record: Mapping[str, Any]) -> tuple[str, ...]:
         f"What is published is the answer {record['released']['words']}; nothing else of it is "
         "known. Densities, checks and what concerns the answer's spread are those of the full "
         "answer.",
+    )
+
+
+def _of_releases(record: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        record["hypotheses"],
+        record["assumed"],
+        "Every curve is an upper bound: privacy losses are rounded up. Rounded down instead, δ is "
+        f"lower by at most {risk(record['gap'])}.",
+        "Individuals whose risk is bounded by at most "
+        f"{risk(record['bounded_below'])}, and all but the largest few, enter δ* by that bound: it "
+        f"is too high by at most {risk(record['total_gap'])}.",
+        "δ* takes individuals to be exposed independently of each other. Whatever the dependence, "
+        "the total risk lies between the largest risk and the sum of all risks.",
     )
 
 

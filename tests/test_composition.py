@@ -1,0 +1,342 @@
+"""Several releases of fresh databases: everybody composed by hand, hypotheses, contract."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import edp_bayes as edp
+from edp_bayes.auditing.composition import sources_of
+from edp_bayes.auditing.releases import MOST_RELEASES
+from edp_bayes.cli import main
+from edp_bayes.divergence.any_pair.components import GAUSSIAN, rows
+from edp_bayes.divergence.composition import pairs
+from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+
+EPSILON = np.array([0.1, 0.5, 1.0])
+
+
+def responses_of(contribution, seed=1, **options):
+    rng = np.random.default_rng(seed)
+    response = rng.normal(10.0, 1.0, len(contribution)) + contribution.sum(axis=1)
+    return edp.Responses.from_arrays(response, contribution=contribution, **options)
+
+
+def audited(responses, *, draws=15, seed=1, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EdpBayesWarning)
+        return edp.audit(
+            responses, epsilon=EPSILON, draws=draws, chains=2, tune=200, random_seed=seed,
+            progressbar=False, **options,
+        )  # fmt: skip
+
+
+def composed(audit, databases, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EdpBayesWarning)
+        return edp.compose(audit, databases=databases, progressbar=False, **options)
+
+
+@cache
+def rare_and_steady():
+    """Return an audit of one who comes rarely and gives much, one steady, and others alike."""
+    rng = np.random.default_rng(3)
+    contribution = rng.gamma(50.0, 0.002, (40, 8))
+    contribution[:, 0] = 0.0
+    contribution[[4, 17], 0] = 3.0
+    contribution[:, 1] = rng.gamma(50.0, 0.006, 40)
+    return audited(responses_of(contribution, individual=[f"P{k}" for k in range(8)]))
+
+
+def by_hand(audit, databases):
+    """Return the upper and lower bounds of everybody, each composed."""
+    (source,), people, _, _ = sources_of([audit], [databases], None)
+    draws = np.arange(source.order.size)
+    found = [
+        pairs.curves([source.pair(k, draws)], [databases], EPSILON) for k in range(people.size)
+    ]
+    return tuple(np.stack(part, axis=1) for part in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("databases", [1, 12])
+def test_delta_is_the_largest_of_composed_individuals(databases):
+    audit = rare_and_steady()
+    upper, lower = by_hand(audit, databases)
+    result = composed(audit, databases)
+    found = result.delta.to_numpy().reshape(-1, EPSILON.size)
+    np.testing.assert_allclose(found, upper.max(axis=1), atol=1e-12)
+    total = result.total_risk.to_numpy().reshape(found.shape)
+    # who is bounded by a thousandth enters by the bound
+    exact = 1.0 - np.prod(1.0 - upper, axis=1)
+    assert (total >= exact - 1e-9).all()
+    assert (total <= exact + 8e-3).all()
+    assert (total >= 1.0 - np.prod(1.0 - lower, axis=1) - 1e-9).all()
+
+
+def test_one_database_is_the_audit_itself():
+    audit = rare_and_steady()
+    result = composed(audit, 1)
+    for name in ("delta", "total_risk"):
+        one, several = (getattr(each, name).to_numpy() for each in (audit, result))
+        assert (several >= one - 1e-9).all()
+        assert np.abs(several - one).max() < 8e-3
+    assert np.abs((result.delta - audit.delta).to_numpy()).max() < 2e-3
+    for end in ("lower", "upper"):
+        first, second = (each.band(prob=0.9)[end].to_numpy() for each in (audit, result))
+        np.testing.assert_allclose(first, second, atol=5e-3)
+
+
+def test_who_is_riskiest_changes_with_the_number_of_databases():
+    """The maximum is taken after composing: the composition of the maximum would be larger."""
+    audit = rare_and_steady()
+    result = composed(audit, 52)
+    at = {"epsilon": 1.0}
+    for each, who in ((audit, "P0"), (result, "P1")):
+        mean = each.individual_delta.sel(at).mean(("chain", "draw"))
+        assert mean["individual"].to_numpy()[np.argmax(mean.to_numpy())] == who
+
+
+def test_many_alike_are_composed_until_nobody_else_matters():
+    rng = np.random.default_rng(5)
+    audit = audited(responses_of(rng.gamma(40.0, 0.004, (40, 40))), draws=4)
+    upper, _ = by_hand(audit, 6)
+    found = composed(audit, 6).delta.to_numpy().reshape(-1, EPSILON.size)
+    np.testing.assert_allclose(found, upper.max(axis=1), atol=1e-12)
+
+
+def test_lower_ends_are_below_what_composition_reaches():
+    result = composed(rare_and_steady(), 12)
+    below = result.tree["lower_bounds"].to_dataset()
+    for name in ("individual_delta", "delta", "total_risk"):
+        above = result.tree["posterior"][name]
+        assert (below[name] <= above + 1e-12).all()
+    assert (result.band()["lower"] <= result.band()["median"]).all()
+    # a test chosen once reaches most of it in most draws
+    assert float(below["delta"].mean() / result.delta.mean()) > 0.5
+    assert 0.0 <= result.settings["gap"] < 2e-3
+
+
+def test_releases_agree_with_compositions():
+    audit = rare_and_steady()
+    found = audit.releases_until(0.5, 0.2, progressbar=False)
+    assert found["releases"].shape == audit.delta.shape[:2]
+    for databases in (1, 3, 8):
+        delta = composed(audit, databases).delta.sel(epsilon=0.5)
+        agree = (delta <= 0.2).to_numpy() == (found["releases"] >= databases).to_numpy()
+        assert agree.all()
+    assert float(found["safe"]) <= float(found["lower"]) <= float(found["median"])
+    never = audit.releases_until(0.1, 1e-3, progressbar=False)
+    assert float(never["upper"]) == 0.0
+
+
+def test_releases_end_where_they_are_no_longer_counted():
+    rng = np.random.default_rng(5)
+    audit = audited(responses_of(rng.gamma(40.0, 2e-6, (40, 2))), draws=5)
+    found = audit.releases_until(1.0, 0.5, progressbar=False)
+    assert (found["releases"] == MOST_RELEASES).all()
+
+
+def test_audits_of_one_seed_share_their_draws_and_others_do_not():
+    rng = np.random.default_rng(3)
+    contribution = rng.gamma(20.0, 0.01, (40, 3))
+    first = audited(responses_of(contribution))
+    again = audited(responses_of(contribution))
+    other = audited(responses_of(contribution, seed=2))
+    reseeded = audited(responses_of(contribution), seed=7)
+    whole = composed(first, 5)
+    shared = composed([first, again], [2, 3])
+    assert "share data and seed" in shared.settings["assumed"]
+    np.testing.assert_allclose(shared.delta, whole.delta, atol=2e-3)
+    apart = composed([first, other], [2, 3])
+    assert "do not share draws" in apart.settings["assumed"]
+    assert apart.databases == 5
+    with pytest.warns(EdpBayesWarning, match="different seeds or models"):
+        edp.compose([first, reseeded], progressbar=False)
+
+
+def test_individuals_who_are_in_some_audits_only_are_named_a_doubt():
+    rng = np.random.default_rng(3)
+    contribution = rng.gamma(20.0, 0.01, (40, 3))
+    first = audited(responses_of(contribution, individual=["a", "b", "c"]), draws=10)
+    second = audited(responses_of(contribution, 2, individual=["b", "c", "d"]), draws=10)
+    with pytest.warns(EdpBayesWarning, match="different individuals, 4 in all"):
+        found = edp.compose([first, second], progressbar=False)
+    alone = composed(second, 1)
+    own = found.individual_delta.sel(individual="d").to_numpy().ravel()
+    assert sorted(own.tolist()) != []
+    np.testing.assert_allclose(
+        np.sort(own), np.sort(alone.individual_delta.sel(individual="d"), axis=None), atol=2e-3
+    )
+
+
+def test_fewer_draws_are_some_of_them():
+    audit = rare_and_steady()
+    few, many = composed(audit, 4, draws=10), composed(audit, 4, draws=None)
+    assert few.delta.shape == (2, 5, 3)
+    np.testing.assert_array_equal(few.delta, many.delta.sel(draw=few.delta["draw"]))
+
+
+def test_a_composition_is_saved_summed_up_and_reported(tmp_path):
+    result = composed(rare_and_steady(), 52)
+    again = edp.load_composed_audit(result.save(tmp_path / "year.nc"))
+    np.testing.assert_array_equal(again.delta, result.delta)
+    assert again.databases == 52
+    assert "all 52 databases, or in none" in again.hypotheses
+    assert {"delta[0.1]", "total_risk[0.1]"} <= set(result.summary().index)
+    page = again.report(tmp_path / "year.html").read_text(encoding="utf-8")
+    assert "52 fresh databases" in page
+    assert "from all releases together" in page
+    assert "this release alone" not in page
+    collection = result.plot_delta(backend="none")
+    assert collection is not None
+    hidden = result.save(tmp_path / "hidden.nc", names="pseudonyms")
+    assert all(
+        str(name).startswith("P-")
+        for name in edp.load_composed_audit(hidden).individual_delta["individual"].to_numpy()
+    )
+    with pytest.raises(InvalidInputError, match="not a saved composition"):
+        edp.load_composed_audit(rare_and_steady().save(tmp_path / "audit.nc"))
+
+
+@pytest.mark.parametrize(
+    ("databases", "error", "said"),
+    [
+        (0, InvalidInputError, "at least 1"),
+        (2.5, InputTypeError, "integer"),
+        (True, InputTypeError, "integer"),
+        ([1, 2], InvalidInputError, "one number for each of the 1 audits"),
+    ],
+)
+def test_impossible_numbers_of_databases_are_refused(databases, error, said):
+    with pytest.raises(error, match=said):
+        edp.compose(rare_and_steady(), databases=databases)
+
+
+def test_audits_without_their_fit_are_refused(tmp_path):
+    audit = rare_and_steady()
+    loaded = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    for call in (lambda: loaded.compose(2), lambda: loaded.releases_until(0.5, 0.1)):
+        with pytest.raises(InvalidInputError, match="audit again"):
+            call()
+    with pytest.raises(InputTypeError, match="found str"):
+        edp.compose(["audit.nc"])
+    with pytest.raises(InvalidInputError, match="found none"):
+        edp.compose([])
+    with pytest.raises(InvalidInputError, match="strictly between"):
+        audit.releases_until(0.5, 0.0)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+def test_the_smoothed_bootstrap_composes_too(kernel):
+    rng = np.random.default_rng(3)
+    contribution = rng.gamma(20.0, 0.01, (30, 3))
+    audit = audited(
+        responses_of(contribution), model=edp.SmoothedBootstrap(kernel=kernel), draws=10
+    )
+    upper, _ = by_hand(audit, 3)
+    found = composed(audit, 3).delta.to_numpy().reshape(-1, EPSILON.size)
+    np.testing.assert_allclose(found, upper.max(axis=1), atol=1e-12)
+
+
+# An AR(1) whose joint distribution is known
+
+
+def hockey_stick(log_ratio_p, log_ratio_q, epsilon):
+    """Return both directions from simulated log ratios log(P / Q) under P and under Q."""
+    forward = np.maximum(-np.expm1(epsilon - log_ratio_p), 0.0).mean()
+    backward = np.maximum(-np.expm1(epsilon + log_ratio_q), 0.0).mean()
+    return max(forward, backward)
+
+
+def joint(phi, mean_shift, k):
+    """Return mean and covariance of y_t = phi y_(t-1) + mean_shift + e_t from y_0 = 0."""
+    echo = np.tril(phi ** np.maximum(np.subtract.outer(np.arange(k), np.arange(k)), 0.0))
+    return echo @ np.full(k, mean_shift), echo @ echo.T
+
+
+@pytest.mark.parametrize("phi", [0.6, -0.4])
+def test_databases_that_follow_the_answers_released_compose_as_an_adaptive_sequence(phi):
+    """With an individual y_t = phi y_(t-1) + c + e_t, without phi y_(t-1) + e_t, at all k times.
+
+    The past is as it was released in both, so their parts in earlier answers act on later ones.
+    """
+    shift, k, size = 0.3, 12, 200_000
+    rng = np.random.default_rng(1)
+    (mean, covariance), (rest, _) = joint(phi, shift, k), joint(phi, 0.0, k)
+    with_them, without = (stats.multivariate_normal(m, covariance) for m in (mean, rest))
+    ratios = [
+        with_them.logpdf(y) - without.logpdf(y)
+        for y in (with_them.rvs(size, rng), without.rvs(size, rng))
+    ]
+    p, q = (rows(GAUSSIAN, np.ones((1, 1)), np.full((1, 1), m), 1.0) for m in (shift, 0.0))
+    upper, lower = pairs.curves([(p, q)], [k], EPSILON)
+    for e, epsilon in enumerate(EPSILON):
+        simulated = hockey_stick(*ratios, epsilon)
+        assert lower[0, e] - 4e-3 <= simulated <= upper[0, e] + 4e-3
+
+
+@pytest.mark.parametrize("phi", [0.6, -0.4])
+def test_databases_that_follow_the_others_echo_a_contribution(phi):
+    """y_t = r_t + c with r_t = phi r_(t-1) + e_t: in later answers the shift is (1 - phi) c.
+
+    That is another pair of hypotheses, which composition does not bound: below it for phi < 0.
+    """
+    shift, k = 0.3, 12
+    innovation = np.full(k, shift * (1.0 - phi))
+    innovation[0] = shift
+    p, q = (rows(GAUSSIAN, np.ones((1, 1)), np.full((1, 1), m), 1.0) for m in (shift, 0.0))
+    upper, _ = pairs.curves([(p, q)], [k], EPSILON)
+    from edp_bayes.divergence.shifts import gaussian_shift
+
+    exact = gaussian_shift(float(np.linalg.norm(innovation)), EPSILON)
+    assert (exact > upper[0]).all() == (phi < 0.0)
+
+
+def test_an_adversary_who_knows_the_past_is_told_of_the_echo():
+    rng = np.random.default_rng(3)
+    contribution = rng.gamma(20.0, 0.01, (60, 3))
+    rest = np.zeros(60)
+    for t in range(1, 60):
+        rest[t] = -0.6 * rest[t - 1] + rng.normal()
+    responses = edp.Responses.from_arrays(
+        10.0 + rest + contribution.sum(axis=1), contribution=contribution
+    )
+    audit = audited(responses, adversary=edp.Adversary(past=1))
+    with pytest.warns(EdpBayesWarning, match=r"about 1\.[3-9]\d times as large"):
+        found = audit.compose(6, progressbar=False)
+    assert "the answers of earlier ones as they were released" in found.hypotheses
+    assert found.against == audit.against
+    without_fit = replace(audit, source=None)
+    with pytest.raises(InvalidInputError, match="audit again"):
+        without_fit.compose(6)
+
+
+def test_the_command_line_composes_what_it_audited(tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    table = tmp_path / "sales.csv"
+    lines = [
+        f"{t},c{i},{value:.4f}"
+        for t, row in enumerate(rng.gamma(2.0, 1.0, (25, 4)))
+        for i, value in enumerate(row)
+    ]
+    table.write_text("\n".join(["week,customer,spent", *lines]))
+    code = main(
+        ["audit", str(table), "--database", "week", "--individual", "customer", "--query",
+         "sum:spent", "--out", str(tmp_path / "out"), "--draws", "20", "--tune", "20", "--chains",
+         "2", "--epsilon", "0.1,1", "--no-past", "--seed", "1", "--databases", "12",
+         "--pseudonyms"]
+    )  # fmt: skip
+    assert code == 0
+    assert "12 fresh databases" in capsys.readouterr().out
+    found = edp.load_composed_audit(tmp_path / "out" / "releases.nc")
+    audit = edp.load_audit(tmp_path / "out" / "audit.nc")
+    assert found.databases == 12
+    assert (found.delta.mean() > audit.delta.mean()).item()
+    assert set(found.individual_delta["individual"].to_numpy()) <= set(
+        audit.individuals["individual"].to_numpy()
+    )
