@@ -123,21 +123,21 @@ def test_lower_ends_are_below_what_composition_reaches():
 
 def test_releases_agree_with_compositions():
     audit = rare_and_steady()
-    found = audit.releases_until(0.5, 0.2, progressbar=False)
+    found = audit.releases_until(epsilon=0.5, delta=0.2, progressbar=False)
     assert found["releases"].shape == audit.delta.shape[:2]
     for databases in (1, 3, 8):
         delta = composed(audit, databases).delta.sel(epsilon=0.5)
         agree = (delta <= 0.2).to_numpy() == (found["releases"] >= databases).to_numpy()
         assert agree.all()
     assert float(found["safe"]) <= float(found["lower"]) <= float(found["median"])
-    never = audit.releases_until(0.1, 1e-3, progressbar=False)
+    never = audit.releases_until(epsilon=0.1, delta=1e-3, progressbar=False)
     assert float(never["upper"]) == 0.0
 
 
 def test_releases_end_where_they_are_no_longer_counted():
     rng = np.random.default_rng(5)
     audit = audited(responses_of(rng.gamma(40.0, 2e-6, (40, 2))), draws=5)
-    found = audit.releases_until(1.0, 0.5, progressbar=False)
+    found = audit.releases_until(epsilon=1.0, delta=0.5, progressbar=False)
     assert (found["releases"] == MOST_RELEASES).all()
 
 
@@ -220,7 +220,7 @@ def test_impossible_numbers_of_databases_are_refused(databases, error, said):
 def test_audits_without_their_fit_are_refused(tmp_path):
     audit = rare_and_steady()
     loaded = edp.load_audit(audit.save(tmp_path / "audit.nc"))
-    for call in (lambda: loaded.compose(2), lambda: loaded.releases_until(0.5, 0.1)):
+    for call in (lambda: loaded.compose(2), lambda: loaded.releases_until(epsilon=0.5, delta=0.1)):
         with pytest.raises(InvalidInputError, match="audit again"):
             call()
     with pytest.raises(InputTypeError, match="found str"):
@@ -228,7 +228,7 @@ def test_audits_without_their_fit_are_refused(tmp_path):
     with pytest.raises(InvalidInputError, match="found none"):
         edp.compose([])
     with pytest.raises(InvalidInputError, match="strictly between"):
-        audit.releases_until(0.5, 0.0)
+        audit.releases_until(epsilon=0.5, delta=0.0)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])

@@ -33,9 +33,9 @@ RANKS = 12
 
 def releases_until(
     audit: Audit,
+    *,
     epsilon: float,
     delta: float,
-    *,
     prob: float | None = None,
     draws: int | None = DRAWS,
     progressbar: bool = True,

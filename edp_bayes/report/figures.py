@@ -97,6 +97,7 @@ def privacy_figures(content: Content) -> tuple[Figure, ...]:
     """Return the privacy curve on a linear and, where there is something, a logarithmic axis."""
     label = {
         "query": "δ: largest risk of an individual",
+        "composition": "δ: largest risk of an individual",
         "mechanism": "δ: difference of the outcomes",
         "property": "δ: risk of the critical entry",
     }[content.kind]

@@ -324,6 +324,142 @@ class PrivacyCurves:
             table.loc[rows, ends] = block.where(block <= top, np.inf)
         return table
 
+    def tradeoff(
+        self,
+        levels: ArrayLike | None = None,
+        *,
+        kind: str = "simultaneous",
+        prob: float | None = None,
+    ) -> xr.Dataset:
+        """Return the power of the best test for what the curve hides, at each level, with a band.
+
+        The test tells from the answer whether the individual is in the data; its level is the
+        probability of a false alarm. The trade-off function of f-differential privacy is one
+        minus the power.
+
+        Parameters
+        ----------
+        levels : array_like, optional
+            Probabilities of a false alarm, increasing, from 0 to 1; 101 of them if not given.
+        kind, prob
+            As for `band`.
+
+        Returns
+        -------
+        Dataset
+            lower, median and upper over level. Between the values of the grid of epsilon the upper
+            end and the median take the most that a curve can be, the lower end the least.
+
+        Raises
+        ------
+        InvalidInputError
+            If levels are not increasing from 0 to 1, or as for `band`.
+
+        References
+        ----------
+        Dong, Roth and Su (2022), Gaussian differential privacy, JRSS B 84, 3-37.
+        """
+        from edp_bayes.results import tradeoff
+
+        validate.choice(kind, BAND_KINDS, "kind")
+        prob = default_probability(prob)
+        given = np.linspace(0.0, 1.0, 101) if levels is None else levels
+        at = np.atleast_1d(validate.finite_array(given, "levels"))
+        if at.ndim != 1 or (np.diff(at) <= 0).any() or at[0] < 0.0 or at[-1] > 1.0:
+            raise InvalidInputError(
+                f"levels must be increasing probabilities from 0 to 1, found {at.tolist()}"
+            )
+        make = bands.simultaneous if kind == "simultaneous" else bands.pointwise
+        curves, grid = self._curves("delta"), self.epsilon.to_numpy()
+        power = tradeoff.most_power(curves, grid, at)
+        below = curves
+        if "delta" in self._lower_bounds:
+            lower = self._lower_bounds["delta"].transpose("chain", "draw", "epsilon").to_numpy()
+            below = np.maximum(lower.reshape(-1, grid.size), 0.0)
+        least = make(tradeoff.least_power(below, grid, at), prob)[0]
+        return xr.Dataset(
+            {
+                "lower": ("level", np.minimum(least, np.median(power, axis=0))),
+                "median": ("level", np.median(power, axis=0)),
+                "upper": ("level", make(power, prob)[1]),
+            },
+            coords={"level": at},
+            attrs={"quantity": "power", "kind": kind, "prob": prob},
+        )
+
+    def gaussian_mu(self) -> xr.DataArray:
+        """Return draws of the least mu whose Gaussian curve is nowhere below, (chain, draw).
+
+        As private as a normal answer that an individual moves by mu standard deviations, as far as
+        the grid of epsilon reaches; infinite where none up to 100 is enough.
+        """
+        from edp_bayes.results import tradeoff
+
+        return self._by_draw(
+            tradeoff.gaussian_mu(self._curves("delta"), self.epsilon.to_numpy()), "gaussian_mu"
+        )
+
+    def advantage(self) -> xr.DataArray:
+        """Return draws of delta at epsilon zero, (chain, draw): the advantage of the best guess.
+
+        It is the largest difference of the probabilities of a right and of a false alarm. On a grid
+        that starts above zero it is the most that it can be.
+        """
+        from edp_bayes.results import tradeoff
+
+        return self._by_draw(
+            tradeoff.curve_at(self._curves("delta"), self.epsilon.to_numpy(), 0.0), "advantage"
+        )
+
+    def membership_probability(self, *, prior: float = 0.5) -> xr.Dataset:
+        """Return how sure the answer can make anybody that an individual is in the data.
+
+        Parameters
+        ----------
+        prior : float
+            What they thought before: the probability of membership, strictly between 0 and 1.
+
+        Returns
+        -------
+        Dataset
+            posterior, dims epsilon: the probability of membership after an answer that is
+            exp(epsilon) times likelier with the individual. relative_risk, dims epsilon: that over
+            the prior. exceeded, dims (chain, draw, epsilon): an upper bound of the probability that
+            an individual who is a member meets an answer that makes it larger still. guessed,
+            dims (chain, draw): the largest probability of a right guess.
+
+        Raises
+        ------
+        InvalidInputError
+            If the prior is not strictly between 0 and 1.
+        """
+        from edp_bayes.results import tradeoff
+
+        prior = validate.probability(prior, "prior")
+        curves, grid = self._curves("delta"), self.epsilon.to_numpy()
+        posterior = prior / (prior + (1.0 - prior) * np.exp(-grid))
+        exceeded = tradeoff.exceedance(curves, grid).reshape(self.delta.shape)
+        return xr.Dataset(
+            {
+                "posterior": ("epsilon", posterior),
+                "relative_risk": ("epsilon", posterior / prior),
+                "exceeded": (("chain", "draw", "epsilon"), exceeded),
+                "guessed": self._by_draw(tradeoff.guessing(curves, grid, prior), "guessed"),
+            },
+            coords={name: self.delta[name] for name in ("chain", "draw", "epsilon")},
+            attrs={"prior": prior},
+        )
+
+    def _curves(self, quantity: str) -> Array:
+        """Return the draws of a quantity, shape (chain * draw, epsilon)."""
+        values = self._posterior[quantity].transpose("chain", "draw", "epsilon").to_numpy()
+        return np.asarray(values.reshape(-1, values.shape[-1]))
+
+    def _by_draw(self, values: Array, name: str) -> xr.DataArray:
+        shape = tuple(self.delta.sizes[dim] for dim in ("chain", "draw"))
+        coords = {dim: self.delta[dim] for dim in ("chain", "draw")}
+        return xr.DataArray(values.reshape(shape), coords, ("chain", "draw"), name=name)
+
     def __repr__(self) -> str:
         """Return the sizes; the tree itself is `to_datatree()`."""
         sizes = self._posterior.sizes
@@ -462,6 +598,18 @@ class PrivacyCurves:
         from edp_bayes import plots
 
         return plots.plot_delta(self, **options)
+
+    def plot_tradeoff(self, **options: Any) -> PlotCollection:
+        """Plot the power of the best test over its level; see `edp_bayes.plots.plot_tradeoff`."""
+        from edp_bayes import plots
+
+        return plots.plot_tradeoff(self, **options)
+
+    def plot_membership(self, **options: Any) -> PlotCollection:
+        """Plot how sure an answer makes anybody; see `edp_bayes.plots.plot_membership`."""
+        from edp_bayes import plots
+
+        return plots.plot_membership(self, **options)
 
     def report(self, path: str | Path, **options: Any) -> Path:
         """Write one HTML file to hand on; see `edp_bayes.report.write_report`."""

@@ -377,7 +377,7 @@ class Audit(IndividualCurves):
         """Say how many releases stay within a target; see `auditing.releases.releases_until`."""
         from edp_bayes.auditing.releases import releases_until
 
-        return releases_until(self, epsilon, delta, **options)
+        return releases_until(self, epsilon=epsilon, delta=delta, **options)
 
     def prior_sensitivity(self, **options: Any) -> pd.DataFrame:
         """Say how far the result follows the prior; see `diagnostics.prior_sensitivity`."""
