@@ -49,7 +49,7 @@ def units(count: int, largest: float, smallest: float, what: str) -> tuple[float
     Examples
     --------
     >>> units(1000, 3.0, 0.5, "x")
-    (9.094947017729282e-13, 4.1359030627651384e-25)
+    (1.8189894035458565e-12, 4.1359030627651384e-25)
     """
     if largest == 0.0:
         return (1.0,)
