@@ -10,6 +10,8 @@ from . import property_audit as property_audit
 from . import queries as queries
 from . import report as report
 from . import statistical_privacy as statistical_privacy
+from .auditing.attacking import Attack as Attack
+from .auditing.attacking import attack as attack
 from .auditing.composition import compose as compose
 from .auditing.leakage import Leakage as Leakage
 from .auditing.leakage import leakage as leakage

@@ -7,15 +7,16 @@ import pytest
 
 PUBLIC = {
     "edp_bayes": """
-        Adversary Audit ComposedAudit Databases DirichletProcessMixture EdpBayesError
-        EdpBayesWarning ExecutorError FiniteMixture GaussianNoise InputTypeError
-        InvalidInputError JointAudit JointResponses LaplaceNoise Leakage MechanismAudit
-        Mixture PropertyAudit PyMCMixture Responses SamplingError SmoothedBootstrap
-        Stacked __version__ audit audit_mechanism audit_mechanisms audit_property
-        compare compose data diagnostics epsilon_from_membership hockey_stick interval
-        leakage load_audit load_composed_audit load_mechanism_audit load_property_audit
-        local_privacy mechanisms models noise plan plots plugin property_audit queries
-        report statistical_privacy
+        Adversary Attack Audit ComposedAudit Databases DirichletProcessMixture
+        EdpBayesError EdpBayesWarning ExecutorError FiniteMixture GaussianNoise
+        InputTypeError InvalidInputError JointAudit JointResponses LaplaceNoise Leakage
+        MechanismAudit Mixture PropertyAudit PyMCMixture Responses SamplingError
+        SmoothedBootstrap Stacked __version__ attack audit audit_mechanism
+        audit_mechanisms audit_property compare compose data diagnostics
+        epsilon_from_membership hockey_stick interval leakage load_audit
+        load_composed_audit load_mechanism_audit load_property_audit local_privacy
+        mechanisms models noise plan plots plugin property_audit queries report
+        statistical_privacy
     """,
     "edp_bayes.auditing.leakage": "Leakage leakage",
     "edp_bayes.auditing.planning": "Plan plan",
@@ -46,7 +47,7 @@ PUBLIC = {
     """,
     "edp_bayes.plots": """
         plot_count_curves plot_delta plot_density plot_individuals plot_interval_level
-        plot_iso_curves plot_leakage plot_past plot_total_risk
+        plot_iso_curves plot_leakage plot_membership plot_past plot_total_risk plot_tradeoff
     """,
     "edp_bayes.plugin": """
         BootstrapBand EmpiricalPrivacy bootstrap bottleneck_epsilon empirical_privacy

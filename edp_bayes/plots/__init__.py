@@ -11,6 +11,7 @@ from edp_bayes.plots.forest import plot_individuals
 from edp_bayes.plots.interval import plot_count_curves, plot_interval_level, plot_iso_curves
 from edp_bayes.plots.leakage import plot_leakage
 from edp_bayes.plots.past import plot_past
+from edp_bayes.plots.tradeoff import plot_membership, plot_tradeoff
 
 __all__ = [
     "plot_count_curves",
@@ -20,6 +21,8 @@ __all__ = [
     "plot_interval_level",
     "plot_iso_curves",
     "plot_leakage",
+    "plot_membership",
     "plot_past",
     "plot_total_risk",
+    "plot_tradeoff",
 ]

@@ -6,6 +6,7 @@ values: upper ends take the most, lower ends the least that a curve through them
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -119,7 +120,7 @@ def gaussian_mu(curves: Array, epsilon: Array) -> Array:
     from edp_bayes.divergence.shifts import gaussian_shift
 
     points, values = [float(epsilon[0])], [curves[:, 0]]
-    for left, right in zip(epsilon[:-1], epsilon[1:], strict=True):
+    for left, right in itertools.pairwise(epsilon.tolist()):
         parts = np.linspace(left, right, BETWEEN + 1)
         points += parts[1:].tolist()
         values += [curve_at(curves, epsilon, float(part)) for part in parts[:-1]]
@@ -129,4 +130,5 @@ def gaussian_mu(curves: Array, epsilon: Array) -> Array:
         middle = 0.5 * (low + high)
         enough = (gaussian_shift(middle[:, None], grid) >= needed).all(axis=1)
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return np.where(high >= LARGEST_MU, np.inf, high)
+    revealed = (needed >= 1.0).any(axis=1)
+    return np.where(revealed | (high >= LARGEST_MU), np.inf, high)
