@@ -244,9 +244,7 @@ def _neighbours(present: Array, absent: Array) -> Score:
 
 def _forest(present: Array, absent: Array, rng: np.random.Generator) -> Score:
     try:
-        from sklearn.ensemble import (  # type: ignore[import-not-found, unused-ignore]
-            RandomForestClassifier,
-        )
+        from sklearn.ensemble import RandomForestClassifier
     except ImportError:
         raise InvalidInputError(
             "method='forest' needs scikit-learn: pip install scikit-learn, or take 'neighbours'"

@@ -1,9 +1,11 @@
 """Blocked Gibbs sampling of mixtures of multivariate normals.
 
-Component k has covariance Sigma_k ~ InverseWishart(nu, Psi_k) and location
-mu_k ~ Normal(m, Sigma_k / precision), with a scale of its own Psi_k ~ Wishart(b, I / rate), for
-whitened responses. The marginal of Sigma_k is a matrix F distribution (Mulder and Pericchi 2018);
-in one dimension all is `edp_bayes.models.base_measure.BaseMeasure`.
+Component k has covariance Sigma_k ~ InverseWishart(nu, 2 r_k I) and location
+mu_k ~ Normal(m, Sigma_k / precision), with a rate of its own r_k ~ Gamma(scale_shape, rate), for
+whitened responses; in one dimension it is `edp_bayes.models.base_measure.BaseMeasure`. Scales of
+components differ, their shapes no more than the data say: scales that are whole matrices (a matrix
+F distribution of Sigma_k) favour components that are thin in some direction, in which everybody
+seems to stand out.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ class Hyperparameters(NamedTuple):
     """The prior, for compiled code; see `hyperparameters`."""
 
     degrees: float
-    scale_degrees: float
+    scale_shape: float
     rate_shape: float
     rate_rate: float
     precision_shape: float
@@ -93,7 +95,7 @@ def hyperparameters(z: Array, base: BaseMeasure, weights: Weights) -> Hyperparam
     """Return the prior of a base measure for whitened responses (n, d).
 
     Degrees of freedom are such that each response on its own has the prior of one dimension:
-    nu = 2 shape + d - 1, b = 2 scale_shape + d - 1. Components narrower than the responses can show
+    nu = 2 shape + d - 1. Components narrower than the responses can show
     (`edp_bayes.models.base_measure.finest_spread`) have next to no density: that of Sigma_k is
     multiplied by exp(-least trace(Sigma_k^-1) / 2).
     """
@@ -101,7 +103,7 @@ def hyperparameters(z: Array, base: BaseMeasure, weights: Weights) -> Hyperparam
     finest = min(finest_spread(z[:, [a]]) for a in range(d))
     return Hyperparameters(
         degrees=2.0 * base.shape + d - 1.0,
-        scale_degrees=2.0 * (base.scale_shape or 0.5) + d - 1.0,
+        scale_shape=base.scale_shape or 0.5,
         rate_shape=base.rate_shape,
         rate_rate=base.rate_rate,
         precision_shape=base.precision_shape,
@@ -183,28 +185,6 @@ def _draw_covariance(rng, degrees, scale, cov, root, inverse, precision, work, d
             for c in range(max(a, b), d):
                 total += inverse[c, a] * inverse[c, b]
             precision[a, b] = total
-
-
-@borrowing
-def _draw_wishart(rng, degrees, scale_inverse, out, work, d):  # type: ignore[no-untyped-def]
-    """Draw from a Wishart distribution of a scale whose inverse is given."""
-    lower, triangle, inner = work[0], work[1], work[2]
-    cholesky(scale_inverse, lower, d)
-    inverse_factor(lower, inner, d)
-    _triangle(rng, degrees, triangle, d)
-    # scale = inner' inner, so inner' triangle is a root of the draw
-    for a in range(d):
-        for b in range(d):
-            total = 0.0
-            for c in range(max(a, b), d):
-                total += inner[c, a] * triangle[c, b]
-            lower[a, b] = total
-    for a in range(d):
-        for b in range(d):
-            total = 0.0
-            for c in range(d):
-                total += lower[a, c] * lower[b, c]
-            out[a, b] = total
 
 
 @compiled
@@ -295,13 +275,15 @@ def sweep_chain(z, K, prior, tune, draws, thin, rng):  # type: ignore[no-untyped
                     information[a, b] += sharp[k, a, b]
                     pull[a] += sharp[k, a, b] * mu[k, b]
             # the scale of this component, given its covariance
+            trace = 0.0
+            for a in range(d):
+                trace += sharp[k, a, a]
+            shape = prior.scale_shape + 0.5 * prior.degrees * d
+            own = rng.standard_gamma(shape) / (rate + trace)
             for a in range(d):
                 for b in range(d):
-                    scale[a, b] = sharp[k, a, b]
-                scale[a, a] += rate
-            _draw_wishart(rng, prior.degrees + prior.scale_degrees, scale, psi[k], work, d)
-            for a in range(d):
-                sharpness += psi[k, a, a]
+                    psi[k, a, b] = 2.0 * own if a == b else 0.0
+            sharpness += own
         if prior.dirichlet > 0.0:
             behind = 0.0
             for k in range(K):
@@ -322,8 +304,8 @@ def sweep_chain(z, K, prior, tune, draws, thin, rng):  # type: ignore[no-untyped
             w[K - 1] = left
             shape = prior.alpha_shape + K - 1
             alpha = max(rng.standard_gamma(shape) / (prior.alpha_rate - log_left), 1e-3)
-        shape = prior.rate_shape + 0.5 * K * prior.scale_degrees * d
-        rate = rng.standard_gamma(shape) / (prior.rate_rate + 0.5 * sharpness)
+        shape = prior.rate_shape + K * prior.scale_shape
+        rate = rng.standard_gamma(shape) / (prior.rate_rate + sharpness)
         shape = prior.precision_shape + 0.5 * K * d
         precision = rng.standard_gamma(shape) / (prior.precision_rate + 0.5 * scatter)
         for a in range(d):

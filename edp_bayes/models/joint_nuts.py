@@ -23,8 +23,8 @@ Array = NDArray[np.float64]
 def build_joint(z: Array, base: BaseMeasure, weights: Weights) -> Any:
     """Return the PyMC model of whitened responses (n, d).
 
-    With Bartlett's triangles A of Psi_k and C of the inverse Wishart distribution a root of Sigma_k
-    is F = A C'^-1 / sqrt(rate), so that Sigma_k = F F'. Locations are non-centred.
+    With Bartlett's triangle C of the inverse Wishart distribution a root of Sigma_k is
+    F = sqrt(2 r_k) C'^-1, so that Sigma_k = F F'. Locations are non-centred.
     """
     import pymc as pm
     import pytensor.tensor as pt
@@ -42,18 +42,16 @@ def build_joint(z: Array, base: BaseMeasure, weights: Weights) -> Any:
         centre = pm.Normal("centre", 0.0, np.sqrt(prior.centre_variance), shape=d)
         rate = pm.Gamma("rate", prior.rate_shape, prior.rate_rate)
         precision = pm.Gamma("precision", prior.precision_shape, prior.precision_rate)
-        outer = _triangles("scale", prior.scale_degrees, size, d)
+        own = pm.Gamma("scale", prior.scale_shape, 1.0, shape=size) / rate
         inner = _triangles("covariance", prior.degrees, size, d)
         eye = pt.eye(d)
         offset = pm.Normal("offset", 0.0, 1.0, shape=(size, d))
         roots, sharp, heights = [], [], []
         for k in range(size):
-            inverse = pt.linalg.solve_triangular(outer[k], eye, lower=True)
-            sharp.append(pt.sqrt(rate) * pt.dot(inner[k].T, inverse))  # F^-1
-            turned = pt.linalg.solve_triangular(inner[k], outer[k].T, lower=True)
-            roots.append(turned.T / pt.sqrt(rate))
-            diagonal = pt.log(pt.diagonal(inner[k])) - pt.log(pt.diagonal(outer[k]))
-            heights.append(diagonal.sum() + 0.5 * d * pt.log(rate))
+            scale = pt.sqrt(2.0 * own[k])
+            sharp.append(inner[k].T / scale)  # F^-1
+            roots.append(scale * pt.linalg.solve_triangular(inner[k], eye, lower=True).T)
+            heights.append(pt.log(pt.diagonal(inner[k])).sum() - d * pt.log(scale))
         root, whiten = pt.stack(roots), pt.stack(sharp)
         # components narrower than the responses can show have next to no density
         pm.Potential("finest", -0.5 * prior.least * (whiten**2).sum())
