@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from edp_bayes import diagnostics
 from edp_bayes.auditing.lower_bounds import lower_bounds
 from edp_bayes.auditing.refining import CoupledCurves
+from edp_bayes.auditing.released import ReleasedCurves
+from edp_bayes.coupling.released import ReleasedCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.diagnostics.convergence import convergence
 from edp_bayes.diagnostics.truncation import check_truncation
@@ -121,6 +123,7 @@ def assemble(
         "databases": released.n_databases,
         "individuals": responses.n_individuals,
         "samples": responses.samples,
+        **({} if responses.step is None else {"step": responses.step}),
         "fingerprint": released.fingerprint,
         **settings.record,
         **({} if regression is None else regression.record),
@@ -135,6 +138,8 @@ def assemble(
     noise = responses.noise
     known = {"distribution": type(noise).__name__, "scale": noise.scale} if noise else None
     tree = recorded(groups, settings=record, checks=checks, warnings=warnings, noise=known)
+    if isinstance(fitted.coupling, ReleasedCoupling):
+        return Audit(tree, ReleasedCurves(fitted.coupling, epsilon, risks))
     return Audit(tree, CoupledCurves(fitted.coupling, epsilon, risks))
 
 

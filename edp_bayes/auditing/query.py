@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes.auditing.evaluation import Risks, evaluate, riskiest
 from edp_bayes.auditing.executors.base import Runner, running
 from edp_bayes.auditing.joint import audit_joint
+from edp_bayes.auditing.rounded import modelled_step, rounded_coupling
 from edp_bayes.auditing.store import described, opened, remove, seed_in
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel, FittedModel, fit_as_asked
@@ -209,9 +210,11 @@ def audit(
             settings=settings,
         )
         return _warned(joint, responses)
-    released, first = responses, regression_on(responses, adversary, at)
+    first = regression_on(responses, adversary, at)
     if first is not None:
         _refuse_insiders(asked, responses, first.known)
+    responses, unlike = modelled_step(responses, chosen, settings, first is not None)
+    released = responses
     checks: list[Checks] = []
     with running(executor) as run:
         drawn = partial(_drawn, chosen, responses, settings, grid, run, exact_up_to)
@@ -223,6 +226,7 @@ def audit(
             found, check = _worst(found, drawn(second, inner), responses, grid)
             checks.append(check)
     fitted, risks = found.fitted, found.risks
+    fitted = replace(fitted, warnings=(*fitted.warnings, *unlike))
     if fitted.at_hand is not None:
         responses = fitted.at_hand.responses
     named = list(dict.fromkeys(responses.index_of(label) for label in asked))
@@ -279,6 +283,8 @@ def _drawn(
             held = stack.enter_context(opened(store, description))
             settings, run = replace(settings, keep=held.draws), held.keeping(run)
         fitted = fit_as_asked(model, responses if regression is None else regression, settings)
+        if responses.step is not None:
+            fitted = replace(fitted, coupling=rounded_coupling(fitted.coupling, responses))
         if fitted.at_hand is not None:
             responses = fitted.at_hand.responses
         copies = settings.generator("copies").integers(

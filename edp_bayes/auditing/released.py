@@ -69,21 +69,24 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
             "what is published is known as long as an audit has its fit, and this one was loaded "
             "or made without; audit again"
         )
-    if isinstance(source.coupling, ReleasedCoupling):
-        raise InvalidInputError(
-            f"this is the audit of an answer {source.coupling.published.words} already: start from "
-            "the audit of the full answer"
-        )
+    full = source.coupling
+    if isinstance(full, ReleasedCoupling):
+        if "released" in audit.settings:
+            raise InvalidInputError(
+                f"this is the audit of an answer {full.published.words} already: start from the "
+                "audit of the full answer"
+            )
+        published, full = published.of_rounded(full.published), full.full
     kept = _positions(audit)
-    exact = ReleasedCoupling(source.coupling, published)
+    exact = ReleasedCoupling(full, published)
     if published.noise_after is not None and exact.many_values():
         raise InvalidInputError(
             f"noise_after is added to at most {MOST_BINS} rounded answers, and here are more: "
             "round more coarsely, or audit an answer with the noise alone (noise= of the query)"
         )
     curves = exact.curves(kept, source.epsilon)
-    full = source.risks
-    people = np.flatnonzero(full.highest[:, 0] > NEGLIGIBLE)
+    before = source.risks
+    people = np.flatnonzero(before.highest[:, 0] > NEGLIGIBLE)
     coupling = replace(exact, people=people)
     if exact.costly():
         coupling = replace(coupling, least=curves.max(axis=1))
@@ -91,11 +94,11 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
     # equal but for rounding where nothing is lost
     risks = replace(
         risks,
-        delta=np.minimum(risks.delta, full.delta),
-        total_risk=np.minimum(risks.total_risk, full.total_risk),
-        total_risk_bound=np.minimum(risks.total_risk_bound, full.total_risk_bound),
+        delta=np.minimum(risks.delta, before.delta),
+        total_risk=np.minimum(risks.total_risk, before.total_risk),
+        total_risk_bound=np.minimum(risks.total_risk_bound, before.total_risk_bound),
     )
-    curves = np.minimum(curves, full.curves_of(kept, source.coupling, source.epsilon))
+    curves = np.minimum(curves, before.curves_of(kept, source.coupling, source.epsilon))
     return Audit(
         _tree(audit, exact, published, kept, curves, risks),
         ReleasedCurves(exact, source.epsilon, risks),

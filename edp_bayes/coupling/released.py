@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
 
@@ -72,6 +73,19 @@ class ReleasedCoupling:
     def n_draws(self) -> int:
         """Number of posterior draws, all chains together."""
         return self.full.n_draws
+
+    @property
+    def without(self) -> Mapping[int, Mixture]:
+        """The distributions without some individuals that are known themselves."""
+        return getattr(self.full, "without", {})
+
+    def new_individual(self, epsilon: Array) -> Array:
+        """Return the risk in the full answer of an individual unlike all in the sample.
+
+        What is left of it is never more.
+        """
+        new = getattr(self.full, "new_individual", None)
+        return np.zeros((self.n_draws, epsilon.size)) if new is None else np.asarray(new(epsilon))
 
     def relevant(self, epsilon: Array) -> tuple[Index, Array]:
         """Return whose risk may matter in the full answer; whoever has none there has none here."""

@@ -325,11 +325,14 @@ def _come_and_go(responses: Responses) -> NDArray[np.int64]:
 def _ties(responses: Responses) -> Check:
     _, counts = np.unique(responses.response, return_counts=True)
     share = float(counts[counts > 1].sum() / responses.response.size)
+    found = f"{share:.0%} of the responses equal another one"
+    if responses.step is not None:
+        found += f", as rounded answers do (step {responses.step:g})"
     return threshold(
         "ties",
         share,
-        share <= MAX_TIES,
-        f"{share:.0%} of the responses equal another one",
+        share <= MAX_TIES or responses.step is not None,
+        found,
         "A density is for responses without ties: bandwidths become too small.",
     )
 

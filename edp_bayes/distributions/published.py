@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,35 @@ class Published:
                 )
         _check_noise(noise_after, rounded_to, threshold, offset)
         return cls(rounded_to, offset, threshold, bins, noise_after)
+
+    def of_rounded(self, grid: Published) -> Published:
+        """Return the same rule for an answer that is rounded already, as one for what was rounded.
+
+        Every edge moves to that below the first rounded value from it.
+
+        Raises
+        ------
+        InvalidInputError
+            If it is not plain which rounded values are rounded to which.
+        """
+        step, start = float(grid.rounded_to or 0.0), float(grid.offset)
+
+        def below(edge: float) -> float:
+            return start + step * (math.ceil((edge - start) / step - 1e-9) - 0.5)
+
+        if self.rounded_to is None:
+            bins = None if self.bins is None else tuple(sorted({below(e) for e in self.bins}))
+            return replace(
+                self, bins=bins, threshold=None if self.threshold is None else below(self.threshold)
+            )
+        steps = self.rounded_to / step
+        apart = (self.origin - grid.origin) / step
+        if self.worst or max(abs(steps - round(steps)), abs(apart - round(apart))) > 1e-6:
+            raise InvalidInputError(
+                f"an answer {grid.words} is rounded further where every edge lies between two of "
+                f"its values, such as rounded_to={3.0 * step:g}; give bins= instead"
+            )
+        return self
 
     @property
     def worst(self) -> bool:

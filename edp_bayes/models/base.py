@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["DensityModel", "FittedModel"]
 
 
+FAINT = 1e-12  # probability of a rounded answer that is a difference of larger ones
 ROUNDING = 1e-6  # of a model's weights
 
 
@@ -219,8 +220,21 @@ def mixture_from(tree: xr.DataTree, kernel: str, names: tuple[str, str, str]) ->
 
 
 def database_log_likelihood(mixture: Mixture, responses: Responses) -> NDArray[np.float64]:
-    """Log density of each database under each draw, shape (chain, draw, database)."""
-    return log_densities(mixture, responses.response_by_database)
+    """Log density of each database under each draw, shape (chain, draw, database).
+
+    Of a rounded answer it is the log of its probability over the step.
+    """
+    found = log_densities(mixture, responses.response_by_database)
+    if not isinstance(responses.step, float):
+        return found
+    y, half = responses.response, 0.5 * responses.step
+    mass = np.where(
+        y < mixture.mean()[..., None],
+        mixture.cdf(y + half) - mixture.cdf(y - half),
+        mixture.sf(y - half) - mixture.sf(y + half),
+    )
+    seen = mass > FAINT
+    return np.where(seen, np.log(np.where(seen, mass, 1.0) / responses.step), found)
 
 
 def log_densities(mixture: Mixture, y: NDArray[np.float64]) -> NDArray[np.float64]:

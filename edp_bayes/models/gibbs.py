@@ -45,6 +45,8 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 TRIES = 10
+BINNED_TRIES = 1000
+NARROWEST = 0.25  # steps of a grid: a component as narrow has 95% of its mass in one bin
 UNITS = Standardisation(0.0, 1.0)  # of residuals
 # Steps of gamma in a sweep, and the share of them that is taken.
 WALKS, ACCEPTED = 2, 0.4
@@ -115,6 +117,7 @@ def _fit(
         thin=model.thin,
     )
     if isinstance(data, Responses):
+        draw = partial(draw, step=data.step or 0.0)
         drawn, at_hand, responses = draw(data.response_by_database), None, data
     else:
         drawn = draw(data.sample, units=UNITS, regression=data)
@@ -212,17 +215,20 @@ def draw_parameters(
     units: Standardisation | None = None,
     stream: str = "",
     regression: Regression | None = None,
+    step: float = 0.0,
 ) -> GibbsDraws:
     """Run every chain, each with a generator of its own; stick-breaking without Dirichlet.
 
     The responses have shape (n, samples). The units are those of the base measure; by default the
     responses' own mean and spread. A stream names the random numbers. Given a regression the
-    mixture is that of its residuals.
+    mixture is that of its residuals. Given a step it is that of values which the responses, one of
+    each database, round: these are drawn, too (Canale and Dunson 2011).
     """
     if units is None:
         units = Standardisation.of(sample)
     given = _given(regression, len(sample))
     finest = finest_spread(sample if regression is None else regression.residuals(*regression.mode))
+    finest = max(finest, NARROWEST * step)
     y = np.ascontiguousarray((sample - units.centre) / units.spread)
     hyper = np.array(
         [
@@ -236,6 +242,7 @@ def draw_parameters(
             (finest / units.spread) ** 2,
             *concentration,
             weight_concentration,
+            0.5 * step / units.spread,
         ]
     )
 
@@ -312,6 +319,34 @@ def _variance(rng: np.random.Generator, shape: float, rate: float, least: float)
     return least
 
 
+@borrowing
+def _standard_normal_within(rng: np.random.Generator, low: float, high: float) -> float:
+    """Draw from the standard normal distribution between two ends, by rejection.
+
+    Robert (1995), Simulation of truncated normal variables, for tails.
+    """
+    flip = high < 0.0
+    if flip:
+        low, high = -high, -low
+    wide = high - low > 2.0
+    near = min(max(low, 0.0), high)
+    z = near
+    for _ in range(BINNED_TRIES):
+        if wide and low < 0.5:
+            z = rng.standard_normal()
+            taken = low <= z <= high
+        elif low > 0.0 and (high - low) * low > 1.0:
+            rate = 0.5 * (low + math.sqrt(low * low + 4.0))
+            z = low + rng.standard_exponential() / rate
+            taken = z <= high and rng.random() < math.exp(-0.5 * (z - rate) ** 2)
+        else:
+            z = low + (high - low) * rng.random()
+            taken = rng.random() < math.exp(0.5 * (near * near - z * z))
+        if taken:
+            return -z if flip else z
+    return -near if flip else near
+
+
 @compiled
 def sweep_chain(
     y: Array,
@@ -337,7 +372,7 @@ def sweep_chain(
     label = np.zeros(n, dtype=np.int64)
     raw_mean, raw_square = np.zeros(n), np.zeros(n)
     shape, rate_a, rate_b, precision_a, precision_b, centre_v, own = hyper[:7]
-    least, alpha_a, alpha_b, dirichlet = hyper[7:]
+    least, alpha_a, alpha_b, dirichlet, half_step = hyper[7:]
     mean = np.zeros(n)
     square = np.zeros(n)
     for j in range(n):
@@ -364,6 +399,13 @@ def sweep_chain(
         squares[:] = 0.0
         if terms > 0:
             _residuals(raw_mean, raw_square, given, beta, gamma, mean, square)
+        elif half_step > 0.0:
+            for j in range(n):
+                k, spread = label[j], math.sqrt(v[label[j]])
+                low = (raw_mean[j] - half_step - mu[k]) / spread
+                high = (raw_mean[j] + half_step - mu[k]) / spread
+                mean[j] = mu[k] + spread * _standard_normal_within(rng, low, high)
+                square[j] = mean[j] ** 2
         constant = np.log(w + 1e-300) - 0.5 * np.log(v)
         half = 0.5 / v
         for j in range(n):

@@ -24,6 +24,7 @@ class Count(Query):
 
     answers_nothing = True
     additive = True
+    step = 1.0
 
     def columns(self) -> tuple[str, ...]:
         """Return no column: only the owners count."""

@@ -24,6 +24,7 @@ from edp_bayes.records.responses import (
     require_databases,
     require_noise,
 )
+from edp_bayes.records.rounding import FOUND, coarse_step
 from edp_bayes.records.sources import Source, SubsampleSource, TableSource, array_source
 from edp_bayes.records.summaries import Summaries
 from edp_bayes.records.tables import open_table
@@ -353,6 +354,9 @@ class Databases:
             raise InputTypeError(
                 f"query must be one of edp_bayes.queries or a callable, found {query!r}"
             )
+        step: float | str | None = FOUND
+        if isinstance(query, Query) and query.step is not None and noise is None:
+            step = coarse_step(query.step, response)
         return Responses(
             response=response,
             contribution=_matrix(contribution, owners, samples or 1),
@@ -364,6 +368,7 @@ class Databases:
             query=name,
             additive=isinstance(query, Query) and query.additive,
             ask=ask,
+            step=step,
             warnings=self.warnings + found,
         )
 

@@ -29,6 +29,8 @@ class Query(ABC):
     """Whether a database without records has an answer."""
     additive: ClassVar[bool] = False
     """Whether the answer is a sum over individuals."""
+    step: ClassVar[float | None] = None
+    """The step of the grid on which all answers lie, where there is one."""
 
     @abstractmethod
     def columns(self) -> tuple[str, ...]:

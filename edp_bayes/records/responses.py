@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.records.rounding import FOUND, checked_step
 from edp_bayes.utils import labels, validate
 from edp_bayes.utils.sentences import Sentence
 
@@ -88,6 +89,11 @@ class Responses:
         it answers on the records of these in every database, shape (n,).
     referral : Referral, optional
         How contributions were referred to the database at hand of an adversary.
+    step : float, optional
+        Responses are rounded to a grid of this step, as counts are to 1: the audit's own mixtures
+        model what was rounded, and risks are those of the rounded answer. By default it is found
+        from the data where most responses are tied and all lie on a grid; None treats them as
+        continuous.
     warnings : tuple of str
         What was found to be legal but doubtful about the records. What is doubtful about the
         responses themselves is put before it; each was also a warning.
@@ -131,6 +137,7 @@ class Responses:
     additive: bool = False
     ask: Callable[[Any, Any], NDArray[Any]] | None = field(default=None, repr=False)
     referral: Referral | None = field(default=None, repr=False)
+    step: float | str | None = FOUND
     warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -148,7 +155,14 @@ class Responses:
         require_noise(self.noise)
         presence = _presence(self.presence, contribution, individual, database.size, samples)
         response.setflags(write=False)
-        own = _warnings(response, database)
+        plain = samples == 1 and self.noise is None
+        tied = _tied(response) > HEAVY_TIES * response.size
+        step = (
+            None
+            if self.step == FOUND and not tied
+            else checked_step(self.step, response, contribution, plain=plain)
+        )
+        own = _warnings(response, database, step if self.step == FOUND else self.step)
         for name, value in (
             ("response", response),
             ("contribution", contribution),
@@ -158,6 +172,7 @@ class Responses:
             ("samples", samples),
             ("query", str(self.query)),
             ("additive", bool(self.additive)),
+            ("step", step),
             ("warnings", tuple(dict.fromkeys((*own, *self.warnings)))),
         ):
             object.__setattr__(self, name, value)
@@ -178,6 +193,7 @@ class Responses:
         noise: GaussianNoise | LaplaceNoise | None = None,
         query: str = "arrays",
         additive: bool = False,
+        step: float | str | None = FOUND,
     ) -> Responses:
         """Return responses that were computed elsewhere.
 
@@ -194,7 +210,7 @@ class Responses:
             Labels; by default 0..m-1 and 0..n-1.
         presence : array_like of int, optional
             Shape (m,); by default the number of databases with a contribution other than zero.
-        samples, noise, query, additive
+        samples, noise, query, additive, step
             As for the class.
 
         Raises
@@ -233,6 +249,7 @@ class Responses:
             noise=noise,
             query=query,
             additive=additive,
+            step=step,
         )
 
     @staticmethod
@@ -269,7 +286,12 @@ class Responses:
         return join(responses)
 
     def replaced(self, **changes: Any) -> Responses:
-        """Return the same responses with other parts; what is doubtful is said once, not again."""
+        """Return the same responses with other parts; what is doubtful is said once, not again.
+
+        Other responses or contributions are on no grid.
+        """
+        if changes.keys() & {"response", "contribution"}:
+            changes.setdefault("step", None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EdpBayesWarning)
             return replace(self, **changes)
@@ -578,7 +600,15 @@ def frames_of_our_own() -> int:
     return level
 
 
-def _warnings(response: NDArray[np.float64], database: NDArray[Any]) -> tuple[str, ...]:
+def _tied(response: NDArray[np.float64]) -> int:
+    """Count the responses that equal another one."""
+    _, count = np.unique(response, return_counts=True)
+    return int(count[count > 1].sum())
+
+
+def _warnings(
+    response: NDArray[np.float64], database: NDArray[Any], step: object
+) -> tuple[str, ...]:
     found = []
     if labels.look_like_dates_in_disorder(database):
         found.append(
@@ -591,11 +621,15 @@ def _warnings(response: NDArray[np.float64], database: NDArray[Any]) -> tuple[st
             f"only {database.size} databases: with fewer than {FEW_DATABASES} the prior decides "
             "much of the result"
         )
-    _, count = np.unique(response, return_counts=True)
-    tied = int(count[count > 1].sum())
+    tied = _tied(response)
     if tied > HEAVY_TIES * response.size:
         found.append(
-            f"{tied} of {response.size} responses are tied: a discrete response is treated as "
-            "continuous"
+            f"{tied} of {response.size} responses are tied: "
+            + (
+                "a discrete response is treated as continuous"
+                if step is None
+                else f"answers are taken to be rounded to a grid of step {step:g} "
+                "(step=None treats them as continuous)"
+            )
         )
     return tuple(map(Sentence, found))

@@ -1,0 +1,92 @@
+"""Answers on a grid: counts, and numbers published with few digits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.utils import validate
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+__all__ = ["FOUND", "checked_step", "coarse_step", "offset_of", "plain_step"]
+
+Array = NDArray[np.float64]
+
+FOUND = "found"  # from the data
+NEAR = 1e-6  # of a step: nearer to a value of the grid than this is on it
+MOST_PARTS = 4  # steps in the smallest difference of two responses
+COARSE = 25.0  # steps in a standard deviation up to which a grid matters
+
+
+def offset_of(response: Array, step: float) -> float:
+    """Return the value of the grid nearest to zero."""
+    return float(response[0] - step * np.round(response[0] / step))
+
+
+def plain_step(response: Array, contribution: csc_array[np.float64]) -> float | None:
+    """Return the step of a grid on which all responses and contributions lie, if there is one.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csc_array
+    >>> plain_step(np.array([3.0, 5.0, 8.0]), csc_array([[1.0], [1.0], [0.0]]))
+    1.0
+    >>> plain_step(np.array([3.0, 5.5, 8.25]), csc_array([[0.1], [1.0], [0.0]])) is None
+    True
+    """
+    gaps = np.diff(np.unique(response))
+    gaps = gaps[gaps > NEAR * np.abs(response).max()]
+    if gaps.size == 0:
+        return None
+    values = np.unique(np.concatenate([response - response[0], contribution.data]))
+    for parts in range(1, MOST_PARTS + 1):
+        step = float(f"{gaps.min() / parts:.9g}")
+        if _on_grid(values, step):
+            return step
+    return None
+
+
+def coarse_step(step: float, response: Array) -> float | None:
+    """Return the step of a query's grid where that is coarse beside the responses' spread."""
+    return step if float(response.std()) < COARSE * step else None
+
+
+def checked_step(
+    step: Any, response: Array, contribution: csc_array[np.float64], *, plain: bool
+) -> float | None:
+    """Return the step asked for, or found; plain responses have neither samples nor noise.
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If it is no number above zero, or the responses do not lie on its grid.
+    """
+    if step is None:
+        return None
+    if isinstance(step, str):
+        if step != FOUND:
+            raise InputTypeError(f"step must be a number or None, found {step!r}")
+        return plain_step(response, contribution) if plain else None
+    step = float(validate.positive_number(step, "step"))
+    if not plain:
+        raise InvalidInputError(
+            "a step is that of one rounded answer for each database, without noise: leave out "
+            "step, or samples and noise"
+        )
+    away = response - response[0]
+    if not _on_grid(away, step):
+        worst = int(np.argmax(np.abs(away / step - np.round(away / step))))
+        raise InvalidInputError(
+            f"the responses must differ by whole multiples of the step {step:g}, found "
+            f"{response[worst]:.12g} beside {response[0]:.12g}; give another step, or step=None"
+        )
+    return float(step)
+
+
+def _on_grid(values: Array, step: float) -> bool:
+    return bool((np.abs(values / step - np.round(values / step)) < NEAR).all())
