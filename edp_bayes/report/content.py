@@ -239,6 +239,8 @@ class Content:
         Against whom, where an adversary was given.
     seen : SeenSeries or None
         What the adversary has seen, where there is one.
+    words : tuple of str
+        What the curve means for tests and guesses.
     pseudonyms : str or None
         How the names were replaced; None where they are shown or there are none.
     settings : tuple of (str, str)
@@ -269,6 +271,7 @@ class Content:
     withheld: str | None = None
     against: str | None = None
     seen: SeenSeries | None = None
+    words: tuple[str, ...] = ()
 
     @property
     def failed(self) -> tuple[CheckRow, ...]:

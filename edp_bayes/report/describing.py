@@ -18,6 +18,7 @@ from edp_bayes.report.sections import (
     past,
     properties,
     records,
+    words,
 )
 from edp_bayes.utils import labels
 from edp_bayes.utils.defaults import PROB
@@ -114,6 +115,7 @@ def describe(
         limit_prob=PROB,
         withheld=records.withheld(parts["checks"]),
         against=result.settings.get("against"),
+        words=words.in_words(result),
         crossings=curves.crossings(result, probability),
         assumptions=records.assumptions(result, parts["kind"]),
         settings=records.settings(result),

@@ -63,7 +63,7 @@ def screening_epsilons(epsilon: Array, databases: int) -> Array:
     --------
     >>> grid = screening_epsilons(np.array([0.1, 0.5]), 52)
     >>> grid.size, float(grid[0])
-    (15, 0.0)
+    (14, 0.0)
     """
     first = max(float(epsilon[0]), LEAST_EPSILON) / (FINEST * math.sqrt(databases))
     last = float(epsilon[-1]) + BEYOND
