@@ -47,7 +47,8 @@ PUBLIC = {
     """,
     "edp_bayes.plots": """
         plot_count_curves plot_delta plot_density plot_individuals plot_interval_level
-        plot_iso_curves plot_leakage plot_membership plot_past plot_total_risk plot_tradeoff
+        plot_iso_curves plot_leakage plot_membership plot_past plot_power
+        plot_total_risk
     """,
     "edp_bayes.plugin": """
         BootstrapBand EmpiricalPrivacy bootstrap bottleneck_epsilon empirical_privacy

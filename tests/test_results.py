@@ -15,6 +15,8 @@ SHOWN = {
     "plot_density": {"Audit"},
     "plot_individuals": {"Audit"},
     "plot_past": {"Audit"},
+    "plot_power": {"Audit", "MechanismAudit", "PropertyAudit", "Verification"},
+    "plot_membership": {"Audit", "MechanismAudit", "PropertyAudit", "Verification"},
 }
 PLOTS = {name: getattr(module, name) for module in (plots, noise_plots) for name in module.__all__}
 KINDS = sorted(SHOWN["plot_delta"])

@@ -114,9 +114,23 @@ def test_results_have_bands_of_what_is_tested_and_believed():
     # log ratios of a member are N(mu^2 / 2, mu^2)
     exact = norm.sf(GRID, mus[:, None] ** 2 / 2, mus[:, None])
     assert (found["exceeded"].to_numpy()[0] >= exact - 1e-12).all()
-    for plot in (result.plot_tradeoff, result.plot_membership):
+    for plot in (result.plot_power, result.plot_membership):
         for backend in ("none", "matplotlib"):
             assert type(plot(backend=backend)).__name__ == "PlotCollection"
+
+
+def test_what_was_never_seen_in_samples_is_left_room_for():
+    same = edp.audit_mechanism([0] * 100, [0] * 100, epsilon=[0.0, 1.0], progressbar=False)
+    unseen = 1.0 - 0.05 ** (1 / 100)
+    assert (same.advantage() >= unseen - 1e-12).all()
+    assert (same.power(0.05) >= 0.05 + unseen - 1e-12).all()
+
+
+def test_a_curve_that_is_not_convex_is_at_most_its_value_at_the_left():
+    grid = np.array([0.0, 1.0, 2.0])
+    curve = np.array([[0.5, 0.49, 0.1]])
+    found = [tradeoff.curve_at(curve, grid, x, convex=False)[0] for x in (0.0, 0.5, 1.0, 1.7, 3.0)]
+    assert found == [0.5, 0.5, 0.49, 0.49, 0.1]
 
 
 @pytest.mark.parametrize("levels", [[0.5, 0.2], [-0.1, 0.5], [0.5, 1.5], [[0.1]]])

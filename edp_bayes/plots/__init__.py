@@ -11,7 +11,7 @@ from edp_bayes.plots.forest import plot_individuals
 from edp_bayes.plots.interval import plot_count_curves, plot_interval_level, plot_iso_curves
 from edp_bayes.plots.leakage import plot_leakage
 from edp_bayes.plots.past import plot_past
-from edp_bayes.plots.tradeoff import plot_membership, plot_tradeoff
+from edp_bayes.plots.power import plot_membership, plot_power
 
 __all__ = [
     "plot_count_curves",
@@ -23,6 +23,6 @@ __all__ = [
     "plot_leakage",
     "plot_membership",
     "plot_past",
+    "plot_power",
     "plot_total_risk",
-    "plot_tradeoff",
 ]

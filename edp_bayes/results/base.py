@@ -297,9 +297,10 @@ class PrivacyCurves:
         DataFrame
             One row a quantity and epsilon, with median, interval (its kind and probability are
             in the column's name), R-hat (1 for draws that are all equal), effective sample sizes
-            and Monte Carlo errors. Medians and ends of intervals are infinite where they lie among
-            infinite draws, such as those of an epsilon beyond the grid; what remains takes
-            infinity for a number just above the largest finite draw.
+            and Monte Carlo errors; `advantage` and `gaussian_mu` among them. Medians and ends of
+            intervals are infinite where they lie among infinite draws, such as those of an epsilon
+            beyond the grid; what remains takes infinity for a number just above the largest finite
+            draw.
 
         Notes
         -----
@@ -312,6 +313,8 @@ class PrivacyCurves:
             If a target is not in [0, 1), or the kind of interval is unknown.
         """
         posterior = self.tree["posterior"].to_dataset()
+        posterior["advantage"] = self.advantage()
+        posterior["gaussian_mu"] = self.gaussian_mu()
         asked = np.atleast_1d(validate.finite_array(targets, "targets")).tolist()
         for target in dict.fromkeys(asked):
             posterior[f"epsilon_at[{target:.12g}]"] = self.epsilon_at(target)
@@ -370,9 +373,9 @@ class PrivacyCurves:
                 f"levels must be increasing probabilities from 0 to 1, found {at.tolist()}"
             )
         make = bands.simultaneous if kind == "simultaneous" else bands.pointwise
-        curves, grid = self._curves("delta"), self.epsilon.to_numpy()
-        power = tradeoff.most_power(curves, grid, at)
-        below = curves
+        grid = self.epsilon.to_numpy()
+        power = tradeoff.most_power(self._safe_curves, grid, at)
+        below = self._curves("delta")
         if "delta" in self._lower_bounds:
             lower = self._lower_bounds["delta"].transpose("chain", "draw", "epsilon").to_numpy()
             below = np.maximum(lower.reshape(-1, grid.size), 0.0)
@@ -387,6 +390,14 @@ class PrivacyCurves:
             attrs={"quantity": "power", "kind": kind, "prob": prob},
         )
 
+    def power(self, level: float) -> xr.DataArray:
+        """Return draws of the most that a test of one level detects, (chain, draw)."""
+        from edp_bayes.results import tradeoff
+
+        at = np.array([validate.probability(level, "level")])
+        power = tradeoff.most_power(self._safe_curves, self.epsilon.to_numpy(), at)
+        return self._by_draw(power[:, 0], "power")
+
     def gaussian_mu(self) -> xr.DataArray:
         """Return draws of the least mu whose Gaussian curve is nowhere below, (chain, draw).
 
@@ -396,7 +407,8 @@ class PrivacyCurves:
         from edp_bayes.results import tradeoff
 
         return self._by_draw(
-            tradeoff.gaussian_mu(self._curves("delta"), self.epsilon.to_numpy()), "gaussian_mu"
+            tradeoff.gaussian_mu(self._safe_curves, self.epsilon.to_numpy(), convex=self._convex),
+            "gaussian_mu",
         )
 
     def advantage(self) -> xr.DataArray:
@@ -408,7 +420,7 @@ class PrivacyCurves:
         from edp_bayes.results import tradeoff
 
         return self._by_draw(
-            tradeoff.curve_at(self._curves("delta"), self.epsilon.to_numpy(), 0.0), "advantage"
+            tradeoff.curve_at(self._safe_curves, self.epsilon.to_numpy(), 0.0), "advantage"
         )
 
     def membership_probability(self, *, prior: float = 0.5) -> xr.Dataset:
@@ -436,15 +448,17 @@ class PrivacyCurves:
         from edp_bayes.results import tradeoff
 
         prior = validate.probability(prior, "prior")
-        curves, grid = self._curves("delta"), self.epsilon.to_numpy()
+        curves, grid = self._safe_curves, self.epsilon.to_numpy()
+        guessed = tradeoff.guessing(curves, grid, prior, convex=self._convex)
         posterior = prior / (prior + (1.0 - prior) * np.exp(-grid))
-        exceeded = tradeoff.exceedance(curves, grid).reshape(self.delta.shape)
+        shape = tuple(self.delta.sizes[dim] for dim in ("chain", "draw", "epsilon"))
+        exceeded = tradeoff.exceedance(curves, grid).reshape(shape)
         return xr.Dataset(
             {
                 "posterior": ("epsilon", posterior),
                 "relative_risk": ("epsilon", posterior / prior),
                 "exceeded": (("chain", "draw", "epsilon"), exceeded),
-                "guessed": self._by_draw(tradeoff.guessing(curves, grid, prior), "guessed"),
+                "guessed": self._by_draw(guessed, "guessed"),
             },
             coords={name: self.delta[name] for name in ("chain", "draw", "epsilon")},
             attrs={"prior": prior},
@@ -454,6 +468,11 @@ class PrivacyCurves:
         """Return the draws of a quantity, shape (chain * draw, epsilon)."""
         values = self._posterior[quantity].transpose("chain", "draw", "epsilon").to_numpy()
         return np.asarray(values.reshape(-1, values.shape[-1]))
+
+    @property
+    def _safe_curves(self) -> Array:
+        """Draws of delta that claims may rest on, shape (chain * draw, epsilon)."""
+        return self._curves("delta")
 
     def _by_draw(self, values: Array, name: str) -> xr.DataArray:
         shape = tuple(self.delta.sizes[dim] for dim in ("chain", "draw"))
@@ -599,11 +618,11 @@ class PrivacyCurves:
 
         return plots.plot_delta(self, **options)
 
-    def plot_tradeoff(self, **options: Any) -> PlotCollection:
-        """Plot the power of the best test over its level; see `edp_bayes.plots.plot_tradeoff`."""
+    def plot_power(self, **options: Any) -> PlotCollection:
+        """Plot the power of the best test over its level; see `edp_bayes.plots.plot_power`."""
         from edp_bayes import plots
 
-        return plots.plot_tradeoff(self, **options)
+        return plots.plot_power(self, **options)
 
     def plot_membership(self, **options: Any) -> PlotCollection:
         """Plot how sure an answer makes anybody; see `edp_bayes.plots.plot_membership`."""

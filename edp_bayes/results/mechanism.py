@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results.base import PrivacyCurves, load_curves
@@ -195,6 +196,12 @@ class MechanismAudit(PrivacyCurves):
         smallest = xr.DataArray(sizes, dims="pair") if "pair" in upper.dims else sizes.min()
         raised: xr.DataArray = upper.clip(min=-np.expm1(np.log(tail) / smallest))
         return raised
+
+    @property
+    def _safe_curves(self) -> NDArray[np.float64]:
+        sizes = np.atleast_2d(self.settings["samples"]).min(axis=1)
+        unseen = -np.expm1(np.log(1.0 - PROB) / sizes.min())
+        return np.asarray(np.maximum(self._curves("delta"), unseen))
 
     @property
     def _convex(self) -> bool:

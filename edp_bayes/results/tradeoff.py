@@ -69,10 +69,11 @@ def least_power(curves: Array, epsilon: Array, levels: Array) -> Array:
     return np.clip(power, levels, 1.0)
 
 
-def curve_at(curves: Array, epsilon: Array, level: float) -> Array:
+def curve_at(curves: Array, epsilon: Array, level: float, *, convex: bool = True) -> Array:
     """Return the most that delta is at one epsilon, shape (draw,).
 
-    Between values it lies below chords in exp(epsilon). Left of the first one, d at e, it is at
+    Between values it lies below chords in exp(epsilon) if it is convex there, and is at most its
+    value at the left one if not. Left of the first one, d at e, it is at
     most d + (1 - d) (exp(e) - exp(level)) / (1 + exp(e)) (Kairouz, Oh and Viswanath 2017).
     """
     if level < epsilon[0]:
@@ -84,6 +85,8 @@ def curve_at(curves: Array, epsilon: Array, level: float) -> Array:
     left = max(right - 1, 0)
     if right == left or level >= epsilon[-1]:
         return np.asarray(curves[:, right].copy())
+    if not convex:
+        return np.asarray(curves[:, right if level >= epsilon[right] else left].copy())
     share = (math.exp(level) - growth[left]) / (growth[right] - growth[left])
     return np.asarray((1.0 - share) * curves[:, left] + share * curves[:, right])
 
@@ -100,7 +103,7 @@ def exceedance(curves: Array, epsilon: Array) -> Array:
     return np.minimum.accumulate(found, axis=1)
 
 
-def guessing(curves: Array, epsilon: Array, prior: float) -> Array:
+def guessing(curves: Array, epsilon: Array, prior: float, *, convex: bool = True) -> Array:
     """Return the largest probability of a right guess at membership, shape (draw,).
 
     With prior probability p of membership it is max(p, 1 - p) + min(p, 1 - p) delta(e) at
@@ -108,10 +111,10 @@ def guessing(curves: Array, epsilon: Array, prior: float) -> Array:
     """
     level = abs(math.log1p(-prior) - math.log(prior))
     rare = min(prior, 1.0 - prior)
-    return 1.0 - rare + rare * curve_at(curves, epsilon, level)
+    return 1.0 - rare + rare * curve_at(curves, epsilon, level, convex=convex)
 
 
-def gaussian_mu(curves: Array, epsilon: Array) -> Array:
+def gaussian_mu(curves: Array, epsilon: Array, *, convex: bool = True) -> Array:
     """Return the least mu whose Gaussian curve is nowhere below on the grid, shape (draw,).
 
     The curve is that of a normal distribution and its copy moved by mu standard deviations. In
@@ -123,7 +126,7 @@ def gaussian_mu(curves: Array, epsilon: Array) -> Array:
     for left, right in itertools.pairwise(epsilon.tolist()):
         parts = np.linspace(left, right, BETWEEN + 1)
         points += parts[1:].tolist()
-        values += [curve_at(curves, epsilon, float(part)) for part in parts[:-1]]
+        values += [curve_at(curves, epsilon, part, convex=convex) for part in parts[:-1].tolist()]
     needed, grid = np.stack(values, axis=1), np.array(points)
     low, high = np.zeros(len(curves)), np.full(len(curves), LARGEST_MU)
     for _ in range(HALVINGS):

@@ -20,11 +20,7 @@ LEVEL, PRIOR = 0.05, 0.5
 
 def in_words(result: PrivacyCurves) -> tuple[str, ...]:
     """Return sentences on the best test and the best guess, each a limit with 95% probability."""
-    from edp_bayes.results.tradeoff import most_power
-
-    curves = result.delta.transpose("chain", "draw", "epsilon").to_numpy()
-    grid = result.epsilon.to_numpy()
-    power = most_power(curves.reshape(-1, grid.size), grid, np.array([LEVEL]))[:, 0]
+    power = result.power(LEVEL).to_numpy()
     guessed = result.membership_probability(prior=PRIOR)["guessed"].to_numpy()
     limits = [
         risk_limit(float(upper_limit(np.ravel(draws), PROB)))

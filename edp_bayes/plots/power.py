@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from edp_bayes.auditing.attacking import Attack
 
-__all__ = ["plot_membership", "plot_tradeoff"]
+__all__ = ["plot_membership", "plot_power"]
 
 COLOR, ATTACK = "C0", "C1"
 VISUALS = (
@@ -26,7 +26,7 @@ VISUALS = (
 )
 
 
-def plot_tradeoff(
+def plot_power(
     audit: PrivacyCurves,
     *,
     kind: str = "simultaneous",
@@ -68,10 +68,10 @@ def plot_tradeoff(
     --------
     >>> import edp_bayes as edp
     >>> audit = edp.audit_property(103, 1000, epsilon=[0.0, 0.1], random_seed=1, progressbar=False)
-    >>> type(plot_tradeoff(audit, backend="none")).__name__
+    >>> type(plot_power(audit, backend="none")).__name__
     'PlotCollection'
     """
-    require(audit, PrivacyCurves, "plot_tradeoff", "an audit of any kind")
+    require(audit, PrivacyCurves, "plot_power", "an audit of any kind")
     band = audit.tradeoff(kind=kind, prob=ci_prob)
     middle = band["median"].rename("power")
     canvas = Canvas(
