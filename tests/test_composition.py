@@ -69,7 +69,11 @@ def test_delta_is_the_largest_of_composed_individuals(databases):
     upper, lower = by_hand(audit, databases)
     result = composed(audit, databases)
     found = result.delta.to_numpy().reshape(-1, EPSILON.size)
-    np.testing.assert_allclose(found, upper.max(axis=1), atol=1e-12)
+    # of one database the bound that everybody has may be the lower one
+    assert (found <= upper.max(axis=1) + 1e-12).all()
+    assert (found >= lower.max(axis=1)).all()
+    if databases > 1:
+        np.testing.assert_allclose(found, upper.max(axis=1), atol=1e-12)
     total = result.total_risk.to_numpy().reshape(found.shape)
     # who is bounded by a thousandth enters by the bound
     exact = 1.0 - np.prod(1.0 - upper, axis=1)
