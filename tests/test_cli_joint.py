@@ -41,9 +41,25 @@ def test_queries_given_one_after_the_other_are_audited_together(table, tmp_path,
     assert audit.settings["queries"] == ["sum:kwh", "mean:cost"]
     assert f"most: {audit.direction_of()}." in said
     assert (out / "density.png").stat().st_size > 0
+    with pytest.raises(edp.InvalidInputError, match="several queries together are not composed"):
+        audit.compose(databases=2)
 
 
 def test_more_than_five_are_refused(table, tmp_path, capsys):
     six = [part for _ in range(6) for part in ("--query", "sum:kwh")]
     said = refused(capsys, *asked(table, tmp_path / "out", *six, "--no-past", "--quiet"))
     assert "at most 5 queries" in said
+
+
+@pytest.mark.parametrize("option", [["--databases", "3"], ["--executor", "2"], ["--resume"]])
+def test_what_is_for_one_query_is_refused_at_once(table, tmp_path, capsys, option):
+    both = ["--query", "sum:kwh", "--query", "mean:cost", "--no-past", "--quiet", *option]
+    said = refused(capsys, *asked(table, tmp_path / "out", *both))
+    assert f"{option[0]} is for one query, found 2" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_joint_audit_is_against_nobody_with_a_past(table, tmp_path, capsys):
+    both = ["--query", "sum:kwh", "--query", "mean:cost", "--quiet"]
+    said = refused(capsys, *asked(table, tmp_path / "out", *both))
+    assert "--no-past" in said

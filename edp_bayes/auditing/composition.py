@@ -170,6 +170,11 @@ def _audits(audits: Audit | Iterable[Audit]) -> list[Audit]:
 def _coupling(audit: Audit) -> Any:
     """Return the fit of an audit, or say that it is gone."""
     found = getattr(audit.source, "coupling", None)
+    if "direction" in audit.tree.children:
+        raise InvalidInputError(
+            "releases of several queries together are not composed: audit each query, and compose "
+            "its audit"
+        )
     if found is None:
         raise InvalidInputError(
             "an audit is composed from its fit, and this one was loaded from a file or made "

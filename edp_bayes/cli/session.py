@@ -49,6 +49,8 @@ def audit_databases(
     from edp_bayes.records.databases import Databases
     from edp_bayes.records.responses import Responses
 
+    if len(run.query) > 1:
+        _refuse_alone(run)
     console = Console(quiet=run.quiet, highlight=False, markup=False)
     show = console.is_terminal and not run.quiet
     with warnings.catch_warnings():
@@ -134,6 +136,20 @@ def audit_databases(
     for path in written:
         if path.parent != run.out:
             console.print(f"Written beside it: {path.resolve()}")
+
+
+def _refuse_alone(run: Run) -> None:
+    """Refuse, before any long work, what is for an audit of one query alone."""
+    for option, given in (
+        ("--databases", run.databases is not None),
+        ("--executor", run.executor is not None),
+        ("--resume", run.resume),
+    ):
+        if given:
+            raise InvalidInputError(
+                f"{option} is for one query, found {len(run.query)}: leave it out, or give one "
+                "--query"
+            )
 
 
 def _refuse_moments(too_fine: str) -> None:
