@@ -298,11 +298,9 @@ def test_no_file_is_read_twice_or_written_over(capsys, folder, tmp_path):
 @pytest.mark.parametrize("model", ["bootstrap", "dpm"])
 def test_noise_is_found_against_the_same_adversary(capsys, folder, tmp_path, model):
     options = {"insiders": folder / "staff.csv", "model": model, "draws": 15}
-    flags = words(folder / "meters.csv", tmp_path / "a", "--pseudonyms", **options)
+    flags = words(folder / "meters.csv", tmp_path / "a", **options)
     assert main([*flags, "--quiet"]) == 0
     saved = tmp_path / "a" / "audit.nc"
-    held = saved.read_bytes()
-    assert not any(f"m{k}".encode() + end in held for k in range(PEOPLE) for end in (b"\0", b'"'))
     rest = ("--table", folder / "meters.csv", "--method", "bottleneck")
     out = tmp_path / "noise.json"
     said = printed(capsys, "noise", saved, "--epsilon", "2", *rest, "--out", out)
@@ -324,6 +322,18 @@ def test_noise_is_found_against_the_same_adversary(capsys, folder, tmp_path, mod
     np.testing.assert_allclose(
         curves.max(axis=1), audit.delta.to_numpy().reshape(-1, 4), rtol=1e-6, atol=1e-9
     )
+
+
+def test_under_pseudonyms_nobody_is_told_who_the_insiders_are(capsys, folder, tmp_path):
+    options = {"insiders": folder / "staff.csv", "model": "bootstrap", "draws": 15}
+    flags = words(folder / "meters.csv", tmp_path / "a", "--pseudonyms", **options)
+    assert main([*flags, "--quiet"]) == 0
+    saved = tmp_path / "a" / "audit.nc"
+    held = saved.read_bytes()
+    assert not any(f"m{k}".encode() + end in held for k in range(PEOPLE) for end in (b"\0", b'"'))
+    rest = ("--epsilon", "2", "--table", folder / "meters.csv", "--out", tmp_path / "noise.json")
+    said = refused(capsys, "noise", saved, *rest)
+    assert "does not say who the insiders are: give the audit with its names" in said
 
 
 def test_noise_of_responses_says_against_whom():

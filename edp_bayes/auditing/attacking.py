@@ -48,6 +48,15 @@ class Attack:
         an alarm in the other half, of those without the individual and of those with them.
     absent, present : int
         How many of these there are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> found = edp.attack(rng.normal(3.0, 1.0, 400), rng.normal(0.0, 1.0, 400), random_seed=1)
+    >>> isinstance(found, Attack), found.hits.shape == found.levels.shape
+    (True, True)
     """
 
     method: str

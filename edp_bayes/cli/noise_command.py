@@ -77,7 +77,7 @@ def noise(
     check(epsilon, delta, method=method, prob=prob)
     if out.is_dir():
         raise InvalidInputError(f"--out must name a file, {out} is a folder")
-    refuse_overwriting([out], [audit, *_files(table)])
+    refuse_overwriting([out], [*([] if audit.is_dir() else [audit]), *_files(table)])
     require_writable(out.parent)
     console = Console(quiet=quiet, highlight=False, markup=False)
     show = console.is_terminal and not quiet
