@@ -29,7 +29,7 @@ VISUALS = (
 DECADES = 8
 # Half the length, relative to epsilon, at which a single epsilon is drawn.
 POINT = 0.02
-TITLE_WIDTH = 70  # characters
+TITLE_WIDTH = 52  # characters
 
 
 def plot_delta(
@@ -247,8 +247,8 @@ def _visible(band: xr.Dataset) -> xr.Dataset:
 def _dress(canvas: Canvas, audit: PrivacyCurves, quantity: str, label: str, title: str) -> None:
     what, size = audit.subject
     against = getattr(audit, "against", "")
-    said = [f"{title} of {what}", size]
-    said += textwrap.wrap(f"against {against}", TITLE_WIDTH) if against else []
+    parts = [f"{title} of {what}", size, *([f"against {against}"] if against else [])]
+    said = [line for part in parts for line in textwrap.wrap(part, TITLE_WIDTH)]
     canvas.title(quantity, "\n".join(said))
     canvas.words(quantity, x="epsilon", y=label)
 
