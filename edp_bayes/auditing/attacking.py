@@ -143,7 +143,7 @@ def attack(
         ones, or a random forest of scikit-learn, which must be installed then.
     densities : tuple of Mixture, optional
         For the likelihood ratio of one answer: the densities with and without the individual, as
-        somebody knows them who knows everything but that. If not given they are learned by
+        a person knows them who knows all but that. If not given they are learned by
         kernels.
     random_seed : int, optional
         For which releases are learned from, and for the forest.
