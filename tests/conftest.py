@@ -17,6 +17,9 @@ if sys.dont_write_bytecode:
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 # The same examples every time: a failure belongs to the change it is seen with.
+# Workers of any Spark session have the packages of the tests.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
 settings.register_profile("deterministic", derandomize=True, deadline=None)
 settings.load_profile("deterministic")
 
