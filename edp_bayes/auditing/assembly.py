@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
     from edp_bayes.records.responses import Responses
 
-__all__ = ["assemble", "score_row"]
+__all__ = ["assemble", "by_epsilon", "checked", "groups_of_fit"]
 
 Array = NDArray[np.float64]
 
@@ -99,23 +99,11 @@ def assemble(
         "densities": _densities(responses, fitted, kept, names, chains),
         "mixture": _mixture(_next_response(fitted), chains),
         "observed_data": _observed(responses),
-        "log_likelihood": xr.Dataset(
-            {"response": ((*lead, "database"), fitted.log_likelihood)},
-            coords={**chains, "database": labels.as_coordinate(responses.database)},
-        ),
+        **groups_of_fit(fitted, responses.database, chains),
+        "new_individual": _new_individual(fitted, risks, epsilon, settings, chains),
     }
-    groups["new_individual"] = _new_individual(fitted, risks, epsilon, settings, chains)
     if without := getattr(fitted.coupling, "without", None):
         groups["without"] = _without(without, chains)
-    if fitted.predictive is not None:
-        groups["log_predictive"] = xr.Dataset(
-            {"response": ("database", fitted.predictive)},
-            coords={"database": labels.as_coordinate(responses.database)},
-        )
-    if fitted.log_prior is not None:
-        groups["log_prior"] = fitted.log_prior.assign_coords(chains)
-    if fitted.sample_stats is not None:
-        groups["sample_stats"] = fitted.sample_stats
     if fitted.at_hand is not None and regression is not None:
         groups["known"] = _known(regression, fitted.at_hand, released, chains)
     record = {
@@ -127,9 +115,9 @@ def assemble(
         "fingerprint": released.fingerprint,
         **settings.record,
         **({} if regression is None else regression.record),
-        "screened_out": _by_epsilon(epsilon, risks.screened_bound),
+        "screened_out": by_epsilon(epsilon, risks.screened_bound),
         **(
-            {"bounded": _by_epsilon(epsilon, risks.bounded.max(axis=0))}
+            {"bounded": by_epsilon(epsilon, risks.bounded.max(axis=0))}
             if np.any(risks.floor)
             else {}
         ),
@@ -143,7 +131,28 @@ def assemble(
     return Audit(tree, CoupledCurves(fitted.coupling, epsilon, risks))
 
 
-def _by_epsilon(epsilon: Array, values: Array) -> dict[str, float]:
+def groups_of_fit(
+    fitted: FittedModel | FittedJoint, database: NDArray[Any], chains: Mapping[str, Any]
+) -> dict[str, xr.Dataset]:
+    """Return ArviZ's groups of a fit: log likelihood, and what else it has."""
+    coords = {"database": labels.as_coordinate(database)}
+    found = {
+        "log_likelihood": xr.Dataset(
+            {"response": (("chain", "draw", "database"), fitted.log_likelihood)},
+            coords={**chains, **coords},
+        )
+    }
+    if fitted.predictive is not None:
+        found["log_predictive"] = xr.Dataset({"response": ("database", fitted.predictive)}, coords)
+    if fitted.log_prior is not None:
+        found["log_prior"] = fitted.log_prior.assign_coords(chains)
+    if fitted.sample_stats is not None:
+        found["sample_stats"] = fitted.sample_stats
+    return found
+
+
+def by_epsilon(epsilon: Array, values: Array) -> dict[str, float]:
+    """Return values by their epsilon as text, for settings."""
     return dict(zip(map(str, epsilon), map(float, values), strict=True))
 
 
@@ -373,22 +382,37 @@ def _checks(
                 fitted.mixture, responses, settings.generator("replicates"), advice=fitted.remedy
             )
         )
+    known = () if regression is None else regression.known.warnings
+    return checked(
+        tests, posterior, responses, fitted, [*responses.warnings, *known, *fitted.warnings]
+    )
+
+
+def checked(
+    tests: Sequence[diagnostics.Checks],
+    posterior: xr.Dataset,
+    responses: Responses | JointResponses,
+    fitted: FittedModel | FittedJoint,
+    doubts: Sequence[str],
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return checks, those of the draws among them, as rows, and all that is doubtful.
+
+    `doubts` is what was doubtful before.
+    """
     checks, failed = convergence(
         posterior[["delta", "total_risk"]],
         divergences=fitted.divergences,
         independent=fitted.independent,
         diverging=fitted.diverging,
     )
-    score = score_row(responses, fitted)
+    score = _score_row(responses, fitted)
     tables = [test.table().reset_index() for test in tests]
     found = [row for table in tables for row in json.loads(table.to_json(orient="records"))]
     said = [check.sentence for test in tests for check in test.checks]
     rows = [row | {"sentence": sentence} for row, sentence in zip(found, said, strict=True)]
     rows += [*checks, score]
     warnings = [
-        *responses.warnings,
-        *(() if regression is None else regression.known.warnings),
-        *fitted.warnings,
+        *doubts,
         *(sentence for test in tests for sentence in test.warnings),
         *failed,
         *([] if score["passed"] else [score["sentence"]]),
@@ -396,7 +420,7 @@ def _checks(
     return rows, warnings
 
 
-def score_row(
+def _score_row(
     responses: Responses | JointResponses, fitted: FittedModel | FittedJoint
 ) -> dict[str, Any]:
     """Out-of-sample log density: the model's own where it has one, by PSIS-LOO otherwise."""

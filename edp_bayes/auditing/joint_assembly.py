@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +10,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
-from edp_bayes.auditing.assembly import score_row
+from edp_bayes.auditing.assembly import by_epsilon, checked, groups_of_fit
 from edp_bayes.auditing.lower_bounds import lower_bounds
 from edp_bayes.coupling.joint_direction import most_exposing
-from edp_bayes.diagnostics.convergence import convergence
 from edp_bayes.diagnostics.joint import check_joint_databases, joint_predictive_check
 from edp_bayes.diagnostics.truncation import check_truncation
 from edp_bayes.distributions.mixtures import Mixture
@@ -110,20 +108,8 @@ def assemble_joint(
                 "query": list(responses.names),
             },
         ),
-        "log_likelihood": xr.Dataset(
-            {"response": ((*LEAD, "database"), fitted.log_likelihood)},
-            coords={**chains, "database": labels.as_coordinate(responses.database)},
-        ),
+        **groups_of_fit(fitted, responses.database, chains),
     }
-    if fitted.predictive is not None:
-        groups["log_predictive"] = xr.Dataset(
-            {"response": ("database", fitted.predictive)},
-            coords={"database": labels.as_coordinate(responses.database)},
-        )
-    if fitted.log_prior is not None:
-        groups["log_prior"] = fitted.log_prior.assign_coords(chains)
-    if fitted.sample_stats is not None:
-        groups["sample_stats"] = fitted.sample_stats
     checks, warnings = _checks(responses, dependence, fitted, posterior, settings)
     record = {
         "query": responses.query,
@@ -134,7 +120,7 @@ def assemble_joint(
         "samples": 1,
         "fingerprint": responses.fingerprint,
         **settings.record,
-        "screened_out": dict(zip(map(str, epsilon), map(float, risks.screened_bound), strict=True)),
+        "screened_out": by_epsilon(epsilon, risks.screened_bound),
         **fitted.attributes,
     }
     known = [
@@ -301,23 +287,4 @@ def _checks(
                 fitted.mixture, kept, settings.generator("replicates"), advice=fitted.remedy
             )
         )
-    checks, failed = convergence(
-        posterior[["delta", "total_risk"]],
-        divergences=fitted.divergences,
-        independent=fitted.independent,
-        diverging=fitted.diverging,
-    )
-    score = score_row(kept, fitted)
-    tables = [test.table().reset_index() for test in tests]
-    found = [row for table in tables for row in json.loads(table.to_json(orient="records"))]
-    said = [check.sentence for test in tests for check in test.checks]
-    rows = [row | {"sentence": sentence} for row, sentence in zip(found, said, strict=True)]
-    rows += [*checks, score]
-    warnings = [
-        *responses.warnings,
-        *dependence.warnings,
-        *(sentence for test in tests for sentence in test.warnings),
-        *failed,
-        *([] if score["passed"] else [score["sentence"]]),
-    ]
-    return rows, warnings
+    return checked(tests, posterior, kept, fitted, [*responses.warnings, *dependence.warnings])
