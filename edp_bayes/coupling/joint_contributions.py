@@ -24,6 +24,7 @@ from edp_bayes.coupling.pooling import (
     pool_spread,
     stand_out,
 )
+from edp_bayes.records.joined import outer
 from edp_bayes.utils.compiled import compiled, in_threads
 from edp_bayes.utils.small_matrices import cholesky, inverse_factor
 
@@ -296,25 +297,16 @@ class _Statistics:
     def of(cls, responses: JointResponses, units: Units) -> _Statistics:
         found = responses.contribution
         z, c = units.whiten(responses.response), units.shrink(found.value)
-        n, people = responses.n_databases, responses.n_individuals
-
-        def total(values: Array) -> Array:
-            flat = values.reshape(len(values), -1)
-            sums = [np.bincount(found.owner, part, people) for part in flat.T]
-            return np.stack(sums, axis=1).reshape(people, *values.shape[1:])
-
+        n, people, total = responses.n_databases, responses.n_individuals, found.total
         centre = -total(c) / n
-        own = z[found.database]
-        rest = own - c - centre[found.owner]
-        # of the responses without an individual: those themselves where they are absent
-        moved = _outer(own - c) - _outer(own)
-        whole = z.T @ z / n + total(moved) / n - _outer(centre)
+        rest = z[found.database] - c - centre[found.owner]
+        whole = found.covariance_without(z, c)
         return cls(
             count=np.bincount(found.owner, minlength=people).astype(np.float64),
             contribution=total(c),
-            contribution_square=total(_outer(c)),
+            contribution_square=total(outer(c)),
             rest=total(rest),
-            rest_square=total(_outer(rest)),
+            rest_square=total(outer(rest)),
             product=total(rest[:, :, None] * c[:, None, :]),
             centre=centre,
             rest_covariance=_psd(whole) + CONSTANT * np.eye(z.shape[1]),
@@ -334,7 +326,7 @@ def _shape(stats: _Statistics, d: int) -> Array:
     """Return how contributions vary about their mean in a typical individual, of trace one."""
     k = stats.count
     about = (
-        stats.contribution_square - _outer(stats.contribution) / np.maximum(k, 1.0)[:, None, None]
+        stats.contribution_square - outer(stats.contribution) / np.maximum(k, 1.0)[:, None, None]
     )
     size = _trace(stats.contribution_square)
     usable = (k > 1.5) & (_trace(about) > ROUNDING * size)
@@ -346,10 +338,6 @@ def _shape(stats: _Statistics, d: int) -> Array:
     # as if one more individual had varied in every direction alike
     found = (weight[:, None, None] * relative).sum(axis=0) + neutral
     return np.asarray(found / np.trace(found))
-
-
-def _outer(rows: Array) -> Array:
-    return np.asarray(rows[:, :, None] * rows[:, None, :])
 
 
 def _trace(matrices: Array) -> Array:

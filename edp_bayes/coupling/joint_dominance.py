@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.coupling.dominance import LEAST_SHARE, MOST
 from edp_bayes.distributions.multivariate import NormalMixture, Units
+from edp_bayes.records.joined import outer
 from edp_bayes.utils import labels
 
 if TYPE_CHECKING:
@@ -30,16 +31,9 @@ def dominant(responses: JointResponses, units: Units) -> NDArray[np.int64]:
     Those of the largest share first.
     """
     found = responses.contribution
-    c, n, people = units.shrink(found.value), responses.n_databases, responses.n_individuals
-    d = c.shape[1]
-
-    def mean(values: Array) -> Array:
-        flat = values.reshape(len(values), -1)
-        return np.stack([np.bincount(found.owner, part, people) for part in flat.T], axis=1) / n
-
-    middle = mean(c)
-    square = mean(c[:, :, None] * c[:, None, :]).reshape(people, d, d)
-    share = np.linalg.eigvalsh(square - middle[:, :, None] * middle[:, None, :])[:, -1]
+    c, n = units.shrink(found.value), responses.n_databases
+    middle, square = found.total(c) / n, found.total(outer(c)) / n
+    share = np.linalg.eigvalsh(square - outer(middle))[:, -1]
     order = np.argsort(-share, kind="stable")[:MOST]
     return np.asarray(order[share[order] >= LEAST_SHARE], dtype=np.int64)
 

@@ -25,23 +25,10 @@ def joint_shifts(responses: JointResponses) -> Array:
     """
     units, found = Units.of(responses.response), responses.contribution
     z, c = units.whiten(responses.response), units.shrink(found.value)
-    n, d, people = responses.n_databases, z.shape[1], responses.n_individuals
-
-    def mean(values: Array) -> Array:
-        flat = values.reshape(len(values), -1)
-        return np.stack([np.bincount(found.owner, part, people) for part in flat.T], axis=1) / n
-
-    own = z[found.database]
-    moved = _outer(own - c) - _outer(own)
-    middle = mean(c)
     inverse = np.linalg.inv(units.factor)
     noise = inverse @ np.diag(responses.noise_variance) @ inverse.T
-    covariance = z.T @ z / n + mean(moved).reshape(people, d, d) - _outer(middle) + noise
+    covariance = found.covariance_without(z, c) + noise
     values, vectors = np.linalg.eigh(covariance)
     spread = np.sqrt(np.maximum(values, CONSTANT**2))
     turned = np.einsum("eb,eba->ea", c, vectors[found.owner]) / spread[found.owner]
     return np.asarray(np.sqrt((turned**2).sum(axis=1)))
-
-
-def _outer(rows: Array) -> Array:
-    return np.asarray(rows[:, :, None] * rows[:, None, :])

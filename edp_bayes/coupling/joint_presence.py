@@ -18,6 +18,7 @@ from edp_bayes.coupling.presence import FEWEST
 from edp_bayes.coupling.presence_sampler import (
     PRESENCES,
     draw_beta,
+    keep_mean,
     log_bayes_factor,
 )
 from edp_bayes.distributions.multivariate import NormalMixture
@@ -159,13 +160,10 @@ def _shares(rng, weights, active, labels, counts, came, presence):  # type: igno
         evidence = log_bayes_factor(n_present, n_absent, count, b, rho, 1.0, terms)
         if rng.random() * (1.0 + np.exp(-evidence)) >= 1.0:
             continue
-        mean, mass = 0.0, 0.0
         for k in range(count):
             share[k] = rho
             if n_present[k] + n_absent[k] > 0.0:
                 share[k] = draw_beta(rng, a + n_present[k], b + n_absent[k])
-            mass += weights[s, places[k]]
-            mean += weights[s, places[k]] * share[k]
+        keep_mean(weights[s], places, count, rho, share)
         for k in range(count):
-            # presence on the whole is still rho
-            presence[s, places[k]] = min(share[k] * rho * mass / mean, 1.0)
+            presence[s, places[k]] = share[k]

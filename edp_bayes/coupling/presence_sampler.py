@@ -25,7 +25,15 @@ from numpy.typing import NDArray
 from edp_bayes.coupling.curves import moments_without
 from edp_bayes.utils.compiled import borrowing, compiled, decay
 
-__all__ = ["PRESENCES", "Seen", "draw_beta", "draw_labels", "draw_shares", "log_bayes_factor"]
+__all__ = [
+    "PRESENCES",
+    "Seen",
+    "draw_beta",
+    "draw_labels",
+    "draw_shares",
+    "keep_mean",
+    "log_bayes_factor",
+]
 
 PRESENCES = 2.0  # prior weight of rho, in presences, for the share of a component
 FEW_SWEEPS = 2  # for small contributions
@@ -155,7 +163,7 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  #
             for k in range(count):
                 if n_present[k] + n_absent[k] == 0.0:
                     probability[k] = rho
-            _keep_mean(base, s, places, count, rho, probability)
+            keep_mean(base[s, 0], places, count, rho, probability)
             for k in range(count):
                 out[s, column, places[k]] = probability[k]
 
@@ -340,11 +348,11 @@ def _log_beta(a, b):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _keep_mean(base, s, places, count, rho, share):  # type: ignore[no-untyped-def]
+def keep_mean(weights, places, count, rho, share):  # type: ignore[no-untyped-def]
     """Scale the shares so that presence on the whole is still rho."""
     mean, mass = 0.0, 0.0
     for k in range(count):
-        mass += base[s, 0, places[k]]
-        mean += base[s, 0, places[k]] * share[k]
+        mass += weights[places[k]]
+        mean += weights[places[k]] * share[k]
     for k in range(count):
         share[k] = min(share[k] * rho * mass / mean, 1.0)

@@ -159,20 +159,7 @@ def _constant(y: Array, tolerance: Array) -> Array | None:
 
 def _candidates(responses: JointResponses, y: Array, c: Array, kept: list[int]) -> list[int]:
     """Return who may leave a constant combination, by a loose look at covariances."""
-    entries, n, people = responses.contribution, len(y), responses.n_individuals
-    y, c = y[:, kept], c[:, kept]
-    own = y[entries.database]
-    moved = (own - c)[:, :, None] * (own - c)[:, None, :] - own[:, :, None] * own[:, None, :]
-    d = len(kept)
-
-    def total(values: Array) -> Array:
-        flat = values.reshape(len(values), -1)
-        sums = [np.bincount(entries.owner, part, people) for part in flat.T]
-        return np.stack(sums, axis=1) / n
-
-    mean = total(c)
-    covariance = y.T @ y / n + total(moved).reshape(people, d, d)
-    covariance = covariance - mean[:, :, None] * mean[:, None, :]
+    covariance = responses.contribution.covariance_without(y[:, kept], c[:, kept])
     least, largest = np.linalg.eigvalsh(covariance)[:, 0], np.trace(covariance, axis1=1, axis2=2)
     return np.flatnonzero(least <= LOOSE * np.maximum(largest, LOOSE)).tolist()
 

@@ -16,7 +16,7 @@ from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records.responses import Responses
 from edp_bayes.utils import labels
 
-__all__ = ["MOST_QUERIES", "JointContributions", "JointResponses", "join"]
+__all__ = ["MOST_QUERIES", "JointContributions", "JointResponses", "join", "outer"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -47,6 +47,28 @@ class JointContributions(NamedTuple):
         """Return databases and contributions of one individual."""
         own = slice(int(self.start[individual]), int(self.start[individual + 1]))
         return self.database[own], self.value[own]
+
+    def total(self, values: Array) -> Array:
+        """Return sums by individual of one number or array of each entry, shape (m, ...)."""
+        people = self.start.size - 1
+        flat = values.reshape(len(values), -1)
+        sums = [np.bincount(self.owner, part, people) for part in flat.T]
+        return np.stack(sums, axis=1).reshape(people, *values.shape[1:])
+
+    def covariance_without(self, response: Array, contribution: Array) -> Array:
+        """Return that of the responses without each individual, shape (m, query, query).
+
+        Of responses whose means are zero, and their contributions in the same units.
+        """
+        n, own = len(response), response[self.database]
+        moved = outer(own - contribution) - outer(own)
+        mean = self.total(contribution) / n
+        return np.asarray(response.T @ response / n + self.total(moved) / n - outer(mean))
+
+
+def outer(rows: Array) -> Array:
+    """Return the product of every row with itself, shape (row, query, query)."""
+    return np.asarray(rows[:, :, None] * rows[:, None, :])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
