@@ -313,6 +313,8 @@ def test_the_own_contribution_of_the_riskiest_is_known_by_the_next_who_knows_the
     assert bool(check["passed"])
     assert "'dan' contributed themselves; against 'cat'" in check["sentence"]
     assert found.against == "a person who knows what they contributed themselves"
+    with pytest.raises(edp.InvalidInputError, match="an audit tells which"):
+        edp.noise.calibrate(data, epsilon=1.0, adversary=edp.Adversary(own=True))
 
 
 def test_what_is_known_anyway_tells_nothing_of_the_own_contribution():

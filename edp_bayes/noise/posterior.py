@@ -312,6 +312,11 @@ def posterior_of(
         **named,
     )
     regression = regression_on(source, adversary, at)
+    if regression is not None and len(regression.known.tellers) > 1:
+        raise InvalidInputError(
+            "two individuals may be the worst to know their own contribution, and an audit tells "
+            "which: give edp.audit(..., adversary=...) and its responses, as responses="
+        )
     chosen = model_or_default(model)
     if regression is None:  # the published estimate is a single draw
         fitted = chosen.fit(source, settings)
