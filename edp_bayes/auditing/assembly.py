@@ -26,6 +26,7 @@ from edp_bayes.results.query import Audit
 from edp_bayes.results.recording import recorded
 from edp_bayes.utils import labels
 from edp_bayes.utils.defaults import PROB
+from edp_bayes.utils.formatting import risk_limit
 from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
@@ -123,12 +124,31 @@ def assemble(
         ),
         **fitted.attributes,
     }
+    if risks.reduced is not None:
+        most = upper_limit(risks.reduced, PROB)
+        record["reduced"] = {
+            "individuals": int(responses.reduced.sum()),
+            "each_at_most": by_epsilon(epsilon, most),
+        }
+        warnings.append(_of_reduced(responses, epsilon, most))
     noise = responses.noise
     known = {"distribution": type(noise).__name__, "scale": noise.scale} if noise else None
     tree = recorded(groups, settings=record, checks=checks, warnings=warnings, noise=known)
+    if risks.reduced is not None:  # Between the epsilons of the grid not everybody is known.
+        return Audit(tree)
     if isinstance(fitted.coupling, ReleasedCoupling):
         return Audit(tree, ReleasedCurves(fitted.coupling, epsilon, risks))
     return Audit(tree, CoupledCurves(fitted.coupling, epsilon, risks))
+
+
+def _of_reduced(responses: Responses, epsilon: Array, most: Array) -> Sentence:
+    """Return in words how many individuals were bounded, and by how much."""
+    count = int(responses.reduced.sum())
+    return Sentence(
+        f"{count:,} individuals were bounded, not evaluated, because their contributions were not "
+        f"collected: at most {risk_limit(float(most[0]))} each at epsilon = {epsilon[0]:g}; these "
+        "bounds are part of delta and of the total risk, and of no lower end"
+    )
 
 
 def groups_of_fit(
@@ -176,8 +196,10 @@ def _signed(responses: Responses) -> Array:
     """Return the contribution of largest size of every individual, with its sign."""
     highest, lowest = (
         np.asarray(end(axis=0).todense()).ravel()
-        for end in (responses.contribution.max, responses.contribution.min)
+        for end in (responses.collected.max, responses.collected.min)
     )
+    if (others := responses.remainder) is not None:
+        lowest[others.individuals], highest[others.individuals] = others.lowest, others.highest
     return np.where(-lowest > highest, lowest, highest)
 
 
@@ -194,7 +216,7 @@ def _densities(
     both densities are too small for numbers of single precision.
     """
     y = responses.response
-    without = [y - responses.contribution[:, [int(i)]].toarray()[:, 0] for i in kept]
+    without = [y - responses.collected[:, [int(i)]].toarray()[:, 0] for i in kept]
     everything = np.concatenate([y, *without])
     margin = DENSITY_REACH * float(y.std())
     x = np.linspace(everything.min() - margin, everything.max() + margin, DENSITY_POINTS)

@@ -175,6 +175,11 @@ def _coupling(audit: Audit) -> Any:
             "releases of several queries together are not composed: audit each query, and compose "
             "its audit"
         )
+    if "reduced" in audit.settings:
+        raise InvalidInputError(
+            "the risks of individuals whose contributions were not collected are bounded for the "
+            "answer itself alone: collect all of them, and audit again"
+        )
     if found is None:
         raise InvalidInputError(
             "an audit is composed from its fit, and this one was loaded from a file or made "

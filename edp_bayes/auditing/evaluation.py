@@ -65,6 +65,11 @@ class Risks:
         Shape (chain * draw, epsilon): bound on the sum of these.
     copied : ndarray or None
         Shape (chain * draw, epsilon): delta_i of the individual asked for in each draw.
+    reduced : ndarray or None
+        Shape (chain * draw, epsilon): the largest bound of those whose contributions were not
+        collected; None where all were.
+    evaluated : ndarray or None
+        Shape (chain * draw, epsilon): the largest delta_i of all others.
     """
 
     delta: Array
@@ -81,11 +86,14 @@ class Risks:
     floor: Array
     bounded: Array
     copied: Array | None = None
+    reduced: Array | None = None
+    evaluated: Array | None = None
 
     @property
     def least_delta(self) -> Array:
         """Lower end of delta: zero where it may be no more than an upper bound."""
-        return np.where(self.delta > self.floor, self.delta, 0.0)
+        delta = self.delta if self.evaluated is None else self.evaluated
+        return np.where(delta > self.floor, delta, 0.0)
 
     @property
     def least_total_risk(self) -> Array:
@@ -167,9 +175,13 @@ def evaluate(
         bounded = getattr(coupling, "bounded", None)
         coupling = coupling if bounded is None else bounded(epsilon)
     relevant, screened_bound = coupling.relevant(epsilon)
+    reduced: NDArray[np.bool_] | None = getattr(coupling, "reduced", None)
     blocks = canonical_blocks(relevant)
+    if reduced is not None:
+        blocks = canonical_blocks(relevant[~reduced[relevant]])
+        blocks += canonical_blocks(relevant[reduced[relevant]])
     everybody = relevant.size == coupling.n_individuals
-    exact = getattr(coupling, "floor", None) is None
+    exact = getattr(coupling, "floor", None) is None and reduced is None
     keep = exact and everybody and relevant.size <= _step(coupling, epsilon)
     found = (run or here)(Work(coupling, epsilon, copies, keep), blocks)
     shown = track(found, "Individuals", total=len(blocks), show=progressbar)
@@ -179,6 +191,7 @@ def evaluate(
         screened_bound=screened_bound,
         copies=copies,
         floor=_floor(coupling, epsilon),
+        reduced=reduced,
     )
 
 
@@ -220,6 +233,10 @@ def evaluate_block(
 
     size, levels = coupling.n_draws, epsilon.size
     floor = _floor(coupling, epsilon)
+    reduced: NDArray[np.bool_] | None = getattr(coupling, "reduced", None)
+    bounded = reduced is not None and bool(reduced[members].all())
+    if bounded:
+        floor = np.full_like(floor, np.inf)
     largest, log_survival, total, log_bounded = np.zeros((4, size, levels))
     top = np.zeros((size, levels, TOP))
     who = np.zeros(top.shape, dtype=np.int64)
@@ -235,7 +252,8 @@ def evaluate_block(
         whole = some.size == buffer.shape[1]
         curves = coupling.curves(some, epsilon, out=buffer if whole else None)
         accumulate(curves, largest, log_survival, total, floor, log_bounded)
-        keep_largest(curves, some, top, who)
+        if not bounded:  # Nobody is asked at other epsilons of whom there is a bound alone.
+            keep_largest(curves, some, top, who)
         mean[part], deviation[part], highest[part] = moments(curves)
         median[part] = medians(curves)
         if copies is not None:
@@ -265,6 +283,7 @@ def combine(
     screened_bound: Array,
     copies: Index | None = None,
     floor: Array | None = None,
+    reduced: NDArray[np.bool_] | None = None,
 ) -> Risks:
     """Put the canonical blocks together, added in their order.
 
@@ -280,16 +299,19 @@ def combine(
         Shape (draw,): the individual whose risk is kept.
     floor : ndarray, optional
         Shape (draw, epsilon): where risks may be upper bounds.
+    reduced : ndarray of bool, optional
+        Shape (individual,): whose risks are upper bounds, all of a block or none.
     """
     size, people, levels = shape
-    largest, log_survival, total, log_bounded = np.zeros((4, size, levels))
+    largest, most, log_survival, total, log_bounded = np.zeros((5, size, levels))
     top = np.zeros((size, levels, TOP))
     who = np.zeros(top.shape, dtype=np.int64)
     mean, deviation, highest, median = np.zeros((4, people, levels))
     copied = None if copies is None else np.zeros((size, levels))
     curves: list[Array | None] = []
     for members, block in blocks:
-        np.maximum(largest, block.largest, out=largest)
+        into = most if reduced is not None and reduced[members].any() else largest
+        np.maximum(into, block.largest, out=into)
         log_survival += block.log_survival
         total += block.total
         log_bounded += block.log_bounded
@@ -302,7 +324,7 @@ def combine(
     kept = [part for part in curves if part is not None]
     everybody = sum(part.shape[1] for part in kept) == people
     return Risks(
-        delta=largest,
+        delta=np.maximum(largest, most),
         total_risk=np.abs(np.expm1(log_survival)),
         total_risk_bound=np.minimum(total, 1.0),
         mean=mean,
@@ -316,6 +338,8 @@ def combine(
         copied=copied,
         floor=np.zeros((size, levels)) if floor is None else floor,
         bounded=-log_bounded,
+        reduced=None if reduced is None else most,
+        evaluated=None if reduced is None else largest,
     )
 
 

@@ -26,6 +26,7 @@ from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.joined import JointResponses
 from edp_bayes.records.known import Known, known
+from edp_bayes.records.remainder import require_collected
 from edp_bayes.records.responses import Responses
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.utils import labels, validate
@@ -183,6 +184,7 @@ def audit(
     if isinstance(individuals, str) or not isinstance(individuals, Iterable):
         raise InputTypeError(f"individuals must be a list of labels, found {individuals!r}")
     asked = [label for label in individuals if responses.index_of(label) >= 0]
+    _refuse_reduced(responses, asked, adversary)
     settings = SamplerSettings(
         draws=draws,
         tune=tune,
@@ -231,7 +233,9 @@ def audit(
         responses = fitted.at_hand.responses
     named = list(dict.fromkeys(responses.index_of(label) for label in asked))
     order = responses.order
-    kept = order[riskiest(risks.mean[order], keep, responses.rank[named])]
+    some = ~responses.reduced[order]  # Of all others there is a bound alone.
+    place = np.cumsum(some) - 1
+    kept = order[some][riskiest(risks.mean[order[some]], keep, place[responses.rank[named]])]
     with working("Diagnostics", show=progressbar):
         result = assemble(
             responses=responses,
@@ -318,6 +322,22 @@ def _worst(
         upper=limits[worse],
         other=limits[1 - worse],
     )
+
+
+def _refuse_reduced(
+    responses: Responses | JointResponses, asked: list[Any], adversary: Adversary | None
+) -> None:
+    """Refuse what needs contributions that were not collected."""
+    if isinstance(responses, JointResponses) or responses.remainder is None:
+        return
+    if adversary is not None:
+        require_collected(responses.remainder, "an audit against an adversary")
+    for label in asked:
+        if responses.reduced[responses.index_of(label)]:
+            raise InvalidInputError(
+                f"the contributions of individual {labels.show(label)} were not collected, and "
+                "their risk is only bounded: collect those of more individuals, or leave them out"
+            )
 
 
 def _refuse_insiders(asked: list[Any], responses: Responses, known: Known) -> None:

@@ -64,6 +64,11 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
     it need not be reduced to know the largest.
     """
     source = audit.source
+    if "reduced" in audit.settings:
+        raise InvalidInputError(
+            "the risks of individuals whose contributions were not collected are bounded for the "
+            "answer itself alone: collect all of them, and audit again"
+        )
     if not isinstance(source, CoupledCurves):
         raise InvalidInputError(
             "what is published is known as long as an audit has its fit, and this one was loaded "

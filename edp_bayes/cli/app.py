@@ -132,6 +132,7 @@ def audit(
     database_every: options.Every = None,
     empty: options.Empty = None,
     missing: options.Missing = None,
+    collect: options.Collect = None,
     epsilon: options.Epsilon = "0.01:0.5:50",
     model: Annotated[str, typer.Option("--model", help="dpm, finite:K or bootstrap.")] = "dpm",
     kernel: Annotated[
@@ -227,6 +228,7 @@ def audit(
         resume=resume,
         keep_store=keep_store,
         databases=databases,
+        collect=collect,
         table=table,
     )
     keys = options.Keys.parse(

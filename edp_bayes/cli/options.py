@@ -24,6 +24,7 @@ __all__ = [
     "At",
     "Chains",
     "ChangingScale",
+    "Collect",
     "Covariates",
     "Database",
     "Draws",
@@ -207,6 +208,8 @@ class Run:
         What the adversary knows.
     databases : int or None
         How many fresh databases are composed; None for none.
+    collect : int or None
+        How many individuals' contributions are collected; None takes what is usual.
     sampler, draws, tune, chains, keep, seed, target_accept
         As for `edp_bayes.audit`; None takes what is usual.
     zarr, quiet : bool
@@ -240,6 +243,7 @@ class Run:
     resume: bool = False
     keep_store: bool = False
     databases: int | None = None
+    collect: int | None = None
 
     @property
     def store(self) -> Path | None:
@@ -352,6 +356,16 @@ Missing = Annotated[
         "--missing",
         help="Records without an individual: error (the default), drop them, or pool them as one "
         "individual.",
+    ),
+]
+Collect = Annotated[
+    int | None,
+    typer.Option(
+        "--collect",
+        min=1,
+        help="Individuals whose contributions are collected, those who can matter most; the risks "
+        "of all others are bounded. For sums and counts; by default all, or 100,000 beyond 50 "
+        "million pairs in an engine.",
     ),
 ]
 Out = Annotated[T, typer.Option("--out", help="Folder for the results; made if need be.")]

@@ -66,7 +66,9 @@ def audit_databases(
         adversary = adversary_of(run.knows, databases, keys, run.seed)
         at = run.knows.at
         at = None if at is None else label_of(at, databases.database, "--at", "database")
-        answers = [databases.respond(query, progressbar=show) for query in run.query]
+        answers = [
+            databases.respond(query, progressbar=show, collect=run.collect) for query in run.query
+        ]
         responses = answers[0] if len(answers) == 1 else Responses.join(*answers)
         names = [label_of(n, responses.individual, "--name", "individual") for n in run.names]
         console.print(

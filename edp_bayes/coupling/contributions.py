@@ -269,22 +269,33 @@ class _Statistics:
 
     @classmethod
     def of(cls, responses: Responses, *, centred: bool = True) -> _Statistics:
-        y, c, owner = responses.response, responses.contribution, responses.owner
-        centre = np.zeros(responses.n_individuals)
+        y, c, owner = responses.response, responses.collected, responses.owner
+        others, centre = responses.remainder, np.zeros(responses.n_individuals)
         if centred:
             centre = y.mean() - np.bincount(owner, c.data, responses.n_individuals) / y.size
+            if others is not None:
+                centre[others.individuals] = y.mean() - others.contribution / y.size
         rest = y[c.indices] - c.data - centre[owner]
 
         def total(values: Array) -> Array:
             return np.bincount(owner, values, responses.n_individuals) / responses.samples
 
+        sums = {
+            "count": total(np.ones_like(c.data)),
+            "contribution": total(c.data),
+            "contribution_square": total(c.data**2),
+            "rest": total(rest),
+            "rest_square": total(rest**2),
+            "product": total(rest * c.data),
+        }
+        if others is not None:
+            for name in ("count", "contribution", "contribution_square"):
+                sums[name][others.individuals] = getattr(others, name)
+            found = others.rest(centre[others.individuals])
+            for name, values in zip(("rest", "rest_square", "product"), found, strict=True):
+                sums[name][others.individuals] = values
         return cls(
-            count=total(np.ones_like(c.data)),
-            contribution=total(c.data),
-            contribution_square=total(c.data**2),
-            rest=total(rest),
-            rest_square=total(rest**2),
-            product=total(rest * c.data),
+            **sums,
             centre=centre,
             rest_variance=np.maximum(responses.variance_without, CONSTANT * y.var()),
         )

@@ -53,9 +53,12 @@ def dominant_individuals(responses: Responses) -> Index:
     >>> dominant_individuals(edp.Responses.from_arrays(response, contribution=contribution))
     array([0])
     """
-    c, rows, owner = responses.contribution, responses.response.size, responses.owner
+    c, rows, owner = responses.collected, responses.response.size, responses.owner
     mean = np.bincount(owner, c.data, responses.n_individuals) / rows
     square = np.bincount(owner, c.data**2, responses.n_individuals) / rows
+    if (others := responses.remainder) is not None:
+        mean[others.individuals] = others.contribution / rows
+        square[others.individuals] = others.contribution_square / rows
     share = (square - mean**2) / responses.response.var()
     order = np.argsort(-share, kind="stable")[:MOST]
     return np.asarray(order[share[order] >= LEAST_SHARE], dtype=np.int64)

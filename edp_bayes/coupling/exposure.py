@@ -63,30 +63,48 @@ def raw_exposure(responses: Responses | JointResponses, epsilon: Array) -> Array
             (responses.n_databases, responses.n_individuals),
             epsilon,
         )
-    c, people = responses.contribution, responses.n_individuals
-    owner = responses.owner
+    c, people = responses.collected, responses.n_individuals
+    owner, others = responses.owner, responses.remainder
     least = CONSTANT * float(responses.response.std())
     known = 0.0 if responses.noise is None else responses.noise.variance
     spread = np.maximum(np.sqrt(responses.variance_without + known), least)
     shift = np.abs(c.data) / spread[owner]
-    return _of_shifts(shift, owner, (responses.response.size, people), epsilon)
+    out = _of_shifts(shift, owner, (responses.response.size, people), epsilon)
+    if others is not None:
+        # as if all contributions of these were as large as their largest
+        shift = others.largest / spread[others.individuals]
+        out[others.individuals] = _of_alike(shift, others.count / responses.n_databases, epsilon)
+    return out
 
 
 def _of_shifts(
     shift: Array, owner: NDArray[np.int64], sizes: tuple[int, int], epsilon: Array
 ) -> Array:
     """Return the risks of contributions by so many standard deviations."""
-    from edp_bayes.divergence.shifts import gaussian_shift
-
     rows, people = sizes
     rho = np.bincount(owner, minlength=people)[owner] / rows
     out = np.empty((people, epsilon.size))
     for level, e in enumerate(epsilon):
-        growth = np.expm1(e)
-        kept = rho - growth * (1.0 - rho)
-        risk = gaussian_shift(shift, np.log1p(growth / rho))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            other = kept / rho * gaussian_shift(shift, np.log1p(growth / kept))
-        risk = np.maximum(risk, np.where(kept > 0.0, other, 0.0))
-        out[:, level] = np.bincount(owner, risk, people) / rows
+        out[:, level] = np.bincount(owner, _where_present(shift, rho, e), people) / rows
     return out
+
+
+def _of_alike(shift: Array, rho: Array, epsilon: Array) -> Array:
+    """Return the risks of contributions that are all of one size, in a share rho of databases."""
+    out = np.zeros((shift.size, epsilon.size))
+    seen = rho > 0.0
+    for level, e in enumerate(epsilon):
+        out[seen, level] = rho[seen] * _where_present(shift[seen], rho[seen], e)
+    return out
+
+
+def _where_present(shift: Array, rho: Array, epsilon: float) -> Array:
+    """Return the risk over rho of a shift in a share rho of databases."""
+    from edp_bayes.divergence.shifts import gaussian_shift
+
+    growth = np.expm1(epsilon)
+    kept = rho - growth * (1.0 - rho)
+    risk = gaussian_shift(shift, np.log1p(growth / rho))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        other = kept / rho * gaussian_shift(shift, np.log1p(growth / kept))
+    return np.maximum(risk, np.where(kept > 0.0, other, 0.0))

@@ -45,19 +45,28 @@ class Contributions:
     samples: int
     n_databases: int
     noise: GaussianNoise | LaplaceNoise | None
+    reduced: NDArray[np.bool_]
+    presence: Index
 
     @classmethod
     def of(cls, responses: Responses | Contributions, members: Index) -> Contributions:
         """Take those of some individuals."""
         return cls(
             responses.response,
-            responses.contribution[:, members],
+            responses.collected[:, members],
             responses.rank[members],
             responses.largest_contribution[members],
             responses.samples,
             responses.n_databases,
             responses.noise,
+            responses.reduced[members],
+            responses.presence[members],
         )
+
+    @property
+    def collected(self) -> csc_array[np.float64]:
+        """The same contributions; columns of those not collected are empty."""
+        return self.contribution
 
     @property
     def n_individuals(self) -> int:
@@ -93,6 +102,7 @@ def _of_regression(coupling: RegressionCoupling, members: Index) -> RegressionCo
         coupling,
         posterior=coupling.posterior.taken(members),
         presence=presence,
+        reduced=None if coupling.reduced is None else coupling.reduced[members],
         without={k: coupling.without[i] for i, k in known.items()},
     )
 
@@ -101,7 +111,12 @@ def _of_regression(coupling: RegressionCoupling, members: Index) -> RegressionCo
 def _(coupling: SomeDraws, members: Index) -> Coupling:
     some, whole = (_of_regression(part, members) for part in (coupling, coupling.whole))
     return replace(
-        coupling, whole=whole, posterior=some.posterior, presence=None, without=some.without
+        coupling,
+        whole=whole,
+        posterior=some.posterior,
+        presence=None,
+        without=some.without,
+        reduced=some.reduced,
     )
 
 

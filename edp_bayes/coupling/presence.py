@@ -100,13 +100,13 @@ class PresencePosterior:
             source.state = start
             moves = contributions.intercept, contributions.slope, contributions.spread
             draw_shares(
-                rng, SWEEPS, self._base, self._active, self._labels, self._seen(individual), moves,
+                rng, SWEEPS, self._base, self.active, self._labels, self._seen(individual), moves,
                 column, out,
             )  # fmt: skip
 
     def _seen(self, individual: int) -> Seen:
         """Return what the databases say of one individual's presence."""
-        rest, matrix = self.responses.response, self.responses.contribution
+        rest, matrix = self.responses.response, self.responses.collected
         where = slice(matrix.indptr[individual], matrix.indptr[individual + 1])
         came, gone = matrix.indices[where].astype(np.int64), matrix.data[where]
         if came.size <= max(RARE * rest.size, FEW * self.responses.samples):
@@ -132,7 +132,7 @@ class PresencePosterior:
         return 0.0 if noise is None else noise.variance / unit
 
     @cached_property
-    def _active(self) -> NDArray[np.bool_]:
+    def active(self) -> NDArray[np.bool_]:
         """Which components get a share of their own, the heaviest at least: (draw, component)."""
         weights = self._base[:, 0]
         heaviest = weights == weights.max(axis=1, keepdims=True)
@@ -147,13 +147,13 @@ class PresencePosterior:
         gaussian = self.mixture.kernel == "gaussian"
         wide = self._base.copy()
         wide[:, 2] = np.sqrt(wide[:, 2] ** 2 + self._noise)
-        draw_labels(np.random.Generator(stream), wide, gaussian, y, self._active, labels)
+        draw_labels(np.random.Generator(stream), wide, gaussian, y, self.active, labels)
         return labels
 
     @cached_property
     def _counts(self) -> Index:
         """How often each component labels a response: (draw, component)."""
-        draws, components = self._active.shape
+        draws, components = self.active.shape
         places = self._labels + components * np.arange(draws)[:, None]
         counts = np.bincount(places.ravel(), minlength=draws * components)
         return counts.reshape(draws, components)

@@ -14,6 +14,7 @@ from edp_bayes.coupling.base import FLOOR, draw_count, pair_curves
 from edp_bayes.coupling.contributions import ContributionDraws, ContributionPosterior
 from edp_bayes.distributions.mixtures import Mixture, flat_draws
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
+from edp_bayes.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.presence import PresencePosterior
@@ -59,6 +60,9 @@ class RegressionCoupling:
     floor : ndarray, optional
         Shape (draw, epsilon): curves at these epsilons may be upper bounds, not above it, in the
         place of risks that are not above it either, see `bounded`.
+    reduced : ndarray of bool, optional
+        Shape (m,): whose contributions were not collected. Their curves are upper bounds, whatever
+        their presence in each component, see `edp_bayes.coupling.reduced`; they have no pair.
     """
 
     mixture: Mixture
@@ -67,6 +71,7 @@ class RegressionCoupling:
     noise: GaussianNoise | LaplaceNoise | None = None
     without: Mapping[int, Mixture] = field(default_factory=dict)
     floor: Array | None = None
+    reduced: NDArray[np.bool_] | None = None
 
     @classmethod
     def fit(
@@ -79,12 +84,16 @@ class RegressionCoupling:
         """Condition the contribution distributions on the data; pair them with the draws of p."""
         from edp_bayes.coupling.presence import PresencePosterior
 
+        reduced = None if responses.remainder is None else responses.reduced
+        if reduced is not None:
+            _refuse_unbounded(mixture, reduced, without or {})
         return cls(
             mixture,
             ContributionPosterior.fit(responses, seed),
             PresencePosterior(mixture, responses, seed),
             responses.noise,
             without or {},
+            reduced=reduced,
         )
 
     @property
@@ -117,12 +126,21 @@ class RegressionCoupling:
             return self
         often = self.posterior.presence_a / (self.posterior.presence_a + self.posterior.presence_b)
         most = -often * np.abs(self.posterior.mean[:, 0])
-        pilots = np.sort(np.argsort(most, kind="stable")[:PILOTS])
+        if self.reduced is not None:
+            most[self.reduced] = np.inf
+            if self.reduced.all():
+                return self
+        pilots = np.sort(np.argsort(most, kind="stable")[: min(PILOTS, np.isfinite(most).sum())])
         largest = replace(self, floor=None).curves(pilots, epsilon).max(axis=1)
         return replace(self, floor=np.maximum(SHARE * largest, LEAST))
 
     def contributions(self, individuals: Index, *, by_component: bool = True) -> ContributionDraws:
         """Return how some individuals contribute, their presence by component."""
+        if by_component and self.reduced is not None and self.reduced[individuals].any():
+            raise InvalidInputError(
+                "the contributions of these individuals were not collected, and their risk is only "
+                "bounded: collect those of more individuals"
+            )
         components = self.mixture.weights.shape[-1] if by_component else 1
         contributions = self.posterior.draw(individuals, self.n_draws, components)
         if self.presence is None or not by_component:
@@ -137,6 +155,8 @@ class RegressionCoupling:
         levels = epsilon.shape[-1]
         if out is None:
             out = np.empty((self.n_draws, len(individuals), levels))
+        if self.reduced is not None and self.reduced[individuals].any():
+            return self._some_reduced(individuals, epsilon, out)
         known = np.isin(individuals, list(self.without))
         if not known.any():
             self._from_mixture(self.contributions(individuals), epsilon, out)
@@ -149,6 +169,37 @@ class RegressionCoupling:
                 out[:, column] = self._integrals(p, q, epsilon)
         out[out <= FLOOR] = 0.0
         return out
+
+    def _some_reduced(self, individuals: Index, epsilon: Array, out: Array) -> Array:
+        """Fill in curves of individuals some of whom are bounded, whatever their presence."""
+        from edp_bayes.coupling.reduced import reduced_curves
+
+        assert self.reduced is not None
+        some = self.reduced[individuals]
+        if not some.all():
+            out[:, ~some] = self.curves(individuals[~some], epsilon)
+        # Any noise makes risks smaller; that of Laplace is left out.
+        gaussian = isinstance(self.noise, GaussianNoise)
+        found = np.empty((self.n_draws, int(some.sum()), epsilon.shape[-1]))
+        base, contributions, _ = _centred(
+            self._base, self.contributions(individuals[some], by_component=False)
+        )
+        reduced_curves(
+            base,
+            self._active(),
+            contributions,
+            epsilon,
+            noise_scale=self.noise.scale if gaussian and self.noise is not None else 0.0,
+            out=found,
+        )
+        out[:, some] = found
+        return out
+
+    def _active(self) -> NDArray[np.bool_]:
+        """Return in which components presence may be another than on the whole."""
+        if self.presence is None:
+            return np.zeros((self.n_draws, self.mixture.weights.shape[-1]), dtype=bool)
+        return self.presence.active
 
     def new_individual(self, epsilon: Array) -> Array:
         """Return delta_i(eps) of an individual unlike all in the sample, shape (draw, epsilon)."""
@@ -259,6 +310,22 @@ class RegressionCoupling:
         distributions = np.moveaxis(pair_components(base, rho, a, b, spread, unit=unit), 2, -1)
         present, without = distributions[:, 0], distributions[:, 1]
         return _joined(base[:, 0], rho, present, without)
+
+
+def _refuse_unbounded(
+    mixture: Mixture, reduced: NDArray[np.bool_], without: Mapping[int, Mixture]
+) -> None:
+    """Refuse where individuals whose contributions were not collected have no bound."""
+    if mixture.kernel != "gaussian":
+        raise InvalidInputError(
+            "risks of individuals whose contributions were not collected are bounded with Gaussian "
+            f"kernels alone, found {mixture.kernel!r}: take these, or collect all contributions"
+        )
+    if reduced[list(without)].any():
+        raise InvalidInputError(
+            "an individual who makes up most of the response's variance was not collected: collect "
+            "the contributions of more individuals"
+        )
 
 
 def _centred(

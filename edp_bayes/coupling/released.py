@@ -79,6 +79,12 @@ class ReleasedCoupling:
         """The distributions without some individuals that are known themselves."""
         return getattr(self.full, "without", {})
 
+    @property
+    def reduced(self) -> NDArray[np.bool_] | None:
+        """Whose curves are upper bounds, because contributions were not collected."""
+        found: NDArray[np.bool_] | None = getattr(self.full, "reduced", None)
+        return found
+
     def new_individual(self, epsilon: Array) -> Array:
         """Return the risk in the full answer of an individual unlike all in the sample.
 
@@ -124,6 +130,13 @@ class ReleasedCoupling:
 
         grids = by_draw(epsilon, self.n_draws)
         shape = self.n_draws, len(individuals), grids.shape[1]
+        if self.reduced is not None and (some := self.reduced[individuals]).any():
+            out = np.empty(shape) if out is None else out
+            # What is left of the risk in the full answer is never more.
+            out[:, some] = self.full.curves(individuals[some], epsilon)
+            if not some.all():
+                out[:, ~some] = self.curves(individuals[~some], epsilon)
+            return out
         if self.least is None:
             out = np.empty(shape) if out is None else out
             asked = np.ones(shape[:2], dtype=bool)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import FLOOR, draw_count, flat, pair_curves
 from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.parts import Contributions
@@ -71,7 +72,9 @@ class ShiftCoupling:
 
     def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
         """Return delta_i(eps), shape (chain * draw, individual, epsilon), in `out` if given."""
-        part = self.responses.contribution[:, individuals]
+        if self.responses.reduced[individuals].any():
+            return self._some_reduced(individuals, epsilon, out)
+        part = self.responses.collected[:, individuals]
         weights = flat(self.mixture.weights)
         scales = flat(self.mixture.scales)
         exact = self.mixture.kernel == "laplace" and self.responses.noise is None
@@ -100,9 +103,48 @@ class ShiftCoupling:
         )
         return curves if out is None else _copied(curves, out)
 
+    @property
+    def reduced(self) -> NDArray[np.bool_] | None:
+        """Whose curves are upper bounds, because contributions were not collected."""
+        return self.responses.reduced if self.responses.reduced.any() else None
+
+    def _some_reduced(self, individuals: Index, epsilon: Array, out: Array | None) -> Array:
+        """Return curves of individuals some of whom are bounded by joint convexity.
+
+        The bound is that of their largest contribution in the heaviest databases, as many as they
+        are present in, by the smallest scale.
+        """
+        from edp_bayes.divergence.shifts import gaussian_shift
+
+        if out is None:
+            out = np.empty((self.n_draws, len(individuals), epsilon.size))
+        some = self.responses.reduced[individuals]
+        if not some.all():
+            out[:, ~some] = self.curves(individuals[~some], epsilon)
+        people = individuals[some]
+        weights, smallest = flat(self.mixture.weights), flat(self.mixture.scales).min(axis=1)
+        heaviest = np.cumsum(-np.sort(-weights, axis=1), axis=1)
+        rows = self.responses.presence[people] * self.responses.samples
+        moved = self.responses.largest_contribution[people]
+        columns = np.flatnonzero(some)
+        for draw, scale in enumerate(smallest):
+            move = (moved / scale)[:, None]
+            if self.mixture.kernel == "laplace":
+                risk = np.maximum(-np.expm1(0.5 * (epsilon - move)), 0.0)
+            else:
+                risk = np.asarray(gaussian_shift(move, epsilon))
+            share = np.where(rows > 0, heaviest[draw, np.maximum(rows, 1) - 1], 0.0)
+            out[draw, columns] = np.minimum(share, 1.0)[:, None] * risk
+        return out
+
     def pair(self, individual: int) -> tuple[Mixture, Mixture]:
         """Return the densities with and without one individual, shape (chain, draw, component)."""
-        moved = self.responses.contribution[:, [individual]].toarray()[:, 0]
+        if self.responses.reduced[individual]:
+            raise InvalidInputError(
+                "the contributions of this individual were not collected, and their risk is only "
+                "bounded: collect those of more individuals"
+            )
+        moved = self.responses.collected[:, [individual]].toarray()[:, 0]
         p, noise = self.mixture, self.responses.noise
         return (
             Mixture(p.weights, p.locations, p.scales, kernel=p.kernel, noise=noise),

@@ -87,6 +87,12 @@ class StackedCoupling:
             out[rows] = 0.0 if floor is None else floor
         return out
 
+    @property
+    def reduced(self) -> NDArray[np.bool_] | None:
+        """Whose curves are upper bounds, because contributions were not collected."""
+        found: NDArray[np.bool_] | None = getattr(self.blocks[0][1], "reduced", None)
+        return found
+
     def new_individual(self, epsilon: Array) -> Array:
         """Return delta_i(eps) of an individual unlike all in the sample, shape (draw, epsilon).
 
@@ -212,6 +218,10 @@ class SomeDraws(RegressionCoupling):
         """Return how some individuals contribute, their presence by component."""
         contributions = self.whole.contributions(individuals, by_component=by_component)
         return ContributionDraws(*(part[self.rows] for part in contributions))
+
+    def _active(self) -> NDArray[np.bool_]:
+        """Return in which components presence may be another than on the whole."""
+        return self.whole._active()[self.rows]
 
 
 def _picked(mixture: Mixture, rows: Index) -> Mixture:

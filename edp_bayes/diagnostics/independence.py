@@ -280,7 +280,7 @@ def _presence(responses: Responses, y: Floats) -> tuple[PendingTest, ...]:
 
     n = y.size
     people = _come_and_go(responses)
-    own = responses.contribution[:, people].toarray()
+    own = responses.collected[:, people].toarray()
     samples = own.reshape(n, responses.samples, people.size)
     present = (samples != 0).any(axis=1)
     seen = present.sum(axis=0)
@@ -315,7 +315,7 @@ def _presence(responses: Responses, y: Floats) -> tuple[PendingTest, ...]:
 
 def _come_and_go(responses: Responses) -> NDArray[np.int64]:
     """Return the positions of those with the largest contributions, of those sometimes absent."""
-    entries = np.diff(responses.contribution.indptr)
+    entries = np.diff(responses.collected.indptr)
     often = (responses.n_databases - LEAST_SEEN) * responses.samples
     eligible = np.flatnonzero((entries >= LEAST_SEEN) & (entries <= often))
     order = np.argsort(-responses.largest_contribution[eligible], kind="stable")
@@ -344,7 +344,7 @@ def _dominance(responses: Responses) -> tuple[Check, ...]:
 
 
 def _share(responses: Responses) -> Check:
-    contribution = responses.contribution
+    contribution = responses.collected
     size = np.abs(contribution.data)
     if size.size == 0:
         return threshold("largest share", 0.0, True, "No individual changes a response", "")

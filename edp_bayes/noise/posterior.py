@@ -22,6 +22,7 @@ from edp_bayes.models.regression import regression_on, restored
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.noise.certificates.screening import Screen
 from edp_bayes.records.adversary import Adversary
+from edp_bayes.records.remainder import require_collected
 from edp_bayes.records.responses import Responses
 from edp_bayes.results.pseudonyms import UNPLACED
 from edp_bayes.utils import validate
@@ -270,6 +271,14 @@ def posterior_of(
 
     if isinstance(source, Posterior):
         return source
+    for data in (source, responses):
+        if isinstance(data, Responses):
+            require_collected(data.remainder, "noise")
+    if isinstance(source, Audit) and "reduced" in source.settings:
+        raise InvalidInputError(
+            "noise needs the contributions of everybody, and those of some individuals of this "
+            "audit were not collected: audit again with all of them"
+        )
     if isinstance(source, Audit | FittedModel):
         asked = {
             "model": model,

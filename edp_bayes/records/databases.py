@@ -18,6 +18,7 @@ from edp_bayes.records.ownership import Floats, Ownership
 from edp_bayes.records.owning import EMPTY, MISSING
 from edp_bayes.records.periods import EVERY
 from edp_bayes.records.query import Query
+from edp_bayes.records.remainder import DEFAULT, MOST_PAIRS, reduced_pairs
 from edp_bayes.records.responses import (
     Responses,
     frames_of_our_own,
@@ -280,6 +281,7 @@ class Databases:
         random_seed: int | None = None,
         workers: int | None = None,
         progressbar: bool = True,
+        collect: int | None = None,
     ) -> Responses:
         """Return the responses of a query with and without every individual.
 
@@ -302,6 +304,14 @@ class Databases:
             Threads that run a callable; by default one for each processor.
         progressbar : bool
             Show progress where a callable takes longer than two seconds.
+        collect : int, optional
+            How many individuals' contributions are collected at most, those who can matter most by
+            the number of their databases and their largest contribution. Of all others a few sums
+            are known, from which how they contribute is drawn as if all were collected, and their
+            risks are bounded, not evaluated (`edp_bayes.audit` says by how much). For `Count` and
+            `Sum`. All are collected if not given, but of tables in an engine with more than
+            50,000,000 pairs of a database and an individual 100,000 individuals', with a warning;
+            the number of individuals or more collects all in any case.
 
         Raises
         ------
@@ -315,6 +325,14 @@ class Databases:
         require_noise(noise)
         if workers is not None:
             validate.positive_integer(workers, "workers")
+        if collect is not None:
+            collect = validate.positive_integer(collect, "collect")
+            if not (isinstance(query, Query) and query.additive):
+                raise InvalidInputError(
+                    "collect is for Count and Sum, whose answers are sums over individuals: "
+                    f"{getattr(query, '__name__', query)} needs the contributions of everybody, "
+                    "so leave collect out"
+                )
         if isinstance(query, type):
             raise InputTypeError(
                 f"query must be one of edp_bayes.queries or a callable, found the class "
@@ -326,6 +344,9 @@ class Databases:
                     f"samples and random_seed are for a randomised callable, {query} is not "
                     "randomised; give the distribution of added noise as noise="
                 )
+            fewer, said = self._fewer(query, collect)
+            if fewer is not None:
+                return self._reduced(query, fewer, said, noise)
             query, summaries, found = self._read(query)
             owners = summaries.owners
             with np.errstate(all="ignore"):  # Responses refuses whatever is not finite.
@@ -354,9 +375,7 @@ class Databases:
             raise InputTypeError(
                 f"query must be one of edp_bayes.queries or a callable, found {query!r}"
             )
-        step: float | str | None = FOUND
-        if isinstance(query, Query) and query.step is not None and noise is None:
-            step = coarse_step(query.step, response)
+        step = _step(query, response, noise)
         return Responses(
             response=response,
             contribution=_matrix(contribution, owners, samples or 1),
@@ -411,7 +430,62 @@ class Databases:
         out[np.unique(owners.pair_database[chosen[owners.pair_individual]])] = answers
         return out
 
-    def _read(self, query: Query) -> tuple[Query, Summaries, tuple[str, ...]]:
+    def _fewer(self, query: Query, collect: int | None) -> tuple[int | None, tuple[Sentence, ...]]:
+        """Return how many individuals' contributions are collected, None for all, and why."""
+        if collect is not None or not query.additive or not isinstance(self._source, EngineSource):
+            all_of_them = collect is None or collect >= self.n_individuals
+            return (None, ()) if all_of_them else (collect, ())
+        pairs = self._source.pairs()
+        if pairs <= MOST_PAIRS or self.n_individuals <= DEFAULT:
+            return None, ()
+        return DEFAULT, (
+            Sentence(
+                f"{pairs:,} pairs of a database and an individual are more than {MOST_PAIRS:,}: "
+                f"the contributions of {DEFAULT:,} individuals are collected, and the risks of all "
+                "others are bounded; collect= (--collect) says of how many"
+            ),
+        )
+
+    def _reduced(
+        self,
+        query: Query,
+        collect: int,
+        said: tuple[Sentence, ...],
+        noise: GaussianNoise | LaplaceNoise | None,
+    ) -> Responses:
+        """Return responses with the contributions of some individuals."""
+        query = self._resolved(query)
+        if isinstance(self._source, EngineSource):
+            found, doubts = self._source.reduced(query, collect)
+            owners, response, contribution = found.owners, found.response, found.contribution
+            presence, remainder = found.presence, found.remainder
+        else:
+            summaries, doubts = self._source.summaries(query)
+            owners = summaries.owners
+            with np.errstate(all="ignore"):  # Responses refuses whatever is not finite.
+                response, every = query.leave_one_out(summaries)
+            presence = owners.presence
+            collected, remainder = reduced_pairs(owners, response, every, collect)
+            owners, contribution = _of_some(owners, every, collected)
+        doubts = (*doubts, *said)
+        _warn(doubts)
+        return Responses(
+            response=response,
+            contribution=_matrix(contribution, owners, 1),
+            individual=owners.individuals,
+            database=owners.databases,
+            presence=presence,
+            noise=noise,
+            query=str(query),
+            additive=query.additive,
+            ask=Asking(self, query),
+            step=_step(query, response, noise),
+            warnings=self.warnings + doubts,
+            remainder=remainder,
+        )
+
+    def _resolved(self, query: Query) -> Query:
+        """Return a query whose columns are known to be there."""
         query = query.resolve(self._source.value_columns)
         for name in query.columns():
             if name not in self.columns:
@@ -419,6 +493,10 @@ class Databases:
                     f"{query} needs a column {name!r}; the columns are "
                     + ", ".join(map(str, self.columns))
                 )
+        return query
+
+    def _read(self, query: Query) -> tuple[Query, Summaries, tuple[str, ...]]:
+        query = self._resolved(query)
         found, warned = self._source.summaries(query)
         empty = np.flatnonzero(found.owners.database_size == 0)
         if empty.size and not query.answers_nothing:
@@ -482,6 +560,32 @@ def _samples(samples: int | None, random_seed: int | None) -> int | None:
     if random_seed is not None:
         raise InvalidInputError("random_seed needs samples: the query is not randomised without")
     return None
+
+
+def _step(
+    query: Any, response: Floats, noise: GaussianNoise | LaplaceNoise | None
+) -> float | str | None:
+    """Return the step of the grid of the answers, where the query has one."""
+    if isinstance(query, Query) and query.step is not None and noise is None:
+        return coarse_step(query.step, response)
+    return FOUND
+
+
+def _of_some(
+    owners: Ownership, contribution: Floats, collected: NDArray[np.bool_]
+) -> tuple[Ownership, Floats]:
+    """Return the pairs of some individuals, among all of them, and their contributions."""
+    pairs = np.flatnonzero(collected[owners.pair_individual])
+    some = Ownership(
+        owners.pair_database[pairs],
+        owners.pair_individual[pairs],
+        owners.databases,
+        owners.individuals,
+        owners.pair_size[pairs],
+    )
+    found = np.empty(pairs.size)
+    found[some.pair] = contribution[pairs]
+    return some, found
 
 
 def _matrix(contribution: Floats, owners: Ownership, samples: int) -> csc_array[np.float64]:

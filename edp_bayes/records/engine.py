@@ -13,10 +13,12 @@ import numpy as np
 from edp_bayes.exceptions import EdpBayesError, InputTypeError, InvalidInputError
 from edp_bayes.records import periods
 from edp_bayes.records.doubtful import COPIED
-from edp_bayes.records.exact import ExactSum, multiples, rounding_to
+from edp_bayes.records.engine_reduction import Pairs, Reduced, integers, with_parts
+from edp_bayes.records.exact import ExactSum, multiples
 from edp_bayes.records.keys import POOLED, Key, combined
-from edp_bayes.records.owning import Owned
+from edp_bayes.records.owning import Owned, databases_of
 from edp_bayes.records.query import Query
+from edp_bayes.records.remainder import MOST_PAIRS
 from edp_bayes.records.sources import TableSource
 from edp_bayes.records.summaries import Needs, Spread, Summaries, Window, square_units
 from edp_bayes.utils import labels
@@ -65,7 +67,7 @@ class EngineSource(TableSource):
         )
         # Rows as of a group-by over the pairs: the records stand with the databases, by any
         # individual or none, and the individuals follow with no more records.
-        lacking = _integers(databases, "lacks") == 1
+        lacking = integers(databases, "lacks") == 1
         some = pa.array(np.zeros(len(databases), dtype=np.int64), mask=lacking)
         other = pa.array(np.full(len(individuals), np.argmin(lacking) if lacking.size else 0))
         first, second = databases.select(self._database_keys), individuals.drop_columns(COUNT)
@@ -74,7 +76,7 @@ class EngineSource(TableSource):
         for name in self._database_keys:
             second = second.append_column(name, databases[name].take(other))
         rows = pa.concat_tables([first, second.select(first.column_names)])
-        weight = np.append(_integers(databases, COUNT), np.zeros(len(individuals), dtype=np.int64))
+        weight = np.append(integers(databases, COUNT), np.zeros(len(individuals), dtype=np.int64))
         return self._own(*self._keys(rows), weight)
 
     def summaries(self, query: Query) -> tuple[Summaries, tuple[Sentence, ...]]:
@@ -85,6 +87,72 @@ class EngineSource(TableSource):
         if needs.quantile is not None:
             return self._ranked(frame, needs.quantile[1]), self._repeated
         return self._summed(frame, needs, spreads), self._repeated
+
+    def pairs(self) -> int:
+        """Return the number of pairs, or a bound of it that is no more than can be collected."""
+        import narwhals.stable.v2 as nw
+
+        owners = self._owned.owners
+        records = int(owners.database_size.sum())
+        most = min(records, owners.databases.size * owners.individuals.size)
+        if most <= MOST_PAIRS:
+            return most
+        pairs = self._grouped(self._keyed()).select(nw.len().alias(COUNT))
+        return int(integers(self._collect(pairs), COUNT)[0])
+
+    def reduced(self, query: Query, collect: int) -> tuple[Reduced, tuple[Sentence, ...]]:
+        """Return what is known of every individual, and the pairs of those who can matter."""
+        import narwhals.stable.v2 as nw
+        import pyarrow as pa
+
+        needs = query.needs()
+        frame = self._keyed(needs)
+        spreads = self._spreads(frame, needs)
+        of = tuple(spreads[name].units(name) for name in needs.sums)
+        for its_units in of:
+            frame = with_parts(frame, "v0", its_units)
+        parts = [f"v0p{k}" for its_units in of for k in range(len(its_units))]
+        lacks = nw.any_horizontal(
+            *map(self._absent, self._individual_keys, self.individual), ignore_nulls=True
+        )
+        frame = frame.with_columns(
+            nw.when(lacks).then(nw.lit(1)).otherwise(nw.lit(0)).alias("lacks")
+        )
+        keys = self._database_keys + self._individual_keys
+        frame = frame.group_by(*keys, "lacks").agg(
+            nw.len().alias(COUNT),
+            *(nw.col(name).sum().alias(f"p{k}") for k, name in enumerate(parts)),
+        )
+
+        def codes(table: pa.Table) -> Integers:
+            """Return numbers of databases among all of them."""
+            mine = table.select(self._database_keys)
+            whole = pa.concat_tables([self._database_rows, mine.cast(self._database_rows.schema)])
+            found = databases_of(self._keys(whole)[0], self.every, self.empty)[0]
+            return found[len(self._database_rows) :]
+
+        pairs = Pairs(
+            frame,
+            COUNT,
+            of[0] if of else (),
+            tuple(self._database_keys),
+            tuple(self._individual_keys),
+            self._collect,
+            codes,
+            lambda table: self._keys(table)[1],
+            self._owned.owners,
+            self._engine,
+        )
+        if self.every is not None:
+            pairs = pairs.joined()
+        records = int(self._owned.owners.database_size.sum())
+        return pairs.reduced(records, collect), self._repeated
+
+    @cached_property
+    def _database_rows(self) -> pa.Table:
+        """The keys of all databases, as the engine has them."""
+        keys = self._database_keys
+        return self._collect(self._keyed(Needs()).select(*keys).unique()).select(keys)
 
     def _summed(
         self, frame: nw.LazyFrame[Any], needs: Needs, spreads: dict[str, Spread]
@@ -99,7 +167,7 @@ class EngineSource(TableSource):
             for name in dict.fromkeys((*needs.sums, *multiplied))
         }
         for name, its_units in of.items():
-            frame = _with_parts(frame, name, its_units)
+            frame = with_parts(frame, name, its_units)
         wanted = [f"{name}p{k}" for name, its_units in of.items() for k in range(len(its_units))]
         products = {}
         if multiplied:
@@ -108,7 +176,7 @@ class EngineSource(TableSource):
                 one, other = (nw.col(f"{place[name]}d") for name in names)
                 products[names] = square_units(spreads[names[0]], spreads[names[1]], names)
                 frame = frame.with_columns((one * other).alias(f"q{k}"))
-                frame = _with_parts(frame, f"q{k}", products[names])
+                frame = with_parts(frame, f"q{k}", products[names])
                 wanted += [f"q{k}p{j}" for j in range(len(products[names]))]
         extremes = [place[name] for name in needs.extremes]
         table = self._collect(
@@ -145,7 +213,7 @@ class EngineSource(TableSource):
             np.maximum.at(largest[name], pair, column(f"{place[name]}largest"))
         holding = None
         if needs.condition is not None:
-            holding = np.bincount(pair, _integers(table, "holds"), size).astype(np.int64)
+            holding = np.bincount(pair, integers(table, "holds"), size).astype(np.int64)
         return Summaries(
             owners=owners,
             sums=sums,
@@ -181,7 +249,7 @@ class EngineSource(TableSource):
             for k in range(last - 1, -1, -1):
                 total = total + nw.col(f"{name}p{k}")
             means = means.with_columns((total / nw.col(COUNT).cast(nw.Float64)).alias(f"{name}m"))
-            means = _with_parts(means, f"{name}m", of[name])
+            means = with_parts(means, f"{name}m", of[name])
             origin = nw.col(f"{name}mp0")
             for k in range(1, last + 1):
                 origin = origin + nw.col(f"{name}mp{k}")
@@ -196,7 +264,7 @@ class EngineSource(TableSource):
         import narwhals.stable.v2 as nw
 
         pairs = self._grouped(frame).select(nw.col(COUNT).max())
-        most = float(_integers(self._collect(pairs), COUNT)[0])
+        most = float(integers(self._collect(pairs), COUNT)[0])
         database, keys = self._database_keys, self._database_keys + self._individual_keys
         rank, size = nw.col("rank"), nw.col("size")
         first = q * (size - (most + 1.0)) - MARGIN
@@ -221,7 +289,7 @@ class EngineSource(TableSource):
         owners = self._owners_of(table).owners
         pair, weight = owners.pair, owners.weight
         assert weight is not None
-        below = np.bincount(pair, weight * _integers(table, "below"), owners.pair_database.size)
+        below = np.bincount(pair, weight * integers(table, "below"), owners.pair_database.size)
         here = np.flatnonzero(table["value"].is_valid().to_numpy())
         here = np.repeat(here, weight[here])
         values = np.asarray(table["value"].to_numpy(), dtype=np.float64)
@@ -414,7 +482,7 @@ class EngineSource(TableSource):
         keys = self._database_keys + self._individual_keys
         database, individual = self._keys(found.select(names).rename_columns(keys))
         known = np.flatnonzero(~np.logical_or.reduce([key.missing for key in individual]))
-        copies = int(_integers(found, COPIES).sum()) - len(found)
+        copies = int(integers(found, COPIES).sum()) - len(found)
         whose: list[Any] = []
         if known.size:
             whose_code, whom = combined([key.take(known) for key in individual])
@@ -459,16 +527,23 @@ class EngineSource(TableSource):
         import narwhals as nw
 
         frame = nw.from_native(table, eager_only=True)
-        database = [Key.of(frame, f"d{k}", name) for k, name in enumerate(self.database)]
-        if self.every is not None:
+        held = set(table.column_names)
+        database = [
+            Key.of(frame, f"d{k}", name) for k, name in enumerate(self.database) if f"d{k}" in held
+        ]
+        if self.every is not None and database:
             zone = getattr(self._schema[self.database[0]], "time_zone", None)
             database = [replace(k, column=periods.in_zone(k.column, zone)) for k in database]
-        individual = [Key.of(frame, f"i{k}", name) for k, name in enumerate(self.individual)]
+        individual = [
+            Key.of(frame, f"i{k}", name)
+            for k, name in enumerate(self.individual)
+            if f"i{k}" in held
+        ]
         return database, individual
 
     def _owners_of(self, table: pa.Table) -> Owned:
         """Return whose the rows of a group-by are."""
-        owned = self._own(*self._keys(table), _integers(table, COUNT))
+        owned = self._own(*self._keys(table), integers(table, COUNT))
         now, before = (int(of.owners.database_size.sum()) for of in (owned, self._owned))
         if now != before:
             raise InvalidInputError(
@@ -476,24 +551,3 @@ class EngineSource(TableSource):
                 "again, and let nobody write to it meanwhile"
             )
         return owned
-
-
-def _with_parts(frame: nw.LazyFrame[Any], name: str, of: Sequence[float]) -> nw.LazyFrame[Any]:
-    """Return a frame with the parts of a column, as `exact.split` makes them."""
-    import narwhals.stable.v2 as nw
-
-    rest = nw.col(name)
-    for k, unit in enumerate(of):
-        part = (rest + rounding_to(unit)) - rounding_to(unit)
-        frame = frame.with_columns(part.alias(f"{name}p{k}"))
-        if k + 1 < len(of):
-            frame = frame.with_columns((rest - nw.col(f"{name}p{k}")).alias(f"{name}r{k}"))
-            rest = nw.col(f"{name}r{k}")
-    return frame
-
-
-def _integers(table: pa.Table, name: str) -> Integers:
-    """Return whole numbers, for which an engine may have decimals."""
-    import pyarrow as pa
-
-    return np.asarray(table[name].cast(pa.int64()).to_numpy())

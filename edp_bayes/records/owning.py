@@ -19,7 +19,7 @@ from edp_bayes.utils.sentences import Sentence
 if TYPE_CHECKING:
     from edp_bayes.records.periods import Spacing
 
-__all__ = ["EMPTY", "MISSING", "Owned", "own"]
+__all__ = ["EMPTY", "MISSING", "Owned", "databases_of", "own"]
 
 EMPTY = ("drop", "zero", "error")
 MISSING = ("error", "drop", "pool")
@@ -96,7 +96,7 @@ def own(
         individual_code, individuals = pooled(individual, absent)
     else:
         individual_code, individuals = combined(individual)
-    code, databases, said, times = _databases(database, every, empty)
+    code, databases, said, times = databases_of(database, every, empty)
     warnings += said
     owners = Ownership(code, individual_code, databases, individuals, weight)
     too_fine = _too_fine(owners.database_size, times)
@@ -105,7 +105,7 @@ def own(
     return Owned(owners, rows, tuple(map(Sentence, warnings)), too_fine)
 
 
-def _databases(
+def databases_of(
     keys: Sequence[Key], every: str | None, empty: str
 ) -> tuple[Integers, NDArray[Any], list[str], bool]:
     """Return codes, labels, what is doubtful, and whether the labels are times of the day."""

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.records.remainder import NotCollected, Remainder
 from edp_bayes.records.rounding import FOUND, checked_step
 from edp_bayes.utils import labels, validate
 from edp_bayes.utils.sentences import Sentence
@@ -97,6 +98,10 @@ class Responses:
     warnings : tuple of str
         What was found to be legal but doubtful about the records. What is doubtful about the
         responses themselves is put before it; each was also a warning.
+    remainder : Remainder, optional
+        What is known of individuals whose contributions were not collected, see the option
+        ``collect`` of `Databases.respond`. Their columns are empty, and `contribution` refuses
+        whatever needs everybody's; those that were collected are in `collected`.
 
     Raises
     ------
@@ -139,6 +144,8 @@ class Responses:
     referral: Referral | None = field(default=None, repr=False)
     step: float | str | None = FOUND
     warnings: tuple[str, ...] = ()
+    remainder: Remainder | None = field(default=None, repr=False)
+    collected: csc_array[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         samples = validate.positive_integer(self.samples, "samples")
@@ -149,7 +156,9 @@ class Responses:
         require_databases(database.size)
         shape = (database.size * samples, individual.size)
         response = _response(self.response, database, samples)
-        contribution = _contribution(self.contribution, shape)
+        given: Any = self.contribution
+        given = given.collected if isinstance(given, NotCollected) else given
+        contribution = _contribution(given, shape)
         _refuse_non_finite(contribution, individual, database, samples)
         _refuse_constant(response)
         require_noise(self.noise)
@@ -165,7 +174,8 @@ class Responses:
         own = _warnings(response, database, step if self.step == FOUND else self.step)
         for name, value in (
             ("response", response),
-            ("contribution", contribution),
+            ("collected", contribution),
+            ("contribution", self._guarded(contribution)),
             ("individual", individual),
             ("database", database),
             ("presence", presence),
@@ -178,6 +188,12 @@ class Responses:
             object.__setattr__(self, name, value)
         for sentence in own:
             warnings.warn(sentence, EdpBayesWarning, stacklevel=frames_of_our_own())
+
+    def _guarded(self, collected: csc_array[np.float64]) -> Any:
+        """Return the matrix of contributions, or what refuses where some are not in it."""
+        if self.remainder is None:
+            return collected
+        return NotCollected(collected, self.remainder.size)
 
     @classmethod
     def from_arrays(
@@ -318,8 +334,8 @@ class Responses:
 
     @cached_property
     def owner(self) -> NDArray[np.int64]:
-        """Individual of every stored contribution, shape (contribution.nnz,)."""
-        owner = entry_columns(self.contribution)
+        """Individual of every collected contribution, shape (collected.nnz,)."""
+        owner = entry_columns(self.collected)
         owner.setflags(write=False)
         return owner
 
@@ -342,25 +358,40 @@ class Responses:
         return rank
 
     @cached_property
+    def reduced(self) -> NDArray[np.bool_]:
+        """Whose contributions were not collected, shape (m,)."""
+        reduced = np.zeros(self.n_individuals, dtype=bool)
+        if self.remainder is not None:
+            reduced[self.remainder.individuals] = True
+        reduced.setflags(write=False)
+        return reduced
+
+    @cached_property
     def largest_contribution(self) -> NDArray[np.float64]:
         """Largest abs(c_ij) of every individual over the rows, shape (m,)."""
         largest = np.zeros(self.n_individuals)
-        start = self.contribution.indptr[:-1]
-        occupied = np.diff(self.contribution.indptr) > 0
+        start = self.collected.indptr[:-1]
+        occupied = np.diff(self.collected.indptr) > 0
         if occupied.any():
-            size = np.abs(self.contribution.data)
+            size = np.abs(self.collected.data)
             largest[occupied] = np.maximum.reduceat(size, start[occupied])
+        if self.remainder is not None:
+            largest[self.remainder.individuals] = self.remainder.largest
         largest.setflags(write=False)
         return largest
 
     @cached_property
     def variance_without(self) -> NDArray[np.float64]:
         """Variance over the rows of the responses without every individual, shape (m,)."""
-        y, c, people, owner = self.response, self.contribution, self.n_individuals, self.owner
+        y, c, people, owner = self.response, self.collected, self.n_individuals, self.owner
         u = y[c.indices] - y.mean()
         # The responses without an individual are the responses themselves where they are absent.
         moved = np.bincount(owner, (u - c.data) ** 2 - u**2, people) / y.size
         mean = np.bincount(owner, c.data, people) / y.size
+        if self.remainder is not None:
+            others = self.remainder.individuals
+            moved[others] = self.remainder.moved(float(y.mean())) / y.size
+            mean[others] = self.remainder.contribution / y.size
         variance = np.maximum(y.var() + moved - mean**2, 0.0)
         variance.setflags(write=False)
         return variance
@@ -370,8 +401,9 @@ class Responses:
         """SHA-256, in hexadecimal, of responses, contributions and labels.
 
         The same data give the same fingerprint on every machine; noise and query are left out.
+        Where some contributions were not collected it is that of what is known instead.
         """
-        matrix = self.contribution
+        matrix = self.collected
         digest = sha256(f"{self.samples}".encode())
         for part in (
             self.response.astype("<f8").tobytes(),
@@ -380,6 +412,7 @@ class Responses:
             matrix.data.astype("<f8").tobytes(),
             labels.encode(self.database),
             labels.encode(self.individual),
+            *([] if self.remainder is None else [b"reduced", *self.remainder.parts()]),
         ):
             digest.update(len(part).to_bytes(8, "little") + part)
         return digest.hexdigest()
@@ -404,9 +437,14 @@ class Responses:
     def contribution_of(self, individual: Any) -> NDArray[np.float64]:
         """Return the contributions of one individual, shape (n * samples,)."""
         column = self.index_of(individual)
-        start, stop = self.contribution.indptr[column : column + 2]
+        if self.reduced[column]:
+            raise InvalidInputError(
+                f"the contributions of individual {labels.show(individual)} were not collected: "
+                "collect those of more individuals"
+            )
+        start, stop = self.collected.indptr[column : column + 2]
         dense = np.zeros(self.response.size)
-        dense[self.contribution.indices[start:stop]] = self.contribution.data[start:stop]
+        dense[self.collected.indices[start:stop]] = self.collected.data[start:stop]
         return dense
 
     def response_without(self, individual: Any) -> NDArray[np.float64]:
@@ -421,7 +459,9 @@ class Responses:
         """Return the sizes, not the arrays."""
         return (
             f"Responses({self.query}: {self.n_databases} databases, {self.n_individuals} "
-            f"individuals, {self.contribution.nnz} contributions)"
+            f"individuals, {self.collected.nnz} contributions"
+            + ("" if self.remainder is None else f", {self.remainder.size} individuals reduced")
+            + ")"
         )
 
 

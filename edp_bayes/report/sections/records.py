@@ -20,6 +20,8 @@ NAMES = {
     "edp_bayes": "edp_bayes",
     "screened_out": "bound on what was not integrated, by epsilon",
     "bounded": "bound on what individuals of bounded risk add to the sum, by epsilon",
+    "reduced": "individuals whose contributions were not collected, and the upper limit of their "
+    "largest bound, by epsilon",
     "truncation_bound": "bound on the error of finitely many components, in total variation of all "
     "databases together",
     "truncation_mass": "mass that finitely many components leave out for one response",
