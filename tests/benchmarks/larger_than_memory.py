@@ -1,6 +1,9 @@
 """Records in Parquet files, grouped within 8 GB, beside the engine's own group-by.
 
-``uv run python -m tests.benchmarks.larger_than_memory [MILLIONS OF RECORDS] [FOLDER]``
+``uv run python -m tests.benchmarks.larger_than_memory [MILLIONS OF RECORDS] [FOLDER] [CASE ...]``
+
+A case is "engine", a query, or a query and how many individuals' contributions are collected, such
+as "sum:amount collect=10000".
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from tests.benchmarks.__main__ import machine
 DATABASES, INDIVIDUALS, PER_PAIR = 78, 300_000, 5
 LIMIT = 8_000_000_000
 BLOCK = 1_000_000
+CASES = ("engine", "count", "sum:amount", "sum:amount collect=10000", "variance:amount")
 
 
 def write(folder: Path, millions: int) -> None:
@@ -48,11 +52,16 @@ def own_group_by(folder: Path) -> str:
     return f"{table.num_rows:,} pairs"
 
 
-def respond(folder: Path, query: str) -> str:
+def respond(folder: Path, case: str) -> str:
     import edp_bayes as edp
 
+    query, _, collect = case.partition(" collect=")
     databases = edp.Databases.from_table(folder, database="week", individual="client")
-    return str(databases.respond(edp.queries.parse(query), progressbar=False))
+    return str(
+        databases.respond(
+            edp.queries.parse(query), progressbar=False, collect=int(collect) if collect else None
+        )
+    )
 
 
 def measured(action: Callable[[], str]) -> None:
@@ -65,7 +74,7 @@ def measured(action: Callable[[], str]) -> None:
 
 
 def main() -> None:
-    if len(sys.argv) == 4:
+    if sys.argv[-1] == "-":
         _, folder, case, _ = sys.argv
         own = case == "engine"
         measured(lambda: own_group_by(Path(folder)) if own else respond(Path(folder), case))
@@ -76,8 +85,8 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(dir=home))
     try:
         write(folder, millions)
-        for case in ("engine", "count", "sum:amount", "variance:amount"):
-            print(f"{case:18}", end="", flush=True)
+        for case in sys.argv[3:] or CASES:
+            print(f"{case:26}", end="", flush=True)
             run = [sys.executable, "-W", "ignore", "-m", "tests.benchmarks.larger_than_memory"]
             subprocess.run([*run, str(folder), case, "-"])
     finally:
