@@ -98,6 +98,26 @@ def test_a_quantile_needs_only_the_values_around_it(seed, level):
     assert found.warnings == expected.warnings
 
 
+@pytest.mark.parametrize("most", [30, 2])
+def test_pairs_of_few_records_need_fewer_parts_and_those_of_many_are_asked_again(
+    most, monkeypatch, expected
+):
+    monkeypatch.setattr("edp_bayes.records.engine.MOST_OF_PAIR", most)
+    asked = [queries.Sum("amount"), queries.Variance("amount"), queries.Slope("level", "amount")]
+    found = fingerprints(LAZY["duckdb"](TABLE), asked)
+    assert found == {str(query): expected[str(query)] for query in asked}
+
+
+def test_pairs_that_memory_does_not_hold_are_refused_before_they_are_collected(monkeypatch):
+    databases = Databases.from_table(LAZY["duckdb"](TABLE), **KEYS)
+    monkeypatch.setattr("edp_bayes.records.memory.used", lambda: 0)
+    monkeypatch.setattr("edp_bayes.records.memory.allowed", lambda: 20_000)
+    with pytest.raises(InvalidInputError, match=r"^1\d\d pairs of a database and an indiv"):
+        databases.respond(queries.Variance("amount"))
+    monkeypatch.setattr("edp_bayes.records.memory.allowed", lambda: 200_000)
+    databases.respond(queries.Variance("amount"))
+
+
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.records.exact import ExactSum, split, sum_by, units
+from edp_bayes.records.exact import ExactSum, split, sum_by, units, wide
 
 numbers = st.floats(-1e30, 1e30, allow_subnormal=False).filter(lambda x: x == 0 or abs(x) > 1e-30)
 
@@ -72,6 +72,39 @@ def test_differences_and_groups_of_groups_are_exact():
     rest = (whole[np.zeros(20, int)] - pairs).rounded()
     expected = [math.fsum(np.delete(values, np.arange(3 * k, 3 * k + 3))) for k in range(20)]
     np.testing.assert_array_equal(rest, expected)
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6).filter(lambda x: x == 0 or abs(x) > 1e-6), min_size=4),
+    st.integers(3, 40),
+)
+@settings(derandomize=True, deadline=None)
+def test_sums_of_few_numbers_need_fewer_parts_and_have_the_same_bits(values, more):
+    array = np.array(values)
+    largest, smallest = np.abs(array).max(), np.abs(array[array != 0]).min(initial=1.0)
+    count = array.size << more
+    narrow = units(count, largest, smallest, "x")
+    few = wide(narrow, count, array.size)
+    assert len(few) <= len(narrow)
+    assert few[-1] == narrow[-1]
+    pair = np.arange(array.size) % 2
+    one, other = (sum_by(array, of, pair, 2) for of in (narrow, few))
+    other = ExactSum(few, other.parts, narrow)
+    np.testing.assert_array_equal(one.rounded(), other.rounded())
+    again = np.zeros(2, dtype=int)
+    np.testing.assert_array_equal(one.by(again, 1).rounded(), other.by(again, 1).rounded())
+    count_of = np.bincount(pair, minlength=2)
+    origin = np.full(2, one.by(again, 1).origin(np.array([array.size]))[0])
+    about = [of.about(origin, count_of).rounded() for of in (one, other)]
+    np.testing.assert_array_equal(*about)
+    rest = [(one.by(again, 1)[again] - of).rounded() for of in (one, other)]
+    np.testing.assert_array_equal(*rest)
+
+
+def test_a_hundred_million_numbers_need_a_third_less_parts_for_each_pair():
+    cents, squares = units(10**8, 500.0, 0.01, "x"), units(10**8, 25e4, 0.0, "x")
+    assert [len(of) for of in (cents, squares)] == [3, 6]
+    assert [len(wide(of, 10**8, 4096)) for of in (cents, squares)] == [2, 4]
 
 
 def test_what_lies_far_below_the_largest_is_rounded_off():

@@ -8,6 +8,7 @@ import numpy as np
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.queries.base import require_name
+from edp_bayes.records.exact import blocks
 from edp_bayes.records.ownership import Floats, Integers
 from edp_bayes.records.query import Query
 from edp_bayes.records.summaries import Needs, Summaries
@@ -65,35 +66,42 @@ class Slope(Query):
         owners = found.owners
         owners.require_remaining(2, "Slope")
         self._refuse_equal(found)
-        x, y, of = self.predictor, self.response, owners.pair_database
-        dx, dy = found.deviations(x), found.deviations(y)
-        square, product = found.products[x, x], found.products[x, y]
-        sum_x, sum_y, sum_xx, sum_xy = (found.by_database(e) for e in (dx, dy, square, product))
+        x, y = self.predictor, self.response
+        sum_x, sum_y = found.all_deviations(x), found.all_deviations(y)
+        sum_xx, sum_xy = (found.by_database(found.products[names]) for names in ((x, x), (x, y)))
         mean_x, mean_y = (e.rounded() / owners.database_size for e in (sum_x, sum_y))
         spread = sum_xx.rounded() - sum_x.rounded() * mean_x
         slope = (sum_xy.rounded() - sum_x.rounded() * mean_y) / spread
-
-        rest_x, rest_y = ((e[of] - own).rounded() for e, own in ((sum_x, dx), (sum_y, dy)))
-        squares, products = (
-            (e[of] - own).rounded() for e, own in ((sum_xx, square), (sum_xy, product))
-        )
-        left = squares - rest_x**2 / owners.remaining
-        little = np.flatnonzero(left < LITTLE_SPREAD * spread[of])
-        own_x = dx.rounded() - owners.pair_size * mean_x[of]
-        own_y = dy.rounded() - owners.pair_size * mean_y[of]
-        own_xx = square.rounded() - mean_x[of] * (dx.rounded() + own_x)
-        own_xy = product.rounded() - mean_x[of] * dy.rounded() - mean_y[of] * own_x
-        change = own_xy - slope[of] * own_xx
-        change += own_x * (own_y - slope[of] * own_x) / owners.remaining
-        contribution = change / np.where(left > 0.0, left, 1.0)
-        for pair in little:
-            self._refuse_equal_without(int(pair), found)
-            if left[pair] > FAR_FROM_MEAN * squares[pair]:
-                without = products[pair] - rest_x[pair] * rest_y[pair] / owners.remaining[pair]
-                without /= left[pair]
-            else:
-                without = _slope(*found.left_without(int(pair), (x, y)))
-            contribution[pair] = slope[of[pair]] - without
+        contribution = np.empty(owners.pair_size.size)
+        for some in blocks(contribution.size):
+            of, size, remaining = (
+                of_pairs[some]
+                for of_pairs in (owners.pair_database, owners.pair_size, owners.remaining)
+            )
+            dx, dy = found.deviations(x, some), found.deviations(y, some)
+            square, product = found.products[x, x][some], found.products[x, y][some]
+            rest_x, rest_y, squares, products = (
+                (e[of] - own).rounded()
+                for e, own in ((sum_x, dx), (sum_y, dy), (sum_xx, square), (sum_xy, product))
+            )
+            left = squares - rest_x**2 / remaining
+            own_dx, own_dy = dx.rounded(), dy.rounded()
+            own_x = own_dx - size * mean_x[of]
+            own_y = own_dy - size * mean_y[of]
+            own_xx = square.rounded() - mean_x[of] * (own_dx + own_x)
+            own_xy = product.rounded() - mean_x[of] * own_dy - mean_y[of] * own_x
+            change = own_xy - slope[of] * own_xx
+            change += own_x * (own_y - slope[of] * own_x) / remaining
+            contribution[some] = change / np.where(left > 0.0, left, 1.0)
+            for row in np.flatnonzero(left < LITTLE_SPREAD * spread[of]):
+                pair = int(row) + some.start
+                self._refuse_equal_without(pair, found)
+                if left[row] > FAR_FROM_MEAN * squares[row]:
+                    without = products[row] - rest_x[row] * rest_y[row] / remaining[row]
+                    without /= left[row]
+                else:
+                    without = _slope(*found.left_without(pair, (x, y)))
+                contribution[pair] = slope[of[row]] - without
         return slope, contribution
 
     def _refuse_equal(self, found: Summaries) -> None:

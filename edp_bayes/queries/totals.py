@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edp_bayes.queries.base import ColumnQuery
+from edp_bayes.records.exact import blocks
 from edp_bayes.records.ownership import Floats
 from edp_bayes.records.query import Query
 from edp_bayes.records.summaries import Needs, Summaries
@@ -105,7 +106,11 @@ class Mean(ColumnQuery):
         """Return means and c = sum_i (x - mean) / (N - n_i), with no difference of means."""
         owners = found.owners
         owners.require_remaining(1, "Mean")
-        deviation = found.deviations(self.named_column)
-        beyond = found.by_database(deviation).rounded() / owners.database_size
-        own = deviation.rounded() - owners.pair_size * beyond[owners.pair_database]
-        return found.origins[self.named_column] + beyond, own / owners.remaining
+        name = self.named_column
+        beyond = found.all_deviations(name).rounded() / owners.database_size
+        contribution = np.empty(owners.pair_size.size)
+        for some in blocks(contribution.size):
+            of, size = owners.pair_database[some], owners.pair_size[some]
+            own = found.deviations(name, some).rounded() - size * beyond[of]
+            contribution[some] = own / owners.remaining[some]
+        return found.origins[name] + beyond, contribution

@@ -8,6 +8,7 @@ import numpy as np
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.queries.base import ColumnQuery
+from edp_bayes.records.exact import blocks
 from edp_bayes.records.ownership import Floats
 from edp_bayes.records.summaries import Needs, Summaries
 
@@ -56,19 +57,26 @@ class Variance(ColumnQuery):
         """
         owners = found.owners
         owners.require_remaining(self.ddof + 1, "Variance")
-        name, of = self.named_column, owners.pair_database
-        deviation, square = found.deviations(name), found.products[name, name]
-        total = found.by_database(deviation).rounded()
+        name = self.named_column
+        square = found.products[name, name]
+        total = found.all_deviations(name).rounded()
         beyond = total / owners.database_size
         variance = (found.by_database(square).rounded() - total * beyond) / (
             owners.database_size - self.ddof
         )
-        # From the origin, which is nearly the mean, to the mean itself.
-        own, shift = deviation.rounded(), beyond[of]
-        centred = own - owners.pair_size * shift
-        squares = square.rounded() - shift * (own + centred)
-        removed = squares + centred**2 / owners.remaining - owners.pair_size * variance[of]
-        return variance, removed / (owners.remaining - self.ddof)
+        contribution = np.empty(owners.pair_size.size)
+        for some in blocks(contribution.size):
+            of, size, remaining = (
+                of_pairs[some]
+                for of_pairs in (owners.pair_database, owners.pair_size, owners.remaining)
+            )
+            # From the origin, which is nearly the mean, to the mean itself.
+            own, shift = found.deviations(name, some).rounded(), beyond[of]
+            centred = own - size * shift
+            squares = square[some].rounded() - shift * (own + centred)
+            removed = squares + centred**2 / remaining - size * variance[of]
+            contribution[some] = removed / (remaining - self.ddof)
+        return variance, contribution
 
     def __str__(self) -> str:
         """Return the command-line form, which has ddof 1, or else with the ddof behind it."""

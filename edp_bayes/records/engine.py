@@ -14,8 +14,9 @@ from edp_bayes.exceptions import EdpBayesError, InputTypeError, InvalidInputErro
 from edp_bayes.records import periods
 from edp_bayes.records.doubtful import COPIED
 from edp_bayes.records.engine_reduction import Pairs, Reduced, integers, with_parts
-from edp_bayes.records.exact import ExactSum, multiples
+from edp_bayes.records.exact import ExactSum, multiples, rounding_to, wide
 from edp_bayes.records.keys import POOLED, Key, combined
+from edp_bayes.records.memory import require_room
 from edp_bayes.records.owning import Owned, databases_of
 from edp_bayes.records.query import Query
 from edp_bayes.records.remainder import MOST_PAIRS
@@ -38,6 +39,10 @@ LARGEST = float(np.finfo(np.float64).max)
 MOST_COMPARED = 1_000_000
 # Ranks kept beside those that a quantile can reach, for the rounding of an engine.
 MARGIN = 2
+# Records of a pair up to which its sums take fewer parts than those of a database.
+MOST_OF_PAIR = 4096
+# Bytes of a pair: each column twice while it is read; keys, sizes and contributions beside them.
+COLUMN_BYTES, PAIR_BYTES = 16, 100
 COUNT, COPIES = "records", "edp_bayes copies"
 
 
@@ -86,7 +91,11 @@ class EngineSource(TableSource):
         spreads = self._spreads(frame, needs)
         if needs.quantile is not None:
             return self._ranked(frame, needs.quantile[1]), self._repeated
-        return self._summed(frame, needs, spreads), self._repeated
+        found = self._summed(frame, needs, spreads, MOST_OF_PAIR)
+        if found.owners.pair_size.max() > MOST_OF_PAIR:  # Their sums may be rounded.
+            del found
+            found = self._summed(frame, needs, spreads, None)
+        return found, self._repeated
 
     def pairs(self) -> int:
         """Return the number of pairs, or a bound of it that is no more than can be collected."""
@@ -155,9 +164,16 @@ class EngineSource(TableSource):
         return self._collect(self._keyed(Needs()).select(*keys).unique()).select(keys)
 
     def _summed(
-        self, frame: nw.LazyFrame[Any], needs: Needs, spreads: dict[str, Spread]
+        self,
+        frame: nw.LazyFrame[Any],
+        needs: Needs,
+        spreads: dict[str, Spread],
+        most: int | None,
     ) -> Summaries:
-        """Return sums and the like from one group-by over the pairs."""
+        """Return sums and the like from one group-by over the pairs.
+
+        A pair has at most so many records, if that is given; its sums then need fewer parts.
+        """
         import narwhals.stable.v2 as nw
 
         multiplied = dict.fromkeys(name for names in needs.products for name in names)
@@ -166,18 +182,18 @@ class EngineSource(TableSource):
             place[name]: spreads[name].units(name)
             for name in dict.fromkeys((*needs.sums, *multiplied))
         }
-        for name, its_units in of.items():
-            frame = with_parts(frame, name, its_units)
-        wanted = [f"{name}p{k}" for name, its_units in of.items() for k in range(len(its_units))]
-        products = {}
         if multiplied:
             frame = self._centred(frame, of, [place[name] for name in multiplied])
             for k, names in enumerate(needs.products):
                 one, other = (nw.col(f"{place[name]}d") for name in names)
-                products[names] = square_units(spreads[names[0]], spreads[names[1]], names)
+                of[f"q{k}"] = square_units(spreads[names[0]], spreads[names[1]], names)
                 frame = frame.with_columns((one * other).alias(f"q{k}"))
-                frame = with_parts(frame, f"q{k}", products[names])
-                wanted += [f"q{k}p{j}" for j in range(len(products[names]))]
+        records = int(self._owned.owners.database_size.sum())
+        held = {name: wide(of[name], records, most) if most else of[name] for name in of}
+        for name, its_units in held.items():
+            frame = with_parts(frame, name, its_units)
+        wanted = [f"{name}p{k}" for name, its_units in held.items() for k in range(len(its_units))]
+        self._require_room(frame, len(wanted) + 2 * len(needs.extremes))
         extremes = [place[name] for name in needs.extremes]
         table = self._collect(
             self._grouped(
@@ -188,24 +204,30 @@ class EngineSource(TableSource):
                 *([] if needs.condition is None else [nw.col("holds").sum()]),
             )
         )
+        self.table.rest()
         owners = self._owners_of(table).owners
-        table = table.drop_columns(self._database_keys + self._individual_keys)
         pair, size = owners.pair, owners.pair_database.size
+        owners = owners.compact()
 
         def column(name: str) -> Floats:
             return np.asarray(table[name].to_numpy(), dtype=np.float64)
 
-        def summed(name: str, its_units: tuple[float, ...]) -> ExactSum:
-            parts = [column(f"{name}p{k}") for k in range(len(its_units))]
-            if not all(map(multiples, parts, its_units)):
-                raise InvalidInputError(
-                    f"{self._engine} does not add float64 by the rules of IEEE 754, so that its "
-                    "sums are not exact: switch off what trades exactness for speed, or collect "
-                    "the table"
-                )
-            return ExactSum(its_units, tuple(np.bincount(pair, part, size) for part in parts))
+        few = owners.pair_size.max() <= (most or records)
 
-        sums = {name: summed(place[name], of[place[name]]) for name in (*needs.sums, *multiplied)}
+        def summed(name: str) -> ExactSum:
+            parts = []
+            for k, unit in enumerate(held[name]):
+                part = column(f"{name}p{k}")
+                if few and not multiples(part, unit):
+                    raise InvalidInputError(
+                        f"{self._engine} does not add float64 by the rules of IEEE 754, so that "
+                        "its sums are not exact: switch off what trades exactness for speed, or "
+                        "collect the table"
+                    )
+                parts.append(np.bincount(pair, part, size))
+            return ExactSum(held[name], tuple(parts), of[name])
+
+        sums = {name: summed(place[name]) for name in dict.fromkeys((*needs.sums, *multiplied))}
         least = {name: np.full(size, np.inf) for name in needs.extremes}
         largest = {name: np.full(size, -np.inf) for name in needs.extremes}
         for name in needs.extremes:
@@ -217,10 +239,7 @@ class EngineSource(TableSource):
         return Summaries(
             owners=owners,
             sums=sums,
-            products={
-                names: summed(f"q{k}", its_units)
-                for k, (names, its_units) in enumerate(products.items())
-            },
+            products={names: summed(f"q{k}") for k, names in enumerate(needs.products)},
             origins={
                 name: of_name.by(owners.pair_database, owners.databases.size).origin(
                     owners.database_size
@@ -240,7 +259,10 @@ class EngineSource(TableSource):
 
         keys = self._database_keys
         parts = [f"{name}p{k}" for name in names for k in range(len(of[name]))]
-        means = frame.group_by(*keys).agg(
+        apart = frame
+        for name in names:
+            apart = with_parts(apart, name, of[name])
+        means = apart.group_by(*keys).agg(
             nw.len().alias(COUNT), *(nw.col(part).sum() for part in parts)
         )
         for name in names:
@@ -286,6 +308,7 @@ class EngineSource(TableSource):
             ) from None
         grouped = frame.group_by(*keys, "value", "below").agg(nw.len().alias(COUNT))
         table = self._collect(grouped)
+        self.table.rest()
         owners = self._owners_of(table).owners
         pair, weight = owners.pair, owners.weight
         assert weight is not None
@@ -377,6 +400,20 @@ class EngineSource(TableSource):
 
         keys = self._database_keys + self._individual_keys
         return frame.group_by(*keys).agg(nw.len().alias(COUNT), *sums)
+
+    def _require_room(self, frame: nw.LazyFrame[Any], columns: int) -> None:
+        """Refuse more pairs, with so many columns of numbers, than memory holds."""
+
+        def pairs() -> int:
+            import narwhals.stable.v2 as nw
+
+            found = self._collect(self._grouped(frame).select(nw.len().alias(COUNT)))
+            return int(_integers(found, COUNT)[0])
+
+        keys = len(self.database) + len(self.individual) + 1
+        of = self._owned.owners
+        most = min(int(of.database_size.sum()), of.databases.size * of.individuals.size)
+        require_room(most, pairs, PAIR_BYTES + COLUMN_BYTES * (keys + columns))
 
     def _spreads(self, frame: nw.LazyFrame[Any], needs: Needs) -> dict[str, Spread]:
         """Return where the numbers lie, and refuse what is missing or not finite."""

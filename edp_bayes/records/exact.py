@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 
-__all__ = ["ExactSum", "multiples", "rounding_to", "split", "sum_by", "units"]
+__all__ = ["ExactSum", "blocks", "multiples", "rounding_to", "split", "sum_by", "units", "wide"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -68,6 +68,42 @@ def units(count: int, largest: float, smallest: float, what: str) -> tuple[float
     return tuple(2.0 ** max(exponent, LOWEST) for exponent in exponents)
 
 
+def wide(of: Sequence[float], count: int, most: int) -> tuple[float, ...]:
+    """Return fewer units, with the same last one, for sums of no more than some of the numbers.
+
+    The parts of a number are fewer and larger; what is rounded off below the last unit, and so the
+    exact sum, is the same.
+
+    Parameters
+    ----------
+    of : sequence of float
+        Units for sums of all numbers, as of `units`.
+    count, most : int
+        How many numbers there are, and how many are added at most.
+
+    Examples
+    --------
+    >>> narrow = units(10**8, 3.0, 0.5, "x")
+    >>> len(narrow), len(wide(narrow, 10**8, 4096))
+    (4, 2)
+    """
+    bits = [max(1, math.ceil(math.log2(number))) for number in (count, most)]
+    if bits[0] <= bits[1] or len(of) == 1:
+        return tuple(of)
+    exponent = math.frexp(of[0])[1] - 1 - (bits[0] - bits[1])
+    lowest = math.frexp(of[-1])[1] - 1
+    exponents = [max(exponent, lowest)]
+    while exponents[-1] > lowest:
+        exponents.append(max(exponents[-1] - (52 - bits[1]), lowest))
+    return tuple(2.0**exponent for exponent in exponents)
+
+
+def blocks(size: int) -> Iterator[slice]:
+    """Yield the slices of so many groups, to save memory where each needs several numbers."""
+    for start in range(0, size, BLOCK):
+        yield slice(start, start + BLOCK)
+
+
 def rounding_to(unit: float) -> float:
     """Return the number m for which (x + m) - m is x rounded to a multiple of a unit."""
     return 1.5 * 2.0**52 * unit
@@ -110,28 +146,47 @@ class ExactSum:
         Unit of every part, the largest first.
     parts : tuple of ndarray
         Sums of each part, shape (group,).
+    narrow : tuple of float, optional
+        Units for sums of all groups, where those of each group are `wide`.
     """
 
     units: tuple[float, ...]
     parts: tuple[Floats, ...]
+    narrow: tuple[float, ...] | None = None
 
     def by(self, group: Integers, size: int) -> ExactSum:
         """Return the sums of groups of groups."""
-        return ExactSum(self.units, tuple(np.bincount(group, p, size) for p in self.parts))
+        of = self.narrow or self.units
+        totals = tuple(np.zeros(size) for _ in of)
+        for block in blocks(group.size):
+            for total, part in zip(totals, self[block].narrowed().parts, strict=True):
+                total += np.bincount(group[block], part, size)
+        return ExactSum(of, totals)
+
+    def narrowed(self) -> ExactSum:
+        """Return the same sums by the units for sums of all groups."""
+        if self.narrow is None or self.narrow == self.units:
+            return self
+        totals = tuple(np.zeros_like(self.parts[0]) for _ in self.narrow)
+        for part in self.parts:
+            for total, own in zip(totals, split(part, self.narrow), strict=True):
+                total += own
+        return ExactSum(self.narrow, totals)
 
     def __getitem__(self, place: Any) -> ExactSum:
         """Return the sums of some groups."""
-        return ExactSum(self.units, tuple(part[place] for part in self.parts))
+        return ExactSum(self.units, tuple(part[place] for part in self.parts), self.narrow)
 
     def __sub__(self, other: ExactSum) -> ExactSum:
         """Return the differences, exactly."""
-        pairs = zip(self.parts, other.parts, strict=True)
+        pairs = zip(self.parts, other.narrowed().parts, strict=True)
         return ExactSum(self.units, tuple(mine - theirs for mine, theirs in pairs))
 
     def about(self, origin: Floats, count: Integers) -> ExactSum:
         """Return the sums of the same numbers minus an origin that is a multiple of the units."""
         parts = zip(self.parts, split(origin, self.units), strict=True)
-        return ExactSum(self.units, tuple(part - count * own for part, own in parts))
+        found = tuple(part - count * own for part, own in parts)
+        return ExactSum(self.units, found, self.narrow)
 
     def origin(self, count: Integers) -> Floats:
         """Return the means, rounded to multiples of the units; of no numbers, zero."""
@@ -148,8 +203,7 @@ class ExactSum:
     def rounded(self) -> Floats:
         """Return the sums as the nearest float64."""
         found = np.empty(self.parts[0].shape)
-        for start in range(0, found.size, BLOCK):
-            block = slice(start, start + BLOCK)
+        for block in blocks(found.size):
             found[block] = self[block]._rounded()
         return found
 

@@ -101,6 +101,24 @@ class Ownership:
             return np.bincount(group, minlength=size)
         return np.bincount(group, self.weight, size).astype(np.int64)
 
+    def compact(self) -> Ownership:
+        """Return the same pairs with one row each, in their order, and its records as weight."""
+        pairs = Ownership(
+            self.pair_database,
+            self.pair_individual,
+            self.databases,
+            self.individuals,
+            self.pair_size,
+        )
+        known = {
+            "pair_database": pairs.database,
+            "pair_individual": pairs.individual,
+            "pair_size": self.pair_size,
+            "database_size": self.database_size,
+        }
+        pairs.__dict__.update(known)  # As its properties would find them.
+        return pairs
+
     def take(self, rows: Integers) -> Ownership:
         """Return the owners of some of the records, in the order of the rows."""
         weight = None if self.weight is None else self.weight[rows]

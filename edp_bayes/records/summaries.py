@@ -186,10 +186,15 @@ class Summaries:
         """Return the sums over every database."""
         return of_pairs.by(self.owners.pair_database, self.owners.databases.size)
 
-    def deviations(self, column: str) -> ExactSum:
-        """Return the sums of deviations from the origins, of every pair."""
-        owners = self.owners
-        return self.sums[column].about(self.origins[column][owners.pair_database], owners.pair_size)
+    def deviations(self, column: str, pairs: slice) -> ExactSum:
+        """Return the sums of deviations from the origins, of some pairs."""
+        of, size = self.owners.pair_database[pairs], self.owners.pair_size[pairs]
+        return self.sums[column][pairs].about(self.origins[column][of], size)
+
+    def all_deviations(self, column: str) -> ExactSum:
+        """Return the sums of deviations from the origins, of every database."""
+        size = self.owners.database_size
+        return self.by_database(self.sums[column]).about(self.origins[column], size)
 
     def left_without(self, pair: int, columns: Sequence[str]) -> list[Floats]:
         """Return the values in the pair's database that its individual does not own.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records.arrow_columns import beyond_floats
-from edp_bayes.records.large_files import in_engine
+from edp_bayes.records.large_files import Engine, in_engine
 from edp_bayes.records.several_files import dataset_of, is_several, load_texts
 from edp_bayes.utils.formatting import first_line
 
@@ -38,12 +38,15 @@ class Table:
         Whether every read is sure to return the same rows in the same order.
     lazy : narwhals.stable.v2.LazyFrame, optional
         The table in an engine, which then does the reading and grouping.
+    rest : callable
+        Lets an engine of our own give back memory that it keeps for what may come.
     """
 
     columns: tuple[str, ...]
     read: Callable[[Sequence[str] | None], nw.DataFrame[Any]]
     stable: bool
     lazy: LazyFrame[Any] | None = None
+    rest: Callable[[], None] = lambda: None
 
     def require(self, names: Iterable[str]) -> None:
         """Refuse names that are not columns."""
@@ -155,17 +158,17 @@ def _open_several(source: Any, keys: Sequence[str]) -> Table:
         table = load(names)
         return nw.from_native(table.to_pandas() if names is None else table, eager_only=True)
 
-    lazy = None
+    engine = Engine()
     if not isinstance(found, list):
         columns = tuple(found.schema.names)
         local = system is None and not isinstance(source, ds.Dataset)
         plain = local and pq.read_schema(found.files[0]).equals(found.schema)
-        lazy = _reading(name, lambda: in_engine(found, whole_files=plain))
+        engine = _reading(name, lambda: in_engine(found, whole_files=plain))
     elif system is None:
         columns = tuple(_reading(found[0], partial(_csv_schema, found[0])))
     else:
         columns = tuple(_remote_csv(system, found[0], None, keys).column_names)
-    return Table(columns, read, stable=False, lazy=lazy)
+    return Table(columns, read, False, *engine)
 
 
 def _remote_csv(system: Any, path: str, names: Sequence[str] | None, keys: Sequence[str]) -> Any:
@@ -202,10 +205,10 @@ def _open_file(path: Path, keys: Sequence[str]) -> Table:
     doubled = [column for column in columns if columns.count(column) > 1]
     if doubled:
         raise InvalidInputError(f"{path} has more than one column {doubled[0]!r}")
-    lazy = None
+    engine = Engine()
     if load is _load_parquet:
-        lazy = _reading(path, lambda: in_engine(_dataset(path), whole_files=True))
-    return Table(tuple(columns), read, stable=False, lazy=lazy)
+        engine = _reading(path, lambda: in_engine(_dataset(path), whole_files=True))
+    return Table(tuple(columns), read, False, *engine)
 
 
 def _reading[T](place: str | Path, action: Callable[[], T]) -> T:
