@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from dataclasses import replace
 from functools import cache
@@ -14,8 +15,11 @@ import edp_bayes as edp
 from edp_bayes.auditing.composition import sources_of
 from edp_bayes.auditing.releases import MOST_RELEASES
 from edp_bayes.cli import main
+from edp_bayes.coupling.contributions import ContributionDraws
+from edp_bayes.coupling.echo import Echo, apart, echoed, revealed_curves
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, rows
 from edp_bayes.divergence.composition import pairs
+from edp_bayes.divergence.shifts import gaussian_shift
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 
 EPSILON = np.array([0.1, 0.5, 1.0])
@@ -136,6 +140,38 @@ def test_releases_agree_with_compositions():
     assert float(found["safe"]) <= float(found["lower"]) <= float(found["median"])
     never = audit.releases_until(epsilon=0.1, delta=1e-3, progressbar=False)
     assert float(never["upper"]) == 0.0
+
+
+def test_the_number_of_releases_is_bracketed():
+    audit = rare_and_steady()
+    found = audit.releases_until(epsilon=0.5, delta=0.3, progressbar=False)
+    assert (found["releases"] <= found["at_most"]).all()
+    # both roundings agree but for a thousandth of delta
+    assert float((found["at_most"] - found["releases"]).max()) <= 1.0
+    below = found["at_most"].to_numpy().ravel() + 1
+    upper = found["releases"].to_numpy().ravel()
+    (source,), people, _, _ = sources_of([audit], [1], None)
+    for draw in (0, 7, 21):
+        here = [source.pair(k, np.array([draw])) for k in range(people.size)]
+        for k, inside in ((upper[draw], True), (below[draw], False)):
+            curves = [pairs.curves([pair], [int(k)], np.array([0.5])) for pair in here]
+            largest = np.max(curves, axis=0)[:, 0, 0]
+            assert largest[0] <= 0.3 if inside else largest[1] > 0.3
+
+
+def test_echoes_count_from_the_second_release_on():
+    audit = against_the_past()
+    options = {"epsilon": 0.5, "progressbar": False}
+    once = float(audit.individual_delta.sel(epsilon=0.5).max())
+    for target in (0.8 * once, 1.01 * once, 0.3):
+        found, released = (
+            audit.releases_until(delta=target, past=past, **options)
+            for past in ("others", "released")
+        )
+        assert (found["releases"] <= released["releases"]).all()
+        assert (found["at_most"] >= released["releases"]).all()
+        fits = audit.delta.sel(epsilon=0.5, drop=True) <= target
+        assert ((found["releases"] >= 1) == fits).all()
 
 
 def test_releases_end_where_they_are_no_longer_counted():
@@ -284,40 +320,175 @@ def test_databases_that_follow_the_answers_released_compose_as_an_adaptive_seque
         assert lower[0, e] - 4e-3 <= simulated <= upper[0, e] + 4e-3
 
 
-@pytest.mark.parametrize("phi", [0.6, -0.4])
-def test_databases_that_follow_the_others_echo_a_contribution(phi):
-    """y_t = r_t + c with r_t = phi r_(t-1) + e_t: in later answers the shift is (1 - phi) c.
+NORMAL = ([1.0], [0.0], [1.0])
+TWO = ([0.5, 0.5], [-1.5, 1.5], [0.5, 0.5])
+SPIKE = ([0.7, 0.3], [0.0, 0.0], [1.0, 0.1])
 
-    That is another pair of hypotheses, which composition does not bound: below it for phi < 0.
+
+def echoed_curve(beta, contribution, presence, rest, k):
+    """Return the upper curve of k databases for contributions of known size and presence."""
+    weights, locations, scales = map(np.array, rest)
+    one = np.ones((1, 1))
+    echo = Echo.most(np.array([beta]))
+    found = echo(
+        ContributionDraws(presence * one[..., None], contribution * one, 0.0 * one, 0.0 * one),
+        np.zeros(1),
+    )
+    moved = found.intercept.item()
+    both = np.concatenate([(1.0 - presence) * weights, presence * weights])[None]
+    q = rows(GAUSSIAN, both, np.tile(locations, 2)[None], np.tile(scales, 2)[None])
+    p = q.copy()
+    p[:, weights.size :, 1] += moved
+    return pairs.curves([apart(p, q, weights.size)], [k], EPSILON)[0][0]
+
+
+def with_lags(beta, presence, rest, contribution, k, follows, size):
+    """Return delta by simulation: a filter over presence in the databases that lags reach.
+
+    Where the others are autoregressive, r_t = sum_l beta_l r_(t-l) + e_t and y_t = r_t + c_t. Where
+    the answers are, y_t = sum_l beta_l y_(t-l) + e_t + c_t, and without the individual y_t - c_t.
     """
+    rng = np.random.default_rng(1)
+    lags, (weights, locations, scales) = len(beta), map(np.array, rest)
+    states = list(itertools.product([0, 1], repeat=lags))
+    echo = np.array([contribution * np.dot(beta, state) for state in states])
+
+    def density(x):
+        return (stats.norm.pdf(x[..., None], locations, scales) * weights).sum(axis=-1)
+
+    def filtered(e, direct, lagged):
+        """Return the log density of e_t + direct c_t + lagged sum_l beta_l c_(t-l)."""
+        mass, log = np.zeros((size, len(states))), np.zeros(size)
+        mass[:, 0] = 1.0
+        for t in range(k):
+            after = np.zeros_like(mass)
+            for here, chance in ((0, 1.0 - presence), (1, presence)):
+                for i, state in enumerate(states):
+                    j = states.index((here, *state)[:lags])
+                    moved = direct * contribution * here + lagged * echo[i]
+                    after[:, j] += mass[:, i] * chance * density(e[:, t] - moved)
+            log += np.log(after.sum(axis=1))
+            mass = after / after.sum(axis=1, keepdims=True)
+        return log
+
+    def rests():
+        which = rng.choice(weights.size, p=weights, size=(size, k))
+        return locations[which] + scales[which] * rng.standard_normal((size, k))
+
+    given = contribution * (rng.random((size, k)) < presence)
+    later = np.zeros_like(given)
+    for lag, slope in enumerate(beta, 1):
+        later[:, lag:] += slope * given[:, :-lag]
+    direct, lagged, without = (1, -1, 0) if follows == "others" else (1, 0, 1)
+    under_p = rests() + direct * given + lagged * later
+    under_q = rests() + without * later
+    ratios = [filtered(e, direct, lagged) - filtered(e, 0, without) for e in (under_p, under_q)]
+    return np.array([hockey_stick(*ratios, epsilon) for epsilon in EPSILON])
+
+
+@pytest.mark.parametrize("follows", ["others", "answers"])
+@pytest.mark.parametrize(
+    ("beta", "contribution", "presence", "rest"),
+    [
+        ([0.6], 0.3, 1.0, NORMAL),
+        ([-0.4], 0.3, 1.0, NORMAL),
+        ([0.6], 0.3, 0.5, NORMAL),
+        ([-0.4], 1.0, 0.5, NORMAL),
+        ([0.6], 1.5, 0.05, NORMAL),
+        ([0.3, -0.3], 1.0, 0.1, NORMAL),
+        ([0.6], 1.5, 0.05, TWO),
+        ([-0.4], 0.3, 0.5, SPIKE),
+    ],
+)
+def test_curves_bound_contributions_that_echo(beta, contribution, presence, rest, follows):
+    k, size = 8, 8_000
+    upper = echoed_curve(beta, contribution, presence, rest, k)
+    simulated = with_lags(beta, presence, rest, contribution, k, follows, size)
+    # three standard errors of a mean of numbers between 0 and 1
+    error = 3.0 * np.sqrt(upper * (1.0 - upper) / size)
+    assert (simulated <= upper + error).all()
+
+
+def test_curves_without_enlarged_contributions_lie_below_the_truth():
+    """What the factors are for: the tests above can fail."""
     shift, k = 0.3, 12
-    innovation = np.full(k, shift * (1.0 - phi))
-    innovation[0] = shift
+    exact = gaussian_shift(shift * np.sqrt(1.0 + 11 * 1.4**2), EPSILON)
     p, q = (rows(GAUSSIAN, np.ones((1, 1)), np.full((1, 1), m), 1.0) for m in (shift, 0.0))
-    upper, _ = pairs.curves([(p, q)], [k], EPSILON)
-    from edp_bayes.divergence.shifts import gaussian_shift
+    assert (exact > pairs.curves([(p, q)], [k], EPSILON)[0][0] + 0.1).all()
+    upper = echoed_curve([-0.4], shift, 1.0, NORMAL, k)
+    assert (exact <= upper).all()
+    assert (exact > upper - 0.03).all()
 
-    exact = gaussian_shift(float(np.linalg.norm(innovation)), EPSILON)
-    assert (exact > upper[0]).all() == (phi < 0.0)
 
-
-def test_an_adversary_who_knows_the_past_is_told_of_the_echo():
+@cache
+def against_the_past():
+    """Return an audit against one who knows the last answer, of which each takes -0.6."""
     rng = np.random.default_rng(3)
     contribution = rng.gamma(20.0, 0.01, (60, 3))
+    contribution[::2, 1] = 0.0
     rest = np.zeros(60)
     for t in range(1, 60):
         rest[t] = -0.6 * rest[t - 1] + rng.normal()
     responses = edp.Responses.from_arrays(
         10.0 + rest + contribution.sum(axis=1), contribution=contribution
     )
-    audit = audited(responses, adversary=edp.Adversary(past=1))
-    with pytest.warns(EdpBayesWarning, match=r"about 1\.[3-9]\d times as large"):
+    return audited(responses, adversary=edp.Adversary(past=1))
+
+
+def test_risks_against_an_adversary_who_knows_the_past_bound_both_hypotheses():
+    audit = against_the_past()
+    with pytest.warns(EdpBayesWarning, match=r"1\.[3-9]\d times as large, an upper bound"):
         found = audit.compose(6, progressbar=False)
-    assert "the answers of earlier ones as they were released" in found.hypotheses
+    assert "in the past of each" in found.hypotheses
     assert found.against == audit.against
-    without_fit = replace(audit, source=None)
+    with pytest.warns(EdpBayesWarning, match=r"may be 1\.[3-9]\d times as large as assumed"):
+        released = audit.compose(6, past="released", progressbar=False)
+    assert "the answers of earlier ones as they were released" in released.hypotheses
+    for name in ("delta", "total_risk"):
+        assert (getattr(found, name) > getattr(released, name)).all()
+        below = (each.tree["lower_bounds"][name] for each in (found, released))
+        assert float(next(below).mean()) < float(next(below).mean())
+    same = [composed(audit, 1, past=past) for past in ("others", "released")]
+    np.testing.assert_array_equal(same[0].delta, same[1].delta)
+    with pytest.raises(InvalidInputError, match="others, released"):
+        audit.compose(6, past="mine")
     with pytest.raises(InvalidInputError, match="audit again"):
-        without_fit.compose(6)
+        replace(audit, source=None).compose(6)
+
+
+@pytest.mark.parametrize("individual", [0, 1])
+def test_enlarged_contributions_are_those_of_the_coupling(individual):
+    """Of one component, always or half the time present: p less F times the contribution."""
+    coupling = against_the_past().source.coupling
+    size = coupling.n_draws
+    echo = Echo(np.full(size, 1.5), np.full(size, 2.0))
+    plain = coupling.contributions(np.array([individual]))
+    large = echoed(coupling, echo).contributions(np.array([individual]))
+    np.testing.assert_array_equal(large.presence, plain.presence)
+    np.testing.assert_allclose(large.spread, 2.0 * plain.spread)
+    centre = coupling.posterior.centre[individual]
+    ratio = (large.intercept + large.slope * centre) / (plain.intercept + plain.slope * centre)
+    np.testing.assert_allclose(ratio, 2.0 if individual else 1.5)
+    one = Echo(np.ones(size), np.ones(size))
+    people = np.array([individual])
+    bound = revealed_curves(echoed(coupling, one), people, EPSILON)
+    # each answer tells its component: never less, and the same by single integrals
+    assert (bound >= coupling.curves(people, EPSILON) - 1e-12).all()
+    by_hand = revealed_curves.dispatch(object)(echoed(coupling, one), people, EPSILON)
+    assert (bound >= by_hand - 1e-12).all()
+    np.testing.assert_allclose(bound, by_hand, atol=2e-3)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+def test_the_smoothed_bootstrap_echoes_too(kernel):
+    rng = np.random.default_rng(3)
+    responses = responses_of(rng.gamma(20.0, 0.01, (30, 3)))
+    audit = audited(
+        responses, model=edp.SmoothedBootstrap(kernel=kernel), draws=5,
+        adversary=edp.Adversary(past=1),
+    )  # fmt: skip
+    found, released = (composed(audit, 3, past=past) for past in ("others", "released"))
+    assert (found.delta >= released.delta - 1e-9).all()
 
 
 def test_the_command_line_composes_what_it_audited(tmp_path, capsys):

@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes.auditing.composing import THRESHOLD
+from edp_bayes.auditing.echoing import RELEASED, echo_of
 from edp_bayes.results.composition import ComposedAudit
 from edp_bayes.results.recording import recorded
 from edp_bayes.utils.sentences import Sentence, restored
@@ -24,9 +25,6 @@ __all__ = ["assemble"]
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-# From which share of an answer that carries on in later ones is more than a nuance.
-ECHO = 0.01
-
 
 def assemble(
     audits: Sequence[Audit],
@@ -34,6 +32,7 @@ def assemble(
     people: NDArray[Any],
     rows: Index,
     assumed: str,
+    past: str,
     epsilon: Array,
     risks: ComposedRisks,
     tested: Array,
@@ -69,7 +68,12 @@ def assemble(
         },
         coords={name: values for name, values in coords.items() if name != "individual"},
     )
-    delta, everybody = _lowered(risks, tested)
+    echoes = [echo_of(part, count) for part, count in zip(audits, counts, strict=True)]
+    if past == RELEASED or max(echoes) == 1.0:
+        delta, everybody = _lowered(risks, tested)
+    else:
+        # lower bounds of enlarged contributions are none of those as they are
+        delta, everybody = tested.max(axis=1), -np.expm1(np.log1p(-tested).sum(axis=1))
     lower = xr.Dataset(
         {
             "individual_delta": (own, draws(tested)),
@@ -85,7 +89,9 @@ def assemble(
         "composed": list(counts),
         "databases": first.settings["databases"],
         "individuals": int(people.size),
-        "hypotheses": _hypotheses(audits, total),
+        "hypotheses": _hypotheses(audits, total, past),
+        "past": past,
+        "echo": echoes,
         "assumed": _assumed(len(audits), assumed),
         "gap": gap,
         "total_gap": float((risks.total_risk - risks.total_risk_lower).max()),
@@ -95,7 +101,7 @@ def assemble(
         "draws": rows.shape[1],
     }
     said = dict.fromkeys(warning for part in audits for warning in part.warnings)
-    warnings = [*said, *_doubts(audits, people)]
+    warnings = [*said, *_doubts(audits, people, echoes, past)]
     tree = recorded(
         {
             "posterior": posterior,
@@ -151,17 +157,33 @@ def _common(audits: Sequence[Audit]) -> dict[str, Any]:
     return {**common, "query": " and ".join(queries), "audits": settings}
 
 
-def _hypotheses(audits: Sequence[Audit], total: int) -> str:
+def _hypotheses(audits: Sequence[Audit], total: int, past: str) -> str:
     known = any(part.against for part in audits)
     many = f"all {total:,} databases" if total > 1 else "the database"
     text = f"An individual is in {many}, or in none of them"
     if not known:
         return f"{text}; databases are independent of each other."
+    lagged = total > 1 and any(_lagged(part) for part in audits)
+    if not lagged:
+        return (
+            f"{text}; each database is as the one at hand, and given what is known then its answer "
+            "has the distribution with or without them."
+        )
+    if past == RELEASED:
+        return (
+            f"{text}; each database is as the one at hand, and given what is known then, the "
+            "answers of earlier ones as they were released, its answer has the distribution with "
+            "or without them."
+        )
     return (
-        f"{text}; each database is as the one at hand, and given what is known then, the answers "
-        "of earlier ones as they were released, its answer has the distribution with or without "
-        "them."
+        f"{text}, and so in the past of each as far as it is one of these; each database is as the "
+        "one at hand and follows what the others contributed to earlier ones. Risks are upper "
+        "bounds, also where databases follow the answers as they were released."
     )
+
+
+def _lagged(audit: Audit) -> bool:
+    return any(str(name).startswith("lag ") for name in audit.settings.get("known", []))
 
 
 def _assumed(kinds: int, assumed: str) -> str:
@@ -177,14 +199,15 @@ def _checks(audit: Audit) -> list[dict[str, Any]]:
     return [{**row, "sentence": restored(row["sentence"])} for row in rows]
 
 
-def _doubts(audits: Sequence[Audit], people: NDArray[Any]) -> list[str]:
+def _doubts(
+    audits: Sequence[Audit], people: NDArray[Any], echoes: Sequence[float], past: str
+) -> list[str]:
     """Return what may not carry over from one database to several."""
     found = []
-    for part in audits:
+    for part, echo in zip(audits, echoes, strict=True):
         known = part.settings.get("known", [])
-        lags = [name for name in known if str(name).startswith("lag ")]
-        if lags:
-            found.append(_echo(part, lags))
+        if echo > 1.0:
+            found.append(_echo(echo, past))
         if "changing scale" in known or "trend" in known:
             found.append(
                 "All databases are taken to be as the one at hand; where trend or spread change, "
@@ -211,21 +234,16 @@ def _one_seed(audits: Sequence[Audit]) -> bool:
     return all(same_draws(audits[0], other) for other in audits[1:])
 
 
-def _echo(audit: Audit, lags: Sequence[str]) -> str:
-    """Say how far an individual's contribution may echo in later answers."""
-    group = audit.tree["known"].to_dataset()
-    slopes = group["coefficients"].sel(term=list(lags)).transpose("chain", "draw", "term")
-    values = slopes.to_numpy().reshape(-1, len(lags))
-    once = float(np.sqrt(1.0 + (values**2).sum(axis=1)).mean())
-    always = float(np.abs(1.0 - values.sum(axis=1)).mean())
-    largest = max(once, always)
-    text = (
-        "Later databases are taken to follow the answers as they were released. If they follow "
-        "what the others contributed instead, a contribution echoes in later answers: "
-    )
-    if largest <= 1.0 + ECHO:
-        return f"{text}here by less than {ECHO:.0%} of its size."
+def _echo(echo: float, past: str) -> str:
+    """Say what was made of contributions that echo in later answers."""
+    if past == RELEASED:
+        return (
+            "Later databases are taken to follow the answers as they were released. If they follow "
+            "what the others contributed instead, a contribution echoes in later answers, and its "
+            f"effect may be {echo:.2f} times as large as assumed here."
+        )
     return (
-        f"{text}then its effect on all answers together is about {largest:.2f} times as large as "
-        "assumed here."
+        "Later databases may follow what the others contributed, so that a contribution echoes in "
+        f"later answers: risks are those of contributions {echo:.2f} times as large, an upper "
+        'bound. past="released" gives the risk where they follow the answers as they were released.'
     )

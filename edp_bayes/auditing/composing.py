@@ -37,33 +37,61 @@ class Source:
         Shape (individual,): position in the coupling, -1 for who is never in these databases.
     order : ndarray of int
         Shape (draw,): which of the coupling's draws goes with each draw of the composition.
+    least : Coupling, optional
+        Where contributions echo in later databases: that of what is left of them at least. The
+        other is then that of the largest, and each answer is taken to tell its component.
     """
 
     coupling: Coupling
     count: int
     position: Index
     order: Index
+    least: Coupling | None = None
+
+    @property
+    def echoes(self) -> bool:
+        """Whether contributions echo."""
+        return self.least is not None
 
     def curves(self, people: Index, epsilon: Array) -> Array:
         """Return delta_i(epsilon) of one database, shape (draw, individual, epsilon)."""
         place = self.position[people]
         known = place >= 0
         if known.all():
-            return self.coupling.curves(place, epsilon)[self.order]
+            return self._curves(place, epsilon)[self.order]
         found = np.zeros((self.order.size, people.size, epsilon.size))
         if known.any():
-            found[:, known] = self.coupling.curves(place[known], epsilon)[self.order]
+            found[:, known] = self._curves(place[known], epsilon)[self.order]
         return found
+
+    def _curves(self, place: Index, epsilon: Array) -> Array:
+        from edp_bayes.coupling.echo import revealed_curves
+
+        if self.echoes:
+            return revealed_curves(self.coupling, place, epsilon)
+        return self.coupling.curves(place, epsilon)
 
     def pair(self, person: int, rows: Index) -> tuple[Array, Array] | None:
         """Return the components with and without an individual in some draws."""
+        from edp_bayes.coupling.echo import apart
+
+        found = self._pair(self.coupling, person, rows)
+        if found is None or not self.echoes:
+            return found
+        return apart(*found, self.coupling.mixture.weights.shape[-1])
+
+    def least_pair(self, person: int, rows: Index) -> tuple[Array, Array] | None:
+        """Return the same for what is left of contributions where they echo."""
+        return self._pair(self.coupling if self.least is None else self.least, person, rows)
+
+    def _pair(self, coupling: Coupling, person: int, rows: Index) -> tuple[Array, Array] | None:
         from edp_bayes.divergence.integral import component_rows
 
         place = int(self.position[person])
         if place < 0:
             return None
         found = []
-        for mixture in self.coupling.pair(place):
+        for mixture in coupling.pair(place):
             some = mixture[np.unravel_index(self.order[rows], mixture.weights.shape[:-1])]
             found.append(
                 component_rows(some.weights, some.locations, some.scales, some.kernel, some.noise)

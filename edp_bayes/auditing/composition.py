@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.auditing.composed_tests import tested_risks
 from edp_bayes.auditing.composing import Source, composed_risks
+from edp_bayes.auditing.echoing import OTHERS, RELEASED, checked_past, with_echo
 from edp_bayes.coupling.stacked import pick
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.results.query import Audit
@@ -35,6 +36,7 @@ def compose(
     epsilon: ArrayLike | None = None,
     keep: int = 10,
     draws: int | None = DRAWS,
+    past: str = OTHERS,
     progressbar: bool = True,
 ) -> ComposedAudit:
     """Put posterior draws on delta_i, delta and delta* of several releases together.
@@ -56,6 +58,10 @@ def compose(
         How many of the riskiest individuals keep their draws.
     draws : int, optional
         At most so many posterior draws are used, evenly spaced in each chain; None for all.
+    past : {"others", "released"}
+        What later databases follow where an adversary knows earlier answers: what the others
+        contributed, so that contributions echo in later answers, or the answers as they were
+        released. By default risks are upper bounds in both cases.
     progressbar : bool
         Show progress.
 
@@ -81,10 +87,13 @@ def compose(
     Audits of the same data with the same seed share their draws of the distribution, individual by
     individual; others are taken as independent. The setting ``assumed`` says which.
 
-    An audit against an adversary gives the risk given what they know. Then the databases are an
-    adaptive sequence: with the individual each has the distribution p(. | past), without them
-    p_i(. | past), with the past as it was released in both; the individual is in all databases or
-    in none, and each is as the database at hand.
+    An audit against an adversary gives the risk given what they know. Where that is the past, an
+    individual who is missing from all databases is missing from the past of each but the first,
+    too. Their contributions echo in later answers, by the coefficients of the lags, and the risk is
+    bounded by that of contributions as much larger as echoes may make them, in every draw
+    (`edp_bayes.coupling.echo`). With ``past="released"`` databases are an adaptive sequence: with
+    the individual each has the distribution p(. | past), without them p_i(. | past), with the past
+    as it was released in both. In either case each database is as the one at hand.
 
     References
     ----------
@@ -111,10 +120,11 @@ def compose(
     counts = _counts(databases, len(parts))
     grid = parts[0].epsilon.to_numpy() if epsilon is None else validate.epsilon_grid(epsilon)
     keep = validate.positive_integer(keep, "keep")
-    sources, people, rows, assumed = sources_of(parts, counts, draws)
+    past = checked_past(past)
+    sources, people, rows, assumed = sources_of(parts, counts, draws, past)
     risks = composed_risks(sources, grid, keep=keep, progressbar=progressbar)
     tested = np.minimum(tested_risks(sources, risks.kept, grid), risks.individual)
-    result = assemble(parts, counts, people, rows, assumed, grid, risks, tested)
+    result = assemble(parts, counts, people, rows, assumed, past, grid, risks, tested)
     before = {str(said) for part in parts for said in part.warnings}
     for warning in result.warnings:
         if str(warning) not in before:
@@ -123,7 +133,7 @@ def compose(
 
 
 def sources_of(
-    audits: Sequence[Audit], counts: Sequence[int], draws: int | None
+    audits: Sequence[Audit], counts: Sequence[int], draws: int | None, past: str = OTHERS
 ) -> tuple[list[Source], NDArray[Any], Index, str]:
     """Return what is composed, everybody's labels, which draws, and whether audits share them.
 
@@ -149,7 +159,8 @@ def sources_of(
         coupling = _coupling(part)
         if chosen.size < coupling.n_draws:
             coupling = pick(coupling, chosen)
-        sources.append(Source(coupling, count, _positions(people, names[k]), order))
+        source = Source(coupling, count, _positions(people, names[k]), order)
+        sources.append(source if past == RELEASED else with_echo(source, part, chosen))
     taken = np.arange(np.prod(shapes[0])).reshape(shapes[0])[:chains, :each:step]
     return sources, people, taken, SHARED if shared else INDEPENDENT
 

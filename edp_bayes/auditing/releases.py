@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.auditing.composing import Source, blocks
 from edp_bayes.auditing.composition import DRAWS, sources_of
+from edp_bayes.auditing.echoing import OTHERS, checked_past
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.results.query import Audit
 from edp_bayes.utils import validate
@@ -38,6 +39,7 @@ def releases_until(
     delta: float,
     prob: float | None = None,
     draws: int | None = DRAWS,
+    past: str = OTHERS,
     progressbar: bool = True,
 ) -> xr.Dataset:
     """Return how many releases, each of a fresh database, keep delta(epsilon) within a target.
@@ -54,6 +56,8 @@ def releases_until(
         Probability of the interval; ArviZ's ``stats.ci_prob`` if not given.
     draws : int, optional
         At most so many posterior draws are used, as for `edp_bayes.compose`.
+    past : {"others", "released"}
+        What later databases follow, as for `edp_bayes.compose`.
     progressbar : bool
         Show progress.
 
@@ -61,9 +65,10 @@ def releases_until(
     -------
     Dataset
         releases, dims (chain, draw): the largest number at which the upper bound of delta is at
-        most the target, 0 if one release is too many, `MOST_RELEASES` for that or more. lower,
-        median, upper: of these draws. safe: as many stay within the target with a posterior
-        probability of 0.95.
+        most the target, 0 if one release is too many, `MOST_RELEASES` for that or more. at_most,
+        the same dims: one more is too many by a lower bound of delta, so that the number sought
+        lies between the two. lower, median, upper: of releases. safe: as many stay within the
+        target with a posterior probability of 0.95.
 
     Raises
     ------
@@ -88,8 +93,14 @@ def releases_until(
     level = validate.epsilon_grid([epsilon])
     target = validate.probability(delta, "delta")
     prob = default_probability(prob)
-    sources, _, rows, _ = sources_of([audit], [1], draws)
-    found = _releases(sources[0], level, target, progressbar).reshape(rows.shape)
+    past = checked_past(past)
+    (source,), _, rows, _ = sources_of([audit], [MOST_RELEASES], draws, past)
+    numbers = _releases(source, level, target, progressbar)
+    if source.echoes and (numbers == 0).any():
+        # there is no echo in a single release
+        (alone,), _, _, _ = sources_of([audit], [1], draws, past)
+        numbers = np.maximum(numbers, _within_once(alone, level, target, progressbar)[:, None])
+    found, at_most = (part.reshape(rows.shape) for part in numbers.T)
     tail = 0.5 * (1.0 - prob)
     lower, median, upper, safe = (
         float(np.quantile(found, q, method="inverted_cdf"))
@@ -102,6 +113,7 @@ def releases_until(
     return xr.Dataset(
         {
             "releases": (("chain", "draw"), found),
+            "at_most": (("chain", "draw"), at_most),
             "lower": lower,
             "median": median,
             "upper": upper,
@@ -162,20 +174,21 @@ class _Candidates:
             losses[person] = mine, found
         return cls(who, top, losses)
 
-    def of_draw(self, row: int, level: Array, target: float) -> int:
-        """Return how many releases keep everybody's risk in one draw within the target."""
-        from edp_bayes.divergence.composition.folding import composed_curves
+    def of_draw(self, row: int, level: Array, target: float) -> tuple[int, int]:
+        """Return how many releases keep everybody's risk in one draw within the target.
 
-        limit, passed = MOST_RELEASES, set[tuple[int, int]]()
+        And who is above it with one more, as far as an upper bound says, -1 if nobody.
+        """
+        limit, passed, who = MOST_RELEASES, set[tuple[int, int]](), -1
 
         def within(person: int, count: int) -> bool:
             rows, found = self.losses[person]
-            one = found.at(int(np.searchsorted(rows, row)))
-            return bool(composed_curves([one], [count], level)[0][0] <= target)
+            return _bounds(found.at(int(np.searchsorted(rows, row))), count, level)[0] <= target
 
         safe = self.bound[row, :, -1] <= target  # whoever is not known one by one
         if not safe.all():
             limit = int(NUMBERS[safe].max(initial=0))
+            who = int(self.who[row, np.flatnonzero(~safe)[0], 0])
         for number, count in enumerate(NUMBERS.tolist()):
             for rank in np.flatnonzero(self.bound[row, number] > target).tolist():
                 person = int(self.who[row, number, rank])
@@ -189,14 +202,62 @@ class _Candidates:
                 while high - low > 1:
                     middle = (low + high) // 2
                     low, high = (middle, high) if within(person, middle) else (low, middle)
-                limit = min(limit, low)
+                if low < limit:
+                    limit, who = low, person
             if count >= limit:
-                return limit
-        return limit
+                return limit, who
+        return limit, who
+
+
+def _bounds(losses: RoundedLosses, count: int, level: Array) -> tuple[float, float]:
+    """Return the upper and the lower bound of one individual's risk."""
+    from edp_bayes.divergence.composition.folding import composed_curves
+
+    upper, lower = composed_curves([losses], [count], level)
+    return float(upper[0]), float(lower[0])
 
 
 def _releases(source: Source, level: Array, target: float, progressbar: bool) -> Index:
+    """Return how many releases stay within the target in every draw, and at most: (draw, 2)."""
     candidates = _Candidates.of(source, level, target, progressbar)
     size = source.order.size
-    rows = track(range(size), "Releases", total=size, show=progressbar)
-    return np.array([candidates.of_draw(row, level, target) for row in rows], dtype=np.int64)
+    out = np.empty((size, 2), dtype=np.int64)
+    for row in track(range(size), "Releases", total=size, show=progressbar):
+        out[row, 0], who = candidates.of_draw(row, level, target)
+        out[row, 1] = _at_most(source, row, who, int(out[row, 0]), level, target)
+    return out
+
+
+def _at_most(source: Source, row: int, person: int, known: int, level: Array, target: float) -> int:
+    """Return from which number on one individual is above the target, by a lower bound, less one.
+
+    At least `known`. The risk rises with the number of releases.
+    """
+    from edp_bayes.divergence.composition.rounding import rounded_losses
+
+    if person < 0:
+        return MOST_RELEASES
+    pair = source.least_pair(person, np.array([row]))
+    assert pair is not None
+    losses = rounded_losses(*pair, databases=MOST_RELEASES, largest=float(level[0])).at(0)
+
+    def within(count: int) -> bool:
+        return _bounds(losses, count, level)[1] <= target
+
+    low, high = known, known + 1
+    while high < MOST_RELEASES and within(high):
+        low, high = high, min(2 * high, MOST_RELEASES)
+    if high == MOST_RELEASES and within(high):
+        return MOST_RELEASES
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if within(middle) else (low, middle)
+    return low
+
+
+def _within_once(source: Source, level: Array, target: float, progressbar: bool) -> Index:
+    """Return 1 in the draws in which a single release is within the target, 0 in others."""
+    largest = np.zeros(source.order.size)
+    for members in blocks([source], level, progressbar, "Individuals once more"):
+        largest = np.maximum(largest, source.curves(members, level).max(axis=(1, 2)))
+    return np.asarray(largest <= target, dtype=np.int64)

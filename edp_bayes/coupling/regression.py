@@ -271,8 +271,12 @@ class RegressionCoupling:
         Of pairs of a draw and an individual whose distribution without them is not known itself.
         """
         people, places = np.unique(columns, return_inverse=True)
-        base, contributions, centre = _centred(self._base, self.contributions(individuals[people]))
+        base, contributions, centre = self.centred(individuals[people])
         return *self._components(base, contributions, rows, places), centre[rows]
+
+    def centred(self, individuals: Index) -> tuple[Array, ContributionDraws, Array]:
+        """Return components and contributions less a location of each draw, and that location."""
+        return _centred(self._base, self.contributions(individuals))
 
     def _known_pair(self, individual: int) -> tuple[Array, Array]:
         """Return components (draw, component, [w, mu, s]) of p and of p_i, which is known."""
