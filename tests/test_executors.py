@@ -11,6 +11,9 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
+from joint_cases import EPSILON as JOINT_EPSILON
+from joint_cases import MODELS as JOINT_MODELS
+from joint_cases import joint_coupling
 from test_evaluation import EPSILON, MODELS, same
 
 import edp_bayes as edp
@@ -18,6 +21,7 @@ from edp_bayes.auditing.evaluation import canonical_blocks, evaluate
 from edp_bayes.auditing.executors.base import Work, running
 from edp_bayes.auditing.executors.worker import Shipment, received, task
 from edp_bayes.auditing.executors.worker import evaluate as evaluate_bytes
+from edp_bayes.auditing.joint_evaluation import evaluate_joint
 from edp_bayes.coupling.parts import taken
 from edp_bayes.exceptions import ExecutorError, InputTypeError, InvalidInputError
 from edp_bayes.models.sampling import SamplerSettings
@@ -49,6 +53,21 @@ def expected(couplings, copies):
         name: evaluate(coupling, EPSILON, progressbar=False, copies=copies)
         for name, coupling in couplings.items()
     }
+
+
+@pytest.fixture(scope="module")
+def joint():
+    couplings = [joint_coupling(model, people=150, draws=5) for model in JOINT_MODELS]
+    return [
+        (
+            coupling,
+            {
+                k: evaluate_joint(coupling, JOINT_EPSILON, progressbar=False, exact_up_to=k)
+                for k in (1, 150)
+            },
+        )
+        for coupling in couplings
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +126,20 @@ def test_every_executor_gives_the_same_bits(executor, request, couplings, expect
         for name, coupling in couplings.items():
             found = evaluate(coupling, EPSILON, progressbar=False, copies=copies, run=run)
             same(expected[name], found)
+
+
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
+@pytest.mark.parametrize("executor", EXECUTORS.values(), ids=EXECUTORS)
+def test_every_executor_gives_the_same_bits_of_several_queries(executor, request, joint):
+    with running(executor(request)) as run:
+        for coupling, expected in joint:
+            for exact_up_to, risks in expected.items():
+                found = evaluate_joint(
+                    coupling, JOINT_EPSILON, progressbar=False, run=run, exact_up_to=exact_up_to
+                )
+                for name in vars(risks):
+                    ours, theirs = getattr(found, name), getattr(risks, name)
+                    assert np.array_equal(ours, theirs), name
 
 
 def test_an_address_of_a_scheduler_will_do(dask, couplings, expected, copies):

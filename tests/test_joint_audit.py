@@ -306,7 +306,7 @@ def test_checks_name_the_query(audit):
 
 def test_the_same_seed_gives_the_same_numbers_whatever_the_blocks(audit, monkeypatch):
     model = MODEL if "Dirichlet" in audit.settings["model"] else edp.SmoothedBootstrap()
-    monkeypatch.setattr("edp_bayes.auditing.joint.BLOCK_NUMBERS", 1)
+    monkeypatch.setattr("edp_bayes.auditing.joint_evaluation.BLOCK_NUMBERS", 1)
     again = edp.audit(
         edp.Responses.join(*shop()), epsilon=[0.1, 0.5, 1.0], model=model, cores=1, **FEW
     )

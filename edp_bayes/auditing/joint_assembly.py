@@ -23,7 +23,7 @@ from edp_bayes.utils import labels
 from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
-    from edp_bayes.auditing.joint import JointRisks
+    from edp_bayes.auditing.joint_evaluation import JointRisks
     from edp_bayes.coupling.joint import JointCoupling
     from edp_bayes.models.joint import FittedJoint
     from edp_bayes.models.sampling import SamplerSettings
@@ -121,6 +121,11 @@ def assemble_joint(
         "fingerprint": responses.fingerprint,
         **settings.record,
         "screened_out": by_epsilon(epsilon, risks.screened_bound),
+        **(
+            {"bounded": by_epsilon(epsilon, risks.bounded.max(axis=0))}
+            if np.any(risks.bounded)
+            else {}
+        ),
         **fitted.attributes,
     }
     known = [

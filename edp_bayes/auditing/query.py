@@ -120,7 +120,8 @@ def audit(
         In populations of more individuals than this, those whose risk is surely below a ten
         thousandth of the largest, or below 1e-9, enter by an upper bound of their risk. delta stays
         as it is; delta* and the sum of all risks become too high, never too low, by no more than
-        ``settings["bounded"]`` says. Lower ends of bands leave these individuals out.
+        ``settings["bounded"]`` says. Lower ends of bands leave these individuals out. Of several
+        queries together it is all whose bounds show that their risk is not the largest.
     **sample_kwargs
         Further arguments of ``pymc.sample``, ``target_accept`` for one, for NUTS; refused where a
         mixture is drawn by Gibbs sampling.
@@ -198,19 +199,21 @@ def audit(
     chosen = model_or_default(model)
     require_enough_draws(settings.chains, settings.draws)
     if isinstance(responses, JointResponses):
-        if executor is not None or store is not None:
-            raise InvalidInputError(
-                "a joint audit runs in this process: leave out executor= and store="
+        with running(executor) as run:
+            joint = audit_joint(
+                responses,
+                epsilon=grid,
+                model=chosen,
+                adversary=adversary,
+                individuals=asked,
+                keep=keep,
+                settings=settings,
+                run=run,
+                store=store,
+                exact_up_to=exact_up_to,
             )
-        joint = audit_joint(
-            responses,
-            epsilon=grid,
-            model=chosen,
-            adversary=adversary,
-            individuals=asked,
-            keep=keep,
-            settings=settings,
-        )
+        if store is not None and not keep_store:
+            remove(store)
         return _warned(joint, responses)
     first = regression_on(responses, adversary, at)
     if first is not None:

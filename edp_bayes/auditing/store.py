@@ -23,15 +23,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.auditing.evaluation import BlockRisks
+from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.records.joined import JointResponses
 from edp_bayes.utils import checksums, files, leftovers
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from edp_bayes.auditing.executors.base import Runner, Work
+    from edp_bayes.auditing.executors.base import AnyWork, Runner
     from edp_bayes.coupling.base import Coupling
+    from edp_bayes.coupling.joint import JointCoupling
     from edp_bayes.models.base import DensityModel
     from edp_bayes.models.regression import Regression
     from edp_bayes.models.sampling import SamplerSettings
@@ -48,7 +50,7 @@ DIGITS = 10  # of log densities that tell models apart
 
 
 def described(
-    responses: Responses,
+    responses: Responses | JointResponses,
     regression: Regression | None,
     model: DensityModel,
     epsilon: NDArray[np.float64],
@@ -60,13 +62,18 @@ def described(
 
     from edp_bayes import __version__
 
+    noise: Any
+    if isinstance(responses, JointResponses):
+        noise = [part.noise for part in responses.parts]
+    else:
+        noise = responses.noise
     found: dict[str, Any] = {
         "version of edp_bayes": __version__,
         "version of numpy": np.__version__,
         "version of numba": numba.__version__,
         "fingerprint of the data": responses.fingerprint,
         "query": responses.query,
-        "noise": responses.noise,
+        "noise": noise,
         "epsilon": epsilon.tolist(),
         "exact_up_to": exact_up_to,
         # where a function lies in memory is another matter in each run
@@ -170,7 +177,7 @@ class Store:
     def keeping(self, run: Runner) -> Runner:
         """Return what evaluates only those blocks that are not kept, and keeps them."""
 
-        def evaluated(work: Work, blocks: Sequence[Index]) -> Iterator[BlockRisks]:
+        def evaluated(work: AnyWork, blocks: Sequence[Index]) -> Iterator[Any]:
             self._refuse_another_fit(work.coupling)
             paths = [self.folder / f"block-{k:06}.npz" for k in range(len(blocks))]
             missing = [part for path, part in zip(paths, blocks, strict=True) if not path.exists()]
@@ -179,7 +186,7 @@ class Store:
             for path, members in zip(paths, blocks, strict=True):
                 if int(members[0]) in waiting:
                     found = next(new)
-                elif (kept := _load(path, members)) is not None:
+                elif (kept := _load(path, members, work.found)) is not None:
                     yield kept
                     continue
                 else:  # damaged
@@ -189,10 +196,11 @@ class Store:
 
         return evaluated
 
-    def _refuse_another_fit(self, coupling: Coupling) -> None:
+    def _refuse_another_fit(self, coupling: Coupling | JointCoupling) -> None:
         path, mixture = self.folder / FIT, coupling.mixture
         digest = sha256()
-        for part in (mixture.weights, mixture.locations, mixture.scales):
+        names = ("covariances",) if isinstance(mixture, NormalMixture) else ("scales",)
+        for part in (getattr(mixture, name) for name in ("weights", "locations", *names)):
             digest.update(np.ascontiguousarray(part).tobytes())
         if not path.exists():
             _write(path, json.dumps({"draws": digest.hexdigest()}).encode())
@@ -223,26 +231,27 @@ def _digest_of(model: Any) -> str:
     return checksums.checksum({name: f"{value:.{DIGITS}g}" for name, value in found.items()})
 
 
-def _load(path: Path, members: Index) -> BlockRisks | None:
+def _load(path: Path, members: Index, kind: type[Any]) -> Any:
     """Return a block that was kept; None where it is damaged."""
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as kept:
             if not np.array_equal(kept["members"], members):
                 return None
-            return BlockRisks(**{name: kept[name] for name in _names()})
+            return kind(**{name: kept[name] for name in _names(kind)})
     except (OSError, ValueError, KeyError, zipfile.BadZipFile):
         return None
 
 
-def _save(path: Path, members: Index, found: BlockRisks) -> None:
+def _save(path: Path, members: Index, found: Any) -> None:
     content = io.BytesIO()
-    np.savez(content, members=members, **{name: getattr(found, name) for name in _names()})
+    names = _names(type(found))
+    np.savez(content, members=members, **{name: getattr(found, name) for name in names})
     _write(path, content.getvalue())
 
 
-def _names() -> list[str]:
+def _names(kind: type[Any]) -> list[str]:
     """Return what is kept of a block: all but risks of every draw, which are evaluated again."""
-    return [part.name for part in fields(BlockRisks) if part.name != "curves"]
+    return [part.name for part in fields(kind) if part.name != "curves"]
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.coupling.joint_answers import answer_curves
 from edp_bayes.coupling.joint_contributions import JointContributionPosterior
 from edp_bayes.coupling.joint_presence import JointPresence
 from edp_bayes.coupling.pooling import ALONE
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.divergence.joint.estimates import PARTS
+from edp_bayes.divergence.joint.points import digital_shifts, mixture_points
 from edp_bayes.utils.compiled import in_threads
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.joint_contributions import JointContributionDraws
-    from edp_bayes.records.joined import JointResponses
+    from edp_bayes.records.joined import JointResponses, SomeJointResponses
 
-__all__ = ["FLOOR", "JointCoupling", "JointCurves", "pair_curves"]
+__all__ = ["FLOOR", "JointCoupling", "JointCurves", "leaders", "pair_curves"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 FLOOR = 1e-6  # risks below this are not looked for: their bounds are added to the sum's error
 CHUNK = 32  # draws whose points are held at once
+LEADERS = 8  # at each epsilon, whose risks say how large the largest is at least
 BASE, OWN = 5, 6  # streams of the digital shifts
 REVEALED = [0, 0, 0, 7]  # stream of the share of databases in which an individual is revealed
 
@@ -43,20 +46,24 @@ class JointCurves(NamedTuple):
         Shape (draw, part, epsilon): the sum of all delta_i by each part of the points, whose means
         vary as that of the whole does.
     skipped : ndarray
-        Shape (draw, epsilon): bound on the sum of the risks that were not integrated.
+        Shape (draw, epsilon): bound on the sum of the risks below `FLOOR`, which are zero here.
+    bounded : ndarray of bool
+        Shape (draw, individual): whose values are upper bounds, see `JointCoupling.with_floor`.
     """
 
     value: Array
     error: Array
     split: Array
     skipped: Array
+    bounded: NDArray[np.bool_]
 
     @classmethod
     def zeros(cls, draws: int, people: int, levels: int) -> JointCurves:
         """Return curves to be filled in."""
         shape = (draws, people, levels)
         parts = np.zeros((draws, PARTS, levels))
-        return cls(np.zeros(shape), np.zeros(shape), parts, np.zeros((draws, levels)))
+        light = np.zeros((draws, people), dtype=bool)
+        return cls(np.zeros(shape), np.zeros(shape), parts, np.zeros((draws, levels)), light)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,15 +92,21 @@ class JointCoupling:
         their risk.
     seed : int
         Of presence and points.
+    floor : ndarray, optional
+        Shape (draw, epsilon): at most the largest risk, see `with_floor`.
+    integrated : bool
+        Whether curves that are surely not above the floor are integrated all the same.
     """
 
     mixture: NormalMixture
     units: Units
-    responses: JointResponses
+    responses: JointResponses | SomeJointResponses
     posterior: JointContributionPosterior
     without: Mapping[int, NormalMixture] = field(default_factory=dict)
     revealed: Mapping[int, tuple[int, bool]] = field(default_factory=dict)
     seed: int = 0
+    floor: Array | None = None
+    integrated: bool = True
 
     @property
     def n_individuals(self) -> int:
@@ -107,7 +120,7 @@ class JointCoupling:
 
     @property
     def width(self) -> int:
-        """Numbers held for each individual and draw, beside the curves."""
+        """Numbers held for each individual and draw, beside the curves and their bounds."""
         d = self.mixture.dimensions
         return int(self.mixture.weights.shape[1]) + 2 * d * d + d
 
@@ -127,6 +140,19 @@ class JointCoupling:
             self._presence.fill(individuals, drawn.presence)
         return drawn
 
+    def with_floor(self, epsilon: Array, *, integrated: bool) -> JointCoupling:
+        """Return the coupling with what the largest risk is at least.
+
+        It is that of a few, large by a rough measure, who are integrated in every draw. Whoever has
+        bounds that are not above it, or 1e-6, at every epsilon of a draw is not the riskiest there.
+        If not integrated, their curve is that bound. What each answer tells on its own is evaluated
+        for all others.
+        """
+        plain = replace(self, floor=None)
+        found = plain.curves(self._leaders(epsilon), epsilon)
+        largest = (found.value - found.error).max(axis=1)
+        return replace(self, floor=np.maximum(largest, FLOOR), integrated=integrated)
+
     def curves(self, individuals: Index, epsilon: Array) -> JointCurves:
         """Return delta_i(eps) of some individuals."""
         out = JointCurves.zeros(self.n_draws, len(individuals), epsilon.size)
@@ -137,14 +163,16 @@ class JointCoupling:
             self._from_mixture(individuals[plain], plain, epsilon, out)
         for column in np.flatnonzero(known):
             p, q = self.pair(int(individuals[column]))
-            found = pair_curves(p, q, self.noise, epsilon, self.seed, out.split)
-            out.value[:, column], out.error[:, column] = found
+            value, error = pair_curves(p, q, self.noise, epsilon, self.seed, out.split)
+            exact = answer_curves(p, q, self.units, self.noise, epsilon)
+            out.value[:, column], out.error[:, column] = np.maximum(value, exact), error
         for column in np.flatnonzero(np.isin(individuals, list(self.revealed))):
             share = self.share(int(individuals[column]))[:, None]
             value = out.value[:, column]
             # at least the share; what else tells of them is told where this does not
             out.value[:, column] = share + (1.0 - share) * value
             out.error[:, column] *= 1.0 - share
+            out.bounded[:, column] = False
         return out
 
     def share(self, individual: int) -> Array:
@@ -188,25 +216,90 @@ class JointCoupling:
     def _from_mixture(
         self, people: Index, columns: NDArray[np.bool_], epsilon: Array, out: JointCurves
     ) -> None:
-        from edp_bayes.coupling.joint_curves import Base, joint_curves
-        from edp_bayes.divergence.joint.points import digital_shifts, mixture_points
+        """Fill in bounds, and integrals where they matter, draw by draw."""
+        moves = self._moves(people)
+        bound, far = self._bounds(people, moves, np.expm1(epsilon))
+        needed = bound[..., 0] > FLOOR
+        out.skipped[:] += np.where(needed, 0.0, bound[..., 0]).sum(axis=1)[:, None]
+        value, error = np.zeros((2, *bound.shape))
+        light = np.zeros_like(needed)
+        if self.floor is not None:
+            # whoever is revealed has a risk beside this
+            open_ = ~np.isin(people, list(self.revealed))
+            light = needed & (bound <= self.floor[:, None]).all(axis=2) & open_
+        if not self.integrated:
+            value[light], needed = bound[light], needed & ~light
+            out.bounded[:, columns] = light
+        rows, who = np.nonzero(needed)
+        begin = np.searchsorted(rows, np.arange(self.n_draws + 1))
+        active = np.flatnonzero(np.diff(begin))
+        shifts = digital_shifts(self.n_draws, self.mixture.dimensions, self.seed, BASE)
+        for start in range(0, active.size, CHUNK):
+            some = active[start : start + CHUNK]
+            pairs = slice(begin[some[0]], begin[some[-1] + 1])
+            at, place = (rows[pairs], who[pairs]), np.append(begin[some], begin[some[-1] + 1])
+            wide = self._base(some)
+            split = np.zeros((some.size, *out.split.shape[1:]))
+            found = np.zeros((2, at[0].size, epsilon.size))
+            p, q = self._integrals(
+                people[at[1]], moves, at, mixture_points(wide, shifts[some]), place - place[0],
+                wide, far[at], np.expm1(epsilon), (found[0], found[1], split),
+            )  # fmt: skip
+            heavy = np.flatnonzero(~light[at])
+            p, q = (NormalMixture(*(part[heavy] for part in one)) for one in (p, q))
+            exact = answer_curves(p, q, self.units, self.noise, epsilon)
+            found[0, heavy] = np.maximum(found[0, heavy], exact)
+            value[at] = np.minimum(found[0], bound[at])
+            error[at] = np.minimum(found[1], bound[at] - value[at])
+            out.split[some] += split
+        out.value[:, columns], out.error[:, columns] = value, error
+
+    def _base(self, rows: Index) -> NormalMixture:
+        """Return the distribution of the released answers in some draws."""
+        w, mu, covariances = (part[rows] for part in self.mixture)
+        return NormalMixture(w, mu, covariances + self.noise)
+
+    def _moves(self, people: Index) -> Any:
+        return tuple(self.contributions(people))
+
+    def _bounds(self, people: Index, moves: Any, growth: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Return bounds (draw, individual, epsilon), and where more points are needed."""
+        from edp_bayes.coupling.joint_curves import Base, joint_bounds
         from edp_bayes.divergence.joint.screening import ORDERS
 
-        w, mu, covariances = self.mixture
-        base = Base(w, mu, covariances, self.noise)
-        moves = tuple(self.contributions(people))
-        shape = (self.n_draws, people.size, epsilon.size)
-        value, error = np.zeros((2, *shape))
-        shifts = digital_shifts(self.n_draws, self.mixture.dimensions, self.seed, BASE)
-        for start in range(0, self.n_draws, CHUNK):
-            some = slice(start, min(start + CHUNK, self.n_draws))
-            wide = NormalMixture(w[some], mu[some], covariances[some] + self.noise)
-            points = mixture_points(wide, shifts[some])
-            in_threads(
-                joint_curves, len(points), start, base, points, moves, np.expm1(epsilon), ORDERS,
-                FLOOR, value, error, out.split, out.skipped,
-            )  # fmt: skip
-        out.value[:, columns], out.error[:, columns] = value, error
+        bound = np.empty((self.n_draws, people.size, growth.size))
+        far = np.empty(bound.shape[:2], dtype=bool)
+        base = Base(*self.mixture, self.noise)
+        in_threads(joint_bounds, self.n_draws, base, moves, growth, ORDERS, FLOOR, bound, far)
+        return bound, far
+
+    def _integrals(
+        self,
+        people: Index,
+        moves: Any,
+        at: tuple[Index, Index],
+        points: Array,
+        begin: Index,
+        wide: NormalMixture,
+        far: NDArray[np.bool_],
+        growth: Array,
+        out: tuple[Array, Array, Array],
+    ) -> tuple[NormalMixture, NormalMixture]:
+        """Fill in values, errors and sums of pairs; return these, shape (pair, component)."""
+        from edp_bayes.coupling.joint_curves import joint_integrals, pair_components
+
+        rho, a, slope, spread = (part[at] for part in moves)
+        base = NormalMixture(*(part[at[0]] for part in self.mixture))
+        q, given = pair_components(base, rho, a, slope, spread)
+        noisy = ((part.locations, part.covariances + self.noise) for part in (q, given))
+        in_threads(
+            joint_integrals, len(points), points, begin, tuple(wide), rho, *noisy, far, growth, *out
+        )
+        return _mixed(q, given, rho), q
+
+    def _leaders(self, epsilon: Array) -> Index:
+        """Return who may have the largest risk, by what a normal distribution would say."""
+        return leaders(*self.posterior.typical, epsilon, self.responses.rank)
 
     @cached_property
     def _presence(self) -> JointPresence:
@@ -230,6 +323,21 @@ def _mixed(q: NormalMixture, given: NormalMixture, rho: Array) -> NormalMixture:
     )
 
 
+def leaders(presence: Array, size: Array, epsilon: Array, rank: Index) -> Index:
+    """Return a few whose contributions, in standard deviations, expose them most, increasing.
+
+    At every epsilon, as if the responses were normal with and without them.
+    """
+    from edp_bayes.divergence.shifts import gaussian_shift
+
+    first, chosen = np.argsort(rank), set[int]()
+    here = np.maximum(presence[first], 1e-300)
+    for growth in np.expm1(epsilon):
+        score = here * gaussian_shift(size[first], np.log1p(growth / here))
+        chosen.update(first[np.argsort(-score, kind="stable")[:LEADERS]].tolist())
+    return np.array(sorted(chosen), dtype=np.int64)
+
+
 def pair_curves(
     p: NormalMixture,
     q: NormalMixture,
@@ -240,7 +348,6 @@ def pair_curves(
 ) -> tuple[Array, Array]:
     """Return the curves of known pairs, shape (draw, epsilon), at points of each p."""
     from edp_bayes.coupling.joint_curves import known_curves
-    from edp_bayes.divergence.joint.points import digital_shifts, mixture_points
 
     draws = len(p.weights)
     value, error = np.zeros((2, draws, epsilon.size))

@@ -8,7 +8,7 @@ length in whitened units, the standard deviations by which it moves the response
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -134,6 +134,18 @@ class JointContributionPosterior:
             rank=rank,
             seed=seed,
         )
+
+    def taken(self, members: Index) -> JointContributionPosterior:
+        """Return that of some individuals."""
+        names = [part.name for part in fields(self) if part.name != "seed"]
+        return replace(self, **{name: getattr(self, name)[members] for name in names})
+
+    @property
+    def typical(self) -> tuple[Array, Array]:
+        """Mean presence and root mean square length of contributions, shape (m,) each."""
+        spread = (self.root**2).sum(axis=(1, 2)) / self.degrees
+        size = np.sqrt((self.mean[:, 0] ** 2).sum(axis=1) + spread)
+        return self.presence_a / (self.presence_a + self.presence_b), size
 
     def draw(self, individuals: Index, draws: int, components: int) -> JointContributionDraws:
         """Draw how some individuals contribute; presence is the same with every component."""

@@ -1,4 +1,4 @@
-"""Curves of delta_i for several queries, draw by draw: bounded where they are small, else sampled.
+"""Curves of delta_i for several queries, draw by draw: bounds, and integrals where they matter.
 
 Component k of p is (1 - rho_k) q_k + rho_k g_k, as in `edp_bayes.coupling.curves`, with q_k normal
 without the individual and g_k normal given their presence. Means and covariances without them are
@@ -23,7 +23,14 @@ from edp_bayes.divergence.joint.screening import pair_bound
 from edp_bayes.utils.compiled import borrowing, compiled, in_threads
 from edp_bayes.utils.small_matrices import cholesky, congruence, eigen, inverse_factor
 
-__all__ = ["Base", "joint_curves", "known_curves", "pair_components", "without_component"]
+__all__ = [
+    "Base",
+    "joint_bounds",
+    "joint_integrals",
+    "known_curves",
+    "pair_components",
+    "without_component",
+]
 
 Array = NDArray[np.float64]
 
@@ -187,124 +194,128 @@ def _bound(spectrum, rho, weight, growth, levels, orders, out, work, d):  # type
 
 
 @compiled
-def joint_curves(  # type: ignore[no-untyped-def]
-    first, last, start, base, points, moves, growth, orders, floor, value, error, split, skipped
-):
-    """Fill in delta_i and its standard error for draws start + first to start + last.
+def joint_bounds(first, last, base, moves, growth, orders, floor, bound, far):  # type: ignore[no-untyped-def]
+    """Fill in what joint convexity bounds delta_i by: (draw, individual, epsilon).
 
-    Points are those of these draws, shape (draw, d, FAR_POINTS). Moves are presence (draw,
-    individual, component), intercept, slope and spread; what joint convexity bounds by the floor at
-    the first epsilon stays zero, and its bound is added to skipped (draw, epsilon).
+    Moves are presence (draw, individual, component), intercept, slope and spread. Where the bound
+    at the first epsilon is not above the floor it stands for all. Far, shape (draw, individual),
+    says where shifts are such that more points are needed.
     """
     rho, intercept, slope, spread = moves
     weights, locations, covariances, noise = base
     components, d = locations.shape[1:]
     levels = growth.size
     lower, inverse = np.empty((components, d, d)), np.empty((components, d, d))
-    wide, wide_inverse = np.empty((components, d, d)), np.empty((components, d, d))
-    means, jumps = np.empty((components, d)), np.empty((components, d))
-    rests, givens = np.empty((components, d, d)), np.empty((components, d, d))
-    work, factor, factor_inverse = (
-        np.empty((6, max(d, 2), max(d, 2))),
-        np.empty((d, d)),
-        np.empty((d, d)),
-    )
-    density, u, v = np.empty(FAR_POINTS), np.empty(FAR_POINTS), np.empty(FAR_POINTS)
-    quadratic, parts = np.empty(FAR_POINTS), np.empty((3, PARTS))
-    bound, mean = np.empty((2, levels)), np.empty(d)
+    mean, jump = np.empty(d), np.empty(d)
+    rest, given = np.empty((d, d)), np.empty((d, d))
+    work = np.empty((6, max(d, 2), max(d, 2)))
+    found = np.empty((2, levels))
     spectra, rows = np.empty((components, 4, d)), np.empty((2, levels))
-    for row in range(first, last):
-        s, x = start + row, points[row]
-        known = 0
+    for s in range(first, last):
         for k in range(components):
             cholesky(covariances[s, k], lower[k], d)
             inverse_factor(lower[k], inverse[k], d)
-            for a in range(d):
-                for b in range(d):
-                    factor[a, b] = covariances[s, k, a, b] + noise[a, b]
-            cholesky(factor, wide[k], d)
-            inverse_factor(wide[k], wide_inverse[k], d)
         for i in range(rho.shape[1]):
-            bound[0, 0], bound[1, 0] = 0.0, 0.0
-            far, always = 0.0, True
+            found[0, 0], found[1, 0] = 0.0, 0.0
+            farthest = 0.0
             for k in range(components):
                 weight, here = weights[s, k], rho[s, i, k]
-                always = always and here == 1.0
-                if weight <= NOTHING:
+                if weight <= NOTHING or here == 0.0:
                     continue
                 without_component(
                     locations[s, k], covariances[s, k], lower[k], inverse[k], here,
-                    intercept[s, i], slope[s, i], spread[s, i], means[k], jumps[k], rests[k],
-                    work, d,
+                    intercept[s, i], slope[s, i], spread[s, i], mean, jump, rest, work, d,
                 )  # fmt: skip
-                _present(rests[k], slope[s, i], spread[s, i], givens[k], work, d)
+                _present(rest, slope[s, i], spread[s, i], given, work, d)
                 for a in range(d):
                     for b in range(d):
-                        rests[k, a, b] += noise[a, b]
-                        givens[k, a, b] += noise[a, b]
-                if here > 0.0:
-                    moved = _diagonalise(givens[k], jumps[k], rests[k], spectra[k], work, d)
-                    if weight * here >= VISIBLE:
-                        far = max(far, moved)
-                    _bound(spectra[k], here, weight, growth, 1, orders, bound, rows, d)
-            if max(bound[0, 0], bound[1, 0]) <= floor:
+                        rest[a, b] += noise[a, b]
+                        given[a, b] += noise[a, b]
+                moved = _diagonalise(given, jump, rest, spectra[k], work, d)
+                if weight * here >= VISIBLE:
+                    farthest = max(farthest, moved)
+                _bound(spectra[k], here, weight, growth, 1, orders, found, rows, d)
+            far[s, i] = farthest > FAR * FAR
+            most = max(found[0, 0], found[1, 0])
+            if most <= floor:
                 for e in range(levels):
-                    skipped[s, e] += max(bound[0, 0], bound[1, 0])
+                    bound[s, i, e] = most
                 continue
             for side in range(2):
                 for e in range(levels):
-                    bound[side, e] = 0.0
+                    found[side, e] = 0.0
             for k in range(components):
                 here = rho[s, i, k]
                 if weights[s, k] > NOTHING and here > 0.0:
-                    _bound(spectra[k], here, weights[s, k], growth, levels, orders, bound, rows, d)
-            count = FAR_POINTS if far > FAR * FAR else POINTS
+                    _bound(spectra[k], here, weights[s, k], growth, levels, orders, found, rows, d)
+            for e in range(levels):
+                bound[s, i, e] = max(found[0, e], found[1, e])
+
+
+@compiled
+def joint_integrals(  # type: ignore[no-untyped-def]
+    first, last, points, begin, base, presence, q, given, far, growth, value, error, split
+):
+    """Fill in delta_i and its standard error, shape (pair, epsilon), for pairs sorted by draw.
+
+    Points are (draw, d, FAR_POINTS), of a base (weights, locations, covariances) with noise. The
+    pairs of draw s are those from begin[s] to begin[s + 1], each with presence, means and
+    covariances (with noise) without the individual and given their presence, by component.
+    """
+    weights, locations, covariances = base
+    components, d = locations.shape[1:]
+    factor, inverse = np.empty((d, d)), np.empty((d, d))
+    density, u, v = np.empty(FAR_POINTS), np.empty(FAR_POINTS), np.empty(FAR_POINTS)
+    quadratic, parts = np.empty(FAR_POINTS), np.empty((3, PARTS))
+    for s in range(first, last):
+        x, known = points[s], 0
+        for pair in range(begin[s], begin[s + 1]):
+            count = FAR_POINTS if far[pair] else POINTS
             if known < count:
                 for n in range(FAR_POINTS):
                     density[n] = 0.0
                 for k in range(components):
                     if weights[s, k] > NOTHING:
+                        cholesky(covariances[s, k], factor, d)
+                        inverse_factor(factor, inverse, d)
                         add_density(
-                            density, quadratic, x, count, weights[s, k], locations[s, k],
-                            wide_inverse[k], d,
-                        )  # fmt: skip
+                            density, quadratic, x, count, weights[s, k], locations[s, k], inverse, d
+                        )
                 known = count
+            always = True
+            for k in range(components):
+                always = always and presence[pair, k] == 1.0
             for n in range(count):
                 u[n] = 0.0
                 v[n] = 0.0
             for k in range(components):
                 if weights[s, k] <= NOTHING:
                     continue
-                cholesky(rests[k], factor, d)
-                inverse_factor(factor, factor_inverse, d)
-                add_density(u, quadratic, x, count, weights[s, k], means[k], factor_inverse, d)
+                cholesky(q[1][pair, k], factor, d)
+                inverse_factor(factor, inverse, d)
+                mean = q[0][pair, k]
+                add_density(u, quadratic, x, count, weights[s, k], mean, inverse, d)
                 if always:
                     continue
-                here = rho[s, i, k]
+                here = presence[pair, k]
                 if here < 1.0:
                     add_density(
-                        v, quadratic, x, count, (1.0 - here) * weights[s, k], means[k],
-                        factor_inverse, d,
-                    )  # fmt: skip
+                        v, quadratic, x, count, (1.0 - here) * weights[s, k], mean, inverse, d
+                    )
                 if here > 0.0:
-                    cholesky(givens[k], factor, d)
-                    inverse_factor(factor, factor_inverse, d)
-                    for a in range(d):
-                        mean[a] = means[k, a] + jumps[k, a]
+                    cholesky(given[1][pair, k], factor, d)
+                    inverse_factor(factor, inverse, d)
                     add_density(
-                        v, quadratic, x, count, here * weights[s, k], mean, factor_inverse, d
+                        v, quadratic, x, count, here * weights[s, k], given[0][pair, k], inverse, d
                     )
             for n in range(count):
                 u[n] /= density[n]
                 v[n] = 1.0 if always else v[n] / density[n]
-            estimate(u, v, count, growth, parts, value[s, i], error[s, i], split[s])
-            for e in range(levels):
-                most = max(bound[0, e], bound[1, e])
-                if value[s, i, e] * count < PARTS:
+            estimate(u, v, count, growth, parts, value[pair], error[pair], split[s])
+            for e in range(growth.size):
+                if value[pair, e] * count < PARTS:
                     # too few points tell: they may all have missed it
-                    error[s, i, e] = max(error[s, i, e], 1.0 / count)
-                value[s, i, e] = min(value[s, i, e], most)
-                error[s, i, e] = min(error[s, i, e], most - value[s, i, e])
+                    error[pair, e] = max(error[pair, e], 1.0 / count)
 
 
 @compiled

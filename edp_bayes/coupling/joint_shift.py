@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.joint import BASE, CHUNK, FLOOR, JointCoupling, JointCurves
+from edp_bayes.coupling.joint import JointCoupling, leaders
 from edp_bayes.coupling.joint_curves import FAR, NOTHING
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.divergence.joint.estimates import PARTS, add_density, estimate
-from edp_bayes.divergence.joint.points import (
-    FAR_POINTS,
-    POINTS,
-    digital_shifts,
-    mixture_points,
-)
+from edp_bayes.divergence.joint.points import FAR_POINTS, POINTS
 from edp_bayes.divergence.joint.screening import ORDERS, pair_bound
 from edp_bayes.utils.compiled import compiled, in_threads
 from edp_bayes.utils.small_matrices import cholesky, inverse_factor
@@ -65,53 +60,70 @@ class JointShiftCoupling(JointCoupling):
         moved[:, database] -= self.units.shrink(value)
         return self.mixture, self.mixture._replace(locations=moved)
 
-    def _from_mixture(
-        self, people: Index, columns: NDArray[np.bool_], epsilon: Array, out: JointCurves
-    ) -> None:
+    def _moves(self, people: Index) -> Any:
         found = self.responses.contribution
+        return found.start, found.database, self.units.shrink(found.value)
+
+    def _bounds(self, people: Index, moves: Any, growth: Array) -> tuple[Array, NDArray[np.bool_]]:
+        bound = np.empty((self.n_draws, people.size, growth.size))
+        far = np.empty(bound.shape[:2], dtype=bool)
+        wide = self.mixture.covariances[:, 0] + self.noise
+        in_threads(
+            _bounds, self.n_draws, self.mixture.weights, wide, people, moves, growth, ORDERS, bound,
+            far,
+        )  # fmt: skip
+        return bound, far
+
+    def _integrals(
+        self,
+        people: Index,
+        moves: Any,
+        at: tuple[Index, Index],
+        points: Array,
+        begin: Index,
+        wide: NormalMixture,
+        far: NDArray[np.bool_],
+        growth: Array,
+        out: tuple[Array, Array, Array],
+    ) -> tuple[NormalMixture, NormalMixture]:
+        in_threads(
+            _integrals, len(points), points, begin, people, tuple(wide), moves, far, growth, *out
+        )
+        p = NormalMixture(*(part[at[0]] for part in self.mixture))
+        moved = p.locations.copy()
+        start, database, value = moves
+        count = start[people + 1] - start[people]
+        pair = np.repeat(np.arange(people.size), count)
+        entry = np.arange(pair.size) + np.repeat(start[people] - (np.cumsum(count) - count), count)
+        moved[pair, database[entry]] -= value[entry]
+        return p, p._replace(locations=moved)
+
+    def _leaders(self, epsilon: Array) -> Index:
+        found = self.responses.contribution
+        whole = self.mixture.covariances[:, 0].mean(axis=0) + self.noise
         moves = self.units.shrink(found.value)
-        w, mu, covariances = self.mixture
-        draws, d = len(w), mu.shape[2]
-        value, error = np.zeros((2, draws, people.size, epsilon.size))
-        shifts = digital_shifts(draws, d, self.seed, BASE)
-        wide = covariances[:, 0] + self.noise
-        for start in range(0, draws, CHUNK):
-            some = slice(start, min(start + CHUNK, draws))
-            points = mixture_points(
-                NormalMixture(w[some], mu[some], wide[some, None]), shifts[some]
-            )
-            in_threads(
-                _curves, len(points), (w[some], mu[some], wide[some]), points, people,
-                (found.start, found.database, moves), np.expm1(epsilon), ORDERS, FLOOR,
-                value[some], error[some], out.split[some], out.skipped[some],
-            )  # fmt: skip
-        out.value[:, columns], out.error[:, columns] = value, error
+        length = np.einsum("ea,ab,eb->e", moves, np.linalg.inv(whole), moves)
+        count = np.maximum(np.diff(found.start), 1)
+        size = np.sqrt(found.total(length) / count)
+        return leaders(count / self.responses.n_databases, size, epsilon, self.responses.rank)
 
 
 @compiled
-def _curves(  # type: ignore[no-untyped-def]
-    first, last, base, points, people, entries, growth, orders, floor, value, error, split, skipped
-):
-    """Fill in the curves of some people at the points (draw, d, FAR_POINTS) of each draw."""
-    w, mu, covariances = base
+def _bounds(first, last, w, covariances, people, entries, growth, orders, bound, far):  # type: ignore[no-untyped-def]
+    """Fill in bounds (draw, person, epsilon), and where more points are needed."""
     begin, database, moves = entries
-    n, d = mu.shape[1:]
-    levels = growth.size
+    d, levels = moves.shape[1], growth.size
     factor, inverse = np.empty((d, d)), np.empty((d, d))
-    density, u, v = np.empty(FAR_POINTS), np.empty(FAR_POINTS), np.ones(FAR_POINTS)
-    gone, there = np.empty(FAR_POINTS), np.empty(FAR_POINTS)
-    quadratic, parts, mean = np.empty(FAR_POINTS), np.empty((3, PARTS)), np.empty(d)
-    bound, one, shift = np.empty(levels), np.ones(1), np.empty(1)
+    one, shift = np.ones(1), np.empty(1)
     thresholds, found = np.log1p(growth), np.empty(levels)
     for s in range(first, last):
         cholesky(covariances[s], factor, d)
         inverse_factor(factor, inverse, d)
-        known = 0
         for row in range(people.size):
             i = people[row]
             for e in range(levels):
-                bound[e] = 0.0
-            far = 0.0
+                bound[s, row, e] = 0.0
+            farthest = 0.0
             for entry in range(begin[i], begin[i + 1]):
                 length = 0.0
                 for a in range(d):
@@ -119,16 +131,33 @@ def _curves(  # type: ignore[no-untyped-def]
                     for b in range(a + 1):
                         u_a += inverse[a, b] * moves[entry, b]
                     length += u_a * u_a
-                far = max(far, length)
+                farthest = max(farthest, length)
                 shift[0] = np.sqrt(length)
                 pair_bound(one, shift, 1, thresholds, levels, orders, found)
                 for e in range(levels):
-                    bound[e] += w[s, database[entry]] * found[e]
-            if bound[0] <= floor:
-                for e in range(levels):
-                    skipped[s, e] += bound[e]
-                continue
-            count = FAR_POINTS if far > FAR * FAR else POINTS
+                    bound[s, row, e] += w[s, database[entry]] * found[e]
+            far[s, row] = farthest > FAR * FAR
+
+
+@compiled
+def _integrals(  # type: ignore[no-untyped-def]
+    first, last, points, place, people, base, entries, far, growth, value, error, split
+):
+    """Fill in the curves of pairs (of draw s those from place[s] to place[s + 1])."""
+    w, mu, covariances = base
+    begin, database, moves = entries
+    n, d = mu.shape[1:]
+    factor, inverse = np.empty((d, d)), np.empty((d, d))
+    density, u, v = np.empty(FAR_POINTS), np.empty(FAR_POINTS), np.ones(FAR_POINTS)
+    gone, there = np.empty(FAR_POINTS), np.empty(FAR_POINTS)
+    quadratic, parts, mean = np.empty(FAR_POINTS), np.empty((3, PARTS)), np.empty(d)
+    for s in range(first, last):
+        cholesky(covariances[s, 0], factor, d)
+        inverse_factor(factor, inverse, d)
+        known = 0
+        for pair in range(place[s], place[s + 1]):
+            i = people[pair]
+            count = FAR_POINTS if far[pair] else POINTS
             if known < count:
                 for k in range(FAR_POINTS):
                     density[k] = 0.0
@@ -149,9 +178,7 @@ def _curves(  # type: ignore[no-untyped-def]
                 add_density(gone, quadratic, points[s], count, w[s, j], mu[s, j], inverse, d)
             for k in range(count):
                 u[k] = max(1.0 + (there[k] - gone[k]) / density[k], 0.0)
-            estimate(u, v, count, growth, parts, value[s, row], error[s, row], split[s])
-            for e in range(levels):
-                if value[s, row, e] * count < PARTS:
-                    error[s, row, e] = max(error[s, row, e], 1.0 / count)
-                value[s, row, e] = min(value[s, row, e], bound[e])
-                error[s, row, e] = min(error[s, row, e], bound[e] - value[s, row, e])
+            estimate(u, v, count, growth, parts, value[pair], error[pair], split[s])
+            for e in range(growth.size):
+                if value[pair, e] * count < PARTS:
+                    error[pair, e] = max(error[pair, e], 1.0 / count)

@@ -16,12 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import Coupling
+from edp_bayes.coupling.joint import JointCoupling
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.coupling.stacked import SomeDraws, StackedCoupling
 from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InputTypeError
+from edp_bayes.records.joined import SomeJointResponses
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -75,7 +78,7 @@ class Contributions:
 
 
 @singledispatch
-def taken(coupling: Coupling, members: Index) -> Coupling:
+def taken(coupling: Any, members: Index) -> Any:
     """Return the coupling of some individuals, whose positions become 0, 1, ...
 
     Their risks are, bit for bit, those among all. Register an implementation for a coupling of your
@@ -126,6 +129,18 @@ def _(coupling: StackedCoupling, members: Index) -> Coupling:
     return StackedCoupling(coupling.mixture, blocks)
 
 
+@taken.register
+def _of_joint(coupling: JointCoupling, members: Index) -> JointCoupling:
+    place = {i: k for k, i in enumerate(members.tolist())}
+    return replace(
+        coupling,
+        responses=SomeJointResponses.of(coupling.responses, members),
+        posterior=None if coupling.posterior is None else coupling.posterior.taken(members),
+        without={place[i]: part for i, part in coupling.without.items() if i in place},
+        revealed={place[i]: found for i, found in coupling.revealed.items() if i in place},
+    )
+
+
 class Packed:
     """A coupling as bytes: what all blocks share, and what each of them needs besides.
 
@@ -142,7 +157,7 @@ class Packed:
 
     def __init__(self, coupling: Coupling) -> None:
         self._coupling = coupling
-        self._mixtures: list[Mixture] = []
+        self._mixtures: list[Mixture | NormalMixture] = []
         nobody = taken(coupling, np.zeros(0, dtype=np.int64))
         _Packer(io.BytesIO(), self._mixtures, grow=True).dump(nobody)
         self.shared = pickle.dumps(self._mixtures)
@@ -154,7 +169,7 @@ class Packed:
         return file.getvalue()
 
 
-def unpack(mixtures: list[Mixture], part: bytes) -> Coupling:
+def unpack(mixtures: list[Mixture | NormalMixture], part: bytes) -> Coupling:
     """Return the coupling of a block of individuals from the draws and what else it needs."""
     found: Coupling = _Unpacker(io.BytesIO(part), mixtures).load()
     return found
@@ -163,12 +178,14 @@ def unpack(mixtures: list[Mixture], part: bytes) -> Coupling:
 class _Packer(pickle.Pickler):
     """Puts the number of a mixture in the place of those that are shared."""
 
-    def __init__(self, file: io.BytesIO, mixtures: list[Mixture], *, grow: bool = False) -> None:
+    def __init__(
+        self, file: io.BytesIO, mixtures: list[Mixture | NormalMixture], *, grow: bool = False
+    ) -> None:
         super().__init__(file)
         self._mixtures, self._grow = mixtures, grow
 
     def persistent_id(self, obj: Any) -> int | None:
-        if not isinstance(obj, Mixture):
+        if not isinstance(obj, Mixture | NormalMixture):
             return None
         for k, mixture in enumerate(self._mixtures):
             if obj is mixture:
@@ -179,9 +196,9 @@ class _Packer(pickle.Pickler):
 
 
 class _Unpacker(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, mixtures: list[Mixture]) -> None:
+    def __init__(self, file: io.BytesIO, mixtures: list[Mixture | NormalMixture]) -> None:
         super().__init__(file)
         self._mixtures = mixtures
 
-    def persistent_load(self, pid: int) -> Mixture:
+    def persistent_load(self, pid: int) -> Mixture | NormalMixture:
         return self._mixtures[pid]

@@ -16,7 +16,14 @@ from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records.responses import Responses
 from edp_bayes.utils import labels
 
-__all__ = ["MOST_QUERIES", "JointContributions", "JointResponses", "join", "outer"]
+__all__ = [
+    "MOST_QUERIES",
+    "JointContributions",
+    "JointResponses",
+    "SomeJointResponses",
+    "join",
+    "outer",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -198,6 +205,39 @@ class JointResponses:
             f"JointResponses({self.query}: {self.n_databases} databases, {self.n_individuals} "
             f"individuals, {self.contribution.owner.size} contributions)"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class SomeJointResponses:
+    """Contributions of some individuals to several queries; attributes as `JointResponses`."""
+
+    response: Array
+    contribution: JointContributions
+    rank: Index
+    noise_variance: Array
+
+    @classmethod
+    def of(
+        cls, responses: JointResponses | SomeJointResponses, members: Index
+    ) -> SomeJointResponses:
+        """Take those of some individuals."""
+        found = responses.contribution
+        count = found.start[members + 1] - found.start[members]
+        start = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+        owner = np.repeat(np.arange(members.size), count)
+        entry = np.arange(owner.size) - start[owner] + found.start[members][owner]
+        some = JointContributions(owner, found.database[entry], found.value[entry], start)
+        return cls(responses.response, some, responses.rank[members], responses.noise_variance)
+
+    @property
+    def n_databases(self) -> int:
+        """Number of databases."""
+        return len(self.response)
+
+    @property
+    def n_individuals(self) -> int:
+        """Number of these individuals."""
+        return int(self.rank.size)
 
 
 def join(responses: Sequence[Responses]) -> JointResponses:

@@ -6,18 +6,18 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.auditing.evaluation import BlockRisks, evaluate_block
+from edp_bayes.auditing.evaluation import TOP, BlockRisks, evaluate_block
 from edp_bayes.coupling.base import Coupling
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.utils import validate
 
-__all__ = ["Runner", "Work", "in_order", "running"]
+__all__ = ["AnyWork", "Runner", "Work", "in_order", "running"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -44,17 +44,61 @@ class Work:
     copies: Index | None = None
     keep_curves: bool = False
 
+    found: ClassVar[type[BlockRisks]] = BlockRisks
+
     def evaluate(self, members: Index) -> BlockRisks:
         """Evaluate a block here."""
         return evaluate_block(
             self.coupling, members, self.epsilon, copies=self.copies, keep_curves=self.keep_curves
         )
 
+    def evaluate_part(self, coupling: Coupling, members: Index) -> BlockRisks:
+        """Evaluate a block of which the coupling is a part of the whole."""
+        places = None
+        if self.copies is not None:
+            at = np.searchsorted(members, self.copies).clip(max=members.size - 1)
+            places = np.where(members[at] == self.copies, at, -1)
+        found = evaluate_block(coupling, np.arange(members.size), self.epsilon, copies=places)
+        # positions among the members become those among all
+        return replace(found, who=np.where(found.top > 0.0, members[found.who], 0))
+
+    @property
+    def numbers(self) -> int:
+        """Numbers that come back for each block, but for those of each individual."""
+        return self.coupling.n_draws * self.epsilon.size * (2 * TOP + 3)
+
+
+class AnyWork(Protocol):
+    """What is to be evaluated, of one query (`Work`) or of several."""
+
+    @property
+    def coupling(self) -> Any:
+        """The fit; None elsewhere."""
+        ...
+
+    @property
+    def found(self) -> type[Any]:
+        """Class of what is found of a block."""
+        ...
+
+    @property
+    def numbers(self) -> int:
+        """Numbers that come back for each block, but for those of each individual."""
+        ...
+
+    def evaluate(self, members: Index) -> Any:
+        """Evaluate a block here."""
+        ...
+
+    def evaluate_part(self, coupling: Any, members: Index) -> Any:
+        """Evaluate a block of which the coupling is a part of the whole."""
+        ...
+
 
 class Runner(Protocol):
     """Evaluates blocks of individuals somewhere."""
 
-    def __call__(self, work: Work, blocks: Sequence[Index]) -> Iterator[BlockRisks]:
+    def __call__(self, work: AnyWork, blocks: Sequence[Index]) -> Iterator[Any]:
         """Yield what is found of every block, in their order."""
         ...
 

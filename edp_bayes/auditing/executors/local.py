@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.auditing.evaluation import BlockRisks
-from edp_bayes.auditing.executors.base import Work, in_order
+from edp_bayes.auditing.executors.base import AnyWork, in_order
 from edp_bayes.exceptions import ExecutorError
 
 __all__ = ["Pool", "Threads", "here"]
@@ -24,7 +23,7 @@ AHEAD = 2
 UNKNOWN = 8
 
 
-def here(work: Work, blocks: Sequence[Index]) -> Iterator[BlockRisks]:
+def here(work: AnyWork, blocks: Sequence[Index]) -> Iterator[Any]:
     """Evaluate one block after the other, each in Numba's threads."""
     return map(work.evaluate, blocks)
 
@@ -35,7 +34,7 @@ class Threads:
 
     count: int
 
-    def __call__(self, work: Work, blocks: Sequence[Index]) -> Iterator[BlockRisks]:
+    def __call__(self, work: AnyWork, blocks: Sequence[Index]) -> Iterator[Any]:
         """Yield what is found of every block, in their order."""
         with ThreadPoolExecutor(self.count) as pool:
             yield from Pool(pool)(work, blocks)
@@ -47,7 +46,7 @@ class Pool:
 
     executor: Executor
 
-    def __call__(self, work: Work, blocks: Sequence[Index]) -> Iterator[BlockRisks]:
+    def __call__(self, work: AnyWork, blocks: Sequence[Index]) -> Iterator[Any]:
         """Yield what is found of every block, in their order."""
         submit, read = self._ways(work)
         workers = int(getattr(self.executor, "_max_workers", UNKNOWN))
@@ -59,9 +58,7 @@ class Pool:
                 "again with fewer workers; with store= finished blocks are kept"
             ) from None
 
-    def _ways(
-        self, work: Work
-    ) -> tuple[Callable[[Index], Future[Any]], Callable[[Any], BlockRisks]]:
+    def _ways(self, work: AnyWork) -> tuple[Callable[[Index], Future[Any]], Callable[[Any], Any]]:
         """Return how a block is sent and how what comes back is read."""
         if isinstance(self.executor, ThreadPoolExecutor):
             return lambda members: self.executor.submit(_in_one_thread, work, members), _as_it_is
@@ -74,11 +71,11 @@ class Pool:
         )
 
 
-def _as_it_is(found: BlockRisks) -> BlockRisks:
+def _as_it_is(found: Any) -> Any:
     return found
 
 
-def _in_one_thread(work: Work, members: Index) -> BlockRisks:
+def _in_one_thread(work: AnyWork, members: Index) -> Any:
     from edp_bayes.auditing.executors.worker import one_thread
 
     with one_thread():

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.auditing.evaluation import BlockRisks
-from edp_bayes.auditing.executors.base import Work, in_order
+from edp_bayes.auditing.executors.base import AnyWork, in_order
 from edp_bayes.auditing.executors.worker import Shipment, received, task
 from edp_bayes.exceptions import ExecutorError, InvalidInputError
 
@@ -80,7 +79,7 @@ class Dask:
                 f"{self.client.status}"
             )
 
-    def __call__(self, work: Work, blocks: Sequence[Index]) -> Iterator[BlockRisks]:
+    def __call__(self, work: AnyWork, blocks: Sequence[Index]) -> Iterator[Any]:
         """Yield what is found of every block, in their order."""
         from distributed import CancelledError, KilledWorker
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.auditing.evaluation import TOP, BlockRisks
-from edp_bayes.auditing.executors.base import Work
+from edp_bayes.auditing.executors.base import AnyWork
 from edp_bayes.auditing.executors.worker import Shipment, received, task
 from edp_bayes.exceptions import ExecutorError, InvalidInputError
 
@@ -86,7 +85,7 @@ class Spark:
 
     session: SparkSession
 
-    def __call__(self, work: Work, blocks: Sequence[Index]) -> Iterator[BlockRisks]:
+    def __call__(self, work: AnyWork, blocks: Sequence[Index]) -> Iterator[Any]:
         """Yield what is found of every block, in their order."""
         load = Shipment(work)
         run = _over_rows(load.shared)
@@ -111,9 +110,9 @@ class Spark:
         return [row["refusal"] or row["found"] for row in found.sort_by("block").to_pylist()]
 
 
-def waves(work: Work, parts: Iterable[bytes]) -> Iterator[list[bytes]]:
+def waves(work: AnyWork, parts: Iterable[bytes]) -> Iterator[list[bytes]]:
     """Yield blocks by as many as the driver sends and collects at once."""
-    each = 8 * work.coupling.n_draws * work.epsilon.size * (2 * TOP + 3)
+    each = 8 * work.numbers
     wave: list[bytes] = []
     held = 0
     for part in parts:

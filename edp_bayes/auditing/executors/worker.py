@@ -9,16 +9,15 @@ from __future__ import annotations
 import contextlib
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.auditing.evaluation import BlockRisks, evaluate_block
-from edp_bayes.auditing.executors.base import Work
+from edp_bayes.auditing.executors.base import AnyWork
 from edp_bayes.coupling.parts import Packed, unpack
-from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import ExecutorError
 
 __all__ = ["Shipment", "Task", "evaluate", "one_thread", "received", "task"]
@@ -32,10 +31,10 @@ Task = Callable[[bytes, bytes], bytes | str]
 class Shipment:
     """Work as bytes: what all blocks share, and what each of them needs besides."""
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
+    def __init__(self, work: AnyWork) -> None:
         self._packed = Packed(work.coupling)
-        self.shared = pickle.dumps((self._packed.shared, work.epsilon, work.copies))
+        rest = replace(work, coupling=None)  # type: ignore[type-var]
+        self.shared = pickle.dumps((self._packed.shared, rest))
 
     def block(self, members: Index) -> bytes:
         """Return what else a block needs."""
@@ -69,20 +68,14 @@ def task() -> Task:
 
 def evaluate(shared: bytes, block: bytes) -> bytes:
     """Evaluate a block, in one thread."""
-    work = _unpacked(shared)
+    mixtures, work = _unpacked(shared)
     members, part = pickle.loads(block)
-    coupling = unpack(work.mixtures, part)
-    places = None
-    if work.copies is not None:
-        at = np.searchsorted(members, work.copies).clip(max=members.size - 1)
-        places = np.where(members[at] == work.copies, at, -1)
+    coupling = unpack(mixtures, part)
     with one_thread():
-        found = evaluate_block(coupling, np.arange(members.size), work.epsilon, copies=places)
-    # positions among the members become those among all
-    return pickle.dumps(replace(found, who=np.where(found.top > 0.0, members[found.who], 0)))
+        return pickle.dumps(work.evaluate_part(coupling, members))
 
 
-def received(found: bytes | str) -> BlockRisks:
+def received(found: bytes | str) -> Any:
     """Return what a worker found, or raise why it did not.
 
     Raises
@@ -92,8 +85,7 @@ def received(found: bytes | str) -> BlockRisks:
     """
     if isinstance(found, str):
         raise ExecutorError(found)
-    block: BlockRisks = pickle.loads(found)
-    return block
+    return pickle.loads(found)
 
 
 @contextlib.contextmanager
@@ -109,14 +101,7 @@ def one_thread() -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-@dataclass(frozen=True, eq=False)
-class _Shared:
-    mixtures: list[Mixture]
-    epsilon: NDArray[np.float64]
-    copies: Index | None
-
-
 @lru_cache(maxsize=1)
-def _unpacked(shared: bytes) -> _Shared:
-    mixtures, epsilon, copies = pickle.loads(shared)
-    return _Shared(pickle.loads(mixtures), epsilon, copies)
+def _unpacked(shared: bytes) -> tuple[list[Any], AnyWork]:
+    mixtures, work = pickle.loads(shared)
+    return pickle.loads(mixtures), work

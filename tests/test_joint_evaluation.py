@@ -1,0 +1,181 @@
+"""Risks from several queries: who is integrated, by blocks, and never below those of one answer."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from joint_cases import EPSILON, MODELS, joint_coupling, joint_responses
+
+import edp_bayes as edp
+from edp_bayes.auditing.joint_evaluation import evaluate_joint
+from edp_bayes.coupling.joint_answers import answer_curves
+from edp_bayes.coupling.parts import taken
+from edp_bayes.distributions.multivariate import NormalMixture, Units
+from edp_bayes.exceptions import InvalidInputError
+
+PEOPLE = 300
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def coupling(request):
+    return joint_coupling(request.param, people=PEOPLE)
+
+
+@pytest.fixture(scope="module")
+def risks(coupling):
+    return evaluate_joint(coupling, EPSILON, progressbar=False)
+
+
+def test_who_is_not_integrated_changes_nothing_of_delta(coupling, risks):
+    found = evaluate_joint(coupling, EPSILON, progressbar=False, exact_up_to=1)
+    # but where it is next to nothing
+    seen = risks.delta > 1e-6
+    assert np.array_equal(found.delta[seen], risks.delta[seen])
+    assert (found.delta[0] >= risks.delta[0]).all()
+    assert (found.delta[0][~seen[0]] <= 1e-6).all()
+    assert (found.total_risk[0] >= risks.total_risk[0]).all()
+    # what is said to be bounded is all that is added
+    assert (found.total_risk_bound <= risks.total_risk_bound + found.bounded + 1e-12).all()
+    assert (found.bounded > 0.0).any()
+    # lower ends leave out whoever is bounded
+    assert (found.total_risk[1] <= risks.total_risk[1] + 1e-12).all()
+    assert not risks.bounded.any()
+
+
+def test_few_are_integrated_for_the_largest_risk(coupling):
+    light = coupling.with_floor(EPSILON, integrated=False).curves(np.arange(PEOPLE), EPSILON)
+    plain = coupling.with_floor(EPSILON, integrated=True)
+    whole = plain.curves(np.arange(PEOPLE), EPSILON)
+    integrated = (whole.value[..., 0] > 0.0).sum(), ((light.value[..., 0] > 0.0) & ~light.bounded)
+    assert integrated[1].sum() < 0.2 * integrated[0]
+    # bounds are bounds, and all others are as they were
+    assert (light.value >= whole.value - 3.0 * whole.error).all()
+    assert np.array_equal(light.value[~light.bounded], whole.value[~light.bounded])
+    floor = plain.floor[:, None]
+    assert (np.where(light.bounded[..., None], light.value, 0.0) <= floor).all()
+
+
+def test_a_part_of_the_individuals_has_the_same_bits(coupling):
+    some = np.array([0, 1, 2, 7, 200])
+    part, whole = taken(coupling, some), coupling.curves(some, EPSILON)
+    found = part.curves(np.arange(some.size), EPSILON)
+    assert np.array_equal(found.value, whole.value)
+    assert np.array_equal(found.error, whole.error)
+    assert "secret" not in repr(vars(part.responses))
+
+
+def test_larger_populations_are_bounded_and_it_is_said():
+    both = joint_responses(people=200)
+    options = {"epsilon": EPSILON, "draws": 25, "chains": 2, "random_seed": 1, "tune": 100}
+    options |= {"progressbar": False, "model": edp.DirichletProcessMixture(components=4)}
+    exact, bounded = (edp.audit(both, exact_up_to=k, **options) for k in (200, 199))
+    assert "bounded" not in exact.settings
+    assert min(bounded.settings["bounded"].values()) > 0.0
+    assert np.array_equal(exact.delta, bounded.delta)
+    assert (bounded.total_risk >= exact.total_risk).all()
+    for name in ("lower_bounds", "posterior"):
+        first, second = (audit.tree[name].to_dataset()["delta"] for audit in (exact, bounded))
+        assert first.equals(second)
+
+
+# Lemma 2: all answers together tell no less than each
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("noise", [None, edp.GaussianNoise(0.5)], ids=["plain", "noise"])
+def test_all_answers_tell_no_less_than_each_in_every_draw(model, noise):
+    coupling = joint_coupling(model, people=12, noise=noise)
+    everybody = np.arange(12)
+    joint = coupling.curves(everybody, EPSILON).value
+    for i in everybody:
+        p, q = coupling.pair(i)
+        for row in coupling.units.factor:
+            line = row / np.linalg.norm(row)
+            left, right = (part.along(line, coupling.noise) for part in (p, q))
+            for e, epsilon in enumerate(EPSILON):
+                alone = edp.hockey_stick(left, right, epsilon=epsilon)
+                other = edp.hockey_stick(right, left, epsilon=epsilon)
+                # what joint convexity bounds by 1e-6 is not looked for
+                assert (joint[:, i, e] >= np.maximum(alone, other) - 1e-6).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4))
+def test_an_answer_on_its_own_is_its_coordinate(seed, d):
+    rng = np.random.default_rng(seed)
+    root = np.tril(rng.normal(size=(d, d)), -1) + np.diag(rng.uniform(0.5, 2.0, d))
+    units = Units(rng.normal(size=d), root)
+    covariances = np.array([[np.eye(d), 0.3 * np.eye(d)]])
+    p = NormalMixture(np.array([[0.6, 0.4]]), rng.normal(size=(1, 2, d)), covariances)
+    q = p._replace(locations=p.locations + 0.3 * rng.normal(size=(1, 2, d)))
+    found = answer_curves(p, q, units, np.zeros((d, d)), EPSILON)[0]
+    plain = [part.in_units(units) for part in (p, q)]
+    exact = np.zeros(EPSILON.size)
+    for a in range(d):
+        left, right = (
+            edp.Mixture(
+                part.weights[0], part.locations[0, :, a], np.sqrt(part.covariances[0, :, a, a])
+            )
+            for part in plain
+        )
+        for e, epsilon in enumerate(EPSILON):
+            both = [
+                edp.hockey_stick(*pair, epsilon=epsilon) for pair in ((left, right), (right, left))
+            ]
+            exact[e] = max(exact[e], *both)
+    assert np.allclose(found, exact, atol=1e-9)
+
+
+# Stores and executors
+
+
+def test_a_store_continues_with_the_same_bits(tmp_path, monkeypatch):
+    both = joint_responses(people=200)
+    options = {"epsilon": EPSILON, "draws": 25, "chains": 2, "random_seed": 1, "tune": 100}
+    options |= {"progressbar": False, "model": edp.DirichletProcessMixture(components=4)}
+    plain, path = edp.audit(both, **options), tmp_path / "store"
+
+    def killed(*ignored, **also):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("edp_bayes.auditing.joint.riskiest", killed)
+        with pytest.raises(KeyboardInterrupt):
+            edp.audit(both, store=path, **options)
+    assert sorted(part.name for part in path.glob("block-*")) == [
+        "block-000000.npz",
+        "block-000001.npz",
+    ]
+    (path / "block-000001.npz").unlink()
+    asked = []
+    from edp_bayes.auditing.joint_evaluation import JointWork
+
+    evaluate = JointWork.evaluate
+
+    def counted(self, members):
+        asked.append(members[0])
+        return evaluate(self, members)
+
+    monkeypatch.setattr(JointWork, "evaluate", counted)
+    again = edp.audit(both, store=path, **options)
+    assert asked == [128]
+    for name in ("delta", "total_risk", "individual_delta"):
+        assert getattr(again, name).equals(getattr(plain, name)), name
+    assert not path.exists()
+
+
+def test_a_store_of_another_joint_audit_is_refused(tmp_path):
+    options = {"epsilon": EPSILON, "draws": 25, "chains": 2, "random_seed": 1, "progressbar": False}
+    options |= {"model": edp.SmoothedBootstrap(), "store": tmp_path / "store", "keep_store": True}
+    edp.audit(joint_responses(people=4), **options)
+    with pytest.raises(InvalidInputError, match="fingerprint of the data"):
+        edp.audit(joint_responses(people=4, seed=6), **options)
+
+
+def test_threads_give_the_same_bits(coupling, risks):
+    from edp_bayes.auditing.executors.base import running
+
+    with running(3) as run:
+        found = evaluate_joint(coupling, EPSILON, progressbar=False, run=run)
+    for name in vars(risks):
+        assert np.array_equal(getattr(found, name), getattr(risks, name)), name
