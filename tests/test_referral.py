@@ -40,7 +40,7 @@ def test_slopes_are_those_of_a_conjugate_regression():
     data, season = seasonal(2, people=3, seasons=2)
     x = np.stack([season, np.arange(N) / N - 0.5], axis=1)
     x /= x.std(axis=0)
-    found = _Slopes.of(data, x, slice(0, 3))
+    found = _Slopes.of(data.contribution, 1, x, slice(0, 3))
     for person in range(3):
         c = data.contribution.toarray()[:, person]
         centred, left = x - x.mean(axis=0), c - c.mean()

@@ -32,7 +32,12 @@ from edp_bayes.records.responses import Referral
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
-__all__ = ["ContributionDraws", "ContributionPosterior", "ContributionPrior"]
+__all__ = [
+    "ContributionDraws",
+    "ContributionPosterior",
+    "ContributionPrior",
+    "presence_at_hand",
+]
 
 Array = NDArray[np.float64]
 
@@ -217,7 +222,8 @@ class ContributionPosterior:
             raise InvalidInputError("an individual not in the sample is not known under this prior")
         rng = np.random.Generator(np.random.Philox(key=[self.seed, 0], counter=NEW))
         presence, mean, spread = (part[:, None] for part in self.pool.draw(rng, draws))
-        presence = np.repeat(self._at_hand(presence)[..., None], components, axis=2)
+        presence = presence_at_hand(presence, self.odds)
+        presence = np.repeat(presence[..., None], components, axis=2)
         return ContributionDraws(presence, mean, np.zeros_like(mean), spread)
 
     def draw(
@@ -236,7 +242,7 @@ class ContributionPosterior:
             rng.standard_normal(out=normal[row])
             if self.presence_b[i] > 0:
                 drawn = rng.beta(self.presence_a[i], self.presence_b[i], draws)
-                presence[row] = self._at_hand(drawn)
+                presence[row] = presence_at_hand(drawn, self.odds)
         mean, factor = self.mean[individuals, :, None], self.factor[individuals, :, :, None]
         first, second = normal[..., 0], normal[..., 1]
         spread = np.sqrt(self.squares[individuals, None] / chi)
@@ -247,11 +253,12 @@ class ContributionPosterior:
         others = (np.ascontiguousarray(part.T) for part in (intercept, slope, spread))
         return ContributionDraws(np.repeat(presence.T[..., None], components, axis=2), *others)
 
-    def _at_hand(self, presence: Array) -> Array:
-        """Return presence in the database at hand."""
-        if self.odds == 1.0:
-            return presence
-        return self.odds * presence / (1.0 - presence + self.odds * presence)
+
+def presence_at_hand(presence: Array, odds: float) -> Array:
+    """Return presence in the database at hand, whose odds are so many times those on average."""
+    if odds == 1.0:
+        return presence
+    return odds * presence / (1.0 - presence + odds * presence)
 
 
 @dataclass(frozen=True)

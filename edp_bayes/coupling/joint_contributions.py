@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.contributions import FLAT, INDEPENDENCE_WEIGHT, STEEPEST
+from edp_bayes.coupling.contributions import (
+    FLAT,
+    INDEPENDENCE_WEIGHT,
+    STEEPEST,
+    presence_at_hand,
+)
 from edp_bayes.coupling.exposure import CONSTANT
 from edp_bayes.coupling.pooling import (
     UNSEEN_SIZE,
@@ -25,6 +30,7 @@ from edp_bayes.coupling.pooling import (
     stand_out,
 )
 from edp_bayes.records.joined import outer
+from edp_bayes.records.responses import Referral
 from edp_bayes.utils.compiled import compiled, in_threads
 from edp_bayes.utils.small_matrices import cholesky, inverse_factor
 
@@ -82,6 +88,8 @@ class JointContributionPosterior:
         Shape (m,): place in the order of sorted labels, which numbers the streams.
     seed : int
         Seed.
+    odds : float
+        Odds of presence in the database at hand over those on average.
     """
 
     presence_a: Array
@@ -93,6 +101,7 @@ class JointContributionPosterior:
     centre: Array
     rank: Index
     seed: int
+    odds: float = 1.0
 
     @classmethod
     def fit(cls, responses: JointResponses, units: Units, seed: int) -> JointContributionPosterior:
@@ -101,7 +110,11 @@ class JointContributionPosterior:
         stats = _Statistics.of(responses, units).taken(order)
         k, n, d = stats.count, responses.n_databases, responses.n_queries
         presence_a, presence_b = pool_presence(k, n, learn_presence(k, n), stand_out(k, stats.size))
-        free = np.maximum(k - 1.0, 0.0)
+        referral = responses.referral or Referral(
+            np.zeros_like(k), np.zeros_like(k), 1.0, np.ones_like(k)
+        )
+        spells = referral.spells[order]
+        free = np.maximum(k - 1.0 - referral.degrees[order], 0.0)
         precision = np.zeros((k.size, 1 + d, 1 + d))
         precision[:, 0, 0] = k + FLAT
         precision[:, 0, 1:] = precision[:, 1:, 0] = stats.rest
@@ -122,10 +135,11 @@ class JointContributionPosterior:
         shrinkage = magnitude.shrinkage
         scale = prior + residual * (shrinkage**2)[:, None, None]
         covariance = np.linalg.inv(precision)
+        covariance[:, 0, 0] += referral.variance[order]
         covariance[k == 0, 0, 0] = spread.relative**-2.0
         return cls(
-            presence_a=(k + presence_a)[rank],
-            presence_b=np.where(k < n, n - k + presence_b, 0.0)[rank],
+            presence_a=(k / spells + presence_a)[rank],
+            presence_b=np.where(k < n, (n - k) / spells + presence_b, 0.0)[rank],
             mean=(mean * shrinkage[:, None, None])[rank],
             factor=np.linalg.cholesky(covariance)[rank],
             degrees=(weight + free)[rank],
@@ -133,6 +147,7 @@ class JointContributionPosterior:
             centre=stats.centre[rank],
             rank=rank,
             seed=seed,
+            odds=referral.odds,
         )
 
     def taken(self, members: Index) -> JointContributionPosterior:
@@ -163,7 +178,8 @@ class JointContributionPosterior:
             chi[row] = rng.chisquare(self.degrees[i] + np.arange(d - 1.0, -1.0, -1.0), (draws, d))
             rng.standard_normal(out=normal[row])
             if self.presence_b[i] > 0:
-                presence[:, row] = rng.beta(self.presence_a[i], self.presence_b[i], draws)
+                drawn = rng.beta(self.presence_a[i], self.presence_b[i], draws)
+                presence[:, row] = presence_at_hand(drawn, self.odds)
         intercept = np.empty((draws, people, d))
         slope, spread = np.empty((2, draws, people, d, d))
         some = tuple(

@@ -18,13 +18,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.records.responses import Referral
+from edp_bayes.records.joined import JointResponses
+from edp_bayes.records.responses import Referral, entry_columns
 from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
     from edp_bayes.records.responses import Responses
 
-__all__ = ["overlooked", "refer"]
+__all__ = ["overlooked", "refer", "refer_jointly"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -62,28 +65,82 @@ def refer(responses: Responses, design: Array, target: Array, response: Array) -
     """
     if design.shape[1] == 0:
         return responses.replaced(response=response)
-    deviation = design.std(axis=0)
-    x, at = design / deviation, target / deviation
-    rows = np.repeat(x, responses.samples, axis=0)
-    starts = range(0, responses.n_individuals, BLOCK)
-    parts = [_Slopes.of(responses, rows, slice(start, start + BLOCK)) for start in starts]
-    shares = _shares(np.concatenate([part.evidence[part.count >= LEAST] for part in parts]))
-    found = [part.at_hand(shares, at) for part in parts]
-    slope, degrees, variance = (np.concatenate(part) for part in zip(*found, strict=True))
+    x, at = _standardised(design, target)
     matrix = responses.contribution.copy()
-    moved = ((rows[matrix.indices] - at) * slope[responses.owner]).sum(axis=1)
-    matrix.data = matrix.data - moved
-    present = _presence(responses)
+    present, people, n = _presence(responses), responses.n_individuals, responses.n_databases
+    matrix.data, degrees, variance = _moved(matrix, responses.samples, x, at)
     referral = Referral(
-        degrees,
-        variance,
-        _odds(present, responses, x, at),
-        _spells(present, responses.n_individuals, responses.n_databases),
+        degrees, variance, _odds(present, people, n, x, at), _spells(present, people, n)
     )
     return responses.replaced(response=response, contribution=matrix, referral=referral)
 
 
-def overlooked(responses: Responses) -> tuple[str, ...]:
+def refer_jointly(
+    responses: JointResponses, design: Array, target: Array, response: Array
+) -> JointResponses:
+    """Return several queries' responses at the database at hand, as `refer` does those of one.
+
+    The contributions to every query have a regression of their own, over the databases in which
+    the individual contributes to any. What the regressions take and add is the most of them.
+
+    Parameters
+    ----------
+    responses : JointResponses
+        Contributions as they were.
+    design, target
+        As for `refer`.
+    response : ndarray
+        Shape (n, query): the responses referred to the database at hand.
+    """
+    from scipy.sparse import csc_array
+
+    answers = [np.ascontiguousarray(column) for column in response.T]
+    if design.shape[1] == 0:
+        pairs = zip(responses.parts, answers, strict=True)
+        return JointResponses(tuple(part.replaced(response=y) for part, y in pairs))
+    x, at = _standardised(design, target)
+    found, people, n = responses.contribution, responses.n_individuals, responses.n_databases
+    parts, degrees, variance = [], np.zeros(people), np.zeros(people)
+    for part, y, own in zip(responses.parts, answers, found.value.T, strict=True):
+        matrix = csc_array((own.copy(), found.database, found.start), shape=(n, people))
+        matrix.data, taken, added = _moved(matrix, 1, x, at)
+        degrees, variance = np.maximum(degrees, taken), np.maximum(variance, added)
+        count = np.bincount(found.owner[matrix.data != 0.0], minlength=people)
+        parts.append(
+            part.replaced(
+                response=y, contribution=matrix, presence=np.maximum(part.presence, count)
+            )
+        )
+    present = _presence(responses)
+    referral = Referral(
+        degrees, variance, _odds(present, people, n, x, at), _spells(present, people, n)
+    )
+    return JointResponses(tuple(parts), referral)
+
+
+def _standardised(design: Array, target: Array) -> tuple[Array, Array]:
+    deviation = design.std(axis=0)
+    return design / deviation, target / deviation
+
+
+def _moved(
+    matrix: csc_array[np.float64], samples: int, x: Array, at: Array
+) -> tuple[Array, Array, Array]:
+    """Return contributions at the database at hand, degrees of freedom taken and variance added.
+
+    Everybody's stored entries are their presence, zeros among them.
+    """
+    rows = np.repeat(x, samples, axis=0)
+    starts = range(0, matrix.shape[1], BLOCK)
+    parts = [_Slopes.of(matrix, samples, rows, slice(start, start + BLOCK)) for start in starts]
+    shares = _shares(np.concatenate([part.evidence[part.count >= LEAST] for part in parts]))
+    found = [part.at_hand(shares, at) for part in parts]
+    slope, degrees, variance = (np.concatenate(part) for part in zip(*found, strict=True))
+    moved = ((rows[matrix.indices] - at) * slope[entry_columns(matrix)]).sum(axis=1)
+    return matrix.data - moved, degrees, variance
+
+
+def overlooked(responses: Responses | JointResponses) -> tuple[str, ...]:
     """Return what is doubtful of a coupling that takes referred contributions as they are.
 
     Presence is then that of the past, and slopes are taken for known.
@@ -91,14 +148,16 @@ def overlooked(responses: Responses) -> tuple[str, ...]:
     referral, found = responses.referral, []
     if referral is None:
         return ()
-    if not 1.0 / ODDS <= referral.odds <= ODDS and (_absent(responses)).any():
+    present, people = _presence(responses), responses.n_individuals
+    absent = _absent(present, people, responses.n_databases)
+    if not 1.0 / ODDS <= referral.odds <= ODDS and absent.any():
         side = "small" if referral.odds > 1.0 else "large"
         found.append(
             f"Individuals who are sometimes absent are present in the database at hand with "
             f"{referral.odds:.2g} times their usual odds, but this model takes the usual: their "
             f"risk is too {side}. DirichletProcessMixture() allows for it."
         )
-    seen = np.bincount(responses.owner, minlength=responses.n_individuals) > 0
+    seen = np.bincount(present // responses.n_databases, minlength=people) > 0
     count = int((referral.variance[seen] > ADDED).sum())
     if count:
         found.append(
@@ -136,14 +195,14 @@ class _Slopes:
     evidence: Array
 
     @classmethod
-    def of(cls, responses: Responses, rows: Array, some: slice) -> _Slopes:
-        part = responses.contribution[:, some]
+    def of(cls, matrix: csc_array[np.float64], samples: int, rows: Array, some: slice) -> _Slopes:
+        part = matrix[:, some]
         people, width = part.shape[1], rows.shape[1]
         owner = np.repeat(np.arange(people), np.diff(part.indptr))
         x, c = rows[part.indices], part.data
 
         def total(values: Array) -> Array:
-            return np.bincount(owner, values, people) / responses.samples
+            return np.bincount(owner, values, people) / samples
 
         count = total(np.ones_like(c))
         least = np.maximum(count, 1.0)
@@ -217,16 +276,18 @@ def _shares(evidence: Array) -> Array:
     return shares
 
 
-def _absent(responses: Responses) -> NDArray[np.bool_]:
+def _absent(present: Index, people: int, n: int) -> NDArray[np.bool_]:
     """Whether an individual is sometimes absent, and not always."""
-    n = responses.n_databases
-    count = np.bincount(_presence(responses) // n, minlength=responses.n_individuals)
+    count = np.bincount(present // n, minlength=people)
     return np.asarray((count > 0) & (count < n))
 
 
-def _presence(responses: Responses) -> Index:
+def _presence(responses: Responses | JointResponses) -> Index:
     """Return individual * databases + database of every presence, in order."""
-    n, samples = responses.n_databases, responses.samples
+    n = responses.n_databases
+    if isinstance(responses, JointResponses):
+        return responses.contribution.owner * n + responses.contribution.database
+    samples = responses.samples
     return np.unique(responses.owner * n + responses.contribution.indices // samples)
 
 
@@ -259,13 +320,12 @@ def _spells(present: Index, people: int, n: int) -> Array:
     return out
 
 
-def _odds(cells: Index, responses: Responses, x: Array, at: Array) -> float:
+def _odds(cells: Index, everybody: int, n: int, x: Array, at: Array) -> float:
     """Return the odds of presence at the database at hand over those on average.
 
     By a regression of the log odds of presence, among individuals sometimes absent.
     """
-    n = responses.n_databases
-    some = _absent(responses)
+    some = _absent(cells, everybody, n)
     people = int(some.sum())
     if people == 0:
         return 1.0

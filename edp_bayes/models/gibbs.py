@@ -22,6 +22,7 @@ from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import SamplingError
 from edp_bayes.models.base import FittedModel, fitted_mixture
 from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_spread
+from edp_bayes.models.conditional import GROWTH
 from edp_bayes.models.dirichlet_process import REMEDY as PROCESS_REMEDY
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import REMEDY as FINITE_REMEDY
@@ -33,7 +34,7 @@ from edp_bayes.models.log_prior import (
     share_prior,
     stick_priors,
 )
-from edp_bayes.models.regression import GROWTH, AtHand, Regression
+from edp_bayes.models.regression import AtHand, Regression
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.responses import Responses
 from edp_bayes.utils.compiled import borrowing, compiled, decay

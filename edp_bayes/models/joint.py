@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from edp_bayes.diagnostics.predictive import ADVICE
 from edp_bayes.diagnostics.truncation import Truncation
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.models.base import DensityModel
+from edp_bayes.models.base import DensityModel, diverging_mixture
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.joint_gibbs import JointDraws, Weights, draw_joint
@@ -29,10 +29,11 @@ from edp_bayes.records.dependence import Dependence
 if TYPE_CHECKING:
     import xarray as xr
 
+    from edp_bayes.models.joint_regression import JointAtHand, JointRegression
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.records.joined import JointResponses
 
-__all__ = ["FittedJoint", "fit_joint"]
+__all__ = ["FittedJoint", "draw_joint_given", "fit_joint"]
 
 Array = NDArray[np.float64]
 
@@ -65,6 +66,11 @@ class FittedJoint:
         Dirichlet processes of which finitely many components are kept.
     pooled : bool
         The model draws individuals towards each other.
+    warnings : tuple of str
+        What is doubtful about the fit.
+    at_hand : JointAtHand, optional
+        The database at hand of an adversary; mixture, coupling and log likelihood are given what
+        they know.
     """
 
     mixture: NormalMixture
@@ -78,6 +84,8 @@ class FittedJoint:
     diverging: str = DIVERGING
     truncated: tuple[Truncation, ...] = ()
     pooled: bool = True
+    warnings: tuple[str, ...] = ()
+    at_hand: JointAtHand | None = None
 
     @property
     def independent(self) -> bool:
@@ -109,6 +117,11 @@ def fit_joint(
         from edp_bayes.models.joint_bootstrap import fit_joint_bootstrap
 
         return fit_joint_bootstrap(model, responses, dependence, settings)
+    return _fit_mixture(_mixture(model), responses, dependence, settings)
+
+
+def _mixture(model: DensityModel) -> DirichletProcessMixture | FiniteMixture:
+    """Return a mixture that has a multivariate form, and refuse all others."""
     if not isinstance(model, DirichletProcessMixture | FiniteMixture):
         raise InvalidInputError(
             "a joint audit takes DirichletProcessMixture, FiniteMixture or SmoothedBootstrap, "
@@ -119,7 +132,7 @@ def fit_joint(
             f"a joint audit takes Gaussian kernels, found kernel = {model.kernel!r}: leave kernel= "
             "out"
         )
-    return _fit_mixture(model, responses, dependence, settings)
+    return model
 
 
 def _fit_mixture(
@@ -128,27 +141,7 @@ def _fit_mixture(
     dependence: Dependence,
     settings: SamplerSettings,
 ) -> FittedJoint:
-    if isinstance(model, FiniteMixture):
-        weights = Weights(model.components, dirichlet=model.weight_concentration)
-        attributes: dict[str, Any] = {"model": repr(model), "components": model.components}
-    else:
-        size = model.truncate(responses.n_databases)
-        weights = Weights(size, model.concentration)
-        attributes = model.attributes(responses)  # type: ignore[arg-type]
-    if settings.by_gibbs(model.kernel):
-        draw = partial(
-            draw_joint,
-            base=model.base_measure,
-            weights=weights,
-            settings=settings,
-            thin=model.thin,
-        )
-        sampler = "gibbs"
-    else:
-        from edp_bayes.models.joint_nuts import draw_joint_nuts
-
-        draw = partial(draw_joint_nuts, base=model.base_measure, weights=weights, settings=settings)
-        sampler = settings.nuts
+    draw, weights, attributes = _drawer(model, responses, settings)
     units = Units.of(responses.response)
     drawn: JointDraws = draw(responses.response, units)
     without = joint_without(
@@ -168,10 +161,60 @@ def _fit_mixture(
         - np.log(np.diagonal(units.factor)).sum(),
         log_prior=_log_prior(model, drawn, weights),
         sample_stats=drawn.sample_stats,
-        attributes={"sampler": sampler, **attributes},
+        attributes=attributes,
         remedy=REMEDY,
+        diverging=diverging_mixture(model.kernel),
         truncated=truncated,
     )
+
+
+def _drawer(
+    model: DirichletProcessMixture | FiniteMixture,
+    responses: JointResponses,
+    settings: SamplerSettings,
+) -> tuple[Callable[..., JointDraws], Weights, dict[str, Any]]:
+    """Return what draws a model, by either sampler, the prior of its weights, and what to record.
+
+    It takes responses (n, d), their units, and may take the name of a stream or a regression.
+    """
+    if isinstance(model, FiniteMixture):
+        weights = Weights(model.components, dirichlet=model.weight_concentration)
+        attributes: dict[str, Any] = {"model": repr(model), "components": model.components}
+    else:
+        size = model.truncate(responses.n_databases)
+        weights = Weights(size, model.concentration)
+        attributes = model.attributes(responses)  # type: ignore[arg-type]
+    options = {"base": model.base_measure, "weights": weights, "settings": settings}
+    if settings.by_gibbs(model.kernel):
+        draw = partial(draw_joint, **options, thin=model.thin)
+        return draw, weights, {"sampler": "gibbs", **attributes}
+    from edp_bayes.models.joint_nuts import draw_joint_nuts
+
+    draw = partial(draw_joint_nuts, **options)
+    return draw, weights, {"sampler": settings.nuts, **attributes}
+
+
+def draw_joint_given(
+    model: DensityModel, regression: JointRegression, settings: SamplerSettings
+) -> tuple[JointDraws, str]:
+    """Draw a mixture of the residuals together with the regression on what is known.
+
+    Returns
+    -------
+    JointDraws
+        In the regression's units.
+    str
+        What helps against divergent transitions.
+
+    Raises
+    ------
+    InvalidInputError
+        If the model has no multivariate form.
+    """
+    mixture, responses = _mixture(model), regression.responses
+    draw, _, _ = _drawer(mixture, responses, settings)
+    drawn = draw(responses.response, regression.units, stream="given", regression=regression)
+    return drawn, diverging_mixture(mixture.kernel)
 
 
 def coupled(

@@ -28,12 +28,15 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.models.base_measure import BaseMeasure
+    from edp_bayes.models.joint_regression import JointRegression
     from edp_bayes.models.sampling import SamplerSettings
 
-__all__ = ["JointDraws", "Weights", "draw_joint", "hyperparameters"]
+__all__ = ["JointDraws", "JointGiven", "Weights", "draw_joint", "given_of", "hyperparameters"]
 
 Array = NDArray[np.float64]
 
+# Steps of gamma in a sweep, and the share of them that is taken.
+WALKS, ACCEPTED = 2, 0.4
 FLOORS = 4.0  # squares of the finest spread that every component has in its scale
 
 
@@ -80,6 +83,10 @@ class JointDraws(NamedTuple):
         Shape (chain, draw, component).
     concentration, rate, precision : ndarray
         Shape (chain, draw).
+    coefficients : ndarray
+        Shape (chain, draw, coefficient, query): of what is known.
+    growth : ndarray
+        Shape (chain, draw): gamma.
     sample_stats : Dataset, optional
         What NUTS says of itself.
     """
@@ -88,7 +95,58 @@ class JointDraws(NamedTuple):
     concentration: Array
     rate: Array
     precision: Array
+    coefficients: Array
+    growth: Array
     sample_stats: xr.Dataset | None = None
+
+    @property
+    def divergences(self) -> int:
+        """Number of divergent transitions after warm-up."""
+        if self.sample_stats is None or "diverging" not in self.sample_stats:
+            return 0
+        return int(self.sample_stats["diverging"].sum())
+
+
+class JointGiven(NamedTuple):
+    """What is known of every database, for compiled code.
+
+    Attributes
+    ----------
+    design : ndarray
+        Shape (n, coefficient).
+    precision : ndarray
+        Shape (coefficient,): prior precision, the same for every response.
+    start : ndarray
+        Shape (coefficient, query): where the chain starts.
+    position : ndarray
+        Shape (n,): z.
+    growth : float
+        Where gamma starts.
+    deviation : float
+        Prior standard deviation of gamma; 0 where it is zero.
+    """
+
+    design: Array
+    precision: Array
+    start: Array
+    position: Array
+    growth: float
+    deviation: float
+
+
+def given_of(regression: JointRegression | None, n: int, d: int) -> JointGiven:
+    """Return what is known for compiled code; nothing without a regression."""
+    if regression is None:
+        return JointGiven(np.empty((n, 0)), np.empty(0), np.empty((0, d)), np.zeros(n), 0.0, 0.0)
+    beta, gamma = regression.mode
+    return JointGiven(
+        np.ascontiguousarray(regression.design),
+        regression.deviation**-2.0,
+        np.ascontiguousarray(beta),
+        np.ascontiguousarray(regression.position),
+        gamma,
+        regression.growth_deviation,
+    )
 
 
 def hyperparameters(z: Array, base: BaseMeasure, weights: Weights) -> Hyperparameters:
@@ -125,25 +183,30 @@ def draw_joint(
     settings: SamplerSettings,
     thin: int,
     stream: str = "",
+    regression: JointRegression | None = None,
 ) -> JointDraws:
-    """Run every chain, each with a generator of its own, on responses (n, d)."""
+    """Run every chain, each with a generator of its own, on responses (n, d).
+
+    Given a regression, whose units these are, the mixture is that of its residuals.
+    """
     z = np.ascontiguousarray(units.whiten(y))
-    prior = hyperparameters(z, base, weights)
+    seen = z if regression is None else regression.residuals(*regression.mode)
+    prior, given = hyperparameters(seen, base, weights), given_of(regression, *z.shape)
 
     def chain(index: int) -> tuple[Array, ...]:
         rng = settings.generator("joint", index, *stream.encode())
         found: tuple[Array, ...] = sweep_chain(
-            z, weights.components, prior, settings.tune, settings.draws, thin, rng
+            z, weights.components, prior, given, settings.tune, settings.draws, thin, rng
         )
         return found
 
     with working("Sampling", show=settings.progressbar), ThreadPoolExecutor(settings.cores) as pool:
         chains = list(pool.map(chain, range(settings.chains)))
-    w, mu, factor, others = (np.stack(part) for part in zip(*chains, strict=True))
+    w, mu, factor, others, beta, gamma = (np.stack(part) for part in zip(*chains, strict=True))
     if not all(np.isfinite(part).all() for part in (w, mu, factor)):
         raise SamplingError("the Gibbs sampler returned draws that are not finite")
     mixture = NormalMixture(w, mu, factor @ np.swapaxes(factor, -1, -2))
-    return JointDraws(mixture, *np.moveaxis(others, -1, 0))
+    return JointDraws(mixture, *np.moveaxis(others, -1, 0), coefficients=beta, growth=gamma)
 
 
 @borrowing
@@ -187,13 +250,105 @@ def _draw_covariance(rng, degrees, scale, cov, root, inverse, precision, work, d
             precision[a, b] = total
 
 
+@borrowing
+def _residuals(y, given, beta, gamma, z):  # type: ignore[no-untyped-def]
+    """Fill in the residuals of every database."""
+    n, d = y.shape
+    for j in range(n):
+        scale = math.exp(-gamma * given.position[j])
+        for b in range(d):
+            fitted = 0.0
+            for a in range(given.design.shape[1]):
+                fitted += given.design[j, a] * beta[a, b]
+            z[j, b] = (y[j, b] - fitted) * scale
+
+
+@borrowing
+def _log_growth(y, given, label, mu, sharp, beta, gamma, z):  # type: ignore[no-untyped-def]
+    """Return the log density of gamma given all else, up to a constant; z becomes residuals."""
+    n, d = y.shape
+    _residuals(y, given, beta, gamma, z)
+    found = -0.5 * (gamma / given.deviation) ** 2
+    for j in range(n):
+        k = label[j]
+        found -= d * gamma * given.position[j]
+        for a in range(d):
+            for b in range(d):
+                away = (z[j, a] - mu[k, a]) * (z[j, b] - mu[k, b])
+                found -= 0.5 * sharp[k, a, b] * away
+    return found
+
+
+@borrowing
+def _draw_coefficients(  # type: ignore[no-untyped-def]
+    rng, y, given, label, mu, sharp, count, gamma, beta, crossed, factor, right, away
+):
+    """Draw the coefficients, normal given all else, a term after the other.
+
+    Their precision is that of the prior and, of each component, the sum of x x' times (Kronecker)
+    the component's own.
+    """
+    n, d = y.shape
+    terms, K = given.design.shape[1], mu.shape[0]
+    for k in range(K):
+        for a in range(terms):
+            for b in range(a + 1):
+                crossed[k, a, b] = 0.0
+    for a in range(terms * d):
+        right[a] = 0.0
+        for b in range(terms * d):
+            factor[0, a, b] = 0.0
+        factor[0, a, a] = given.precision[a // d]
+    for j in range(n):
+        k, scale = label[j], math.exp(gamma * given.position[j])
+        weight = 1.0 / (scale * scale)
+        for b in range(d):
+            away[b] = 0.0
+            for c in range(d):
+                away[b] += sharp[k, b, c] * (y[j, c] - scale * mu[k, c])
+        for a in range(terms):
+            pulled = weight * given.design[j, a]
+            for b in range(d):
+                right[a * d + b] += pulled * away[b]
+            for b in range(a + 1):
+                crossed[k, a, b] += pulled * given.design[j, b]
+    for k in range(K):
+        if count[k] == 0.0:
+            continue
+        for a in range(terms):
+            for b in range(a + 1):
+                for e in range(d):
+                    for f in range(d):
+                        factor[0, a * d + e, b * d + f] += crossed[k, a, b] * sharp[k, e, f]
+    cholesky(factor[0], factor[1], terms * d)
+    # the factor's inverse times the right side, with noise, then its transpose's inverse
+    for a in range(terms * d):
+        for b in range(a):
+            right[a] -= factor[1, a, b] * right[b]
+        right[a] /= factor[1, a, a]
+    for a in range(terms * d - 1, -1, -1):
+        rest = right[a] + rng.standard_normal()
+        for b in range(a + 1, terms * d):
+            rest -= factor[1, b, a] * right[b]
+        right[a] = rest / factor[1, a, a]
+        beta[a // d, a % d] = right[a]
+
+
 @compiled
-def sweep_chain(z, K, prior, tune, draws, thin, rng):  # type: ignore[no-untyped-def]
+def sweep_chain(y, K, prior, given, tune, draws, thin, rng):  # type: ignore[no-untyped-def]
     """One chain on whitened responses (n, d): weights, locations, roots of covariances, others.
 
-    The others, last axis: concentration, rate, precision.
+    The others, last axis: concentration, rate, precision. Then the coefficients of what is known,
+    and gamma.
     """
-    n, d = z.shape
+    n, d = y.shape
+    terms = given.design.shape[1]
+    beta, gamma = given.start.copy(), given.growth
+    coefficients, growths = np.empty((draws, terms, d)), np.empty(draws)
+    step, pace = given.deviation, 0.0
+    z, label = y.copy(), np.zeros(n, dtype=np.int64)
+    crossed, factor = np.empty((K, terms, terms)), np.empty((2, terms * d, terms * d))
+    drawn = np.empty(terms * d)
     kept_w, kept_mu = np.empty((draws, K)), np.empty((draws, K, d))
     kept_root, others = np.empty((draws, K, d, d)), np.empty((draws, 3))
     w, mu = np.full(K, 1.0 / K), np.empty((K, d))
@@ -220,6 +375,8 @@ def sweep_chain(z, K, prior, tune, draws, thin, rng):  # type: ignore[no-untyped
                 total[k, a] = 0.0
                 for b in range(d):
                     squares[k, a, b] = 0.0
+        if terms > 0:
+            _residuals(y, given, beta, gamma, z)
         for j in range(n):
             top = -np.inf
             for k in range(K):
@@ -238,6 +395,7 @@ def sweep_chain(z, K, prior, tune, draws, thin, rng):  # type: ignore[no-untyped
             u, k = rng.random() * running, 0
             while k < K - 1 and mass[k] < u:
                 k += 1
+            label[j] = k
             count[k] += 1.0
             for a in range(d):
                 total[k, a] += z[j, a]
@@ -323,13 +481,32 @@ def sweep_chain(z, K, prior, tune, draws, thin, rng):  # type: ignore[no-untyped
             centre[a] = 0.0
             for b in range(a, d):
                 centre[a] += work[1, b, a] * away[b]
+        if terms > 0:
+            _draw_coefficients(
+                rng, y, given, label, mu, sharp, count, gamma, beta, crossed, factor, drawn, away
+            )
+            if given.deviation > 0.0:
+                for _ in range(WALKS):
+                    proposed = gamma + step * rng.standard_normal()
+                    ratio = _log_growth(y, given, label, mu, sharp, beta, proposed, z)
+                    ratio -= _log_growth(y, given, label, mu, sharp, beta, gamma, z)
+                    taken = math.log(rng.random() + 1e-300) < ratio
+                    if taken:
+                        gamma = proposed
+                    if sweep < tune:
+                        pace += 1.0
+                        step *= math.exp(((1.0 if taken else 0.0) - ACCEPTED) / pace**0.6)
         i = (sweep - tune) // thin
         if sweep >= tune and (sweep - tune) % thin == thin - 1:
             others[i, 0], others[i, 1], others[i, 2] = alpha, rate, precision
+            growths[i] = gamma
+            for a in range(terms):
+                for b in range(d):
+                    coefficients[i, a, b] = beta[a, b]
             for k in range(K):
                 kept_w[i, k] = w[k]
                 for a in range(d):
                     kept_mu[i, k, a] = mu[k, a]
                     for b in range(d):
                         kept_root[i, k, a, b] = root[k, a, b]
-    return kept_w, kept_mu, kept_root, others
+    return kept_w, kept_mu, kept_root, others, coefficients, growths

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.distributions.multivariate import NormalMixture, Units
-from edp_bayes.models.joint_gibbs import JointDraws, Weights, hyperparameters
+from edp_bayes.models.joint_gibbs import JointDraws, Weights, given_of, hyperparameters
 from edp_bayes.models.sampling import sample_nuts
 
 if TYPE_CHECKING:
     from edp_bayes.models.base_measure import BaseMeasure
+    from edp_bayes.models.joint_regression import JointRegression
     from edp_bayes.models.sampling import SamplerSettings
 
 __all__ = ["build_joint", "draw_joint_nuts"]
@@ -20,8 +21,10 @@ __all__ = ["build_joint", "draw_joint_nuts"]
 Array = NDArray[np.float64]
 
 
-def build_joint(z: Array, base: BaseMeasure, weights: Weights) -> Any:
-    """Return the PyMC model of whitened responses (n, d).
+def build_joint(
+    z: Array, base: BaseMeasure, weights: Weights, regression: JointRegression | None = None
+) -> Any:
+    """Return the PyMC model of whitened responses (n, d), or of a regression's residuals.
 
     With Bartlett's triangle C of the inverse Wishart distribution a root of Sigma_k is
     F = sqrt(2 r_k) C'^-1, so that Sigma_k = F F'. Locations are non-centred.
@@ -29,7 +32,8 @@ def build_joint(z: Array, base: BaseMeasure, weights: Weights) -> Any:
     import pymc as pm
     import pytensor.tensor as pt
 
-    prior, size, d = hyperparameters(z, base, weights), weights.components, z.shape[1]
+    seen = z if regression is None else regression.residuals(*regression.mode)
+    prior, size, d = hyperparameters(seen, base, weights), weights.components, z.shape[1]
     with pm.Model(coords={"component": np.arange(size), "database": np.arange(len(z))}) as model:
         if weights.dirichlet > 0.0:
             share = pm.Dirichlet("share", np.full(size, weights.dirichlet))
@@ -58,12 +62,32 @@ def build_joint(z: Array, base: BaseMeasure, weights: Weights) -> Any:
         moved = (root * offset[:, None, :]).sum(axis=2) / pt.sqrt(precision)
         locations = pm.Deterministic("locations", centre + moved)
         pm.Deterministic("roots", root)
-        away = pt.as_tensor(z)[:, None, :] - locations
+        away = _residuals(z, regression)[:, None, :] - locations
         u = (whiten[None] * away[:, :, None, :]).sum(axis=3)
         constant = -0.5 * d * np.log(2.0 * np.pi)
         logs = pt.log(share) + pt.stack(heights) + constant - 0.5 * (u**2).sum(axis=2)
         pm.Potential("response", pt.logsumexp(logs, axis=1).sum())
     return model
+
+
+def _residuals(z: Array, regression: JointRegression | None) -> Any:
+    """Add coefficients and growth to the current model; return the residuals (n, d)."""
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    if regression is None:
+        return pt.as_tensor(z)
+    size, d = regression.deviation.size, z.shape[1]
+    left = pt.as_tensor(z)
+    if size:
+        deviation = np.repeat(regression.deviation[:, None], d, axis=1)
+        beta = pm.Normal("coefficients", 0.0, deviation, shape=(size, d))
+        left = left - pt.dot(pt.as_tensor(regression.design), beta)
+    if not regression.scaled:
+        return left
+    gamma = pm.Normal("growth", 0.0, regression.growth_deviation)
+    pm.Potential("jacobian", -d * gamma * regression.position.sum())
+    return left * pt.exp(-gamma * pt.as_tensor(regression.position))[:, None]
 
 
 def draw_joint_nuts(
@@ -74,9 +98,10 @@ def draw_joint_nuts(
     weights: Weights,
     settings: SamplerSettings,
     stream: str = "",
+    regression: JointRegression | None = None,
 ) -> JointDraws:
     """Draw by NUTS; as `edp_bayes.models.joint_gibbs.draw_joint`."""
-    tree = sample_nuts(build_joint(units.whiten(y), base, weights), settings)
+    tree = sample_nuts(build_joint(units.whiten(y), base, weights, regression), settings)
     posterior = tree["posterior"].to_dataset()
 
     def of(name: str) -> Array:
@@ -88,8 +113,15 @@ def draw_joint_nuts(
         w / w.sum(-1, keepdims=True), of("locations"), root @ np.swapaxes(root, -1, -2)
     )
     concentration = of("concentration") if not weights.dirichlet else np.ones(w.shape[:2])
+    start, empty = given_of(regression, *y.shape).start, w.shape[:2]
     return JointDraws(
-        mixture, concentration, of("rate"), of("precision"), tree["sample_stats"].to_dataset()
+        mixture,
+        concentration,
+        of("rate"),
+        of("precision"),
+        of("coefficients") if start.size else np.empty((*empty, *start.shape)),
+        of("growth") if "growth" in posterior else np.zeros(empty),
+        tree["sample_stats"].to_dataset(),
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +21,9 @@ from edp_bayes.distributions import kernels
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base_measure import Standardisation
+from edp_bayes.models.conditional import Conditional, unused_transitions
 from edp_bayes.records.adversary import Adversary
-from edp_bayes.records.known import LAG, OTHER, TREND, Known, Regressor, explained
-from edp_bayes.utils import labels
-from edp_bayes.utils.sentences import Sentence
+from edp_bayes.records.known import Known, Regressor, explained
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,19 +33,15 @@ if TYPE_CHECKING:
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.records.responses import Responses
 
-__all__ = ["GROWTH", "AtHand", "Regression", "regression_on", "restored"]
+__all__ = ["AtHand", "Regression", "regression_on", "restored", "scores_of"]
 
 Array = NDArray[np.float64]
 
-# Prior standard deviation of gamma, and how far its mode is looked for.
-GROWTH, FARTHEST = 0.7, 3.0
-LEAST_GROWTH = 1e-6
-MOST_LEVERAGE = 0.9
 LEAST_SCORE = 1e-6  # probabilities nearer to 0 or 1 are taken as this
 
 
 @dataclass(frozen=True, eq=False)
-class Regression:
+class Regression(Conditional):
     """Regressors, priors and units of the response given what is known.
 
     Attributes
@@ -71,51 +65,6 @@ class Regression:
         return cls(known, Standardisation(float(y.mean()), float(np.sqrt(left))))
 
     @property
-    def record(self) -> dict[str, Any]:
-        """What to say of the adversary in the settings of a result."""
-        known = self.known
-        return {
-            "against": known.against,
-            "at": "the next database" if known.at is None else _name(known.at),
-            "known": [*known.names, *(["changing scale"] if known.scaled else [])],
-            "insiders": len(known.insiders),
-        }
-
-    @cached_property
-    def design(self) -> Array:
-        """Shape (n, coefficient): x_t in the units of the coefficients.
-
-        Where the scale changes the last column is an intercept.
-        """
-        return self._in_units(self.known.design)
-
-    @cached_property
-    def target(self) -> Array:
-        """Shape (coefficient,): x* in the same units."""
-        return np.asarray(self._in_units(self.known.target[None])[0])
-
-    @cached_property
-    def deviation(self) -> Array:
-        """Prior standard deviation of every coefficient."""
-        own = [LAG if part.lag else OTHER for part in self.known.regressors]
-        return np.array([*own, *([OTHER] if self.known.scaled else [])])
-
-    @property
-    def scaled(self) -> bool:
-        """Whether gamma is other than zero."""
-        return self.known.scaled
-
-    @property
-    def growth_deviation(self) -> float:
-        """Prior standard deviation of gamma; 0 where the scale does not change."""
-        return GROWTH if self.scaled else 0.0
-
-    @property
-    def position(self) -> Array:
-        """z_t, shape (n,); zero where the scale does not change."""
-        return self.known.position if self.scaled else np.zeros_like(self.known.position)
-
-    @property
     def sample(self) -> Array:
         """The responses in these units, shape (n, samples)."""
         y = self.known.responses.response_by_database
@@ -124,24 +73,8 @@ class Regression:
     @cached_property
     def mode(self) -> tuple[Array, float]:
         """Coefficients and gamma that are likeliest if u is standard normal."""
-        from scipy.optimize import minimize_scalar
-
-        y, precision = self.sample.mean(axis=1), np.diag(self.deviation**-2.0)
-
-        def at(gamma: float) -> tuple[Array, float]:
-            scale = np.exp(gamma * self.position)
-            x, left = self.design / scale[:, None], y / scale
-            beta = np.linalg.solve(precision + x.T @ x, x.T @ left)
-            loss = 0.5 * float(((left - x @ beta) ** 2).sum() + beta @ precision @ beta)
-            loss += gamma * float(self.position.sum()) + 0.5 * (gamma / GROWTH) ** 2
-            return beta, loss
-
-        if not self.scaled:
-            return at(0.0)[0], 0.0
-        best = minimize_scalar(
-            lambda gamma: at(gamma)[1], bounds=(-FARTHEST, FARTHEST), method="bounded"
-        )
-        return at(float(best.x))[0], float(best.x)
+        beta, gamma = self.mode_of(self.sample.mean(axis=1, keepdims=True))
+        return beta[:, 0], gamma
 
     @property
     def place(self) -> float:
@@ -159,28 +92,10 @@ class Regression:
         return np.asarray((self.sample - fitted[..., None]) / scale[..., None])
 
     def modified(self, beta: Array, gamma: float) -> Array:
-        """Return residuals as far spread as u, shape (n, samples), for one beta and gamma.
-
-        Those of a fit lie too near: at a database of leverage h their variance is 1 - h of that of
-        u. Davison and Hinkley (1997), Bootstrap Methods and their Application, Section 6.2.
-        """
+        """Return residuals as far spread as u, shape (n, samples), for one beta and gamma."""
         u = self.residuals(beta, gamma)
-        level = np.ones((u.shape[0], 0 if self.scaled else 1))
-        scale = np.exp(gamma * self.position)
-        x = np.column_stack([self.design, level]) / scale[:, None]
-        prior = np.zeros(x.shape[1])
-        prior[: self.deviation.size] = self.deviation**-2.0
-        leverage = np.einsum("ta,at->t", x, np.linalg.solve(np.diag(prior) + x.T @ x, x.T))
-        # the mean alone has a leverage of 1 / n, which is no part of what is known
-        share = (1.0 - 1.0 / u.shape[0]) / (1.0 - np.minimum(leverage, MOST_LEVERAGE))
-        middle = u.mean()
-        away = u.mean(axis=1, keepdims=True) - middle
-        return np.asarray(u + (np.sqrt(share)[:, None] - 1.0) * away)
-
-    def growth(self, gamma: Array | float) -> Array:
-        """Return the scale of the database at hand, exp(gamma z*)."""
-        at = self.known.target_position if self.scaled else 0.0
-        return np.exp(np.asarray(gamma) * at)
+        away = u.mean(axis=1, keepdims=True) - u.mean()
+        return np.asarray(u + (self.stretch(gamma)[:, None] - 1.0) * away)
 
     def referred(self, beta: Array, gamma: float) -> Responses:
         """Return the responses as they would be at the database at hand, for one beta and gamma."""
@@ -188,24 +103,7 @@ class Regression:
         residuals = self.modified(beta, gamma)
         moved = (residuals - residuals.mean()) * self.growth(gamma) + self.place
         response = (units.centre + units.spread * moved).ravel()
-        known = self.known
-        design, target = known.design, known.target
-        if self.scaled:
-            design, target = self._with_scale(gamma)
-        return refer(known.responses, design, target, response)
-
-    def _with_scale(self, gamma: float) -> tuple[Array, Array]:
-        """Return what predicts contributions where the scale changes: the scale, for the trend.
-
-        Contributions may grow with it. It is exp(gamma z), linear in z where gamma is zero.
-        """
-        known = self.known
-        others = [name != TREND for name in known.names]
-        rate = gamma if abs(gamma) > LEAST_GROWTH else LEAST_GROWTH
-        scale = np.expm1(rate * known.position) / rate
-        at_hand = np.expm1(rate * known.target_position) / rate
-        design = np.column_stack([known.design[:, others], scale - scale.mean()])
-        return design, np.append(known.target[others], at_hand - scale.mean())
+        return refer(self.known.responses, *self.predicting(gamma), response)
 
     def fitted_to_residuals(self, model: DensityModel, settings: SamplerSettings) -> FittedModel:
         """Fit a model that knows of no regression to the residuals at the mode.
@@ -214,11 +112,8 @@ class Regression:
         """
         beta, gamma = self.mode
         shape = (settings.chains, settings.draws)
-        scale = np.exp(gamma * self.position)
-        x = self.design / scale[:, None]
-        factor = np.linalg.cholesky(np.diag(self.deviation**-2.0) + x.T @ x)
-        normal = settings.generator("place").standard_normal((*shape, beta.size))
-        coefficients = beta + np.linalg.solve(factor.T, normal[..., None])[..., 0]
+        normal = settings.generator("place").standard_normal((*shape, beta.size, 1))
+        coefficients = self.drawn_about(beta[:, None], gamma, normal)[..., 0]
         shift = self.units.spread * ((coefficients - beta) @ self.target)
         growth = np.full(shape, gamma)
         return self._with_density(model, settings, beta, coefficients, growth, shift)
@@ -236,13 +131,8 @@ class Regression:
         fitted = self._with_density(
             model, settings, hand.middle, hand.coefficients, hand.growth, hand.shift
         )
-        if not joint.divergences:
-            return fitted
-        said = (
-            f"{joint.divergences} divergent transitions while coefficients were drawn: "
-            f"{joint.diverging}"
-        )
-        return replace(fitted, warnings=(*fitted.warnings, Sentence(said)))
+        said = unused_transitions(joint.divergences, joint.diverging)
+        return replace(fitted, warnings=(*fitted.warnings, *said))
 
     def _with_density(
         self,
@@ -276,7 +166,9 @@ class Regression:
             growth=growth,
             shift=shift,
             log_likelihood=fitted.log_likelihood + moved,
-            scores=_scores(fitted.mixture, np.broadcast_to(residuals, (*shape, *residuals.shape))),
+            scores=scores_of(
+                fitted.mixture, np.broadcast_to(residuals, (*shape, *residuals.shape))
+            ),
         )
         predictive = None if fitted.predictive is None else fitted.predictive + moved
         return replace(
@@ -316,12 +208,6 @@ def _stretched(
     }
     mixture = taken(coupling.mixture, float(y.mean()))
     return RegressionCoupling.fit(mixture, responses, settings.random_seed or 0, without)
-
-
-def _name(database: Any) -> str:
-    """Return the label of a database as it stands in a sentence."""
-    time = isinstance(database, np.datetime64 | date)
-    return labels.show(database) if time else labels.as_text(database)
 
 
 def regression_on(
@@ -456,7 +342,7 @@ class AtHand:
             growth=gamma,
             shift=units.spread * (beta @ regression.target - place),
             log_likelihood=log_densities(u, residuals) - jacobian,
-            scores=_scores(u, residuals),
+            scores=scores_of(u, residuals),
         )
 
     @property
@@ -466,7 +352,7 @@ class AtHand:
         return Mixture(p.weights, p.locations + shift, p.scales, kernel=p.kernel)
 
 
-def _scores(u: Mixture, residuals: Array) -> Array:
+def scores_of(u: Mixture, residuals: Array) -> Array:
     """Return normal scores of the residuals' probabilities, averaged over draws and samples."""
     from scipy.special import ndtri
 

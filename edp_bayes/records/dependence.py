@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 UNITS = 64 * np.finfo(np.float64).eps  # in the last place, of the largest response
+COLLINEAR = 1e-10  # a singular value of standardised regressors that is none
 LOOSE = 1e-6  # of a covariance: a dependence that is there is far below
 LEAST_PART = 1e-9  # of a coefficient, relative to the largest
 
@@ -67,13 +68,16 @@ class Dependence:
     warnings: tuple[str, ...] = ()
 
 
-def linear_dependence(responses: JointResponses) -> Dependence:
-    """Look for combinations that are constant over all databases.
+def linear_dependence(responses: JointResponses, design: Array | None = None) -> Dependence:
+    """Look for combinations that are constant over all databases, or follow from what is known.
 
     Parameters
     ----------
     responses : JointResponses
         Two to five queries.
+    design : ndarray, optional
+        Shape (n, regressor): what an adversary knows of every database. A combination that is a
+        constant and a sum of these is as good as constant.
 
     Examples
     --------
@@ -89,25 +93,64 @@ def linear_dependence(responses: JointResponses) -> Dependence:
     y, names = responses.response, responses.names
     scale = y.std(axis=0)
     tolerance = UNITS * np.abs(y).max(axis=0) / scale
+    given = _Given.of(design, len(y))
     if (responses.noise_variance > 0.0).any():
         # known noise is independent, so no combination that has any of it is constant
-        return _with_noise(responses, tolerance, scale)
-    return _found(responses, tuple(range(len(names))), tolerance, scale)
+        return _with_noise(responses, tolerance, scale, given)
+    return _found(responses, tuple(range(len(names))), tolerance, scale, given)
 
 
-def _with_noise(responses: JointResponses, tolerance: Array, scale: Array) -> Dependence:
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """What is known of every database.
+
+    Attributes
+    ----------
+    basis : ndarray
+        Shape (n, rank): orthonormal, the constant among what it spans.
+    words : str
+        What a combination is that is spanned by it.
+    """
+
+    basis: Array
+    words: str
+
+    @classmethod
+    def of(cls, design: Array | None, n: int) -> _Given:
+        if design is None or design.shape[1] == 0:
+            return cls(np.full((n, 1), 1.0 / np.sqrt(n)), "is the same in all databases")
+        centred = design - design.mean(axis=0)
+        vectors, sizes, _ = np.linalg.svd(centred / centred.std(axis=0), full_matrices=False)
+        telling = vectors[:, sizes > COLLINEAR * sizes[0]]
+        basis = np.column_stack([np.full(n, 1.0 / np.sqrt(n)), telling])
+        return cls(basis, "follows from what the adversary knows in all databases")
+
+    def left(self, y: Array) -> Array:
+        """Return what of columns (n, query) does not follow."""
+        for _ in range(2):
+            y = y - self.basis @ (self.basis.T @ y)
+        return y
+
+
+def _with_noise(
+    responses: JointResponses, tolerance: Array, scale: Array, given: _Given
+) -> Dependence:
     free = tuple(np.flatnonzero(responses.noise_variance == 0.0).tolist())
     noisy = tuple(np.flatnonzero(responses.noise_variance > 0.0).tolist())
     if not free:
         return Dependence(noisy)
-    found = _found(responses, free, tolerance, scale)
+    found = _found(responses, free, tolerance, scale, given)
     return Dependence(tuple(sorted((*found.kept, *noisy))), found.revealed, found.warnings)
 
 
 def _found(
-    responses: JointResponses, queries: tuple[int, ...], tolerance: Array, scale: Array
+    responses: JointResponses,
+    queries: tuple[int, ...],
+    tolerance: Array,
+    scale: Array,
+    given: _Given,
 ) -> Dependence:
-    y = (responses.response - responses.response.mean(axis=0)) / scale
+    y = given.left((responses.response - responses.response.mean(axis=0)) / scale)
     entries = responses.contribution
     c = entries.value / scale
     people, kept = responses.n_individuals, list(queries)
@@ -124,16 +167,17 @@ def _found(
         for i in who.tolist():
             if i not in revealed or revealed[i].databases < count[i]:
                 revealed[i] = Revealed(i, int(count[i]), direction / scale, alone=False)
+        said = f"{said} {given.words}"
         warnings += _said_of_answers(responses, said, responses.names[last], who, count)
         kept.remove(last)
-    for i in _candidates(responses, y, c, kept):
+    for i in _candidates(responses, y, c, kept, given):
         if i in revealed:
             continue
         database, _ = entries.of(i)
         own = c[entries.start[i] : entries.start[i + 1]]
         rest = y.copy()
         rest[database] -= own
-        v = _constant(rest[:, kept], tolerance[kept])
+        v = _constant(given.left(rest[:, kept]), tolerance[kept])
         if v is None:
             continue
         direction = np.zeros(y.shape[1])
@@ -157,9 +201,16 @@ def _constant(y: Array, tolerance: Array) -> Array | None:
     return np.asarray(v * np.sign(v[np.flatnonzero(v)[0]]))
 
 
-def _candidates(responses: JointResponses, y: Array, c: Array, kept: list[int]) -> list[int]:
+def _candidates(
+    responses: JointResponses, y: Array, c: Array, kept: list[int], given: _Given
+) -> list[int]:
     """Return who may leave a constant combination, by a loose look at covariances."""
-    covariance = responses.contribution.covariance_without(y[:, kept], c[:, kept])
+    entries, c = responses.contribution, c[:, kept]
+    covariance = entries.covariance_without(y[:, kept], c)
+    if given.basis.shape[1] > 1:
+        # y is what is left of the responses; of the contributions what follows is subtracted here
+        spanned = entries.total(given.basis[entries.database, 1:, None] * c[:, None, :])
+        covariance = covariance - np.swapaxes(spanned, 1, 2) @ spanned / len(y)
     least, largest = np.linalg.eigvalsh(covariance)[:, 0], np.trace(covariance, axis1=1, axis2=2)
     return np.flatnonzero(least <= LOOSE * np.maximum(largest, LOOSE)).tolist()
 
@@ -194,14 +245,14 @@ def _said_of_answers(
         return [
             Sentence(
                 f"{dropped} follows from the other answers, with and without anybody, and is left "
-                f"out: {said} is the same in all databases."
+                f"out: {said}."
             )
         ]
     first = int(who[np.argsort(-count[who], kind="stable")[0]])
     more = f", and {who.size - 1} more" if who.size > 1 else ""
     return [
         Sentence(
-            f"{said} is the same in all databases, and not without individual ",
+            f"{said}, and not without individual ",
             name_of(responses.individual, first),
             f" in {count[first]} of {n}{more}: they are revealed exactly there, whatever epsilon.",
         )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.distributions.noise import LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.records.responses import Responses
+from edp_bayes.records.responses import Referral, Responses
 from edp_bayes.utils import labels
 
 __all__ = [
@@ -89,6 +89,8 @@ class JointResponses:
     ----------
     parts : tuple of Responses
         One for each query, individuals and databases in the same order.
+    referral : Referral, optional
+        How contributions were referred to the database at hand of an adversary.
 
     Examples
     --------
@@ -104,6 +106,7 @@ class JointResponses:
     """
 
     parts: tuple[Responses, ...]
+    referral: Referral | None = None
 
     @property
     def n_databases(self) -> int:
@@ -197,7 +200,7 @@ class JointResponses:
 
     def of_queries(self, some: Sequence[int]) -> JointResponses:
         """Return the same with some of the queries."""
-        return JointResponses(tuple(self.parts[k] for k in some))
+        return JointResponses(tuple(self.parts[k] for k in some), self.referral)
 
     def __repr__(self) -> str:
         """Return the sizes, not the arrays."""

@@ -24,14 +24,28 @@ from edp_bayes.utils.sentences import Sentence
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-__all__ = ["LAG", "OTHER", "TREND", "Known", "Regressor", "explained", "known"]
+__all__ = [
+    "INSIDERS",
+    "LAG",
+    "OTHER",
+    "TREND",
+    "Explained",
+    "Known",
+    "Regressor",
+    "explained",
+    "known",
+    "refuse_determined",
+    "refuse_many",
+    "regressed",
+    "say_many",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # Prior standard deviations of coefficients: of lags, of all others in residual deviations.
 LAG, OTHER = 0.5, 2.0
-TREND = "trend"  # name of a regressor
+TREND, INSIDERS = "trend", "insiders' records"  # names of regressors
 FEWEST_FREE = 8  # databases beyond the regressors
 MANY = 1 / 6  # regressors a database, beyond which bands are said to be wide
 SHORT = 10  # databases for each step of a season all of whose harmonics are taken
@@ -62,15 +76,12 @@ class Regressor:
     lag: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Known:
-    """What is known of every database, and of the one at hand.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Explained:
+    """What is known of every database, and of the one at hand, of one query or several.
 
     Attributes
     ----------
-    responses : Responses
-        Of the databases that are explained: the first ones serve as lags only. Contributions of
-        insiders are subtracted, and insiders are no longer among the individuals.
     regressors : tuple of Regressor
         Columns of x_t.
     position : ndarray
@@ -92,7 +103,6 @@ class Known:
         whose contributions tell most of the response.
     """
 
-    responses: Responses
     regressors: tuple[Regressor, ...]
     position: Array
     target_position: float
@@ -102,6 +112,42 @@ class Known:
     warnings: tuple[str, ...]
     insiders: tuple[Any, ...]
     tellers: tuple[Any, ...] = ()
+
+    @property
+    def design(self) -> Array:
+        """The regressors, shape (n, regressor)."""
+        columns = [part.values for part in self.regressors]
+        return np.stack(columns, axis=1) if columns else np.empty((self.position.size, 0))
+
+    @property
+    def target(self) -> Array:
+        """The regressors at the database at hand, shape (regressor,)."""
+        return np.array([part.target for part in self.regressors])
+
+    @property
+    def names(self) -> list[str]:
+        """Name of every regressor."""
+        return [part.name for part in self.regressors]
+
+    def row_of(self, database: NDArray[Any]) -> int:
+        """Return which of the databases that are explained is at hand, their number if the next."""
+        if self.at is None:
+            return int(database.size)
+        return labels.positions_of(database)[labels.lookup_key(self.at, database)]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Known(Explained):
+    """The same of one query; further attributes are those of `Explained`.
+
+    Attributes
+    ----------
+    responses : Responses
+        Of the databases that are explained: the first ones serve as lags only. Contributions of
+        insiders are subtracted, and insiders are no longer among the individuals.
+    """
+
+    responses: Responses
 
     def before(self, count: int) -> Known:
         """Return what was known when so many of the databases had been seen.
@@ -163,31 +209,12 @@ class Known:
     @property
     def row(self) -> int:
         """Which of the databases that are explained is at hand, their number for the next one."""
-        database = self.responses.database
-        if self.at is None:
-            return int(database.size)
-        return labels.positions_of(database)[labels.lookup_key(self.at, database)]
-
-    @property
-    def design(self) -> Array:
-        """The regressors, shape (n, regressor)."""
-        columns = [part.values for part in self.regressors]
-        return np.stack(columns, axis=1) if columns else np.empty((self.position.size, 0))
-
-    @property
-    def target(self) -> Array:
-        """The regressors at the database at hand, shape (regressor,)."""
-        return np.array([part.target for part in self.regressors])
+        return self.row_of(self.responses.database)
 
     @property
     def past(self) -> int:
         """Number of lags."""
         return sum(part.lag for part in self.regressors)
-
-    @property
-    def names(self) -> list[str]:
-        """Name of every regressor."""
-        return [part.name for part in self.regressors]
 
 
 def known(adversary: Adversary, responses: Responses, at: Any, *, teller: int = 0) -> Known:
@@ -197,6 +224,17 @@ def known(adversary: Adversary, responses: Responses, at: Any, *, teller: int = 
     """
     if adversary.own:
         return _with_own(adversary, responses, at, teller)
+    found = regressed(adversary, responses, at)
+    count, n = len(found.regressors), found.position.size
+    refuse_many(count, n, responses.n_databases)
+    refuse_determined(found.responses, found.regressors)
+    if count > MANY * n:
+        found = replace(found, warnings=(*found.warnings, say_many(count, n)))
+    return found
+
+
+def regressed(adversary: Adversary, responses: Responses, at: Any) -> Known:
+    """Return what an adversary knows, however many regressors that are."""
     timeline, found = Timeline.of(responses.database), []
     timed = (adversary.past, adversary.trend, adversary.season, adversary.changing_scale)
     if any(timed):
@@ -207,7 +245,7 @@ def known(adversary: Adversary, responses: Responses, at: Any, *, teller: int = 
     rest, shared = _without(responses, insiders)
     first = adversary.past
     n = responses.n_databases - first
-    _refuse_many(first, n, responses.n_databases)
+    refuse_many(first, n, responses.n_databases)
     rows = np.arange(first, responses.n_databases)
     row = None if at is None else _row(responses, at, first)
     regressors = _lags(rest, first, row)
@@ -232,14 +270,9 @@ def known(adversary: Adversary, responses: Responses, at: Any, *, teller: int = 
         where = None if row is None else row + first
         for name, values, target in covariate.columns(where):
             regressors.append(_numeric(name, values[first:], target))
-    _refuse_many(len(regressors), n, responses.n_databases)
-    if len(regressors) > MANY * n:
-        found.append(_many(len(regressors), n))
-    kept = _kept(rest, rows, insiders)
-    _refuse_determined(kept, regressors)
     z = np.linspace(-0.5, 0.5, n)
     return Known(
-        responses=kept,
+        responses=_kept(rest, rows, insiders),
         regressors=tuple(regressors),
         position=z,
         target_position=0.5 + 1.0 / (n - 1) if row is None else float(z[row]),
@@ -408,7 +441,7 @@ def _without(responses: Responses, insiders: tuple[Any, ...]) -> tuple[Responses
             "that are"
         )
     answers = responses.ask(None, insiders)
-    return responses, Covariate("insiders' records", answers, answers[-1], True)
+    return responses, Covariate(INSIDERS, answers, answers[-1], True)
 
 
 def _less(responses: Responses, insiders: tuple[Any, ...]) -> Responses:
@@ -461,7 +494,8 @@ def _row(responses: Responses, at: Any, first: int) -> int:
     return places[key] - first
 
 
-def _refuse_many(count: int, n: int, databases: int) -> None:
+def refuse_many(count: int, n: int, databases: int) -> None:
+    """Refuse more regressors than the databases allow, n of which are left after the lags."""
     if n - count < FEWEST_FREE:
         raise InvalidInputError(
             f"{databases} databases are too few for what the adversary knows: after the lags "
@@ -470,8 +504,10 @@ def _refuse_many(count: int, n: int, databases: int) -> None:
         )
 
 
-def _refuse_determined(responses: Responses, regressors: list[Regressor]) -> None:
-    """Refuse regressors that leave nothing random."""
+def refuse_determined(
+    responses: Responses, regressors: Sequence[Regressor], what: str = "the response"
+) -> None:
+    """Refuse regressors that leave nothing random of a response, which is called so."""
     if not regressors:
         return
     y = responses.response_by_database.mean(axis=1)
@@ -485,7 +521,7 @@ def _refuse_determined(responses: Responses, regressors: list[Regressor]) -> Non
         telling = [part.name for part, counts in zip(regressors, weight, strict=True) if counts]
         raise InvalidInputError(
             f"{', '.join(telling)} determine"
-            f"{'s' if len(telling) == 1 else ''} the response: nothing is random any more, and "
+            f"{'s' if len(telling) == 1 else ''} {what}: nothing is random any more, and "
             "whoever contributes is revealed"
         )
 
@@ -498,8 +534,9 @@ def _uneven(timeline: Timeline) -> str:
     )
 
 
-def _many(count: int, n: int) -> str:
-    return (
+def say_many(count: int, n: int) -> Sentence:
+    """Say that there are many regressors."""
+    return Sentence(
         f"{count} regressors for {n} databases make the bands wider: nine for 41 made them 1.5 "
         "times as wide."
     )

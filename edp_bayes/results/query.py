@@ -15,6 +15,7 @@ from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.interval.response_intervals import WIDTHS
+from edp_bayes.records.known import INSIDERS
 from edp_bayes.results.base import TARGETS, IndividualCurves
 from edp_bayes.results.loading import load_sound_tree
 from edp_bayes.results.summaries import summary_table
@@ -90,7 +91,8 @@ class Audit(IndividualCurves):
     def less_insiders(self) -> bool:
         """Whether what insiders contributed is subtracted from all responses that it holds."""
         settings = self.settings
-        return bool(settings.get("insiders")) and "insiders' records" not in settings["known"]
+        told = any(str(name).startswith(INSIDERS) for name in settings.get("known", []))
+        return bool(settings.get("insiders")) and not told
 
     @property
     def joint(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from edp_bayes import diagnostics
+from edp_bayes.records.known import INSIDERS
 from edp_bayes.report.content import CheckRow
 from edp_bayes.utils.formatting import risk
 
@@ -203,7 +204,7 @@ def _of_adversary(record: Mapping[str, Any]) -> tuple[str, ...]:
         "above test this on residuals.",
     ]
     if record.get("insiders"):
-        subtracted = "insiders' records" not in record["known"]
+        subtracted = not any(name.startswith(INSIDERS) for name in record["known"])
         found.append(
             f"{record['insiders']:,} insiders are no individuals of this audit: what they "
             f"contributed is known{', and subtracted from every answer here' * subtracted}."

@@ -1,0 +1,161 @@
+"""What a regression on what an adversary knows is, of one query or several."""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.records.known import LAG, OTHER, TREND, Explained
+from edp_bayes.utils import labels
+from edp_bayes.utils.sentences import Sentence
+
+__all__ = ["GROWTH", "Conditional", "unused_transitions"]
+
+Array = NDArray[np.float64]
+
+# Prior standard deviation of gamma, and how far its mode is looked for.
+GROWTH, FARTHEST = 0.7, 3.0
+LEAST_GROWTH = 1e-6
+MOST_LEVERAGE = 0.9
+
+
+class Conditional:
+    """What of a regression does not depend on how many queries there are."""
+
+    known: Explained
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What to say of the adversary in the settings of a result."""
+        known = self.known
+        return {
+            "against": known.against,
+            "at": "the next database" if known.at is None else _name(known.at),
+            "known": [*known.names, *(["changing scale"] if known.scaled else [])],
+            "insiders": len(known.insiders),
+        }
+
+    @cached_property
+    def design(self) -> Array:
+        """Shape (n, coefficient): x_t in the units of the coefficients.
+
+        Where the scale changes the last column is an intercept.
+        """
+        return self._in_units(self.known.design)
+
+    @cached_property
+    def target(self) -> Array:
+        """Shape (coefficient,): x* in the same units."""
+        return np.asarray(self._in_units(self.known.target[None])[0])
+
+    @cached_property
+    def deviation(self) -> Array:
+        """Prior standard deviation of every coefficient, shape (coefficient,)."""
+        own = [LAG if part.lag else OTHER for part in self.known.regressors]
+        return np.array([*own, *([OTHER] if self.known.scaled else [])])
+
+    @property
+    def scaled(self) -> bool:
+        """Whether gamma is other than zero."""
+        return self.known.scaled
+
+    @property
+    def growth_deviation(self) -> float:
+        """Prior standard deviation of gamma; 0 where the scale does not change."""
+        return GROWTH if self.scaled else 0.0
+
+    @property
+    def position(self) -> Array:
+        """z_t, shape (n,); zero where the scale does not change."""
+        return self.known.position if self.scaled else np.zeros_like(self.known.position)
+
+    def growth(self, gamma: Array | float) -> Array:
+        """Return the scale of the database at hand, exp(gamma z*)."""
+        at = self.known.target_position if self.scaled else 0.0
+        return np.exp(np.asarray(gamma) * at)
+
+    def mode_of(self, y: Array) -> tuple[Array, float]:
+        """Return coefficients and gamma that are likeliest if u is standard normal.
+
+        Of responses (n, query) in these units, coefficients (coefficient, query).
+        """
+        from scipy.optimize import minimize_scalar
+
+        precision = np.diag(self.deviation**-2.0)
+
+        def at(gamma: float) -> tuple[Array, float]:
+            scale = np.exp(gamma * self.position)[:, None]
+            x, left = self.design / scale, y / scale
+            beta = np.linalg.solve(precision + x.T @ x, x.T @ left)
+            loss = 0.5 * float(((left - x @ beta) ** 2).sum() + (beta * (precision @ beta)).sum())
+            loss += gamma * y.shape[1] * float(self.position.sum()) + 0.5 * (gamma / GROWTH) ** 2
+            return beta, loss
+
+        if not self.scaled:
+            return at(0.0)[0], 0.0
+        best = minimize_scalar(
+            lambda gamma: at(gamma)[1], bounds=(-FARTHEST, FARTHEST), method="bounded"
+        )
+        return at(float(best.x))[0], float(best.x)
+
+    def stretch(self, gamma: float) -> Array:
+        """Return by how much residuals of a fit are too small, shape (n,).
+
+        Those of a fit lie too near: at a database of leverage h their variance is 1 - h of that of
+        u. Davison and Hinkley (1997), Bootstrap Methods and their Application, Section 6.2.
+        """
+        n = self.position.size
+        level = np.ones((n, 0 if self.scaled else 1))
+        x = np.column_stack([self.design, level]) / np.exp(gamma * self.position)[:, None]
+        prior = np.zeros(x.shape[1])
+        prior[: self.deviation.size] = self.deviation**-2.0
+        leverage = np.einsum("ta,at->t", x, np.linalg.solve(np.diag(prior) + x.T @ x, x.T))
+        # the mean alone has a leverage of 1 / n, which is no part of what is known
+        share = (1.0 - 1.0 / n) / (1.0 - np.minimum(leverage, MOST_LEVERAGE))
+        return np.asarray(np.sqrt(share))
+
+    def predicting(self, gamma: float) -> tuple[Array, Array]:
+        """Return what predicts contributions, and that of the database at hand.
+
+        Where the scale changes contributions may grow with it, in the place of the trend. It is
+        exp(gamma z), linear in z where gamma is zero.
+        """
+        known = self.known
+        if not self.scaled:
+            return known.design, known.target
+        others = [name != TREND for name in known.names]
+        rate = gamma if abs(gamma) > LEAST_GROWTH else LEAST_GROWTH
+        scale = np.expm1(rate * known.position) / rate
+        at_hand = np.expm1(rate * known.target_position) / rate
+        design = np.column_stack([known.design[:, others], scale - scale.mean()])
+        return design, np.append(known.target[others], at_hand - scale.mean())
+
+    def drawn_about(self, mode: Array, gamma: float, normal: Array) -> Array:
+        """Return normal draws of coefficients about their mode.
+
+        With the normal posterior if u is standard normal; of standard normal numbers and a mode
+        (coefficient, ...), draws in front.
+        """
+        x = self.design / np.exp(gamma * self.position)[:, None]
+        factor = np.linalg.cholesky(np.diag(self.deviation**-2.0) + x.T @ x)
+        return np.asarray(mode + np.linalg.solve(factor.T, normal))
+
+    def _in_units(self, x: Array) -> Array:
+        raise NotImplementedError
+
+
+def unused_transitions(count: int, advice: str) -> tuple[Sentence, ...]:
+    """Say that transitions diverged in a fit of which the coefficients alone are kept."""
+    if not count:
+        return ()
+    return (Sentence(f"{count} divergent transitions while coefficients were drawn: {advice}"),)
+
+
+def _name(database: Any) -> str:
+    """Return the label of a database as it stands in a sentence."""
+    time = isinstance(database, np.datetime64 | date)
+    return labels.show(database) if time else labels.as_text(database)
