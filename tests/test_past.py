@@ -150,19 +150,19 @@ def test_an_audit_without_adversary_has_no_past():
     plain = audited(None)
     with pytest.raises(InvalidInputError, match="has no adversary"):
         plain.plot_past()
-    assert describe(plain).seen is None
+    assert describe(plain).seen == ()
 
 
 def test_the_report_shows_what_was_seen(audit, growing, tmp_path):
-    seen = describe(audit, prob=0.9).seen
+    (seen,) = describe(audit, prob=0.9).seen
     assert seen.responses == tuple(responses_of().response)
     assert (seen.first, seen.at, seen.label) == (2, N - 1, "the next database")
     page = audit.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "What the adversary has seen" in page
     assert "at hand: the next database" in page
     # beside the released responses the series would tell what the insider contributed
-    assert describe(growing).seen is None
-    assert describe(growing, names=True).seen.less
+    assert describe(growing).seen == ()
+    assert describe(growing, names=True).seen[0].less
 
 
 def test_curves_say_against_whom(audit, tmp_path):

@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 from edp_bayes.auditing.evaluation import riskiest
 from edp_bayes.auditing.joint_evaluation import evaluate_joint
 from edp_bayes.auditing.store import described, opened
-from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.joint import fit_joint
+from edp_bayes.models.joint_regression import fit_joint_given
 from edp_bayes.records.dependence import linear_dependence
 from edp_bayes.utils.progress import working
 
 if TYPE_CHECKING:
     from edp_bayes.auditing.executors.base import Runner
     from edp_bayes.models.base import DensityModel
+    from edp_bayes.models.joint_regression import JointRegression
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.records.joined import JointResponses
     from edp_bayes.results.joint import JointAudit
@@ -36,7 +37,7 @@ def audit_joint(
     *,
     epsilon: Array,
     model: DensityModel,
-    adversary: Any,
+    regression: JointRegression | None,
     individuals: Sequence[Any],
     keep: int,
     settings: SamplerSettings,
@@ -44,23 +45,27 @@ def audit_joint(
     store: str | PathLike[str] | None,
     exact_up_to: int,
 ) -> JointAudit:
-    """Audit several queries together; arguments are those of `edp_bayes.audit`, checked."""
+    """Audit several queries together; arguments are those of `edp_bayes.audit`, checked.
+
+    Given a regression on what an adversary knows the audit is of the responses that it explains.
+    """
     from edp_bayes.auditing.joint_assembly import assemble_joint
 
-    if adversary is not None:
-        raise InvalidInputError(
-            "a joint audit has no adversary yet: audit each query against one on its own, "
-            "edp.audit(revenue, adversary=...), and together without, --no-past"
-        )
+    released = responses
+    if regression is None:
+        dependence = linear_dependence(responses)
+    else:
+        responses, dependence = regression.known.responses, regression.dependence
     named = list(dict.fromkeys(responses.index_of(label) for label in individuals))
-    dependence = linear_dependence(responses)
-    kept_queries = responses.of_queries(dependence.kept)
     with ExitStack() as stack:
         if store is not None:
-            description = described(responses, None, model, epsilon, settings, exact_up_to)
+            description = described(released, regression, model, epsilon, settings, exact_up_to)
             held = stack.enter_context(opened(store, description))
             settings, run = replace(settings, keep=held.draws), held.keeping(run)
-        fitted = fit_joint(model, kept_queries, dependence, settings)
+        if regression is None:
+            fitted = fit_joint(model, responses.of_queries(dependence.kept), dependence, settings)
+        else:
+            fitted = fit_joint_given(model, regression, settings)
         risks = evaluate_joint(
             fitted.coupling,
             epsilon,
@@ -73,6 +78,8 @@ def audit_joint(
     with working("Diagnostics", show=settings.progressbar):
         return assemble_joint(
             responses=responses,
+            released=released,
+            regression=regression,
             dependence=dependence,
             fitted=fitted,
             epsilon=epsilon,

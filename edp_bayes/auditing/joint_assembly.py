@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
 from edp_bayes.auditing.assembly import by_epsilon, checked, groups_of_fit
+from edp_bayes.auditing.joint_knowledge import answers_at_hand, known_group
 from edp_bayes.auditing.lower_bounds import lower_bounds
 from edp_bayes.coupling.joint_direction import most_exposing
 from edp_bayes.diagnostics.joint import check_joint_databases, joint_predictive_check
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from edp_bayes.auditing.joint_evaluation import JointRisks
     from edp_bayes.coupling.joint import JointCoupling
     from edp_bayes.models.joint import FittedJoint
+    from edp_bayes.models.joint_regression import JointRegression
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.records.dependence import Dependence
     from edp_bayes.records.joined import JointResponses
@@ -42,6 +44,8 @@ LEAD = ("chain", "draw")
 def assemble_joint(
     *,
     responses: JointResponses,
+    released: JointResponses,
+    regression: JointRegression | None,
     dependence: Dependence,
     fitted: FittedJoint,
     epsilon: Array,
@@ -49,7 +53,10 @@ def assemble_joint(
     kept: Index,
     settings: SamplerSettings,
 ) -> JointAudit:
-    """Return the audit; `responses` are those of all queries, also of redundant ones."""
+    """Return the audit; `responses` are those of all queries, also of redundant ones.
+
+    Given a regression they are those that it explains, `released` all of them as they were.
+    """
     shape = (settings.chains, settings.draws)
     names, coupling = labels.as_coordinate(responses.individual), fitted.coupling
     curves = coupling.curves(kept, epsilon)
@@ -95,31 +102,32 @@ def assemble_joint(
             coords=posterior.coords.to_dataset().isel(draw=slice(None, None, tested.step)).coords,
         ),
         "individuals": _individuals(responses, coupling, risks, names, epsilon),
-        "densities": lines.densities(responses, dependence, names[kept], shape),
+        "densities": lines.densities(names[kept], shape),
         "direction": xr.Dataset(
             {"direction": (("individual", "query"), lines.in_all(responses, dependence, kept))},
             coords={"individual": names[kept], "query": list(responses.names)},
         ),
         "mixture": _mixture(fitted, responses, dependence, chains),
-        "observed_data": xr.Dataset(
-            {"response": (("database", "query"), responses.response)},
-            coords={
-                "database": labels.as_coordinate(responses.database),
-                "query": list(responses.names),
-            },
-        ),
+        "observed_data": _observed(responses if fitted.at_hand is None else coupling.responses),
         **groups_of_fit(fitted, responses.database, chains),
     }
-    checks, warnings = _checks(responses, dependence, fitted, posterior, settings)
+    if regression is not None and fitted.at_hand is not None:
+        known = known_group(regression, fitted.at_hand, released, chains)
+        groups["known"] = known
+        groups["at_hand"] = answers_at_hand(
+            coupling, fitted.at_hand.shift, kept, names[kept], known["query"].to_numpy().tolist()
+        )
+    checks, warnings = _checks(responses, dependence, fitted, posterior, settings, regression)
     record = {
         "query": responses.query,
         "queries": list(responses.names),
         "redundant": [n for k, n in enumerate(responses.names) if k not in dependence.kept],
-        "databases": responses.n_databases,
+        "databases": released.n_databases,
         "individuals": responses.n_individuals,
         "samples": 1,
-        "fingerprint": responses.fingerprint,
+        "fingerprint": released.fingerprint,
         **settings.record,
+        **({} if regression is None else regression.record),
         "screened_out": by_epsilon(epsilon, risks.screened_bound),
         **(
             {"bounded": by_epsilon(epsilon, risks.bounded.max(axis=0))}
@@ -187,15 +195,9 @@ class _Lines:
             out[kept == one.individual] = one.combination
         return np.asarray(out / np.linalg.norm(out, axis=1, keepdims=True))
 
-    def densities(
-        self,
-        responses: JointResponses,
-        dependence: Dependence,
-        names: NDArray[Any],
-        shape: tuple[int, int],
-    ) -> xr.Dataset:
+    def densities(self, names: NDArray[Any], shape: tuple[int, int]) -> xr.Dataset:
         """Return densities on a grid, of at most 500 draws, and where the responses lie on it."""
-        z = self.coupling.units.whiten(responses.of_queries(dependence.kept).response)
+        z = self.coupling.units.whiten(self.coupling.responses.response)
         observed = self.directions @ z.T
         low, high = observed.min() - DENSITY_REACH, observed.max() + DENSITY_REACH
         for _, q in self.pairs:
@@ -220,6 +222,16 @@ class _Lines:
                 "x": x,
             },
         )
+
+
+def _observed(responses: JointResponses) -> xr.Dataset:
+    return xr.Dataset(
+        {"response": (("database", "query"), responses.response)},
+        coords={
+            "database": labels.as_coordinate(responses.database),
+            "query": list(responses.names),
+        },
+    )
 
 
 def _shaped(mixture: Mixture, shape: tuple[int, int]) -> Mixture:
@@ -255,7 +267,10 @@ def _mixture(
     fitted: FittedJoint, responses: JointResponses, dependence: Dependence, chains: dict[str, Any]
 ) -> xr.Dataset:
     kept = [responses.names[k] for k in dependence.kept]
-    w, mu, covariances = fitted.mixture
+    mixture = fitted.mixture
+    if fitted.at_hand is not None:
+        mixture = fitted.at_hand.next_response(mixture)
+    w, mu, covariances = mixture
     noise = np.diag(responses.noise_variance[list(dependence.kept)])
     dims = (*LEAD, "component")
     whole = np.broadcast_to(covariances + noise, (*mu.shape, len(kept)))
@@ -276,14 +291,19 @@ def _checks(
     fitted: FittedJoint,
     posterior: xr.Dataset,
     settings: SamplerSettings,
+    regression: JointRegression | None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return every check as a row, and the sentences of those that failed."""
-    kept = responses.of_queries(dependence.kept)
+    kept, hand = fitted.coupling.responses, fitted.at_hand
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
     tests: list[diagnostics.Checks] = [
         diagnostics.check_individuals(kept, epsilon=grid, upper=limit, pooled=fitted.pooled),
-        check_joint_databases(kept),
+        check_joint_databases(
+            kept,
+            scores=None if hand is None else hand.scores,
+            past=0 if regression is None else regression.known.past,
+        ),
         check_truncation(fitted.truncated, epsilon=grid, upper=limit),
     ]
     if settings.chains * settings.draws >= diagnostics.MIN_REPLICATES:
@@ -292,4 +312,6 @@ def _checks(
                 fitted.mixture, kept, settings.generator("replicates"), advice=fitted.remedy
             )
         )
-    return checked(tests, posterior, kept, fitted, [*responses.warnings, *dependence.warnings])
+    known = () if regression is None else regression.known.warnings
+    doubts = [*responses.warnings, *dependence.warnings, *known, *fitted.warnings]
+    return checked(tests, posterior, kept, fitted, doubts)

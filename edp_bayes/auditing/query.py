@@ -21,11 +21,12 @@ from edp_bayes.auditing.rounded import modelled_step, rounded_coupling
 from edp_bayes.auditing.store import described, opened, remove, seed_in
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel, FittedModel, fit_as_asked
+from edp_bayes.models.joint_regression import joint_regression_on
 from edp_bayes.models.regression import Regression, regression_on
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.joined import JointResponses
-from edp_bayes.records.known import Known, known
+from edp_bayes.records.known import Explained, known
 from edp_bayes.records.remainder import require_collected
 from edp_bayes.records.responses import Responses
 from edp_bayes.results.bands import upper_limit
@@ -82,7 +83,8 @@ def audit(
         Distribution of the response; ``DirichletProcessMixture()`` if not given.
     adversary : Adversary, optional
         What they know beside the response: the risk is that of the response given it. By default
-        nothing but its distribution, as in the paper, and databases are independent.
+        nothing but its distribution, as in the paper, and databases are independent. Of joined
+        responses they have seen the earlier answers to all queries.
     at : label, optional
         The database at hand of that adversary; the next one, after all of them, if not given.
     individuals : iterable
@@ -199,12 +201,15 @@ def audit(
     chosen = model_or_default(model)
     require_enough_draws(settings.chains, settings.draws)
     if isinstance(responses, JointResponses):
+        given = joint_regression_on(responses, adversary, at)
+        if given is not None:
+            _refuse_insiders(asked, responses, given.known)
         with running(executor) as run:
             joint = audit_joint(
                 responses,
                 epsilon=grid,
                 model=chosen,
-                adversary=adversary,
+                regression=given,
                 individuals=asked,
                 keep=keep,
                 settings=settings,
@@ -343,7 +348,9 @@ def _refuse_reduced(
             )
 
 
-def _refuse_insiders(asked: list[Any], responses: Responses, known: Known) -> None:
+def _refuse_insiders(
+    asked: list[Any], responses: Responses | JointResponses, known: Explained
+) -> None:
     """Refuse to keep the risk of an individual whose contributions are known."""
     insiders, tellers = {responses.index_of(name) for name in known.insiders}, known.tellers
     for label in asked:

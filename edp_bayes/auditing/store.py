@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from edp_bayes.coupling.base import Coupling
     from edp_bayes.coupling.joint import JointCoupling
     from edp_bayes.models.base import DensityModel
+    from edp_bayes.models.joint_regression import JointRegression
     from edp_bayes.models.regression import Regression
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.records.responses import Responses
@@ -51,7 +52,7 @@ DIGITS = 10  # of log densities that tell models apart
 
 def described(
     responses: Responses | JointResponses,
-    regression: Regression | None,
+    regression: Regression | JointRegression | None,
     model: DensityModel,
     epsilon: NDArray[np.float64],
     settings: SamplerSettings,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edp_bayes.diagnostics.checks import Check, Checks
 from edp_bayes.diagnostics.independence import LEVEL, DatabaseChecks, check_databases
@@ -19,13 +20,34 @@ if TYPE_CHECKING:
 __all__ = ["check_joint_databases", "joint_predictive_check"]
 
 
-def check_joint_databases(responses: JointResponses, *, level: float = LEVEL) -> DatabaseChecks:
+def check_joint_databases(
+    responses: JointResponses,
+    *,
+    level: float = LEVEL,
+    scores: NDArray[np.float64] | None = None,
+    past: int = 0,
+) -> DatabaseChecks:
     """Make the checks of `check_databases` of every response, at the level over their number.
 
     Of each check the worst is told, with the name of its query.
+
+    Parameters
+    ----------
+    responses : JointResponses
+        Leave-one-out responses.
+    level : float
+        Family-wise level of all tests.
+    scores : ndarray, optional
+        Shape (n, query): normal scores of the residuals, given what an adversary knows.
+    past : int
+        Lags of a response of its own among that.
     """
     share = level / responses.n_queries
-    each = [check_databases(part, level=share).checks for part in responses.parts]
+    columns = [None] * responses.n_queries if scores is None else list(scores.T)
+    each = [
+        check_databases(part, level=share, scores=column, past=past).checks
+        for part, column in zip(responses.parts, columns, strict=True)
+    ]
     found: dict[str, list[Check]] = {}
     for name, checks in zip(responses.names, each, strict=True):
         for check in checks:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,10 @@ from edp_bayes.coupling.referral import overlooked, refer_jointly
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.models.conditional import Conditional, unused_transitions
-from edp_bayes.models.regression import scores_of
+from edp_bayes.models.regression import refuse_no_adversary, scores_of
 from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
 from edp_bayes.records.dependence import Dependence, linear_dependence
-from edp_bayes.records.joint_known import JointKnown
+from edp_bayes.records.joint_known import JointKnown, joint_known
 from edp_bayes.records.known import LAG, OTHER
 
 if TYPE_CHECKING:
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from edp_bayes.models.base import DensityModel
     from edp_bayes.models.joint import FittedJoint
     from edp_bayes.models.sampling import SamplerSettings
+    from edp_bayes.records.adversary import Adversary
     from edp_bayes.records.joined import JointResponses
 
-__all__ = ["JointAtHand", "JointRegression", "fit_joint_given"]
+__all__ = ["JointAtHand", "JointRegression", "fit_joint_given", "joint_regression_on"]
 
 Array = NDArray[np.float64]
 
@@ -151,6 +152,14 @@ class JointRegression(Conditional):
             if column not in self.whitened:
                 x[:, column] /= self.known.regressors[column].values.std()
         return np.column_stack([x, np.ones(len(x))]) if self.known.scaled else x
+
+
+def joint_regression_on(
+    responses: JointResponses, adversary: Adversary | None, at: Any = None
+) -> JointRegression | None:
+    """Return what an adversary knows as a regression; None where there is no adversary."""
+    refuse_no_adversary(adversary, at)
+    return None if adversary is None else JointRegression.of(joint_known(adversary, responses, at))
 
 
 @dataclass(frozen=True, eq=False)

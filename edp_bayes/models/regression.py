@@ -33,7 +33,14 @@ if TYPE_CHECKING:
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.records.responses import Responses
 
-__all__ = ["AtHand", "Regression", "regression_on", "restored", "scores_of"]
+__all__ = [
+    "AtHand",
+    "Regression",
+    "refuse_no_adversary",
+    "regression_on",
+    "restored",
+    "scores_of",
+]
 
 Array = NDArray[np.float64]
 
@@ -214,17 +221,21 @@ def regression_on(
     responses: Responses, adversary: Adversary | None, at: Any = None
 ) -> Regression | None:
     """Return what an adversary knows as a regression; None where there is no adversary."""
+    refuse_no_adversary(adversary, at)
+    return None if adversary is None else Regression.of(adversary.given(responses, at=at))
+
+
+def refuse_no_adversary(adversary: Adversary | None, at: Any) -> None:
+    """Refuse a database at hand of nobody, and what is no adversary."""
     if adversary is None:
         if at is not None:
             raise InvalidInputError(
                 "at is the database at hand of an adversary: give adversary=, too"
             )
-        return None
-    if not isinstance(adversary, Adversary):
+    elif not isinstance(adversary, Adversary):
         raise InputTypeError(
             f"adversary must be an Adversary, such as Adversary(past=2), found {adversary!r}"
         )
-    return Regression.of(adversary.given(responses, at=at))
 
 
 def restored(group: xr.Dataset, responses: Responses) -> tuple[Regression, Array, float, Array]:

@@ -9,7 +9,7 @@ import xarray as xr
 
 from edp_bayes.plots.densities import COLORS, LINES, one_individual
 from edp_bayes.plots.drawing import SIZE, Canvas, Visuals, nearest_epsilon, require
-from edp_bayes.results.past import INNER, Past, density_at_hand, past_of
+from edp_bayes.results.past import INNER, Past, density_at_hand, past_of, query_shown
 from edp_bayes.results.query import Audit
 from edp_bayes.utils.defaults import default_probability
 from edp_bayes.utils.formatting import percent
@@ -34,6 +34,7 @@ def plot_past(
     audit: Audit,
     *,
     individual: Any = None,
+    query: str | None = None,
     epsilon: float | None = None,
     ci_prob: float | None = None,
     plot_collection: PlotCollection | None = None,
@@ -55,6 +56,8 @@ def plot_past(
         Made with an adversary, or loaded.
     individual : label, optional
         One of those whose draws were kept; the riskiest at `epsilon` if not given.
+    query : str, optional
+        Which of several queries that were audited together; the first if not given.
     epsilon : float, optional
         Where the riskiest is looked for, to the nearest value of the grid; the first one if not
         given.
@@ -75,7 +78,7 @@ def plot_past(
     ------
     InvalidInputError
         If the result is no Audit or was made without an adversary, the individual's draws were not
-        kept, a visual is unknown or the probability is none.
+        kept, the query or a visual is unknown or the probability is none.
 
     Notes
     -----
@@ -101,9 +104,9 @@ def plot_past(
     require(audit, Audit, "plot_past", "an Audit")
     outer = default_probability(ci_prob, "ci_prob")
     inner = INNER if outer > INNER else INNER * outer
-    past = past_of(audit, (inner, outer))
+    past = past_of(audit, (inner, outer), query)
     chosen = one_individual(audit, individual, nearest_epsilon(audit.epsilon, epsilon))
-    densities = density_at_hand(audit, chosen)
+    densities = density_at_hand(audit, chosen, query)
     canvas = Canvas(
         xr.Dataset({"series": past.seen, "density": densities["density_with"]}),
         visuals=VISUALS,
@@ -126,7 +129,7 @@ def plot_past(
         curve = densities[f"density_{distribution}"].rename("density")
         label = f"at hand, {distribution} {name}"
         canvas.line(f"density_{distribution}", curve, label, upright=True, **look)
-    _dress(canvas, audit, past, densities)
+    _dress(canvas, query_shown(audit, query), past, densities)
     canvas.legend()
     return canvas.pc
 
@@ -165,11 +168,11 @@ def _responses(canvas: Canvas, past: Past) -> None:
     )
 
 
-def _dress(canvas: Canvas, audit: Audit, past: Past, densities: xr.Dataset) -> None:
+def _dress(canvas: Canvas, query: str, past: Past, densities: xr.Dataset) -> None:
     less = ", less what insiders contributed" if past.less else ""
     canvas.title("series", f"What the adversary has seen{less}")
     canvas.title("density", past.label[:1].upper() + past.label[1:])
-    y = f"response of {audit.settings['query']}"
+    y = f"response of {query}"
     numbered = past.seen["place"].to_numpy()[0] == 1
     canvas.words("series", x="database, in their order" if numbered else "database", y=y)
     canvas.words("density", x="density")

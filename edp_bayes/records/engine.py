@@ -14,7 +14,7 @@ from edp_bayes.exceptions import EdpBayesError, InputTypeError, InvalidInputErro
 from edp_bayes.records import periods
 from edp_bayes.records.doubtful import COPIED
 from edp_bayes.records.engine_reduction import Pairs, Reduced, integers, with_parts
-from edp_bayes.records.exact import ExactSum, multiples, rounding_to, wide
+from edp_bayes.records.exact import ExactSum, multiples, wide
 from edp_bayes.records.keys import POOLED, Key, combined
 from edp_bayes.records.memory import require_room
 from edp_bayes.records.owning import Owned, databases_of
@@ -408,7 +408,7 @@ class EngineSource(TableSource):
             import narwhals.stable.v2 as nw
 
             found = self._collect(self._grouped(frame).select(nw.len().alias(COUNT)))
-            return int(_integers(found, COUNT)[0])
+            return int(integers(found, COUNT)[0])
 
         keys = len(self.database) + len(self.individual) + 1
         of = self._owned.owners

@@ -162,7 +162,7 @@ class SeenSeries:
 
     `first` is the number of the first database with an expectation, `at` the place of the one at
     hand among these, which has no response if it is the next; `less` tells that what insiders
-    contributed is subtracted.
+    contributed is subtracted, `query` names one of several.
     """
 
     responses: Numbers
@@ -174,6 +174,7 @@ class SeenSeries:
     at: int
     label: str
     less: bool
+    query: str = ""
 
 
 @dataclass(frozen=True)
@@ -237,8 +238,8 @@ class Content:
         Why there is no verdict.
     against : str or None
         Against whom, where an adversary was given.
-    seen : SeenSeries or None
-        What the adversary has seen, where there is one.
+    seen : tuple of SeenSeries
+        What the adversary has seen, where there is one: one of each query.
     words : tuple of str
         What the curve means for tests and guesses.
     pseudonyms : str or None
@@ -270,7 +271,7 @@ class Content:
     limit_prob: float | None = None
     withheld: str | None = None
     against: str | None = None
-    seen: SeenSeries | None = None
+    seen: tuple[SeenSeries, ...] = ()
     words: tuple[str, ...] = ()
 
     @property

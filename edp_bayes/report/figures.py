@@ -14,7 +14,7 @@ __all__ = [
     "distribution_figures",
     "histogram",
     "privacy_figures",
-    "seen_figure",
+    "seen_figures",
     "total_figure",
 ]
 
@@ -171,10 +171,18 @@ def histogram(rest: Histogram) -> Figure | None:
     )
 
 
-def seen_figure(seen: SeenSeries | None, prob: float) -> Figure | None:
-    """Return the responses seen, with what was expected of each and of the database at hand."""
-    if seen is None:
-        return None
+def seen_figures(content: Content) -> list[Figure]:
+    """Return the responses seen, with what was expected of each and of the database at hand.
+
+    One of each query.
+    """
+    return [
+        _seen_figure(seen, content.prob, f"seen-{k}" if k else "seen")
+        for k, seen in enumerate(content.seen)
+    ]
+
+
+def _seen_figure(seen: SeenSeries, prob: float, name: str) -> Figure:
     places = tuple(float(seen.first + k) for k in range(len(seen.median)))
     values = (*seen.responses, *seen.outer.lower, *seen.outer.upper)
     room = 0.05 * (max(values) - min(values))
@@ -187,11 +195,12 @@ def seen_figure(seen: SeenSeries | None, prob: float) -> Figure | None:
         f"a{DOT},{DOT} 0 1,0 {-2 * DOT},0"
         for k, value in enumerate(seen.responses)
     )
+    answer = f"answer to {seen.query}" if seen.query else "answer"
     return Figure(
-        "seen",
+        name,
         "Responses that the adversary has seen, and what was expected of each",
         "database, in their order",
-        "answer, less what insiders contributed" if seen.less else "answer",
+        f"{answer}, less what insiders contributed" if seen.less else answer,
         x,
         y,
         areas=(

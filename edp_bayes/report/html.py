@@ -121,7 +121,7 @@ def render(content: Content) -> str:
             (distributions.name, figures.distribution_figures(distributions, k, content.prob, at))
             for k, distributions in enumerate(content.distributions)
         ],
-        seen=figures.seen_figure(content.seen, content.prob),
+        seen=figures.seen_figures(content),
         rest=figures.histogram(content.people.rest) if content.people else None,
         printed_rows=PRINTED_ROWS,
         largest=_largest(content),

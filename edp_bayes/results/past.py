@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from edp_bayes.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
-__all__ = ["INNER", "Past", "density_at_hand", "past_of"]
+__all__ = ["INNER", "Past", "density_at_hand", "past_of", "query_shown"]
 
 Array = NDArray[np.float64]
 
@@ -67,7 +68,7 @@ class Past:
         return lower, upper
 
 
-def past_of(audit: Audit, probs: tuple[float, ...]) -> Past:
+def past_of(audit: Audit, probs: tuple[float, ...], query: str | None = None) -> Past:
     """Return what an adversary has seen, with the median and equal-tailed predictive intervals.
 
     Parameters
@@ -76,25 +77,27 @@ def past_of(audit: Audit, probs: tuple[float, ...]) -> Past:
         Made with an adversary.
     probs : tuple of float
         Probabilities of the intervals.
+    query : str, optional
+        Which of several queries; the first if not given.
 
     Raises
     ------
     InvalidInputError
-        If it was made without.
+        If it was made without, or is of no such query.
     """
     if "known" not in audit.tree.children:
         raise InvalidInputError(
             "this audit has no adversary, so nothing is known of the past; audit with one, such as "
             "edp.audit(..., adversary=edp.Adversary(past=1))"
         )
-    group = audit.tree["known"].to_dataset()
+    group, mixture = _of_query(audit, query)
     row = int(group.attrs["row"])
     following = row == group.sizes["database"]
     places = _places(group["release"].to_numpy(), following=following)
     response = group["less_insiders"].to_numpy()
     first = response.size - group.sizes["database"]
     levels = sorted({0.5, *(0.5 - 0.5 * p for p in probs), *(0.5 + 0.5 * p for p in probs)})
-    expected = _expected(group, audit.tree["mixture"].to_dataset(), levels, following)
+    expected = _expected(group, mixture, levels, following)
     return Past(
         seen=xr.DataArray(response, {"place": places[: response.size]}, ("place",)),
         expected=xr.DataArray(
@@ -107,11 +110,63 @@ def past_of(audit: Audit, probs: tuple[float, ...]) -> Past:
     )
 
 
-def density_at_hand(audit: Audit, draws: xr.Dataset) -> xr.Dataset:
+def query_shown(audit: Audit, query: str | None) -> str:
+    """Return the name of the query whose past is asked for, the first if not given.
+
+    Raises
+    ------
+    InvalidInputError
+        If the audit has no such query, or it follows from others.
+    """
+    if not audit.joint:
+        if query is not None:
+            raise InvalidInputError(
+                f"query is for joint audits, found {query!r}: leave it out for an audit of one"
+            )
+        return str(audit.settings["query"])
+    names = list(map(str, audit.tree["known"]["query"].to_numpy()))
+    if query is None:
+        return names[0]
+    if query not in names:
+        raise InvalidInputError(f"query must be one of {', '.join(names)}, found {query!r}")
+    return query
+
+
+def _of_query(audit: Audit, query: str | None) -> tuple[xr.Dataset, xr.Dataset]:
+    """Return what is known, and the distribution of the response at hand, of one query."""
+    group, mixture = (audit.tree[name].to_dataset() for name in ("known", "mixture"))
+    name = query_shown(audit, query)
+    if not audit.joint:
+        return group, mixture
+    one = group.sel(query=name).drop_vars(["released", "less_insiders"])
+    for series in ("released", "less_insiders"):
+        one[series] = ("release", group[series].sel(answer=name).to_numpy())
+    one.attrs = {**group.attrs, "centre": float(one["centre"]), "spread": 1.0}
+    known = json.loads(audit.tree.attrs.get("noise", "null")) or []
+    noise = next((float(part["scale"]) for part in known if part["query"] == name), 0.0)
+    variance = mixture["covariances"].sel(query=name, other_query=name) - noise**2
+    return one, xr.Dataset(
+        {
+            "weights": mixture["weights"],
+            "locations": mixture["locations"].sel(query=name, drop=True),
+            "scales": np.sqrt(variance.reset_coords(drop=True)),
+        },
+        attrs=mixture.attrs,
+    )
+
+
+def density_at_hand(audit: Audit, draws: xr.Dataset, query: str | None = None) -> xr.Dataset:
     """Return predictive densities of the database at hand from draws of one individual's.
 
     Every draw is moved to its own place, then averaged; dims x.
     """
+    if audit.joint:
+        held = audit.tree["at_hand"].to_dataset().sel(query=query_shown(audit, query))
+        own = held.sel(individual=draws["individual"].values)
+        return xr.Dataset(
+            {name: ("x", own[name].to_numpy()) for name in ("density_with", "density_without")},
+            {"x": held["place"].to_numpy()},
+        )
     x = draws["x"].to_numpy()
     shift = audit.tree["known"]["shift"].sel(draw=draws["draw"]).transpose("chain", "draw")
     moved = x - shift.to_numpy().reshape(-1, 1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from edp_bayes.report.content import Band, SeenSeries
 from edp_bayes.report.sections.curves import numbers
-from edp_bayes.results.past import INNER, past_of
+from edp_bayes.results.past import INNER, Past, past_of
 
 if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
@@ -14,18 +14,25 @@ if TYPE_CHECKING:
 __all__ = ["seen"]
 
 
-def seen(audit: Audit, prob: float, *, names: bool) -> SeenSeries | None:
-    """Return the series of an adversary; None where there is none.
+def seen(audit: Audit, prob: float, *, names: bool) -> tuple[SeenSeries, ...]:
+    """Return the series of an adversary, of each query; none where there is no adversary.
 
     None, too, under pseudonyms where insiders' contributions were subtracted: beside the released
     responses the series would tell what they contributed.
     """
     if not audit.against:
-        return None
+        return ()
+    queries: list[str | None] = [None]
+    if audit.joint:
+        queries = list(map(str, audit.tree["known"]["query"].to_numpy()))
     inner = INNER if prob > INNER else INNER * prob
-    past = past_of(audit, (inner, prob))
-    if past.less and not names:
-        return None
+    every = [(query, past_of(audit, (inner, prob), query)) for query in queries]
+    if any(past.less for _, past in every) and not names:
+        return ()
+    return tuple(_series(past, query or "", inner, prob) for query, past in every)
+
+
+def _series(past: Past, query: str, inner: float, prob: float) -> SeenSeries:
 
     def band(level: float) -> Band:
         return Band(*(numbers(end.to_numpy()) for end in past.interval(level)))
@@ -40,4 +47,5 @@ def seen(audit: Audit, prob: float, *, names: bool) -> SeenSeries | None:
         at=past.at,
         label=past.label,
         less=past.less,
+        query=query,
     )

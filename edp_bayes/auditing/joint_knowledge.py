@@ -1,0 +1,138 @@
+"""What an adversary knows of several queries, and the answers at hand, for a result's tree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from edp_bayes.distributions.multivariate import NormalMixture
+from edp_bayes.records.known import explained
+from edp_bayes.utils import labels
+
+if TYPE_CHECKING:
+    from edp_bayes.coupling.joint import JointCoupling
+    from edp_bayes.models.joint_regression import JointAtHand, JointRegression
+    from edp_bayes.records.joined import JointResponses
+
+__all__ = ["answers_at_hand", "known_group"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+POINTS, DRAWS, REACH = 201, 500, 4.0  # standard deviations
+LEAD = ("chain", "draw")
+
+
+def known_group(
+    regression: JointRegression,
+    at_hand: JointAtHand,
+    released: JointResponses,
+    chains: Mapping[str, Any],
+) -> xr.Dataset:
+    """Return what the adversary knows, its coefficients, and all answers as they were released.
+
+    Coefficients are in the units of the responses, of regressors as `design` has them. Dim `answer`
+    is over all queries, `query` over those that do not follow from others.
+    """
+    known = regression.known
+    everything = np.arange(released.n_databases)
+    rest = [explained(part, everything, known.insiders).response for part in released.parts]
+    ones = np.ones((len(known.design), int(known.scaled)))
+    terms = [*known.names, *(["intercept"] if known.scaled else [])]
+    return xr.Dataset(
+        {
+            "design": (("database", "term"), np.column_stack([known.design, ones])),
+            "target": ("term", np.append(known.target, ones[0])),
+            "position": ("database", regression.position),
+            "middle": (("term", "query"), regression.in_responses(at_hand.middle)),
+            "coefficients": (
+                (*LEAD, "term", "query"),
+                regression.in_responses(at_hand.coefficients),
+            ),
+            "growth": (LEAD, at_hand.growth),
+            "shift": ((*LEAD, "query"), at_hand.shift),
+            "score": (("database", "query"), at_hand.scores),
+            "centre": ("query", regression.units.centre),
+            "released": (("release", "answer"), released.response),
+            "less_insiders": (("release", "answer"), np.stack(rest, axis=1)),
+        },
+        coords={
+            **chains,
+            "term": terms,
+            "query": [released.names[k] for k in regression.dependence.kept],
+            "answer": list(released.names),
+            "database": labels.as_coordinate(known.responses.database),
+            "release": labels.as_coordinate(released.database),
+        },
+        attrs={
+            "target_position": known.target_position,
+            "row": known.row,
+            "scaled": int(known.scaled),
+            "past": known.past,
+            "insiders": json.dumps([released.index_of(name) for name in known.insiders]),
+            "own": "",
+        },
+    )
+
+
+def answers_at_hand(
+    coupling: JointCoupling, shift: Array, kept: Index, names: NDArray[Any], queries: list[Any]
+) -> xr.Dataset:
+    """Return the predictive density of each answer at hand, with and without some individuals.
+
+    Averaged over at most 500 draws, every draw at its own place, with known noise.
+
+    Parameters
+    ----------
+    coupling : JointCoupling
+        Of all draws.
+    shift : ndarray
+        Shape (chain, draw, query): how far every draw lies from where the coupling has it.
+    kept, names : ndarray
+        Positions and labels of the individuals.
+    queries : list
+        Names of the queries.
+    """
+    units, d = coupling.units, len(queries)
+    moved = shift.reshape(-1, d)
+    step = -(-len(moved) // DRAWS)
+    moved = moved[::step]
+    values, places = np.empty((2, len(kept), d, POINTS)), np.empty((d, POINTS))
+    for row, person in enumerate(kept):
+        pairs = [
+            NormalMixture(*(array[::step] for array in part)) for part in coupling.pair(int(person))
+        ]
+        for a, direction in enumerate(units.factor):
+            both = [part.along(direction, coupling.noise) for part in pairs]
+            if row == 0:
+                middle = both[0].mean() + units.centre[a] + moved[:, a]
+                spread = np.sqrt(both[0].variance().mean() + middle.var())
+                ends = middle.mean() + REACH * spread * np.array([-1.0, 1.0])
+                places[a] = np.linspace(*ends, POINTS)
+            for side, part in enumerate(both):
+                at = places[a] - (units.centre[a] + moved[:, a])[:, None]
+                values[side, row, a] = _pdf(part.weights, part.locations, part.scales, at)
+    dims = ("individual", "query", "point")
+    return xr.Dataset(
+        {
+            "density_with": (dims, values[0]),
+            "density_without": (dims, values[1]),
+            "place": (("query", "point"), places),
+        },
+        coords={"individual": names, "query": queries},
+    )
+
+
+def _pdf(weights: Array, locations: Array, scales: Array, at: Array) -> Array:
+    """Return the mean over draws of normal mixtures' densities, each at points of its own."""
+    found = np.zeros(at.shape[1])
+    for k in range(weights.shape[1]):
+        scale = scales[:, k, None]
+        u = (at - locations[:, k, None]) / scale
+        found += (weights[:, k, None] / scale * np.exp(-0.5 * u**2)).mean(axis=0)
+    return found / np.sqrt(2.0 * np.pi)
