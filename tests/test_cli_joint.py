@@ -59,7 +59,30 @@ def test_what_is_for_one_query_is_refused_at_once(table, tmp_path, capsys, optio
     assert not (tmp_path / "out").exists()
 
 
-def test_a_joint_audit_is_against_nobody_with_a_past(table, tmp_path, capsys):
-    both = ["--query", "sum:kwh", "--query", "mean:cost", "--quiet"]
-    said = refused(capsys, *asked(table, tmp_path / "out", *both))
-    assert "--no-past" in said
+def test_by_default_they_have_seen_the_past_of_all_queries(table, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(asked(table, out, "--query", "sum:kwh", "--query", "mean:cost", "--seed", "1")) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "--past 2 --trend are the default" in said
+    assert "Against a person who has seen all earlier releases and the calendar: at" in said
+    audit = edp.load_audit(out / "audit.nc")
+    lags = [f"lag {k} of {name}" for k in (1, 2) for name in ("sum:kwh", "mean:cost")]
+    assert audit.settings["known"] == [*lags, "trend"]
+    assert audit.settings["at"] == "the next database"
+
+
+def test_the_past_is_said_by_options(table, tmp_path, capsys):
+    staff = tmp_path / "staff.csv"
+    staff.write_text("who\n3\n5\n")
+    options = ["--past", "1", "--insiders", str(staff), "--at", "17", "--quiet", "--seed", "1"]
+    both = ["--query", "sum:kwh", "--query", "mean:cost"]
+    out = tmp_path / "out"
+    assert main(asked(table, out, *both, *options)) == 0
+    audit = edp.load_audit(out / "audit.nc")
+    assert audit.settings["known"] == [
+        "lag 1 of sum:kwh",
+        "lag 1 of mean:cost",
+        "trend",
+        "insiders' records, mean:cost",
+    ]
+    assert (audit.settings["at"], audit.settings["individuals"]) == ("17", 10)

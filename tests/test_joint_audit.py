@@ -66,12 +66,6 @@ def test_samples_and_laplace_noise_are_refused_with_what_works():
         edp.Responses.join(revenue, several)
 
 
-def test_an_adversary_is_refused_with_what_works():
-    both = edp.Responses.join(*shop())
-    with pytest.raises(InvalidInputError, match="each query against one on its own"):
-        edp.audit(both, epsilon=0.1, adversary=edp.Adversary(past=1), **QUICK)
-
-
 def test_the_order_of_rows_and_columns_does_not_matter():
     revenue, orders = shop()
     rows, columns = np.random.default_rng(2).permutation(40), np.array([2, 0, 3, 1])

@@ -87,7 +87,7 @@ def assemble_joint(
     revealed = np.isin(kept, list(coupling.revealed))
     exact = curves.value.reshape(*shape, kept.size, -1)[:, :: tested.step]
     certain = np.where(revealed[:, None], exact, 0.0).max(axis=2)
-    groups = {
+    groups: dict[str, xr.Dataset] = {
         "posterior": posterior,
         "integration_error": dataset(curves.error, raised),
         "lower_bounds": xr.Dataset(
@@ -112,10 +112,10 @@ def assemble_joint(
         **groups_of_fit(fitted, responses.database, chains),
     }
     if regression is not None and fitted.at_hand is not None:
-        known = known_group(regression, fitted.at_hand, released, chains)
-        groups["known"] = known
+        group = known_group(regression, fitted.at_hand, released, chains)
+        groups["known"] = group
         groups["at_hand"] = answers_at_hand(
-            coupling, fitted.at_hand.shift, kept, names[kept], known["query"].to_numpy().tolist()
+            coupling, fitted.at_hand.shift, kept, names[kept], group["query"].to_numpy().tolist()
         )
     checks, warnings = _checks(responses, dependence, fitted, posterior, settings, regression)
     record = {
@@ -136,12 +136,12 @@ def assemble_joint(
         ),
         **fitted.attributes,
     }
-    known = [
+    noises = [
         {"query": name, "distribution": type(part.noise).__name__, "scale": part.noise.scale}
         for name, part in zip(responses.names, responses.parts, strict=True)
         if part.noise is not None
     ]
-    tree = recorded(groups, settings=record, checks=checks, warnings=warnings, noise=known or None)
+    tree = recorded(groups, settings=record, checks=checks, warnings=warnings, noise=noises or None)
     return JointAudit(tree)
 
 

@@ -112,8 +112,8 @@ def answers_at_hand(
             if row == 0:
                 middle = both[0].mean() + units.centre[a] + moved[:, a]
                 spread = np.sqrt(both[0].variance().mean() + middle.var())
-                ends = middle.mean() + REACH * spread * np.array([-1.0, 1.0])
-                places[a] = np.linspace(*ends, POINTS)
+                reach = REACH * float(spread)
+                places[a] = float(middle.mean()) + np.linspace(-reach, reach, POINTS)
             for side, part in enumerate(both):
                 at = places[a] - (units.centre[a] + moved[:, a])[:, None]
                 values[side, row, a] = _pdf(part.weights, part.locations, part.scales, at)
@@ -135,4 +135,4 @@ def _pdf(weights: Array, locations: Array, scales: Array, at: Array) -> Array:
         scale = scales[:, k, None]
         u = (at - locations[:, k, None]) / scale
         found += (weights[:, k, None] / scale * np.exp(-0.5 * u**2)).mean(axis=0)
-    return found / np.sqrt(2.0 * np.pi)
+    return np.asarray(found / np.sqrt(2.0 * np.pi))

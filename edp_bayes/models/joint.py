@@ -184,14 +184,17 @@ def _drawer(
         size = model.truncate(responses.n_databases)
         weights = Weights(size, model.concentration)
         attributes = model.attributes(responses)  # type: ignore[arg-type]
-    options = {"base": model.base_measure, "weights": weights, "settings": settings}
+    options: dict[str, Any] = {"base": model.base_measure, "weights": weights, "settings": settings}
     if settings.by_gibbs(model.kernel):
         draw = partial(draw_joint, **options, thin=model.thin)
         return draw, weights, {"sampler": "gibbs", **attributes}
     from edp_bayes.models.joint_nuts import draw_joint_nuts
 
-    draw = partial(draw_joint_nuts, **options)
-    return draw, weights, {"sampler": settings.nuts, **attributes}
+    return (
+        partial(draw_joint_nuts, **options),
+        weights,
+        {"sampler": settings.nuts, **attributes},
+    )
 
 
 def draw_joint_given(

@@ -206,7 +206,8 @@ def draw_joint(
     if not all(np.isfinite(part).all() for part in (w, mu, factor)):
         raise SamplingError("the Gibbs sampler returned draws that are not finite")
     mixture = NormalMixture(w, mu, factor @ np.swapaxes(factor, -1, -2))
-    return JointDraws(mixture, *np.moveaxis(others, -1, 0), coefficients=beta, growth=gamma)
+    alpha, rate, precision = np.moveaxis(others, -1, 0)
+    return JointDraws(mixture, alpha, rate, precision, beta, gamma)
 
 
 @borrowing
