@@ -52,6 +52,13 @@ def beyond_floats(column: Any) -> bool:
     return bool(pc.any(pc.greater_equal(pc.abs(column), float(limit))).as_py())
 
 
+def padded(column: Any) -> bool:
+    """Return whether text has whole numbers with zeros before them, such as 007."""
+    import pyarrow.compute as pc
+
+    return bool(pc.any(pc.match_substring_regex(column, r"^[+-]?0\d")).as_py())
+
+
 def inferred(series: nw.Series[Any]) -> nw.Series[Any]:
     """Return a column of Python objects, such as dates or decimals, by the type they share."""
     import narwhals as nw

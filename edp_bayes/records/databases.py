@@ -114,7 +114,8 @@ class Databases:
             Any eager or lazy dataframe that Narwhals supports (pandas, Polars, PyArrow, DuckDB,
             Ibis, Dask, Spark and others), a PyArrow data set, or the path of Parquet or CSV files:
             one, several, a folder, a pattern or a place such as s3://bucket/folder. Lazy tables
-            stay in their engine, and Parquet files of more than five million records in DuckDB:
+            stay in their engine, and Parquet files of more than five million records, or CSV files
+            of more than 300 MB, in DuckDB:
             these group the records for every query, and only a row for each individual in each
             database comes back. Smaller files are read anew for every query, in the columns
             needed. The columns of a CSV file are

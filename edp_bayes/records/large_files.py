@@ -31,7 +31,7 @@ class Engine(NamedTuple):
     rest: Callable[[], None] = lambda: None
 
 
-def in_engine(found: ds.Dataset, *, whole_files: bool) -> Engine:
+def in_engine(found: ds.Dataset, *, whole_files: bool, few: bool = False) -> Engine:
     """Return a data set as a lazy table of DuckDB; none where it is small enough to be read.
 
     DuckDB writes to disk what its memory does not hold.
@@ -43,11 +43,13 @@ def in_engine(found: ds.Dataset, *, whole_files: bool) -> Engine:
     whole_files : bool
         Whether it stands for local files as they are: DuckDB then reads them itself, unless a
         column is of a type that it reads otherwise than PyArrow.
+    few : bool
+        Whether few records, too, are left to it.
     """
     import narwhals.stable.v2 as nw
 
     zones = {getattr(field.type, "tz", None) for field in found.schema} - {None}
-    if found.count_rows() <= MOST_IN_MEMORY or len(zones) > 1:
+    if len(zones) > 1 or not (few or found.count_rows() > MOST_IN_MEMORY):
         return Engine()
     import duckdb
 

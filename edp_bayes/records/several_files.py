@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-__all__ = ["PARQUET", "TEXT", "dataset_of", "is_several", "load_texts", "matches"]
+__all__ = [
+    "PARQUET",
+    "TEXT",
+    "dataset_of",
+    "is_several",
+    "load_texts",
+    "matches",
+    "require_agreement",
+]
 
 PARQUET, TEXT = (".parquet", ".pq"), (".csv", ".csv.gz")
 WILD = frozenset("*?[")
@@ -110,15 +118,23 @@ def load_texts(tables: Iterable[tuple[str, pa.Table]], keys: Sequence[str], name
     import pyarrow as pa
 
     found = list(tables)
-    columns = found[0][1].column_names
-    for path, table in found:
-        if table.column_names != columns:
+    require_agreement([(path, table.schema) for path, table in found], keys, name)
+    return pa.concat_tables([table for _, table in found], promote_options="permissive")
+
+
+def require_agreement(
+    schemas: Sequence[tuple[str, pa.Schema]], keys: Sequence[str], name: str
+) -> None:
+    """Refuse CSV files that have other columns, or a column of other types."""
+    columns = schemas[0][1].names
+    for path, schema in schemas:
+        if schema.names != columns:
             raise InvalidInputError(
                 f"the files of {name} must have the same columns, found {', '.join(columns)} in "
-                f"{found[0][0]} and {', '.join(table.column_names)} in {path}"
+                f"{schemas[0][0]} and {', '.join(schema.names)} in {path}"
             )
     for column in columns:
-        kinds = {str(table.schema.field(column).type): path for path, table in found}
+        kinds = {str(schema.field(column).type): path for path, schema in schemas}
         kinds.pop("null", None)
         if len(kinds) > 1 and set(kinds) != {"int64", "double"}:
             (one, first), (other, second) = list(kinds.items())[:2]
@@ -127,7 +143,6 @@ def load_texts(tables: Iterable[tuple[str, pa.Table]], keys: Sequence[str], name
                 f"{of} {column!r} must have one type in all files of {name}, found {one} in "
                 f"{first} and {other} in {second}"
             )
-    return pa.concat_tables([table for _, table in found], promote_options="permissive")
 
 
 def _found(name: str) -> tuple[Any, list[str], str | None]:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.records.arrow_columns import beyond_floats
+from edp_bayes.records.arrow_columns import beyond_floats, padded
 from edp_bayes.records.large_files import Engine, in_engine
+from edp_bayes.records.large_texts import grouped_texts
 from edp_bayes.records.several_files import dataset_of, is_several, load_texts
 from edp_bayes.utils.formatting import first_line
 
@@ -149,7 +150,8 @@ def _open_several(source: Any, keys: Sequence[str]) -> Table:
                 (path, _reading(path, partial(_load_csv, path, names, keys=keys))) for path in found
             )
         else:
-            tables = ((path, _remote_csv(system, path, names, keys)) for path in found)
+            load_one = partial(_load_csv, names=names, keys=keys)
+            tables = ((path, _remote(system, path, load_one)) for path in found)
         return load_texts(tables, keys, name)
 
     def read(names: Sequence[str] | None) -> nw.DataFrame[Any]:
@@ -164,22 +166,31 @@ def _open_several(source: Any, keys: Sequence[str]) -> Table:
         local = system is None and not isinstance(source, ds.Dataset)
         plain = local and pq.read_schema(found.files[0]).equals(found.schema)
         engine = _reading(name, lambda: in_engine(found, whole_files=plain))
-    elif system is None:
-        columns = tuple(_reading(found[0], partial(_csv_schema, found[0])))
     else:
-        columns = tuple(_remote_csv(system, found[0], None, keys).column_names)
+        if system is None:
+            columns = tuple(_reading(found[0], partial(_csv_schema, found[0])))
+        else:
+            columns = tuple(_remote(system, found[0], _csv_schema))
+        engine = grouped_texts(found, keys, name, partial(_at_hand, system), system)
     return Table(columns, read, False, *engine)
 
 
-def _remote_csv(system: Any, path: str, names: Sequence[str] | None, keys: Sequence[str]) -> Any:
-    """Return a CSV file of a file system, copied to this machine while it is read."""
+def _remote[T](system: Any, path: str, action: Callable[[Path], T]) -> T:
+    """Return what is found of a CSV file of a file system, copied to this machine meanwhile."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / Path(path).name
         try:
             system.get_file(path, str(copy))
         except OSError as error:
             raise InvalidInputError(f"cannot read {path}: {error}") from None
-        return _reading(copy, lambda: _load_csv(copy, names, keys=keys))
+        return _reading(copy, lambda: action(copy))
+
+
+def _at_hand[T](system: Any, path: str, action: Callable[[Path], T]) -> T:
+    """Return what is found of a CSV file, wherever it is."""
+    if system is not None:
+        return _remote(system, path, action)
+    return _reading(path, lambda: action(Path(path)))
 
 
 def _open_file(path: Path, keys: Sequence[str]) -> Table:
@@ -208,6 +219,8 @@ def _open_file(path: Path, keys: Sequence[str]) -> Table:
     engine = Engine()
     if load is _load_parquet:
         engine = _reading(path, lambda: in_engine(_dataset(path), whole_files=True))
+    else:
+        engine = grouped_texts([str(path)], keys, str(path), partial(_at_hand, None))
     return Table(tuple(columns), read, False, *engine)
 
 
@@ -312,17 +325,11 @@ def _load_csv(path: str | Path, names: Sequence[str] | None, *, keys: Sequence[s
         for name in numbers:
             spelt = pc.utf8_trim_whitespace(text[name])
             # 007 and 7 are two keys, and so are the months 2023.1 and 2023.10.
-            if _is_padded(spelt) or (
+            if padded(spelt) or (
                 name in keys and (_merges(table[name], spelt) or beyond_floats(table[name]))
             ):
                 table = table.set_column(table.schema.get_field_index(name), name, spelt)
     return table
-
-
-def _is_padded(column: Any) -> bool:
-    import pyarrow.compute as pc
-
-    return bool(pc.any(pc.match_substring_regex(column, r"^[+-]?0\d")).as_py())
 
 
 def _merges(values: Any, text: Any) -> bool:
