@@ -51,7 +51,9 @@ def test_more_than_five_are_refused(table, tmp_path, capsys):
     assert "at most 5 queries" in said
 
 
-@pytest.mark.parametrize("option", [["--databases", "3"], ["--executor", "2"], ["--resume"]])
+@pytest.mark.parametrize(
+    "option", [["--databases", "3"], ["--executor", "2"], ["--exact-up-to", "9"], ["--resume"]]
+)
 def test_what_is_for_one_query_is_refused_at_once(table, tmp_path, capsys, option):
     both = ["--query", "sum:kwh", "--query", "mean:cost", "--no-past", "--quiet", *option]
     said = refused(capsys, *asked(table, tmp_path / "out", *both))

@@ -69,6 +69,8 @@ def test_a_store_that_is_kept_is_refused_to_other_settings(table, out, uninterru
     words = arguments(table, out, "--resume")
     words[words.index("0.02,0.3")] = "0.02,0.4"
     assert "is of another audit: epsilon is [0.02, 0.3] there" in refused(capsys, *words)
+    words = arguments(table, out, "--resume", "--exact-up-to", "5")
+    assert "another audit: exact_up_to is 20000 there and 5 here" in refused(capsys, *words)
 
 
 @pytest.mark.parametrize(

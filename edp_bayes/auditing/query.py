@@ -31,7 +31,7 @@ from edp_bayes.records.remainder import require_collected
 from edp_bayes.records.responses import Responses
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.utils import labels, validate
-from edp_bayes.utils.defaults import DRAWS, PROB, TUNE
+from edp_bayes.utils.defaults import DRAWS, EXACT_UP_TO, PROB, TUNE
 from edp_bayes.utils.progress import working
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ Index = NDArray[np.int64]
 
 # Where in a store the second of two adversaries is kept.
 SECOND = "second"
-EXACT_UP_TO = 20_000  # individuals; of larger populations most are bounded
 
 
 def audit(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 import typer
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.utils.defaults import DRAWS, TUNE
+from edp_bayes.utils.defaults import DRAWS, EXACT_UP_TO, TUNE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +31,7 @@ __all__ = [
     "Empty",
     "Epsilon",
     "Every",
+    "ExactUpTo",
     "Fresh",
     "Individual",
     "Insiders",
@@ -216,6 +217,8 @@ class Run:
         Save to Zarr; print nothing.
     executor : str or None
         Number of threads, or address, of where individuals are evaluated.
+    exact_up_to : int or None
+        As for `edp_bayes.audit`; None takes what is usual.
     resume, keep_store : bool
         Keep what is finished and continue from it; leave it there at the end.
     """
@@ -240,6 +243,7 @@ class Run:
     pseudonym_key: Path | None = None
     knows: Knows = Knows()
     executor: str | None = None
+    exact_up_to: int | None = None
     resume: bool = False
     keep_store: bool = False
     databases: int | None = None
@@ -255,6 +259,11 @@ class Run:
         """Where individuals are evaluated: threads, an address, or here."""
         known = self.executor
         return int(known) if known is not None and known.isdecimal() else known
+
+    @property
+    def bounding(self) -> dict[str, int]:
+        """From how many individuals on risks are bounded, if that is not to be what is usual."""
+        return {} if self.exact_up_to is None else {"exact_up_to": self.exact_up_to}
 
     @property
     def nuts(self) -> dict[str, Any]:
@@ -393,6 +402,15 @@ Where = Annotated[
         "--executor",
         help="Where individuals are evaluated: a number of threads, or the address of a Dask "
         "scheduler (tcp://...) or of Spark (sc://..., local[2]).",
+    ),
+]
+ExactUpTo = Annotated[
+    int | None,
+    typer.Option(
+        "--exact-up-to",
+        min=1,
+        help=f"In populations of more individuals, {EXACT_UP_TO:,} by default, those who hardly "
+        "matter enter delta* by an upper bound of their risk.",
     ),
 ]
 Fresh = Annotated[

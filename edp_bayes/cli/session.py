@@ -99,6 +99,7 @@ def audit_databases(
             executor=run.where,
             store=run.store,
             keep_store=True,
+            **run.bounding,
             **run.nuts,
         )
         refuse_interrupted()
@@ -145,6 +146,7 @@ def _refuse_alone(run: Run) -> None:
     for option, given in (
         ("--databases", run.databases is not None),
         ("--executor", run.executor is not None),
+        ("--exact-up-to", run.exact_up_to is not None),
         ("--resume", run.resume),
     ):
         if given:

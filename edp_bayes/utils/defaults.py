@@ -17,6 +17,9 @@ PLANNING_DRAWS = 200
 # Warm-up draws of each chain.
 TUNE = 1000
 
+# Individuals of whom all risks are evaluated exactly; in larger populations most are bounded.
+EXACT_UP_TO = 20_000
+
 
 def default_probability(prob: float | None, name: str = "prob") -> float:
     """Return a probability of intervals, ArviZ's ``stats.ci_prob`` if None."""
