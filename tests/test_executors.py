@@ -187,6 +187,20 @@ def test_workers_get_no_labels_and_only_what_a_block_needs(couplings):
     assert len(many) < len(few) + 12 * pairs + 150 * PEOPLE
 
 
+def test_what_all_blocks_share_is_sent_once(couplings, monkeypatch):
+    """The floor of bounds has a number for each draw and epsilon."""
+    monkeypatch.setattr("edp_bayes.coupling.parts.SHARED_BYTES", 1)
+    bounded = couplings["mixture"].bounded(EPSILON)
+    plain, load = (Shipment(Work(of, EPSILON)) for of in (couplings["mixture"], bounded))
+    blocks = canonical_blocks(np.arange(PEOPLE))
+    assert len(load.shared) > len(plain.shared) + bounded.floor.nbytes
+    assert len(load.block(blocks[0])) < len(plain.block(blocks[0])) + 100
+    here = evaluate(bounded, EPSILON, progressbar=False)
+    for members in blocks:
+        found = received(evaluate_bytes(load.shared, load.block(members)))
+        np.testing.assert_array_equal(found.mean, here.mean[members])
+
+
 def test_what_is_sent_is_a_function_of_the_block_alone(couplings):
     for coupling in couplings.values():
         load = Shipment(Work(coupling, EPSILON))
@@ -281,19 +295,20 @@ def test_spark_connect_gives_the_same_bits(couplings, expected, copies):
     same(expected["bootstrap"], pickle.loads(done.stdout.partition(b"FOUND")[2]))
 
 
-def test_spark_without_java_says_so():
+@pytest.mark.parametrize(
+    ("home", "message"),
+    [("", "needs Java, which was not found: install OpenJDK 17"), ("/none", "bin/java in JAVA_HO")],
+)
+def test_spark_without_java_says_so(home, message, monkeypatch):
     pytest.importorskip("pyspark")
-    lines = "\n".join(
-        [
-            "from edp_bayes.auditing.executors.base import running",
-            "try:",
-            "    with running('local[1]'): pass",
-            "except Exception as error: print(type(error).__name__, error)",
-        ]
-    )
-    bare = {**os.environ, "PATH": "/bin/none", "JAVA_HOME": "/none"}
-    done = subprocess.run([sys.executable, "-c", lines], env=bare, capture_output=True, text=True)
-    assert "InvalidInputError executor local[1] needs Java" in done.stdout, done.stderr
+    monkeypatch.setenv("PATH", "/none/bin")
+    monkeypatch.setenv("JAVA_HOME", home)
+    with pytest.raises(InvalidInputError, match=rf"executor local\[1\] .*{message}"):
+        running("local[1]").__enter__()
+    y = np.random.default_rng(1).normal(size=30)
+    responses = edp.Responses.from_arrays(y, contribution=0.1 * y)
+    with pytest.raises(InvalidInputError, match="sc://"):
+        edp.audit(responses, epsilon=[0.1], executor="local[1]", draws=50, progressbar=False)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What a block of individuals needs of a coupling, for workers that are elsewhere.
 
 No labels are part of it, and no records: responses, contributions of these individuals, and draws.
-The draws, which all blocks have in common, are packed once and apart.
+The draws and other large arrays that all blocks have in common are packed once and apart.
 """
 
 from __future__ import annotations
@@ -35,6 +35,13 @@ __all__ = ["Contributions", "Packed", "taken", "unpack"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+
+# Bytes from which an array that all blocks have in common is sent apart.
+SHARED_BYTES = 1024
+
+
+# What blocks share.
+type Common = Mixture | NormalMixture | Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,53 +159,54 @@ class Packed:
     Attributes
     ----------
     shared : bytes
-        The draws.
+        The draws, and arrays such as the floor of bounds, the responses and what is known of them.
     """
 
     def __init__(self, coupling: Coupling) -> None:
         self._coupling = coupling
-        self._mixtures: list[Mixture | NormalMixture] = []
+        self._common: list[Common] = []
+        # What is there without anybody is there for everybody.
         nobody = taken(coupling, np.zeros(0, dtype=np.int64))
-        _Packer(io.BytesIO(), self._mixtures, grow=True).dump(nobody)
-        self.shared = pickle.dumps(self._mixtures)
+        _Packer(io.BytesIO(), self._common, grow=True).dump(nobody)
+        self.shared = pickle.dumps(self._common)
 
     def part(self, members: Index) -> bytes:
         """Return what else a block of individuals needs."""
         file = io.BytesIO()
-        _Packer(file, self._mixtures).dump(taken(self._coupling, members))
+        _Packer(file, self._common).dump(taken(self._coupling, members))
         return file.getvalue()
 
 
-def unpack(mixtures: list[Mixture | NormalMixture], part: bytes) -> Coupling:
-    """Return the coupling of a block of individuals from the draws and what else it needs."""
-    found: Coupling = _Unpacker(io.BytesIO(part), mixtures).load()
+def unpack(common: list[Common], part: bytes) -> Coupling:
+    """Return the coupling of a block of individuals from what all share and what else it needs."""
+    found: Coupling = _Unpacker(io.BytesIO(part), common).load()
     return found
 
 
 class _Packer(pickle.Pickler):
-    """Puts the number of a mixture in the place of those that are shared."""
+    """Puts a number in the place of what is shared."""
 
-    def __init__(
-        self, file: io.BytesIO, mixtures: list[Mixture | NormalMixture], *, grow: bool = False
-    ) -> None:
+    def __init__(self, file: io.BytesIO, common: list[Common], *, grow: bool = False) -> None:
         super().__init__(file)
-        self._mixtures, self._grow = mixtures, grow
+        self._common, self._grow = common, grow
 
     def persistent_id(self, obj: Any) -> int | None:
-        if not isinstance(obj, Mixture | NormalMixture):
+        array = isinstance(obj, np.ndarray) and obj.nbytes >= SHARED_BYTES
+        if not (array or isinstance(obj, Mixture | NormalMixture)):
             return None
-        for k, mixture in enumerate(self._mixtures):
-            if obj is mixture:
+        for k, known in enumerate(self._common):
+            if obj is known:
                 return k
-        if self._grow:
-            self._mixtures.append(obj)
-        return None
+        if not self._grow:
+            return None
+        self._common.append(obj)
+        return len(self._common) - 1  # What it holds goes with it.
 
 
 class _Unpacker(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, mixtures: list[Mixture | NormalMixture]) -> None:
+    def __init__(self, file: io.BytesIO, common: list[Common]) -> None:
         super().__init__(file)
-        self._mixtures = mixtures
+        self._common = common
 
-    def persistent_load(self, pid: int) -> Mixture | NormalMixture:
-        return self._mixtures[pid]
+    def persistent_load(self, pid: int) -> Common:
+        return self._common[pid]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,6 +58,8 @@ def connected(address: str) -> Iterator[SparkSession]:
             f"executor {address} needs the pyspark package: install edp_bayes[spark]"
         ) from None
     remote = address.startswith("sc://")
+    if not remote:
+        _require_java(address)
     builder: Any = SparkSession.builder
     if address.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -64,10 +67,7 @@ def connected(address: str) -> Iterator[SparkSession]:
         session = (builder.remote if remote else builder.master)(address).getOrCreate()
     except PySparkException as error:
         if "JAVA" in str(error.getCondition()):
-            raise InvalidInputError(
-                f"executor {address} needs Java, which was not found: install OpenJDK 17 and set "
-                "JAVA_HOME, or give the address of a Spark Connect server, sc://..."
-            ) from None
+            raise _no_java(address, "which did not start") from None
         raise ExecutorError(f"no Spark at {address}: {_first_line(error)}") from None
     except ImportError as error:
         raise InvalidInputError(
@@ -77,6 +77,22 @@ def connected(address: str) -> Iterator[SparkSession]:
         yield session
     finally:
         session.stop()
+
+
+def _require_java(address: str) -> None:
+    """Refuse a session of our own where PySpark would find no Java to start it with."""
+    home = os.environ.get("JAVA_HOME")
+    if home and shutil.which("java", path=os.path.join(home, "bin")) is None:
+        raise _no_java(address, f"and there is no bin/java in JAVA_HOME, {home}")
+    if not home and shutil.which("java") is None:
+        raise _no_java(address, "which was not found")
+
+
+def _no_java(address: str, why: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"executor {address} needs Java, {why}: install OpenJDK 17 and set JAVA_HOME, or give the "
+        "address of a Spark Connect server, sc://..."
+    )
 
 
 @dataclass(frozen=True)

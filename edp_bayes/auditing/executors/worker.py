@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.auditing.executors.base import AnyWork
-from edp_bayes.coupling.parts import Packed, unpack
+from edp_bayes.coupling.parts import Common, Packed, unpack
 from edp_bayes.exceptions import ExecutorError
 
 __all__ = ["Shipment", "Task", "evaluate", "one_thread", "received", "task"]
@@ -68,9 +68,9 @@ def task() -> Task:
 
 def evaluate(shared: bytes, block: bytes) -> bytes:
     """Evaluate a block, in one thread."""
-    mixtures, work = _unpacked(shared)
+    common, work = _unpacked(shared)
     members, part = pickle.loads(block)
-    coupling = unpack(mixtures, part)
+    coupling = unpack(common, part)
     with one_thread():
         return pickle.dumps(work.evaluate_part(coupling, members))
 
@@ -102,6 +102,6 @@ def one_thread() -> Iterator[None]:
 
 
 @lru_cache(maxsize=1)
-def _unpacked(shared: bytes) -> tuple[list[Any], AnyWork]:
-    mixtures, work = pickle.loads(shared)
-    return pickle.loads(mixtures), work
+def _unpacked(shared: bytes) -> tuple[list[Common], AnyWork]:
+    common, work = pickle.loads(shared)
+    return pickle.loads(common), work
