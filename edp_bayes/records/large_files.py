@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
     from narwhals.stable.v2 import LazyFrame
 
-__all__ = ["Engine", "in_engine"]
+__all__ = ["Engine", "Folder", "in_engine"]
 
 # Records up to which files are read into memory, where more can be said of them.
 MOST_IN_MEMORY = 5_000_000
@@ -29,6 +31,14 @@ class Engine(NamedTuple):
 
     lazy: LazyFrame[Any] | None = None
     rest: Callable[[], None] = lambda: None
+
+
+class Folder:
+    """A folder that only its owner can read, removed with this object or at the end."""
+
+    def __init__(self, prefix: str) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix=prefix))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def in_engine(found: ds.Dataset, *, whole_files: bool, few: bool = False) -> Engine:
@@ -53,16 +63,17 @@ def in_engine(found: ds.Dataset, *, whole_files: bool, few: bool = False) -> Eng
         return Engine()
     import duckdb
 
+    spill = Folder("edp_bayes_duckdb_")
     limit = f"{SHARE * memory.allowed() / 2**20:.0f}MiB"
     engine = duckdb.connect(
         config={
-            "temp_directory": str(Path(tempfile.gettempdir()) / "edp_bayes_duckdb"),
+            "temp_directory": str(spill.path),
             "preserve_insertion_order": False,
             "memory_limit": limit,
         }
     )
 
-    def rest() -> None:
+    def rest(spill: Folder = spill) -> None:  # Whoever can ask for it keeps the folder.
         with contextlib.suppress(duckdb.Error):  # What it needs it keeps.
             engine.execute("set memory_limit = ?", [LEAST])
         engine.execute("set memory_limit = ?", [limit])

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.arrow_columns import beyond_floats, padded
-from edp_bayes.records.large_files import Engine, in_engine
+from edp_bayes.records.large_files import Engine, Folder, in_engine
 from edp_bayes.records.several_files import require_agreement
 
 if TYPE_CHECKING:
@@ -73,7 +70,7 @@ def grouped_texts(
         return Engine()
     if not are_large(sizes):
         return Engine()
-    folder = _Folder()
+    folder = Folder("edp_bayes_csv_")
     targets = [folder.path / f"{k:06}.parquet" for k in range(len(files))]
     schemas = [
         (path, at_hand(path, partial(write, keys=keys, target=target)))
@@ -89,15 +86,7 @@ def grouped_texts(
     return Engine(engine.lazy.select(*schema.names), partial(_rest, engine, folder))
 
 
-class _Folder:
-    """A folder that only its owner can read, removed with this object or at the end."""
-
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="edp_bayes_csv_"))
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
-
-
-def _rest(engine: Engine, folder: _Folder) -> None:
+def _rest(engine: Engine, folder: Folder) -> None:
     """Let an engine give back its memory; who can ask for that keeps the folder."""
     engine.rest()
 
