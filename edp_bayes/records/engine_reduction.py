@@ -169,7 +169,7 @@ class Pairs:
         of = units_of_terms(response, float(_floats(by_database, "largest").max()), origin)
         known = frame.filter(nw.col("lacks") == 0)
         people = self.collect(self._by_individual(self._with_terms(known, origin, of), of))
-        collected, remainder, standing, code = self._split(people, of, response, origin, collect)
+        collected, remainder, standing, code = self._split(people, of, origin, collect)
         chosen = self._above(known, of["c"], standing)
         rows = known.join(chosen, on=list(self.individual), how="inner")
         names = [*self.database, *self.individual, self.count, "c"]
@@ -251,7 +251,6 @@ class Pairs:
         self,
         people: pa.Table,
         of: Mapping[str, tuple[float, ...]],
-        response: Floats,
         origin: float,
         collect: int,
     ) -> tuple[NDArray[np.bool_], Remainder, Standing, Integers]:
@@ -280,7 +279,6 @@ class Pairs:
             placed(np.minimum(_floats(people, "lowest"), 0.0)),
             placed(np.maximum(_floats(people, "highest"), 0.0)),
             sums,
-            response,
             origin,
             collect,
             pooled,
@@ -306,13 +304,10 @@ class Pairs:
         total = nw.col(parts[-1])
         for name in parts[-2::-1]:
             total = total + nw.col(name)
+        some, largest = nw.col("some").cast(nw.Float64), nw.col("largest")
         frame = frame.with_columns(
-            total.alias("total"), (nw.col("largest") / standing.deviation).alias("size")
+            total.alias("total"), Standing.score(some, largest).alias("score")
         )
-        size = nw.when(nw.col("size") < 1.0).then(nw.col("size")).otherwise(1.0)
-        frame = frame.with_columns(size.alias("size"))
-        square = nw.col("size") * nw.col("size")
-        frame = frame.with_columns((nw.col("some").cast(nw.Float64) * square).alias("score"))
         above = standing.above(nw.col("largest"), nw.col("total"), nw.col("score"))
         return frame.filter(above).select(*self.individual)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.distributions.noise import LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.records.remainder import require_collected
 from edp_bayes.records.responses import Referral, Responses
 from edp_bayes.utils import labels
 
@@ -251,6 +252,7 @@ def join(responses: Sequence[Responses]) -> JointResponses:
                 f"Responses.join takes Responses, found {type(part).__name__}: give the queries "
                 "one by one, Responses.join(revenue, orders)"
             )
+        require_collected(part.remainder, "a release of several queries")
     count = len(responses)
     if count < 2:
         raise InvalidInputError(

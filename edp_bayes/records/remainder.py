@@ -225,26 +225,20 @@ def units_of_terms(response: Array, largest: float, origin: float) -> dict[str, 
 class Standing:
     """Who stands above others: those whose contributions are collected.
 
-    They are ordered by count times the square of the largest contribution in standard deviations
-    of the response, rounded to a power of two, at most one; then by the largest contribution; then
-    by the sum of all. The first is about what a small contribution adds to the risk, and the number
-    of databases in which a large one is seen.
+    They are ordered by the number of databases times the square of the largest contribution; then
+    by that; then by the sum of all. The first is about their part of the variance of the response,
+    so that no more than a few can stand out by it.
 
     Attributes
     ----------
-    deviation : float
-        Standard deviation of the responses, rounded to a power of two.
     least : tuple of float
-        Score, largest contribution and sum of the last who is collected.
+        Of the last who is collected.
     """
 
-    deviation: float
     least: tuple[float, float, float]
 
     @classmethod
-    def of(
-        cls, count: Array, largest: Array, total: Array, response: Array, collect: int
-    ) -> Standing:
+    def of(cls, count: Array, largest: Array, total: Array, collect: int) -> Standing:
         """Return where at most so many individuals stand above.
 
         Those who are alike in all three are all collected or none of them.
@@ -254,9 +248,7 @@ class Standing:
         InvalidInputError
             If more individuals than are to be collected are the first.
         """
-        # A power of two, by which every engine divides exactly.
-        deviation = float(np.exp2(np.rint(np.log2(response.std()))))
-        score = cls.score(count, largest, deviation)
+        score = cls.score(count, largest)
         order = np.lexsort([-total, -largest, -score])
         last, nobody = order[collect - 1], order[collect : collect + 1]
         keys = (score, largest, total)
@@ -270,13 +262,12 @@ class Standing:
                     "all of them"
                 )
             last = order[place - 1]
-        return cls(deviation, (float(score[last]), float(largest[last]), float(total[last])))
+        return cls((float(score[last]), float(largest[last]), float(total[last])))
 
     @staticmethod
-    def score(count: Array, largest: Array, deviation: float) -> Array:
-        """Return the first of the three."""
-        size = np.minimum(largest / deviation, 1.0)
-        return np.asarray(count * (size * size))
+    def score(count: Any, largest: Any) -> Any:
+        """Return the first of the three, of arrays or of expressions of an engine."""
+        return count * (largest * largest)
 
     def above(self, largest: Any, total: Any, score: Any) -> Any:
         """Return who is collected, of arrays or of expressions of an engine."""
@@ -319,7 +310,7 @@ def reduced_pairs(
     np.maximum.at(highest, person, contribution)
     count = np.bincount(person[some], minlength=people).astype(np.float64)
     always = pooled_individual(owners.individuals)
-    return split_individuals(count, lowest, highest, sums, response, origin, collect, always)[:2]
+    return split_individuals(count, lowest, highest, sums, origin, collect, always)[:2]
 
 
 def pooled_individual(individuals: NDArray[Any]) -> list[int]:
@@ -334,7 +325,6 @@ def split_individuals(
     lowest: Array,
     highest: Array,
     sums: Mapping[str, ExactSum],
-    response: Array,
     origin: float,
     collect: int,
     always: Sequence[int] = (),
@@ -347,8 +337,8 @@ def split_individuals(
     asked = count.copy()
     for values in (asked, largest, total):
         values[list(always)] = 0.0
-    standing = Standing.of(asked, largest, total, response, collect)
-    score = Standing.score(asked, largest, standing.deviation)
+    standing = Standing.of(asked, largest, total, collect)
+    score = Standing.score(asked, largest)
     collected = np.asarray(standing.above(largest, total, score))
     collected[list(always)] = True
     others = np.flatnonzero(~collected)
