@@ -339,7 +339,8 @@ def echoed_curve(beta, contribution, presence, rest, k):
     q = rows(GAUSSIAN, both, np.tile(locations, 2)[None], np.tile(scales, 2)[None])
     p = q.copy()
     p[:, weights.size :, 1] += moved
-    return pairs.curves([apart(p, q, weights.size)], [k], EPSILON)[0][0]
+    told = apart(p, weights.size), apart(q, weights.size)
+    return pairs.curves([told], [k], EPSILON)[0][0]
 
 
 def with_lags(beta, presence, rest, contribution, k, follows, size):

@@ -78,7 +78,8 @@ class Source:
         found = self._pair(self.coupling, person, rows)
         if found is None or not self.echoes:
             return found
-        return apart(*found, self.coupling.mixture.weights.shape[-1])
+        size = self.coupling.mixture.weights.shape[-1]
+        return apart(found[0], size), apart(found[1], size)
 
     def least_pair(self, person: int, rows: Index) -> tuple[Array, Array] | None:
         """Return the same for what is left of contributions where they echo."""

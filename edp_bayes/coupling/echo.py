@@ -38,9 +38,6 @@ __all__ = ["Echo", "apart", "echoed", "revealed_curves"]
 
 Array = NDArray[np.float64]
 
-# Components so many of their largest scale, and of the reach of all, apart do not overlap.
-APART = 80.0
-
 
 @dataclass(frozen=True, eq=False)
 class Echo:
@@ -178,20 +175,25 @@ def revealed_curves(coupling: Coupling, individuals: NDArray[np.int64], epsilon:
 
 def _one_by_one(coupling: Coupling, individuals: NDArray[np.int64], epsilon: Array) -> Array:
     from edp_bayes.divergence.any_pair.curves import curves
+    from edp_bayes.divergence.composition.losses import each_component
     from edp_bayes.divergence.integral import component_rows
 
     size = coupling.mixture.weights.shape[-1]
-    out = np.empty((coupling.n_draws, individuals.size, epsilon.size))
+    out = np.zeros((coupling.n_draws, individuals.size, epsilon.size))
     for column, individual in enumerate(individuals.tolist()):
         p, q = (
-            component_rows(
-                *(flat(part) for part in (side.weights, side.locations, side.scales)),
-                side.kernel, side.noise,
+            apart(
+                component_rows(
+                    flat(side.weights), flat(side.locations), flat(side.scales), side.kernel,
+                    side.noise,
+                ),
+                size,
             )
             for side in coupling.pair(individual)
         )  # fmt: skip
-        p, q = apart(p, q, size)
-        out[:, column] = curves(p, q[:, None], epsilon)[:, 0]
+        draws, weights, p, q = each_component(p, q)
+        found = curves(p, q[:, None], epsilon)[:, 0]
+        np.add.at(out[:, column], draws, weights[:, None] * found)
     return out
 
 
@@ -223,29 +225,26 @@ def _(coupling: StackedCoupling, individuals: NDArray[np.int64], epsilon: Array)
     return out
 
 
-def apart(p: Array, q: Array, components: int) -> tuple[Array, Array]:
-    """Return components of two mixtures moved so that each answer tells which of them it is from.
+def apart(components: Array, size: int) -> Array:
+    """Return the components of a mixture, one by one as far as an answer tells them apart.
 
     Parameters
     ----------
-    p, q : ndarray
-        Shape (pair, component, 5), see `edp_bayes.divergence.any_pair.components.rows`: in both
-        the same order and weights.
-    components : int
-        How many there are of the rest: where it has fewer than p, that one is repeated, without
-        and with the individual, which no answer tells.
+    components : ndarray
+        Shape (pair, component, 5), see `edp_bayes.divergence.any_pair.components.rows`.
+    size : int
+        How many there are of the rest: where that is fewer, it is repeated, without and with the
+        individual, which no answer tells.
+
+    Returns
+    -------
+    ndarray, shape (pair, size, 1 or 2, 5)
 
     Examples
     --------
     >>> from edp_bayes.divergence.any_pair.components import GAUSSIAN, rows
-    >>> p, q = (rows(GAUSSIAN, np.full((1, 2), 0.5), np.full((1, 2), m), 1.0) for m in (0.1, 0.0))
-    >>> apart(p, q, 2)[0][0, :, 1]
-    array([ 0.1, 80.2])
+    >>> apart(rows(GAUSSIAN, np.full((1, 6), 1 / 6), np.zeros((1, 6)), 1.0), 3).shape
+    (1, 3, 2, 5)
     """
-    both = np.concatenate([p, q], axis=1)
-    reach = np.ptp(both[..., 1], axis=1) + APART * both[..., 2:4].max(axis=(1, 2))
-    moved = reach[:, None] * (np.arange(p.shape[1]) % components)
-    found = p.copy(), q.copy()
-    for part in found:
-        part[..., 1] += moved
-    return found
+    parts = components.reshape(len(components), -1, size, components.shape[-1])
+    return np.ascontiguousarray(parts.swapaxes(1, 2))

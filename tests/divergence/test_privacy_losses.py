@@ -188,3 +188,23 @@ def test_a_revealed_answer_reveals_more_often_with_more_databases():
     exact = 1.0 - 0.99**52
     assert (np.abs(upper[0] - exact) < 1e-6).all()
     assert (np.abs(lower[0] - exact) < 1e-6).all()
+
+
+def test_groups_that_an_answer_tells_apart_are_components_far_from_each_other():
+    """Two components at zero with and without a shift, or the same ones a hundred apart."""
+    weights, rho = np.array([0.3, 0.7]), 0.4
+    both = np.concatenate([(1 - rho) * weights, rho * weights])
+    scales, moved = np.array([0.5, 1.0, 0.5, 1.0]), np.array([0.0, 0.0, 0.8, 0.8])
+    places = 100.0 * np.array([0.0, 1.0, 0.0, 1.0])
+    far = [mixture(both, places + move, scales) for move in (moved, 0.0 * moved)]
+    told = [
+        np.ascontiguousarray(mixture(both, move, scales).reshape(1, 2, 2, 5).swapaxes(1, 2))
+        for move in (moved, 0.0 * moved)
+    ]
+    edges, offset = np.array([[0.0, 0.05, 0.3, 1.0]]), np.array([-0.1])
+    for one, other in zip(
+        bucket_masses(*told, edges, offset), bucket_masses(*far, edges, offset), strict=True
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-13)
+    one, other = (pairs.curves([sides], [12], EPSILON) for sides in (told, far))
+    np.testing.assert_allclose(one, other, atol=1e-9)

@@ -17,9 +17,10 @@ from edp_bayes.divergence.any_pair.evaluators import VALUES, evaluator
 from edp_bayes.divergence.any_pair.sign_changes import STACK, Evaluate, Workspace
 from edp_bayes.utils.compiled import compiled, in_threads
 
-__all__ = ["bucket_masses"]
+__all__ = ["bucket_masses", "each_component"]
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 # Mass of a component's tails that is neglected: it counts as loss zero.
 NEGLIGIBLE = 1e-22
@@ -30,8 +31,9 @@ def bucket_masses(p: Array, q: Array, edges: Array, offset: Array) -> tuple[Arra
 
     Parameters
     ----------
-    p, q : ndarray, shape (pair, K, 5) and (pair, L, 5)
-        Components, see `edp_bayes.divergence.any_pair.components.rows`.
+    p, q : ndarray, shape (pair, K, 5) and (pair, L, 5), or (pair, G, K, 5) and (pair, G, L, 5)
+        Components, see `edp_bayes.divergence.any_pair.components.rows`; with one axis more, in
+        groups that an answer tells apart, each of the same weight in both.
     edges : ndarray, shape (pair, E)
         Increasing from 0: buckets end at offset - edge and at offset + edge.
     offset : ndarray, shape (pair,)
@@ -44,6 +46,8 @@ def bucket_masses(p: Array, q: Array, edges: Array, offset: Array) -> tuple[Arra
         one of which is the loss that is exactly the offset; and the mass under p less exp(offset)
         times that under q, without cancellation, twice: the second time with its sign changed.
     """
+    if p.ndim == 4:
+        return _of_groups(p, q, edges, offset)
     p, q = centred(p, q[:, None])
     lifted = q[:, 0].copy()
     lifted[..., 0] *= np.exp(offset)[:, None]
@@ -65,6 +69,30 @@ def bucket_masses(p: Array, q: Array, edges: Array, offset: Array) -> tuple[Arra
     signed = np.zeros((len(p), 2 * levels + 1))
     signed[:, :levels], signed[:, levels + 1 :] = -deficit, excess
     return np.maximum(masses, 0.0), signed
+
+
+def each_component(p: Array, q: Array) -> tuple[Index, Array, Array, Array]:
+    """Return groups that an answer tells apart as pairs of their own, with pair and weight of each.
+
+    Groups that weigh nothing are left out.
+    """
+    weights = p[..., 0].sum(axis=2)
+    pair, group = np.nonzero(weights > 0.0)
+    each = weights[pair, group]
+    found = p[pair, group], q[pair, group]
+    for part in found:
+        part[..., 0] /= each[:, None]
+    return pair, each, *found
+
+
+def _of_groups(p: Array, q: Array, edges: Array, offset: Array) -> tuple[Array, Array]:
+    pair, weights, *sides = each_component(p, q)
+    parts = bucket_masses(sides[0], sides[1], edges[pair], offset[pair])
+    masses = np.zeros((len(p), *parts[0].shape[1:]))
+    excess = np.zeros((len(p), *parts[1].shape[1:]))
+    np.add.at(masses, pair, weights[:, None, None] * parts[0])
+    np.add.at(excess, pair, weights[:, None] * parts[1])
+    return masses, excess
 
 
 @compiled

@@ -24,7 +24,8 @@ def curves(
     ----------
     pairs : sequence of (ndarray, ndarray)
         For each kind of database the components of p and of q, shapes (S, K, 5) and (S, L, 5), see
-        `edp_bayes.divergence.any_pair.components.rows`.
+        `edp_bayes.divergence.any_pair.components.rows`; or in groups that an answer tells apart,
+        (S, G, K, 5) and (S, G, L, 5).
     counts : sequence of int
         How many databases there are of each kind.
     epsilon : ndarray, shape (E,)

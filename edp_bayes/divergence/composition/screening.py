@@ -52,8 +52,16 @@ class Screen:
         exponents = np.minimum(exponents, LARGEST_EXPONENT)
         gains = x[1:] * np.expm1(exponents) + np.expm1(-exponents)
         self.infinite = curves[..., -1]
-        found = np.log1p(np.maximum(masses @ gains.T - self.infinite[..., None], -0.9))
-        self.log_moments = np.where(masses @ beyond.T > 0.0, np.inf, found)
+        # as matrices: products of more dimensions are many times slower
+        flat = np.ascontiguousarray(masses.reshape(-1, masses.shape[-1]))
+        shape = (*masses.shape[:-1], ORDERS.size)
+        found = (flat @ gains.T).reshape(shape)
+        np.log1p(np.maximum(found - self.infinite[..., None], -0.9), out=found)
+        unbounded = beyond.any(axis=1)
+        if unbounded.any():
+            some = (flat @ beyond[unbounded].T > 0.0).reshape(*shape[:-1], -1)
+            found[..., unbounded] = np.where(some, np.inf, found[..., unbounded])
+        self.log_moments = found
 
 
 def screening_epsilons(epsilon: Array, databases: int) -> Array:
