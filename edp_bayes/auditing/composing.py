@@ -20,6 +20,8 @@ BLOCK_NUMBERS = 2**22
 # Individuals whose bound is at most this enter delta* by it, and of every draw and epsilon only
 # so many of the largest are composed for its sake.
 THRESHOLD, RANKS = 1e-3, 12
+# Bounds above this, at the smallest epsilon, are found again on a grid of losses.
+TIGHTENED = 5e-4
 ALMOST_ONE = 1.0 - 1e-12
 
 
@@ -202,10 +204,16 @@ def blocks(
 
 
 def _bounds_of(sources: Sequence[Source], members: Index, grid: Array, epsilon: Array) -> Array:
+    from edp_bayes.divergence.composition.coarse import coarse_bounds
     from edp_bayes.divergence.composition.screening import Screen, screen_bounds
 
-    screens = [Screen(one.curves(members, grid), grid) for one in sources]
+    curves = [one.curves(members, grid) for one in sources]
+    screens = [Screen(part, grid) for part in curves]
     found = screen_bounds(screens, [one.count for one in sources], epsilon)
+    if len(sources) == 1:
+        large = found[..., 0] > TIGHTENED
+        finer = coarse_bounds(curves[0][large], grid, sources[0].count, epsilon)
+        found[large] = np.minimum(found[large], finer)
     return np.minimum(found, ALMOST_ONE)
 
 

@@ -12,6 +12,7 @@ from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.divergence import hockey_stick
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, LAPLACE, rows
 from edp_bayes.divergence.composition import pairs
+from edp_bayes.divergence.composition.coarse import coarse_bounds
 from edp_bayes.divergence.composition.losses import bucket_masses
 from edp_bayes.divergence.composition.rounding import rounded_losses
 from edp_bayes.divergence.composition.screening import Screen, screen_bounds, screening_epsilons
@@ -145,6 +146,8 @@ def test_bounds_are_sound_and_in_order(pair, databases):
     screened = screen_bounds([Screen(both(*pair, grid)[None], grid)], [databases], EPSILON)
     assert (lower[0] <= upper[0]).all()
     assert (lower[0] <= screened[0] + 1e-9).all()
+    coarse = coarse_bounds(both(*pair, grid)[None], grid, databases, EPSILON)
+    assert (lower[0] <= coarse[0] + 1e-9).all()
     one = both(*pair, EPSILON)
     if databases == 1:
         assert (lower[0] <= one + 1e-12).all()
@@ -178,6 +181,29 @@ def test_the_screen_bounds_a_shift_within_a_factor():
         assert (bound >= exact).all()
         large = exact > 1e-3
         assert (bound[large] < 5.0 * exact[large] + 1e-9).all()
+
+
+@pytest.mark.parametrize("databases", [1, 12, 52, 365])
+@pytest.mark.parametrize("shift", [0.0, 1e-4, 0.003, 0.03, 0.3, 3.0])
+def test_coarse_bounds_are_near_a_shift(shift, databases):
+    grid = screening_epsilons(EPSILON[1:], databases)
+    found = coarse_bounds(gaussian_shift(shift, grid)[None], grid, databases, EPSILON[1:])[0]
+    exact = gaussian_shift(shift * np.sqrt(databases), EPSILON[1:])
+    assert (found >= exact).all()
+    # of one database the chords between the dots of its curve are all there is
+    large = (exact > 1e-3) & (databases > 1)
+    assert (found[large] < 1.5 * exact[large]).all()
+
+
+def test_coarse_bounds_of_rare_presence_are_sound():
+    for rho, move in ((0.02, 0.3), (0.05, 0.1), (0.02, 1.0), (0.3, 2.0)):
+        q = mixture([1.0 - rho, rho], [0.0, 0.0], [1.0, 1.0])
+        p = mixture([1.0 - rho, rho], [0.0, move], [1.0, 1.0])
+        upper, lower = pairs.curves([(p, q)], [52], EPSILON[1:])
+        grid = screening_epsilons(EPSILON[1:], 52)
+        found = coarse_bounds(both(p, q, grid)[None], grid, 52, EPSILON[1:])
+        assert (found >= lower).all()
+        assert (found <= 3.0 * upper + 1e-4).all()
 
 
 def test_a_revealed_answer_reveals_more_often_with_more_databases():

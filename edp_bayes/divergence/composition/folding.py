@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.divergence.composition.rounding import RoundedLosses
 
-__all__ = ["SLACK", "composed_curves", "folded_draws"]
+__all__ = ["SLACK", "composed_curves", "folded_draws", "power"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -161,12 +161,12 @@ def _folded(
     product = np.ones(size // 2 + 1, dtype=np.complex128)
     for (places, masses), count in zip(parts, counts, strict=True):
         on_grid = np.bincount(places % size, masses, size)
-        product *= _power(fft.rfft(on_grid), count)
+        product *= power(fft.rfft(on_grid), count)
     sums = np.asarray(fft.irfft(product, size))
     return np.maximum(np.roll(sums, -(first % size)), 0.0)
 
 
-def _power(values: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
+def power(values: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
     """Return an integer power by squaring, several times faster than that of NumPy."""
     result: NDArray[np.complex128] | None = None
     while True:
