@@ -3,18 +3,23 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom, norm, truncnorm
+from scipy.stats import binom, laplace, norm, truncnorm
 
 import edp_bayes as edp
 from edp_bayes.models.base import database_log_likelihood
+from edp_bayes.models.custom import _of_bins
 from edp_bayes.models.gibbs import _standard_normal_within
+from edp_bayes.models.regression import AtHand, Regression
+from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.rounding import offset_of, plain_step
 from edp_bayes.statistical_privacy import delta_minus, delta_plus
 from edp_bayes.utils.compiled import compiled
-from tests.calibration.rounded import CELLS, difference
+from tests.calibration.rounded import CELLS, SERIES, difference
+from tests.calibration.rounded import EPSILON as STUDY_EPSILON
 
 QUICK = {"draws": 50, "chains": 2, "random_seed": 1, "progressbar": False}
 EPSILON = np.array([0.05, 0.3])
+STUDIED = STUDY_EPSILON.tolist()
 
 
 def counts(seed=0, n=60, m=10, prob=0.3):
@@ -85,7 +90,7 @@ def test_truths_are_the_exact_curves_of_statistical_privacy():
 
 def test_bands_of_counts_hold_the_exact_risk():
     cell = CELLS[1]
-    truth = cell.truth()
+    truth = cell.truth()[:3]
     y, c = cell.sample(3)
     audit = edp.audit(
         edp.Responses.from_arrays(y, contribution=c, step=1.0),
@@ -172,15 +177,227 @@ def test_counts_are_rounded_where_that_matters():
     assert databases(400.0).respond(edp.queries.Count()).step is None
 
 
-@pytest.mark.parametrize(
-    ("model", "options"),
-    [
-        (edp.SmoothedBootstrap(), {}),
-        (None, {"adversary": edp.Adversary(past=1)}),
-    ],
-)
-def test_where_rounding_is_not_modelled_it_is_said(model, options):
-    with pytest.warns(edp.EdpBayesWarning, match="step 1 are treated as continuous"):
-        audit = edp.audit(of_counts(1.0), epsilon=EPSILON, model=model, **options, **QUICK)
+class OfOnesOwn:
+    """A model that knows nothing of rounding."""
+
+    kernel = "gaussian"
+
+    def fit(self, responses, settings):
+        assert responses.half_step is None
+        return edp.FiniteMixture(components=2).fit(responses, settings)
+
+
+def test_where_rounding_is_not_modelled_it_is_said():
+    with pytest.warns(edp.EdpBayesWarning, match="step 1 are treated as continuous by OfOnesOwn"):
+        audit = edp.audit(of_counts(1.0), epsilon=EPSILON, model=OfOnesOwn(), **QUICK)
     assert "step" not in audit.settings
     assert any("treated as continuous" in said for said in audit.warnings)
+
+
+@pytest.fixture(scope="module", params=["mixture", "bootstrap"])
+def conditional(request):
+    model = {"bootstrap": edp.SmoothedBootstrap()}.get(request.param)
+    y, c = SERIES.sample(1)
+    responses = edp.Responses.from_arrays(y, contribution=c, step=1.0)
+    return edp.audit(
+        responses, epsilon=EPSILON, adversary=edp.Adversary(past=1), model=model, **QUICK
+    )
+
+
+def test_given_the_past_the_grid_lies_where_the_next_answer_has_it(conditional):
+    audit = conditional
+    assert audit.settings["step"] == 1.0
+    edges = np.arange(-100, 200) + 0.5
+    p, q = (
+        np.diff(d.cdf(edges), prepend=0.0, append=1.0)[..., None, :]
+        for d in audit.source.coupling.pair(0)
+    )
+    growth = np.exp(EPSILON)[:, None]
+    found = np.maximum(
+        np.maximum(p - growth * q, 0.0).sum(axis=-1), np.maximum(q - growth * p, 0.0).sum(axis=-1)
+    )
+    np.testing.assert_allclose(audit.individual_delta[:, :, 0], found, atol=1e-10)
+    # the distribution of the next response, every draw at its own place
+    np.testing.assert_allclose(audit.source.coupling.pair(0)[0].mean(), audit.mixture.mean())
+    assert np.ptp(audit.mixture.mean()) > 0.1
+    below = audit.tree["lower_bounds"]["individual_delta"]
+    assert (below <= audit.individual_delta.sel(draw=below["draw"]) + 1e-9).all()
+    scores = audit.tree["known"]["score"].to_numpy()
+    assert np.unique(scores).size == scores.size  # drawn within the bins
+    assert abs(scores.mean()) < 0.3
+    assert 0.7 < scores.std() < 1.3
+
+
+def test_bands_given_the_past_hold_the_exact_risk(conditional):
+    truth = SERIES.truth(1)[[STUDIED.index(e) for e in EPSILON.tolist()]]
+    band = conditional.band("individual_delta", kind="pointwise", prob=0.99).sel(individual=0)
+    assert (band["lower"] <= truth).all()
+    assert (truth <= band["upper"]).all()
+
+
+def test_likelihood_given_the_past_is_that_of_the_bins():
+    y, c = SERIES.sample(2)
+    responses = edp.Responses.from_arrays(y, contribution=c, step=1.0)
+    regression = Regression.of(edp.Adversary(past=1, changing_scale=True).given(responses))
+    u = edp.Mixture([[[0.4, 0.6]]], [[[-0.5, 0.7]]], [[[0.3, 1.1]]])
+    beta, gamma = np.array([[[0.4, 0.1]]]), np.array([[0.3]])
+    hand = AtHand.of(regression, u, beta, gamma)
+    n, units = y.size - 1, regression.units
+    fitted = (regression.design @ beta[0, 0])[:n]
+    scale = np.exp(0.3 * regression.position)
+    ends = [((y[1:] + end - units.centre) / units.spread - fitted) / scale for end in (-0.5, 0.5)]
+    low, high = (u.cdf(end)[0, 0] for end in ends)
+    np.testing.assert_allclose(hand.log_likelihood[0, 0], np.log(high - low), rtol=1e-8)
+    # the next answer: one unit of the mixture at its own place
+    at = units.centre + units.spread * float(beta[0, 0] @ regression.target)
+    growth = units.spread * np.exp(0.3 * regression.known.target_position)
+    np.testing.assert_allclose(hand.next_response.locations[0, 0], at + growth * u.locations[0, 0])
+    # referred responses have bins of the scale at hand
+    referred = regression.referred(beta[0, 0], 0.3)
+    assert referred.step is None
+    widths = referred.half_step / (0.5 * np.exp(0.3 * regression.known.target_position) / scale)
+    assert ((widths > 0.97) & (widths < 1.6)).all()
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+def test_the_bootstrap_predicts_bins(kernel):
+    responses = of_counts(1.0)
+    fitted = edp.SmoothedBootstrap(kernel=kernel).fit(
+        responses, SamplerSettings(draws=3, chains=1, random_seed=1)
+    )
+    y, n = responses.response, 60
+    h = float(fitted.mixture.scales[0, 0, 0])
+    family = norm if kernel == "gaussian" else laplace
+    mass = family.cdf(y[:, None] + 0.5, y, h) - family.cdf(y[:, None] - 0.5, y, h)
+    np.fill_diagonal(mass, 0.0)
+    score = np.log(mass.sum(axis=1) / (n - 1))
+    # bandwidths are drawn between those of a grid of 400
+    np.testing.assert_allclose(fitted.log_likelihood[0, 0], score, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+def test_the_twin_has_the_likelihood_of_bins(kernel):
+    pytest.importorskip("pymc")
+    rounded, plain = of_counts(1.0), of_counts(None)
+    model = edp.FiniteMixture(components=1, kernel=kernel)
+    twin = model.build(rounded)
+    point = twin.initial_point()
+    parts = twin.replace_rvs_by_values([twin["locations"], twin["scales"]])
+    find = twin.compile_fn(parts, inputs=twin.value_vars, on_unused_input="ignore")
+    mu, s = (float(part[0]) for part in find(point))
+    other = model.build(plain)
+    prior = float(other.compile_logp(vars=other.free_RVs)(point))
+    y, family = rounded.response, norm if kernel == "gaussian" else laplace
+    mass = family.cdf(y + 0.5, mu, s) - family.cdf(y - 0.5, mu, s)
+    found = float(twin.compile_logp()(point))
+    assert found - prior == pytest.approx(np.log(mass).sum(), rel=1e-6)
+
+
+def own(distribution):
+    import pymc as pm
+
+    def build(responses):
+        with pm.Model() as model:
+            mu = pm.Normal("mu", 3.0, 2.0)
+            pm.Deterministic("weights", pm.math.constant([1.0]))
+            pm.Deterministic("locations", mu[None])
+            pm.Deterministic("scales", pm.math.constant([1.5]))
+            distribution(mu, responses.response)
+        return model
+
+    return edp.PyMCMixture(build)
+
+
+def test_models_of_ones_own_have_bins_where_they_have_a_distribution_function():
+    pm = pytest.importorskip("pymc")
+    responses = of_counts(1.0)
+    normal = own(lambda mu, y: pm.Normal("seen", mu, 1.5, observed=y))
+    assert normal.models_rounding(responses)
+    y = responses.response
+    model = normal.build(responses)
+    before = float(model.compile_logp()({"mu": 2.5}))
+    assert _of_bins(model, responses)
+    mass = norm.cdf(y + 0.5, 2.5, 1.5) - norm.cdf(y - 0.5, 2.5, 1.5)
+    added = np.log(mass).sum() - norm.logpdf(y, 2.5, 1.5).sum()
+    assert float(model.compile_logp()({"mu": 2.5})) - before == pytest.approx(added, abs=1e-5)
+    potential = own(lambda mu, y: pm.Potential("seen", pm.logp(pm.Normal.dist(mu, 1.5), y).sum()))
+    assert not potential.models_rounding(responses)
+    assert edp.PyMCMixture(edp.FiniteMixture().build).models_rounding(responses)
+
+
+@pytest.mark.slow
+def test_gibbs_and_nuts_draw_the_same_rounded_mixture():
+    responses = of_counts(1.0)
+    model, options = edp.FiniteMixture(components=1), QUICK | {"draws": 300}
+    gibbs, nuts = (
+        edp.audit(responses, epsilon=EPSILON, model=model, sampler=sampler, **options)
+        for sampler in ("gibbs", "nutpie")
+    )
+    for one in (gibbs, nuts):
+        assert one.settings["step"] == 1.0
+    for level in (0.1, 0.5, 0.9):
+        ends = [one.delta[..., 0].quantile(level).item() for one in (gibbs, nuts)]
+        assert ends[0] == pytest.approx(ends[1], abs=0.006)
+
+
+def test_an_edge_of_the_answers_is_seen():
+    # a count of zero is impossible with the individual, and likely without
+    y, c = CELLS[2].sample(4)
+    audit = edp.audit(
+        edp.Responses.from_arrays(y, contribution=c, step=1.0), epsilon=[0.3, 0.6, 1.0], **QUICK
+    )
+    upper = audit.band("delta", kind="pointwise", prob=0.95)["upper"]
+    assert (upper > np.exp(-1.0)).all()
+
+
+def test_noise_is_not_calibrated_for_rounded_answers():
+    responses = of_counts(1.0)
+    with pytest.raises(edp.InvalidInputError, match=r"released\(rounded_to=1, noise_after="):
+        edp.noise.calibrate(responses, epsilon=0.5, delta=0.01, draws=10, progressbar=False)
+    audit = edp.audit(responses, epsilon=EPSILON, **QUICK)
+    with pytest.raises(edp.InvalidInputError, match="rounded to a grid of step 1"):
+        edp.noise.calibrate(audit, responses=responses, epsilon=0.5, progressbar=False)
+    # what the sentence says works
+    noisy = audit.released(rounded_to=1, noise_after=edp.LaplaceNoise(2.0), progressbar=False)
+    assert (noisy.delta <= audit.delta + 1e-12).all()
+
+
+def test_plans_are_for_rounded_answers():
+    options = {"width": 0.2, "epsilon": 0.3, "repetitions": 2, "draws": 30, "most": 60}
+    found = edp.plan(of_counts(1.0), random_seed=1, progressbar=False, **options)
+    assert found.sizes.tolist() == [60]
+    with pytest.raises(edp.InvalidInputError, match="where answers are rounded"):
+        edp.plan(of_counts(1.0), adversary=edp.Adversary(past=1), progressbar=False, **options)
+
+
+def test_leakage_is_that_of_rounded_answers():
+    y, c = counts()
+    responses = edp.Responses.from_arrays(y, contribution=c, step=1.0, additive=True)
+    found = edp.leakage(
+        responses, epsilon=0.1, past=[0, 1], insiders=[0.0, 0.5], seeds=1, draws=40,
+        random_seed=1, progressbar=False,
+    )  # fmt: skip
+    alone = edp.audit(
+        responses, epsilon=[0.1], keep=5, draws=40, tune=500, chains=2, random_seed=1,
+        progressbar=False,
+    )  # fmt: skip
+    assert found.insiders["median"][0.0] == pytest.approx(float(alone.delta.median()))
+    # counts of fewer people are on the same grid, and tell more
+    assert found.insiders["median"][0.5] > found.insiders["median"][0.0]
+
+
+def test_insiders_on_no_grid_put_it_anywhere():
+    rng = np.random.default_rng(8)
+    c = rng.gamma(4.0, 0.25, (40, 6))
+    y = np.round(10.0 + rng.standard_normal(40) + c.sum(axis=1))
+    responses = edp.Responses.from_arrays(y, contribution=c, step=1.0, additive=True)
+    about = {"epsilon": [0.1], **QUICK}
+    anywhere = edp.audit(responses, adversary=edp.Adversary(insiders=[0, 1]), **about)
+    assert anywhere.source.coupling.published.worst
+    there = edp.audit(responses, adversary=edp.Adversary(insiders=[0, 1]), at=39, **about)
+    rest = y[39] - c[39, :2].sum()
+    apart = there.source.coupling.published.offset - rest
+    assert apart == pytest.approx(round(apart))
+    assert float(there.delta.median()) <= float(anywhere.delta.median()) + 0.01
+    with pytest.raises(edp.InvalidInputError, match="where its bins lie"):
+        there.released(threshold=12, progressbar=False)

@@ -112,7 +112,7 @@ def assemble(
         "databases": released.n_databases,
         "individuals": responses.n_individuals,
         "samples": responses.samples,
-        **({} if responses.step is None else {"step": responses.step}),
+        **({} if released.step is None else {"step": released.step}),
         "fingerprint": released.fingerprint,
         **settings.record,
         **({} if regression is None else regression.record),
@@ -221,10 +221,8 @@ def _densities(
     margin = DENSITY_REACH * float(y.std())
     x = np.linspace(everything.min() - margin, everything.max() + margin, DENSITY_POINTS)
     step = -(-chains["chain"].size * chains["draw"].size // DENSITY_DRAWS)
-    values = [
-        [_logpdf(distribution, x, step) for distribution in fitted.coupling.pair(int(i))]
-        for i in kept
-    ]
+    full = getattr(fitted.coupling, "full", fitted.coupling)  # of what is rounded, as it was fitted
+    values = [[_logpdf(distribution, x, step) for distribution in full.pair(int(i))] for i in kept]
     dims = ("chain", "draw", "individual", "x")
     logs = np.moveaxis(np.array(values), (0, 1), (3, 0))
     stacked = np.exp(logs).astype(np.float32)

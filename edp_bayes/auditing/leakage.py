@@ -13,6 +13,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes.auditing.query import audit
+from edp_bayes.auditing.rounded import modelled_step
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel
 from edp_bayes.records.adversary import Adversary
@@ -211,10 +212,15 @@ def leakage(
     >>> bool(found.insiders["median"][0.75] > found.insiders["median"][0.0])
     True
     """
+    from edp_bayes.models.default import model_or_default
+
     if not isinstance(responses, Responses):
         raise InputTypeError(f"responses must be Responses, found {type(responses).__name__}")
     if adversary is not None and not isinstance(adversary, Adversary):
         raise InputTypeError(f"adversary must be an Adversary, found {adversary!r}")
+    responses, unlike = modelled_step(responses, model_or_default(model))
+    for sentence in unlike:
+        warnings.warn(sentence, EdpBayesWarning, stacklevel=2)
     base = Adversary() if adversary is None else adversary
     level = float(validate.finite_array(epsilon, "epsilon", ndim=0))
     seeds = validate.positive_integer(seeds, "seeds")

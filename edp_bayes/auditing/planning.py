@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.auditing.future_databases import FutureDatabases
 from edp_bayes.auditing.lower_bounds import tested_risks
+from edp_bayes.auditing.rounded import modelled_step, rounded_coupling
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel, fit_as_asked
 from edp_bayes.models.regression import Regression
@@ -166,7 +167,8 @@ def plan(
         given.
     adversary : Adversary, optional
         What they know beside the response, as for `edp_bayes.audit`: bands are those of the next
-        database given it, and every new database is like that one. Refused if the scale changes.
+        database given it, and every new database is like that one. Refused if the scale changes or
+        answers are rounded (`step`).
     keep : int
         How many of the riskiest individuals are simulated; delta is the maximum over them.
     repetitions : int
@@ -226,7 +228,10 @@ def plan(
     """
     from edp_bayes.models.default import model_or_default
 
-    usable, chosen = _usable(responses), model_or_default(model)
+    chosen = model_or_default(model)
+    usable, unlike = modelled_step(_usable(responses), chosen)
+    for sentence in unlike:
+        warnings.warn(sentence, EdpBayesWarning, stacklevel=2)
     known = _known(usable, chosen, adversary, random_seed)
     lags = 0 if known is None else usable.n_databases - known.n_databases
     study = _Study(
@@ -285,6 +290,12 @@ def _known(
         raise InputTypeError(f"adversary must be an Adversary, found {adversary!r}")
     if adversary.nothing:
         return None
+    if responses.step is not None:
+        raise InvalidInputError(
+            f"plan cannot be made given what an adversary knows where answers are rounded, here to "
+            f"a grid of step {responses.step:g}: plan without adversary=, or with responses "
+            "treated as continuous, Responses(..., step=None)"
+        )
     if adversary.changing_scale:
         raise InvalidInputError(
             "plan cannot be made where the scale changes: it would have to be known how it goes on "
@@ -337,9 +348,10 @@ class _Study:
         fitted = self.model.fit(self.responses, self.settings)
         # Refused before the individuals are evaluated, which may take long.
         FutureDatabases(fitted.coupling, np.arange(1))
-        mean = evaluate(fitted.coupling, self.epsilon, progressbar=False).mean
+        published = self._published(fitted.coupling)
+        mean = evaluate(published, self.epsilon, progressbar=False).mean
         self.kept = riskiest(mean, self.keep)
-        truths = fitted.coupling.curves(self.kept, self.epsilon).max(axis=1)
+        truths = published.curves(self.kept, self.epsilon).max(axis=1)
         rng = self.settings.generator("futures")
         chosen = rng.integers(len(truths), size=self.repetitions)
         self.truths = truths[chosen]
@@ -349,6 +361,12 @@ class _Study:
             distribution.sample(int(draw), extra, self.settings.generator("future", repetition))
             for repetition, draw in enumerate(chosen)
         ]
+
+    def _published(self, coupling: Coupling) -> Coupling:
+        """Return the coupling of what is published: of rounded answers, where they are."""
+        if self.responses.step is None:
+            return coupling
+        return rounded_coupling(coupling, self.responses)
 
     def width(self, size: int) -> float:
         """Return the average width of the bands of so many databases."""
@@ -369,7 +387,7 @@ class _Study:
             progressbar=False,
         )
         fitted = self.model.fit(self._databases(size, repetition), settings)
-        lower, upper = self._ends(fitted.coupling)
+        lower, upper = self._ends(self._published(fitted.coupling))
         truth = self.truths[repetition]
         return float((upper - lower).max()), bool(((lower <= truth) & (truth <= upper)).all())
 
@@ -386,12 +404,16 @@ class _Study:
         from scipy.sparse import csc_array, vstack
 
         y, c = self.futures[repetition]
+        step, at = self.responses.step, self.responses.response[0]
+        if isinstance(step, float):
+            y = at + step * np.round((y - at) / step)
         new = size - self.responses.n_databases
         here: csc_array[np.float64] = self.responses.contribution[:, self.kept]
         found = Responses.from_arrays(
             np.concatenate([self.responses.response, y[:new]]),
             contribution=csc_array(vstack([here, csc_array(c[:new])])),
             noise=self.responses.noise,
+            step=step,
         )
         referral, share = self.responses.referral, self.responses.n_databases / size
         if referral is None:

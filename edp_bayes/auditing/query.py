@@ -219,10 +219,10 @@ def audit(
         if store is not None and not keep_store:
             remove(store)
         return _warned(joint, responses)
+    responses, unlike = modelled_step(responses, chosen)
     first = regression_on(responses, adversary, at)
     if first is not None:
         _refuse_insiders(asked, responses, first.known)
-    responses, unlike = modelled_step(responses, chosen, settings, first is not None)
     released = responses
     checks: list[Checks] = []
     with running(executor) as run:
@@ -295,7 +295,8 @@ def _drawn(
             settings, run = replace(settings, keep=held.draws), held.keeping(run)
         fitted = fit_as_asked(model, responses if regression is None else regression, settings)
         if responses.step is not None:
-            fitted = replace(fitted, coupling=rounded_coupling(fitted.coupling, responses))
+            rounded = rounded_coupling(fitted.coupling, responses, regression, fitted.at_hand)
+            fitted = replace(fitted, coupling=rounded)
         if fitted.at_hand is not None:
             responses = fitted.at_hand.responses
         copies = settings.generator("copies").integers(

@@ -75,15 +75,23 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
             "or made without; audit again"
         )
     full = source.coupling
+    _refuse_insiders(audit, published)
+    shift = _shift(audit)
     if isinstance(full, ReleasedCoupling):
         if "released" in audit.settings:
             raise InvalidInputError(
                 f"this is the audit of an answer {full.published.words} already: start from the "
                 "audit of the full answer"
             )
+        if full.published.worst:
+            raise InvalidInputError(
+                "where the rounded answers lie is not known, because what insiders contributed is "
+                "on no grid, and nothing else can be said of what is published: audit with "
+                "step=None, or at a database"
+            )
         published, full = published.of_rounded(full.published), full.full
     kept = _positions(audit)
-    exact = ReleasedCoupling(full, published)
+    exact = ReleasedCoupling(full, published, shift=shift)
     if published.noise_after is not None and exact.many_values():
         raise InvalidInputError(
             f"noise_after is added to at most {MOST_BINS} rounded answers, and here are more: "
@@ -107,6 +115,28 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
     return Audit(
         _tree(audit, exact, published, kept, curves, risks),
         ReleasedCurves(exact, source.epsilon, risks),
+    )
+
+
+def _shift(audit: Audit) -> Array | None:
+    """Return how far the answer of every draw lies from where its coupling has it."""
+    if "known" not in audit.tree.children:
+        return None
+    return audit.tree["known"]["shift"].transpose("chain", "draw").to_numpy().ravel()
+
+
+def _refuse_insiders(audit: Audit, published: Published) -> None:
+    """Refuse bins of the whole answer where what insiders contributed to it is not known."""
+    if not audit.less_insiders or published.worst:
+        return
+    step = audit.settings.get("step")
+    if step is not None and published.rounded_to is not None and published.threshold is None:
+        parts = published.rounded_to / step
+        if abs(parts - round(parts)) < 1e-9 and round(parts) == 1:
+            return
+    raise InvalidInputError(
+        "insiders' contributions to the answer at hand are subtracted here, so that it is not "
+        "known where its bins lie: ask for rounded_to= with offset='worst'"
     )
 
 

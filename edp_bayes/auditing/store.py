@@ -64,10 +64,12 @@ def described(
     from edp_bayes import __version__
 
     noise: Any
+    step: Any
     if isinstance(responses, JointResponses):
         noise = [part.noise for part in responses.parts]
+        step = [part.step for part in responses.parts]
     else:
-        noise = responses.noise
+        noise, step = responses.noise, responses.step
     found: dict[str, Any] = {
         "version of edp_bayes": __version__,
         "version of numpy": np.__version__,
@@ -75,6 +77,7 @@ def described(
         "fingerprint of the data": responses.fingerprint,
         "query": responses.query,
         "noise": noise,
+        "step": step,
         "epsilon": epsilon.tolist(),
         "exact_up_to": exact_up_to,
         # where a function lies in memory is another matter in each run

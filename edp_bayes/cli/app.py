@@ -188,6 +188,12 @@ def audit(
     resume: options.Resume = False,
     keep_store: options.KeepStore = False,
     databases: options.Fresh = None,
+    step: options.Step = None,
+    no_step: options.NoStep = False,
+    rounded_to: options.RoundedTo = None,
+    offset: options.Offset = None,
+    threshold: options.Threshold = None,
+    bins: options.Bins = None,
     quiet: options.Quiet = False,
     zarr: Zarr = False,
 ) -> None:
@@ -231,6 +237,12 @@ def audit(
         keep_store=keep_store,
         databases=databases,
         collect=collect,
+        step=step,
+        no_step=no_step,
+        rounded_to=rounded_to,
+        offset=offset,
+        threshold=threshold,
+        bins=bins,
         table=table,
     )
     keys = options.Keys.parse(

@@ -24,6 +24,7 @@ __all__ = [
     "RESULTS",
     "composed_name",
     "local_files",
+    "published_name",
     "refuse_overwriting",
     "remove_unfinished",
     "require_writable",
@@ -149,6 +150,11 @@ def composed_name(*, zarr: bool) -> str:
     return "releases.zarr" if zarr else "releases.nc"
 
 
+def published_name(*, zarr: bool) -> str:
+    """Return what the audit of a rounded, binned or suppressed answer is saved as."""
+    return "published.zarr" if zarr else "published.nc"
+
+
 def _remove(older: Iterable[Path]) -> None:
     """Remove the results of an earlier run: an interrupted one must leave no mixture of both."""
     for path in older:
@@ -188,4 +194,7 @@ MADE: dict[str, Callable[[Audit, float, Path], object]] = {
     ),
 }
 # Names of the results of an audit in its folder, of which either of the first two is there.
-RESULTS = ("audit.nc", "audit.zarr", *MADE, "releases.nc", "releases.zarr")
+RESULTS = (
+    *("audit.nc", "audit.zarr", *MADE),
+    *("releases.nc", "releases.zarr", "published.nc", "published.zarr"),
+)

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from edp_bayes.distributions.published import Published
     from edp_bayes.models.base import DensityModel
     from edp_bayes.records.query import Query
 
 __all__ = [
     "STORE",
     "At",
+    "Bins",
     "Chains",
     "ChangingScale",
     "Collect",
@@ -40,18 +42,24 @@ __all__ = [
     "Knows",
     "Missing",
     "NoPast",
+    "NoStep",
+    "Offset",
     "Out",
     "Past",
     "Quiet",
     "Resume",
+    "RoundedTo",
     "Run",
     "Season",
     "Seed",
+    "Step",
+    "Threshold",
     "Trend",
     "Where",
     "columns",
     "parse_epsilon",
     "parse_model",
+    "parse_published",
 ]
 
 # Digits kept of a spaced grid, so that 0.3 is not 0.30000000000000004.
@@ -59,6 +67,9 @@ DIGITS = 12
 MOST_EPSILONS = 10_000
 # Folder, in that of the results, of what a run has finished.
 STORE = "audit.store"
+# Options that say what is published of an answer.
+PUBLISHED = ("rounded_to", "offset", "threshold", "bins")
+FOUND = "found"  # a step that nobody asked for
 
 
 @dataclass(frozen=True)
@@ -211,6 +222,10 @@ class Run:
         How many fresh databases are composed; None for none.
     collect : int or None
         How many individuals' contributions are collected; None takes what is usual.
+    step : float, "found" or None
+        Answers are rounded to a grid of this step.
+    published : Published or None
+        What is published of the answer; None for the whole of it.
     sampler, draws, tune, chains, keep, seed, target_accept
         As for `edp_bayes.audit`; None takes what is usual.
     zarr, quiet : bool
@@ -248,6 +263,8 @@ class Run:
     keep_store: bool = False
     databases: int | None = None
     collect: int | None = None
+    step: float | str | None = FOUND
+    published: Published | None = None
 
     @property
     def store(self) -> Path | None:
@@ -300,6 +317,15 @@ class Run:
         from edp_bayes.utils.files import require_zarr
 
         given = {name: value for name, value in options.items() if value is not None}
+        if given.pop("no_step", False):
+            if "step" in given:
+                raise InvalidInputError("--step and --no-step contradict: give one of them")
+            given["step"] = None
+        elif "step" in given:
+            validate.positive_number(given["step"], "--step")
+        given["published"] = parse_published(
+            {name: given.pop(name) for name in PUBLISHED if name in given}
+        )
         queries = tuple(parse(one) for one in ([query] if isinstance(query, str) else query))
         run = cls(queries, parse_epsilon(epsilon), parse_model(model, kernel, thin), out, **given)
         if run.report_names and run.report is None:
@@ -418,6 +444,35 @@ Fresh = Annotated[
     typer.Option(
         "--databases", min=1, help="Also the risk of so many releases, each of a fresh database."
     ),
+]
+Step = Annotated[
+    float | None,
+    typer.Option(
+        "--step",
+        help="Answers are rounded to a grid of this step; by default 1 for small counts, else what "
+        "the answers show.",
+    ),
+]
+NoStep = Annotated[
+    bool, typer.Option("--no-step", help="Answers are continuous, even where they are tied.")
+]
+RoundedTo = Annotated[
+    float | None,
+    typer.Option("--rounded-to", help="Also the risk of the answer rounded to a multiple of this."),
+]
+Offset = Annotated[
+    str | None,
+    typer.Option(
+        "--offset", help="It is rounded to this and multiples from there; worst for any place."
+    ),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option("--threshold", help="Also the risk if answers below are suppressed."),
+]
+Bins = Annotated[
+    str | None,
+    typer.Option("--bins", help="Also the risk if only the bin is published: its edges, a,b,c."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Past = Annotated[
@@ -538,6 +593,40 @@ def parse_epsilon(text: str) -> NDArray[np.float64]:
             f"give --epsilon {first:g} or a larger count"
         )
     return validate.epsilon_grid(np.linspace(first, last, size).round(DIGITS), "--epsilon")
+
+
+def parse_published(given: Mapping[str, Any]) -> Published | None:
+    """Return what is published, of rounded_to, offset, threshold and bins as text or numbers.
+
+    Raises
+    ------
+    InvalidInputError
+        If an option cannot be used, or not together with another.
+
+    Examples
+    --------
+    >>> parse_published({"rounded_to": 1000.0, "offset": "worst"}).words
+    'rounded to 1000 at the worst offset'
+    >>> parse_published({"bins": "10, 20"}).bins
+    (10.0, 20.0)
+    """
+    from edp_bayes.distributions.published import WORST, Published
+
+    if not given:
+        return None
+    asked = dict(given)
+    offset = asked.get("offset")
+    if offset is not None and offset != WORST:
+        asked["offset"] = _number(offset)
+        if asked["offset"] is None:
+            raise InvalidInputError(f"--offset must be a number or worst, found {offset!r}")
+    if "bins" in asked:
+        asked["bins"] = [_number(part) for part in asked["bins"].split(",")]
+        if None in asked["bins"]:
+            raise InvalidInputError(
+                f"--bins must be edges such as 1000,2000,5000, found {given['bins']!r}"
+            )
+    return Published.of(**asked)
 
 
 def parse_model(text: str, kernel: str | None, thin: int | None = None) -> DensityModel:

@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from edp_bayes.results.composition import ComposedAudit
     from edp_bayes.results.query import Audit
 
-__all__ = ["crossings", "diagnostics", "positions", "print_parts", "print_releases", "print_report"]
+__all__ = [
+    "crossings",
+    "diagnostics",
+    "positions",
+    "print_parts",
+    "print_published",
+    "print_releases",
+    "print_report",
+]
 
 EPSILONS = 6
 INDIVIDUALS = 5
@@ -84,6 +92,13 @@ def print_releases(releases: ComposedAudit, console: Console, *, prob: float) ->
     said = [releases.hypotheses, releases.settings["assumed"], *doubts]
     title = f"{releases.databases:,} fresh databases: median and {percent(prob)} simultaneous band"
     print_parts(((title, _risks(releases, prob)), (None, Text(" ".join(said)))), console)
+
+
+def print_published(audit: Audit, console: Console, *, prob: float) -> None:
+    """Print the risks of what is published of the answer."""
+    words = audit.settings["released"]["words"]
+    title = f"The answer {words}: median and {percent(prob)} simultaneous band"
+    print_parts(((title, _risks(audit, prob)), (None, verdict(audit, prob))), console)
 
 
 def print_parts(parts: Iterable[tuple[str | None, RenderableType]], console: Console) -> None:

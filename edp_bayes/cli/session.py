@@ -40,6 +40,7 @@ def audit_databases(
         Where the data are from and against whom they are audited, printed first.
     """
     from edp_bayes import audit
+    from edp_bayes.auditing.released import audit_released
     from edp_bayes.auditing.store import remove
     from edp_bayes.cli import folder, report
     from edp_bayes.cli.keys import pseudonym_key
@@ -67,7 +68,8 @@ def audit_databases(
         at = run.knows.at
         at = None if at is None else label_of(at, databases.database, "--at", "database")
         answers = [
-            databases.respond(query, progressbar=show, collect=run.collect) for query in run.query
+            databases.respond(query, step=run.step, progressbar=show, collect=run.collect)
+            for query in run.query
         ]
         responses = answers[0] if len(answers) == 1 else Responses.join(*answers)
         names = [label_of(n, responses.individual, "--name", "individual") for n in run.names]
@@ -117,6 +119,10 @@ def audit_databases(
         if run.databases is not None:
             composed = found.compose(run.databases, progressbar=show)
             report.print_releases(composed, console, prob=PROB)
+        published = None
+        if run.published is not None:
+            published = audit_released(found, run.published, progressbar=show)
+            report.print_published(published, console, prob=PROB)
         written = folder.write(
             found if hidden is None else found.with_pseudonyms(**hidden),
             run.out,
@@ -129,6 +135,9 @@ def audit_databases(
         if composed is not None:
             whole = composed if hidden is None else composed.with_pseudonyms(**hidden)
             written.append(whole.save(run.out / folder.composed_name(zarr=run.zarr)))
+        if published is not None:
+            bare = published if hidden is None else published.with_pseudonyms(**hidden)
+            written.append(bare.save(run.out / folder.published_name(zarr=run.zarr)))
         if run.store is not None and not run.keep_store:
             remove(run.store)
     if run.pseudonyms:
@@ -145,14 +154,16 @@ def _refuse_alone(run: Run) -> None:
     """Refuse, before any long work, what is for an audit of one query alone."""
     for option, given in (
         ("--databases", run.databases is not None),
+        ("--step", isinstance(run.step, float)),
+        ("--rounded-to, --threshold and --bins", run.published is not None),
         ("--executor", run.executor is not None),
         ("--exact-up-to", run.exact_up_to is not None),
         ("--resume", run.resume),
     ):
         if given:
             raise InvalidInputError(
-                f"{option} is for one query, found {len(run.query)}: leave it out, or give one "
-                "--query"
+                f"{option} {'are' if ' and ' in option else 'is'} for one query, found "
+                f"{len(run.query)}: leave it out, or give one --query"
             )
 
 

@@ -44,7 +44,14 @@ BLOCK = 4096  # individuals
 ODDS, ADDED = 1.1, 0.1
 
 
-def refer(responses: Responses, design: Array, target: Array, response: Array) -> Responses:
+def refer(
+    responses: Responses,
+    design: Array,
+    target: Array,
+    response: Array,
+    *,
+    half_step: Array | None = None,
+) -> Responses:
     """Return responses at the database at hand, with contributions and presence referred to it.
 
     Parameters
@@ -57,6 +64,8 @@ def refer(responses: Responses, design: Array, target: Array, response: Array) -
         Shape (regressor,): x*.
     response : ndarray
         Shape (n * samples,): the responses referred to the database at hand.
+    half_step : ndarray, optional
+        Shape (n,): half the widths of their bins, where they are rounded.
 
     Returns
     -------
@@ -64,7 +73,7 @@ def refer(responses: Responses, design: Array, target: Array, response: Array) -
         With a `referral`.
     """
     if design.shape[1] == 0:
-        return responses.replaced(response=response)
+        return responses.replaced(response=response, half_step=half_step)
     x, at = _standardised(design, target)
     matrix = responses.contribution.copy()
     present, people, n = _presence(responses), responses.n_individuals, responses.n_databases
@@ -72,7 +81,9 @@ def refer(responses: Responses, design: Array, target: Array, response: Array) -
     referral = Referral(
         degrees, variance, _odds(present, people, n, x, at), _spells(present, people, n)
     )
-    return responses.replaced(response=response, contribution=matrix, referral=referral)
+    return responses.replaced(
+        response=response, contribution=matrix, referral=referral, half_step=half_step
+    )
 
 
 def refer_jointly(

@@ -52,12 +52,16 @@ class ReleasedCoupling:
         Shape (chain * draw, epsilon): risks that others are known to have.
     people : ndarray of int, optional
         All who may have a risk, increasing.
+    shift : ndarray, optional
+        Shape (chain * draw,): how far the answer of every draw lies from where the full coupling
+        has it, as given what an adversary knows.
     """
 
     full: Coupling
     published: Published
     least: Array | None = None
     people: Index | None = None
+    shift: Array | None = None
 
     @property
     def mixture(self) -> Mixture:
@@ -101,8 +105,12 @@ class ReleasedCoupling:
         return np.intersect1d(people, self.people), bound + NEGLIGIBLE * people.size
 
     def pair(self, individual: int) -> tuple[Mixture, Mixture]:
-        """Return the densities of the full answer with and without one individual."""
-        return self.full.pair(individual)
+        """Return the densities of the full answer with and without one individual, as it lies."""
+        p, q = self.full.pair(individual)
+        if self.shift is None:
+            return p, q
+        shift = self.shift.reshape(p.weights.shape[:-1])[..., None]
+        return replace(p, locations=p.locations + shift), replace(q, locations=q.locations + shift)
 
     def costly(self) -> bool:
         """Whether the risk of a pair takes longer than that of the full answer."""
@@ -149,6 +157,7 @@ class ReleasedCoupling:
         for start in range(0, rows.size, PAIRS):
             row, column = (part[start : start + PAIRS] for part in (rows, columns))
             p, q, centre = components(self.full, individuals, row, column)
+            centre = centre if self.shift is None else centre + self.shift[row]
             found = released_curves(
                 p, q, grids[row], grid_of(self.published), centre, worst=self.published.worst,
                 noise=self.published.noise_after, floor=FLOOR,
@@ -221,7 +230,8 @@ def _stacked(parts: list[Array]) -> Array:
 @pick.register
 def _(coupling: ReleasedCoupling, rows: Index) -> Coupling:
     least = None if coupling.least is None else coupling.least[rows]
-    return replace(coupling, full=pick(coupling.full, rows), least=least)
+    shift = None if coupling.shift is None else coupling.shift[rows]
+    return replace(coupling, full=pick(coupling.full, rows), least=least, shift=shift)
 
 
 @curves_by_draw.register

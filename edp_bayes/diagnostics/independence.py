@@ -326,12 +326,14 @@ def _ties(responses: Responses) -> Check:
     _, counts = np.unique(responses.response, return_counts=True)
     share = float(counts[counts > 1].sum() / responses.response.size)
     found = f"{share:.0%} of the responses equal another one"
-    if responses.step is not None:
-        found += f", as rounded answers do (step {responses.step:g})"
+    rounded = responses.half_step is not None
+    if rounded:
+        step = "" if responses.step is None else f" (step {responses.step:g})"
+        found += f", as rounded answers do{step}"
     return threshold(
         "ties",
         share,
-        share <= MAX_TIES or responses.step is not None,
+        share <= MAX_TIES or rounded,
         found,
         "A density is for responses without ties: bandwidths become too small.",
     )

@@ -55,7 +55,8 @@ def posterior_predictive_check(
     skewness, minimum and maximum have two-sided p-values; the distance is the largest
     difference between a sample's distribution function and that of all replicates together,
     with a one-sided p-value. Predictive p-values are cautious: the model has seen the data. A
-    randomised query enters with the first sample of each database.
+    randomised query enters with the first sample of each database. Where responses are rounded
+    replicates are, too, each to the bins of its database.
 
     Parameters
     ----------
@@ -105,6 +106,9 @@ def posterior_predictive_check(
     y = responses.response[:: responses.samples]
     rng = validate.generator(random_seed)
     replicates = np.asarray(mixture_draws.sample(y.size, rng)).reshape(-1, y.size)
+    if responses.half_step is not None:
+        width = 2.0 * responses.half_step
+        replicates = y + width * np.round((replicates - y) / width)
     return predictive_checks_of(y, replicates, level=level, advice=advice)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from edp_bayes.diagnostics.convergence import DIVERGING
 from edp_bayes.diagnostics.predictive import ADVICE
 from edp_bayes.diagnostics.truncation import Truncation
+from edp_bayes.distributions import kernels
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.sampling import SamplerSettings
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["DensityModel", "FittedModel"]
 
 
-FAINT = 1e-12  # probability of a rounded answer that is a difference of larger ones
 ROUNDING = 1e-6  # of a model's weights
 
 
@@ -171,6 +171,16 @@ def checked_model(value: object, name: str = "model") -> DensityModel:
     return value
 
 
+def models_rounding(model: DensityModel, responses: Responses) -> bool:
+    """Return whether a model of these rounded responses is one of what was rounded.
+
+    A model says so by a method ``models_rounding(responses)``; then its mixture is the distribution
+    of values whose roundings the responses are, each within `Responses.half_step` of it.
+    """
+    says = getattr(model, "models_rounding", None)
+    return bool(callable(says) and says(responses))
+
+
 def fit_as_asked(
     model: DensityModel, data: Responses | Regression, settings: SamplerSettings
 ) -> FittedModel:
@@ -222,19 +232,47 @@ def mixture_from(tree: xr.DataTree, kernel: str, names: tuple[str, str, str]) ->
 def database_log_likelihood(mixture: Mixture, responses: Responses) -> NDArray[np.float64]:
     """Log density of each database under each draw, shape (chain, draw, database).
 
-    Of a rounded answer it is the log of its probability over the step.
+    Of a rounded answer it is the log of its probability over the width of its bin.
     """
-    found = log_densities(mixture, responses.response_by_database)
-    if not isinstance(responses.step, float):
-        return found
-    y, half = responses.response, 0.5 * responses.step
-    mass = np.where(
-        y < mixture.mean()[..., None],
-        mixture.cdf(y + half) - mixture.cdf(y - half),
-        mixture.sf(y - half) - mixture.sf(y + half),
-    )
-    seen = mass > FAINT
-    return np.where(seen, np.log(np.where(seen, mass, 1.0) / responses.step), found)
+    if responses.half_step is None:
+        return log_densities(mixture, responses.response_by_database)
+    return log_bin_densities(mixture, responses.response, responses.half_step)
+
+
+def log_bin_densities(
+    mixture: Mixture, y: NDArray[np.float64], half: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Log of the probability of bins over their widths, shape (chain, draw, database).
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Shape (chain, draw, component).
+    y, half : ndarray
+        Shape (database,), or (chain, draw, database): middles and half widths. Where a bin's
+        probability is too small for a number the log density at its middle is taken.
+    """
+    mass = np.zeros((*mixture.weights.shape[:-1], y.shape[-1]))
+    for k in range(mixture.weights.shape[-1]):
+        low, high = component_tails(mixture, k, y, half)
+        mass += mixture.weights[..., k, None] * (high - low)
+    seen = mass > 0.0
+    at = log_densities(mixture, y[..., None]) if not seen.all() else 0.0
+    return np.where(seen, np.log(np.where(seen, mass, 1.0) / (2.0 * half)), at)
+
+
+def component_tails(
+    mixture: Mixture, k: int, y: NDArray[np.float64], half: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how far down one component both ends of bins are, seen from its nearer side.
+
+    The difference is the probability of each bin, precise far out on either side.
+    """
+    mu, s = mixture.locations[..., k, None], mixture.scales[..., k, None]
+    near = -np.abs(y - mu)
+    if mixture.kernel == "gaussian":
+        return kernels.gaussian_tail(near - half, s), kernels.gaussian_tail(near + half, s)
+    return kernels.laplace(near - half, s)[1], kernels.laplace(near + half, s)[1]
 
 
 def log_densities(mixture: Mixture, y: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -325,6 +363,21 @@ def diverging_mixture(kernel: str) -> str:
     if kernel == "gaussian":
         return "Leave out sampler=: Gibbs sampling draws this model without divergences."
     return f"{DIVERGING[:-1]}, or take the Gaussian kernel, which Gibbs sampling draws."
+
+
+class OfRounded:
+    """Base of a model whose mixture is the distribution of what was rounded.
+
+    Examples
+    --------
+    >>> import edp_bayes as edp
+    >>> isinstance(edp.SmoothedBootstrap(), OfRounded)
+    True
+    """
+
+    def models_rounding(self, responses: Responses) -> bool:
+        """Return that rounding is modelled."""
+        return True
 
 
 class ShortRepr:

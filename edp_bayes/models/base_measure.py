@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from edp_bayes.models.regression import Regression
     from edp_bayes.records.responses import Responses
 
-__all__ = ["BaseMeasure", "Standardisation", "finest_spread", "observe", "units_of"]
+__all__ = ["BaseMeasure", "Standardisation", "finest_of", "finest_spread", "observe", "units_of"]
 
 WINDOW = 4  # databases
+ROUNDED = "rounded_response"  # name of a likelihood of what was rounded
+NARROWEST = 0.15  # steps of a grid: all but 0.1% of a component as narrow can be in one bin
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,14 +146,36 @@ def finest_spread(sample: NDArray[np.float64]) -> float:
     return float((order[held:] - order[:-held]).min()) / WINDOW
 
 
+def finest_of(
+    sample: NDArray[np.float64],
+    half: NDArray[np.float64] | None,
+    regression: Regression | None = None,
+) -> float:
+    """Return the standard deviation of the finest component, of residuals given a regression.
+
+    Of rounded responses, half the width of the bin of each given, ties are no accident: where four
+    databases share a bin a component may be a small part of it, so that any probabilities of bins
+    are those of such components at their middles.
+    """
+    if regression is not None:
+        sample = regression.residuals(*regression.mode)
+    if half is None:
+        return finest_spread(sample)
+    if regression is not None:
+        half = half / np.exp(regression.mode[1] * regression.position)
+    order, held = np.sort(sample.mean(axis=1)), WINDOW - 1
+    window = float((order[held:] - order[:-held]).min())
+    return max(window / WINDOW, 2.0 * NARROWEST * float(half.min()))
+
+
 def units_of(
     responses: Responses, regression: Regression | None = None
 ) -> tuple[Standardisation, float]:
     """Return the units of the components and the finest of them, of residuals if given any."""
+    sample = responses.response_by_database
     if regression is None:
-        sample = responses.response_by_database
-        return Standardisation.of(responses.response), finest_spread(sample)
-    return Standardisation(0.0, 1.0), finest_spread(regression.residuals(*regression.mode))
+        return Standardisation.of(responses.response), finest_of(sample, responses.half_step)
+    return Standardisation(0.0, 1.0), finest_of(sample, regression.half_step, regression)
 
 
 def scale_of_unit_spread(kernel: str) -> float:
@@ -170,7 +194,8 @@ def observe(
     """Add the responses to the current PyMC model, the component of each summed out.
 
     Samples of a randomised query come from one component and share the weight of one database.
-    Given a regression the components are those of its residuals.
+    Given a regression the components are those of its residuals. Of rounded responses it is what
+    was rounded that is distributed so: the probability of their bins counts.
     """
     import pymc as pm
     import pytensor.tensor as pt
@@ -180,6 +205,11 @@ def observe(
         sample, fitted, scale = regression.sample, *_regress(regression)
         locations = fitted[:, None] + scale[:, None] * locations
         scales = scale[:, None] * scales
+    half = responses.half_step if regression is None else regression.half_step
+    if half is not None:
+        each = log_bins(sample, half[:, None], locations, scales, kernel)
+        pm.Potential(ROUNDED, pt.logsumexp(pt.log(weights) + each, axis=1).sum())
+        return
     if responses.samples == 1:
         family = pm.Normal if kernel == "gaussian" else pm.Laplace
         parameters = {"sigma" if kernel == "gaussian" else "b": scales}
@@ -199,6 +229,30 @@ def observe(
     )
     component = (log_kernel - pt.log(scales)).mean(axis=1)
     pm.Potential("response", pt.logsumexp(pt.log(weights) + component, axis=1).sum())
+
+
+def log_bins(
+    y: NDArray[np.float64], half: NDArray[np.float64], locations: Any, scales: Any, kernel: str
+) -> Any:
+    """Return the log of the probability of bins over their widths, under each component.
+
+    As the difference of the probabilities beyond both ends, seen from the nearer side.
+    """
+    import pytensor.tensor as pt
+
+    near = -pt.abs(y - locations)
+    low, high = (_log_cdf((near + end) / scales, kernel) for end in (-half, half))
+    return high + pt.log1p(-pt.exp(low - high)) - np.log(2.0 * half)
+
+
+def _log_cdf(x: Any, kernel: str) -> Any:
+    import pytensor.tensor as pt
+    from pymc.distributions.dist_math import normal_lcdf
+
+    if kernel == "gaussian":
+        return normal_lcdf(0.0, 1.0, x)
+    away = -pt.abs(x)
+    return pt.switch(x < 0.0, away - np.log(2.0), pt.log1p(-0.5 * pt.exp(away)))
 
 
 def _regress(regression: Regression) -> tuple[Any, Any]:

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
-from edp_bayes.models.base import DensityModel, checked_model, fit_as_asked, log_densities
+from edp_bayes.models.base import (
+    DensityModel,
+    checked_model,
+    fit_as_asked,
+    log_bin_densities,
+    log_densities,
+    models_rounding,
+)
 from edp_bayes.models.leave_one_out import doubtful, leave_one_out, stacking_weights
 from edp_bayes.models.regression import Regression
 from edp_bayes.models.sampling import SamplerSettings
@@ -175,8 +182,19 @@ def _fitted_scores(
     named = _named(models, repr)
     for name, model in named.items():
         checked_model(model, f"model {name}")
+    responses = _scored(responses, named)
     fits = {name: model.fit(responses, settings) for name, model in named.items()}
     return {name: leave_one_out(fit.log_likelihood, fit.predictive) for name, fit in fits.items()}
+
+
+def _scored(responses: Responses, models: Mapping[str, DensityModel]) -> Responses:
+    """Return the responses, as continuous ones unless all models are of what was rounded.
+
+    Probabilities of bins are not to be compared with densities at their middles.
+    """
+    if responses.step is None or all(models_rounding(one, responses) for one in models.values()):
+        return responses
+    return responses.replaced(step=None)
 
 
 def _given_scores(
@@ -199,6 +217,7 @@ def _given_scores(
     named = _named([model_or_default(None)] if models is None else models, repr)
     for name, model in named.items():
         checked_model(model, f"model {name}")
+    responses = _scored(responses, named)
     found = {str(name): (a or Adversary()).given(responses) for name, a in adversaries.items()}
     count = min(known.position.size for known in found.values())
     candidates = [
@@ -237,7 +256,13 @@ def one_step_ahead(model: DensityModel, known: Known, settings: SamplerSettings)
     for count in range(first, n):
         fit = fit_as_asked(model, Regression.of(known.before(count)), few)
         assert fit.at_hand is not None
-        each = log_densities(fit.at_hand.next_response, y[count : count + 1])
+        at = y[count : count + 1]
+        half = known.responses.half_step
+        each = (
+            log_densities(fit.at_hand.next_response, at)
+            if half is None
+            else log_bin_densities(fit.at_hand.next_response, at[0], half[count : count + 1])
+        )
         found.append(float(logsumexp(each) - np.log(each.size)))
     return np.array(found)
 

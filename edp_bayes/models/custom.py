@@ -6,8 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.models.base import FittedModel, fitted_mixture, mixture_from
+from edp_bayes.models.base_measure import ROUNDED
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["PyMCMixture"]
+
+FAINT = 1e-12  # probability of a bin that is a difference of larger ones
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,13 @@ class PyMCMixture:
     SamplingError
         When fitted, if PyMC cannot sample the model.
 
+    Notes
+    -----
+    Where answers are rounded (`step` of `Responses`) and the model observes the responses as they
+    are, by a distribution with a distribution function, its likelihood is made that of their bins.
+    A model that sees to this itself has a likelihood named ``rounded_response``. Any other is
+    audited as one of continuous answers, with a warning.
+
     Examples
     --------
     >>> import edp_bayes as edp
@@ -63,13 +76,15 @@ class PyMCMixture:
                 f"{self.build!r}"
             )
 
+    def models_rounding(self, responses: Responses) -> bool:
+        """Return whether the model is, or can be made, one of what was rounded."""
+        return _of_bins(self._built(responses), responses)
+
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by NUTS."""
-        import pymc as pm
-
-        model = self.build(responses)
-        if not isinstance(model, pm.Model):
-            raise InputTypeError(f"build must return a pm.Model, found {type(model).__name__}")
+        model = self._built(responses)
+        if responses.half_step is not None:
+            _of_bins(model, responses)
         tree = sample_nuts(model, settings)
         names = (self.weights, self.locations, self.scales)
         return fitted_mixture(
@@ -81,3 +96,43 @@ class PyMCMixture:
             attributes={"model": repr(self)},
             remedy="change the model that build returns, or try a transform of the responses",
         )
+
+    def _built(self, responses: Responses) -> Any:
+        import pymc as pm
+
+        model = self.build(responses)
+        if not isinstance(model, pm.Model):
+            raise InputTypeError(f"build must return a pm.Model, found {type(model).__name__}")
+        return model
+
+
+def _of_bins(model: Any, responses: Responses) -> bool:
+    """Make the likelihood of a PyMC model that of bins, and return whether it is.
+
+    What is added is the log of the probability of each response's bin over its log density. Where
+    that is a difference of larger numbers the density stands.
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    if ROUNDED in model.named_vars:
+        return True
+    y, half = responses.response, responses.half_step
+    found = [rv for rv in model.observed_RVs if _is(model.rvs_to_values[rv].eval(), y)]
+    if half is None or len(found) != 1:
+        return False
+    with model:
+        try:
+            above, below = (pm.logcdf(found[0], end) for end in (y + half, y - half))
+        except NotImplementedError:
+            return False
+        whole = pt.exp(above) - pt.exp(below)
+        seen = whole > FAINT
+        density = pm.logp(found[0], y)
+        logs = pt.log(pt.switch(seen, whole, 1.0) / (2.0 * half))
+        pm.Potential(ROUNDED, pt.switch(seen, logs - density, 0.0).sum())
+    return True
+
+
+def _is(values: Any, y: NDArray[np.float64]) -> bool:
+    return values.shape == y.shape and bool((values == y).all())

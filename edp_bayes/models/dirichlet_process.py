@@ -14,6 +14,7 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import (
     GAUSSIAN,
     FittedModel,
+    OfRounded,
     ShortRepr,
     at_hand_from,
     diverging_mixture,
@@ -37,7 +38,7 @@ REMEDY = "see what SmoothedBootstrap() says, or try another kernel or a transfor
 
 
 @dataclass(frozen=True, repr=False)
-class DirichletProcessMixture(ShortRepr):
+class DirichletProcessMixture(ShortRepr, OfRounded):
     """Mixture with weights by stick-breaking and a learned base measure: the default of audits.
 
     With a Gaussian kernel it is drawn by blocked Gibbs sampling (Ishwaran and James 2001, Section

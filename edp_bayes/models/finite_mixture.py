@@ -10,6 +10,7 @@ import numpy as np
 from edp_bayes.models.base import (
     GAUSSIAN,
     FittedModel,
+    OfRounded,
     ShortRepr,
     at_hand_from,
     diverging_mixture,
@@ -35,7 +36,7 @@ REMEDY = (
 
 
 @dataclass(frozen=True, repr=False)
-class FiniteMixture(ShortRepr):
+class FiniteMixture(ShortRepr, OfRounded):
     """Mixture of a fixed number of components, with Dirichlet weights.
 
     Parameters

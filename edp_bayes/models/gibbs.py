@@ -21,7 +21,7 @@ from edp_bayes.diagnostics.truncation import Truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import SamplingError
 from edp_bayes.models.base import FittedModel, fitted_mixture
-from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_spread
+from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_of
 from edp_bayes.models.conditional import GROWTH
 from edp_bayes.models.dirichlet_process import REMEDY as PROCESS_REMEDY
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
@@ -47,7 +47,6 @@ Index = NDArray[np.int64]
 
 TRIES = 10
 BINNED_TRIES = 1000
-NARROWEST = 0.25  # steps of a grid: a component as narrow has 95% of its mass in one bin
 UNITS = Standardisation(0.0, 1.0)  # of residuals
 # Steps of gamma in a sweep, and the share of them that is taken.
 WALKS, ACCEPTED = 2, 0.4
@@ -118,10 +117,9 @@ def _fit(
         thin=model.thin,
     )
     if isinstance(data, Responses):
-        draw = partial(draw, step=data.step or 0.0)
-        drawn, at_hand, responses = draw(data.response_by_database), None, data
+        drawn, at_hand, responses = draw(data.response_by_database, half=data.half_step), None, data
     else:
-        drawn = draw(data.sample, units=UNITS, regression=data)
+        drawn = draw(data.sample, units=UNITS, regression=data, half=data.half_step)
         at_hand = AtHand.of(data, drawn.mixture, drawn.coefficients, drawn.growth)
         responses = at_hand.responses
     priors = {**weight_priors(drawn), **drawn.component_priors(model.base_measure)}
@@ -201,7 +199,10 @@ def _without(
 ) -> dict[int, Mixture]:
     """Draw the distribution of the response without each dominant individual."""
     shape = (settings.chains, settings.draws)
-    return fit_without(responses, shape, lambda y, stream: draw(y, stream=stream).mixture)
+    half = responses.half_step
+    return fit_without(
+        responses, shape, lambda y, stream: draw(y, stream=stream, half=half).mixture
+    )
 
 
 def draw_parameters(
@@ -216,20 +217,20 @@ def draw_parameters(
     units: Standardisation | None = None,
     stream: str = "",
     regression: Regression | None = None,
-    step: float = 0.0,
+    half: Array | None = None,
 ) -> GibbsDraws:
     """Run every chain, each with a generator of its own; stick-breaking without Dirichlet.
 
     The responses have shape (n, samples). The units are those of the base measure; by default the
     responses' own mean and spread. A stream names the random numbers. Given a regression the
-    mixture is that of its residuals. Given a step it is that of values which the responses, one of
-    each database, round: these are drawn, too (Canale and Dunson 2011).
+    mixture is that of its residuals. Given `half`, shape (n,), half the widths of the bins whose
+    middles the responses are, one of each database, it is that of values within the bins: these are
+    drawn, too (Canale and Dunson 2011).
     """
     if units is None:
         units = Standardisation.of(sample)
     given = _given(regression, len(sample))
-    finest = finest_spread(sample if regression is None else regression.residuals(*regression.mode))
-    finest = max(finest, NARROWEST * step)
+    finest = finest_of(sample, half, regression)
     y = np.ascontiguousarray((sample - units.centre) / units.spread)
     hyper = np.array(
         [
@@ -243,14 +244,14 @@ def draw_parameters(
             (finest / units.spread) ** 2,
             *concentration,
             weight_concentration,
-            0.5 * step / units.spread,
         ]
     )
+    bins = np.empty(0) if half is None else np.ascontiguousarray(half / units.spread)
 
     def chain(index: int) -> tuple[Array, ...]:
         rng = settings.generator("gibbs", index, *stream.encode())
         parts: tuple[Array, ...] = sweep_chain(
-            y, components, hyper, given, settings.tune, settings.draws, thin, rng
+            y, bins, components, hyper, given, settings.tune, settings.draws, thin, rng
         )
         return parts
 
@@ -351,6 +352,7 @@ def _standard_normal_within(rng: np.random.Generator, low: float, high: float) -
 @compiled
 def sweep_chain(
     y: Array,
+    bins: Array,
     K: int,
     hyper: Array,
     given: Given,
@@ -361,6 +363,7 @@ def sweep_chain(
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
     """One chain on standardised responses (database, sample): weights, locations, sds and others.
 
+    Where there are bins, half the width of each database's, its value within them is drawn.
     The others, last axis: concentration, centre, rate, precision, log of the weight sticks leave.
     Then the coefficients of what is known, and gamma.
     """
@@ -373,7 +376,7 @@ def sweep_chain(
     label = np.zeros(n, dtype=np.int64)
     raw_mean, raw_square = np.zeros(n), np.zeros(n)
     shape, rate_a, rate_b, precision_a, precision_b, centre_v, own = hyper[:7]
-    least, alpha_a, alpha_b, dirichlet, half_step = hyper[7:]
+    least, alpha_a, alpha_b, dirichlet = hyper[7:]
     mean = np.zeros(n)
     square = np.zeros(n)
     for j in range(n):
@@ -398,15 +401,19 @@ def sweep_chain(
         count[:] = 0.0
         total[:] = 0.0
         squares[:] = 0.0
+        if bins.size > 0:
+            for j in range(n):
+                k, fitted, scale = label[j], 0.0, math.exp(gamma * given.position[j])
+                for a in range(terms):
+                    fitted += given.design[j, a] * beta[a]
+                middle, spread = fitted + scale * mu[k], scale * math.sqrt(v[k])
+                low = (y[j, 0] - bins[j] - middle) / spread
+                high = (y[j, 0] + bins[j] - middle) / spread
+                raw_mean[j] = middle + spread * _standard_normal_within(rng, low, high)
+                raw_square[j] = raw_mean[j] ** 2
+                mean[j], square[j] = raw_mean[j], raw_square[j]
         if terms > 0:
             _residuals(raw_mean, raw_square, given, beta, gamma, mean, square)
-        elif half_step > 0.0:
-            for j in range(n):
-                k, spread = label[j], math.sqrt(v[label[j]])
-                low = (raw_mean[j] - half_step - mu[k]) / spread
-                high = (raw_mean[j] + half_step - mu[k]) / spread
-                mean[j] = mu[k] + spread * _standard_normal_within(rng, low, high)
-                square[j] = mean[j] ** 2
         constant = np.log(w + 1e-300) - 0.5 * np.log(v)
         half = 0.5 / v
         for j in range(n):

@@ -77,6 +77,12 @@ class Regression(Conditional):
         y = self.known.responses.response_by_database
         return (y - self.units.centre) / self.units.spread
 
+    @property
+    def half_step(self) -> Array | None:
+        """Half the widths of the bins of rounded responses in these units, shape (n,)."""
+        half = self.known.responses.half_step
+        return None if half is None else half / self.units.spread
+
     @cached_property
     def mode(self) -> tuple[Array, float]:
         """Coefficients and gamma that are likeliest if u is standard normal."""
@@ -110,7 +116,10 @@ class Regression(Conditional):
         residuals = self.modified(beta, gamma)
         moved = (residuals - residuals.mean()) * self.growth(gamma) + self.place
         response = (units.centre + units.spread * moved).ravel()
-        return refer(self.known.responses, *self.predicting(gamma), response)
+        half = self.known.responses.half_step
+        if half is not None:
+            half = half * self.stretch(gamma) * self.growth(gamma) / np.exp(gamma * self.position)
+        return refer(self.known.responses, *self.predicting(gamma), response, half_step=half)
 
     def fitted_to_residuals(self, model: DensityModel, settings: SamplerSettings) -> FittedModel:
         """Fit a model that knows of no regression to the residuals at the mode.
@@ -174,7 +183,9 @@ class Regression(Conditional):
             shift=shift,
             log_likelihood=fitted.log_likelihood + moved,
             scores=scores_of(
-                fitted.mixture, np.broadcast_to(residuals, (*shape, *residuals.shape))
+                fitted.mixture,
+                np.broadcast_to(residuals, (*shape, *residuals.shape)),
+                responses.half_step,
             ),
         )
         predictive = None if fitted.predictive is None else fitted.predictive + moved
@@ -328,7 +339,7 @@ class AtHand:
         beta, gamma : ndarray
             Shapes (chain, draw, coefficient) and (chain, draw).
         """
-        from edp_bayes.models.base import log_densities
+        from edp_bayes.models.base import log_bin_densities, log_densities
 
         units = regression.units
         middle = beta.mean(axis=(0, 1))
@@ -345,6 +356,12 @@ class AtHand:
             kernel=u.kernel,
         )
         jacobian = np.log(units.spread) + gamma[..., None] * regression.position
+        half = regression.half_step
+        if half is None:
+            log_density = log_densities(u, residuals)
+        else:
+            half = half / np.exp(gamma[..., None] * regression.position)
+            log_density = log_bin_densities(u, residuals[..., 0], half)
         return cls(
             mixture=at_hand,
             responses=responses,
@@ -352,8 +369,8 @@ class AtHand:
             coefficients=beta,
             growth=gamma,
             shift=units.spread * (beta @ regression.target - place),
-            log_likelihood=log_densities(u, residuals) - jacobian,
-            scores=scores_of(u, residuals),
+            log_likelihood=log_density - jacobian,
+            scores=scores_of(u, residuals, half),
         )
 
     @property
@@ -363,15 +380,26 @@ class AtHand:
         return Mixture(p.weights, p.locations + shift, p.scales, kernel=p.kernel)
 
 
-def scores_of(u: Mixture, residuals: Array) -> Array:
-    """Return normal scores of the residuals' probabilities, averaged over draws and samples."""
+def scores_of(u: Mixture, residuals: Array, half: Array | None = None) -> Array:
+    """Return normal scores of the residuals' probabilities, averaged over draws and samples.
+
+    Those of rounded responses, half the width of the bin of each given, are drawn evenly between
+    the probabilities of both ends, as of a continuous response (Smith 1985, Diagnostic checks of
+    non-standard time series models): at the middle they would spread the less the more of the
+    distribution is in the bin. The random numbers are always the same.
+    """
     from scipy.special import ndtri
 
     total = np.zeros(residuals.shape)
+    ends = () if half is None else (-half[..., None], half[..., None])
+    place = np.random.default_rng(0).random((residuals.shape[-2], 1))
     gaussian = u.kernel == "gaussian"
     for k in range(u.weights.shape[-1]):
         w, mu, s = (part[..., k, None, None] for part in (u.weights, u.locations, u.scales))
-        away = residuals - mu
-        total += w * (kernels.gaussian_tail(away, s) if gaussian else kernels.laplace(away, s)[1])
+        away = [residuals - mu + end for end in ends] or [residuals - mu]
+        below = [
+            kernels.gaussian_tail(x, s) if gaussian else kernels.laplace(x, s)[1] for x in away
+        ]
+        total += w * (below[0] + place * (below[-1] - below[0]))
     probability = total.mean(axis=(0, 1, 3)).clip(LEAST_SCORE, 1.0 - LEAST_SCORE)
     return np.asarray(ndtri(probability))

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.shift import ShiftCoupling
+from edp_bayes.distributions import kernels
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.neighbours import neighbour_distances
-from edp_bayes.models.base import LAPLACE, FittedModel, ShortRepr, log_kernel
-from edp_bayes.models.base_measure import Standardisation, scale_of_unit_spread
+from edp_bayes.models.base import LAPLACE, FittedModel, OfRounded, ShortRepr, log_kernel
+from edp_bayes.models.base_measure import Standardisation, log_bins, scale_of_unit_spread
 from edp_bayes.models.log_prior import gather
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.utils import validate
@@ -31,7 +32,7 @@ BLOCK_NUMBERS = 15_000  # of memory that is used again, not asked of the system 
 
 
 @dataclass(frozen=True, repr=False)
-class SmoothedBootstrap(ShortRepr):
+class SmoothedBootstrap(ShortRepr, OfRounded):
     """Dirichlet process posterior with vanishing concentration, smoothed by a kernel.
 
     p = sum_j w_j k_h(x - y_j) with w ~ Dirichlet(1, ..., 1) over the databases, and every p_i the
@@ -52,6 +53,11 @@ class SmoothedBootstrap(ShortRepr):
 
     Notes
     -----
+    Where answers are rounded the bandwidth is that under which all others predict the bin of each
+    best, and what is published is the rounding of a value from a kernel about one of the rounded
+    answers. So ties do no harm: with a bandwidth far below the step the model is the Bayesian
+    bootstrap of the rounded answers themselves.
+
     Of several responses together the kernel is Gaussian with a matrix bandwidth, h^2 times their
     sample covariance, and the rule of thumb is n^(-1 / (d + 4)).
 
@@ -82,17 +88,20 @@ class SmoothedBootstrap(ShortRepr):
 
         n, samples = responses.n_databases, responses.samples
         middle, relative = self._scale(responses)
-        distance = _distances(responses)
+        distance, half = _distances(responses), responses.half_step
         with pm.Model(coords={"database": np.arange(n)}) as model:
             weights = pm.Dirichlet("database_weights", np.ones(n), dims="database")
             bandwidth = pm.LogNormal("bandwidth", np.log(middle), self.bandwidth_spread)
             without = bandwidth * self._held_out(responses)
             u = distance / without
-            kernel = (
-                -0.5 * u**2 - 0.5 * np.log(2 * np.pi)
-                if self.kernel == "gaussian"
-                else -pt.abs(u) - np.log(2.0)
-            ) - pt.log(without)
+            if half is not None:
+                kernel = log_bins(distance, half[:, None], 0.0, without, self.kernel)
+            else:
+                kernel = (
+                    -0.5 * u**2 - 0.5 * np.log(2 * np.pi)
+                    if self.kernel == "gaussian"
+                    else -pt.abs(u) - np.log(2.0)
+                ) - pt.log(without)
             other = np.where(_different(responses), 0.0, -np.inf) - np.log(samples * (n - 1))
             pm.Potential("left_out", (pt.logsumexp(kernel + other, axis=1)).mean() * n)
             share = pt.repeat(weights / responses.samples, responses.samples)
@@ -182,8 +191,12 @@ class SmoothedBootstrap(ShortRepr):
             distance, same = _distances(responses, rows), ~_different(responses, rows)
             ratios = relative[rows] if self.variable else relative
             log_ratios = np.log(ratios)
+            half = None if responses.half_step is None else responses.half_step[rows, None]
             for g, h in enumerate(grid):
-                terms = kernel(distance / (h * ratios)) - log_ratios - np.log(h)
+                if half is None:
+                    terms = kernel(distance / (h * ratios)) - log_ratios - np.log(h)
+                else:
+                    terms = _log_bins(distance, half, h * ratios, self.kernel)
                 terms[same] = -np.inf
                 total[g, rows], part = _left_out(terms, samples)
                 kept[g] += part
@@ -253,6 +266,24 @@ def _left_out(terms: Array, samples: int) -> tuple[Array, Array]:
     # All others leave at least half: the product over the rows of a block is never too small.
     log_kept += np.log((1.0 - mass / (1.0 + rest)[:, None]).prod(axis=0))
     return top + log_all, log_kept
+
+
+def _log_bins(distance: Array, half: Array, scale: Array, kernel: str) -> Array:
+    """Return the log of the probability of bins about some distances over their widths.
+
+    Where it is too small for a number the log density is taken.
+    """
+    near = -np.abs(distance)
+    if kernel == "gaussian":
+        low, high = (kernels.gaussian_tail(near + end, scale) for end in (-half, half))
+    else:
+        low, high = (kernels.laplace(near + end, scale)[1] for end in (-half, half))
+    mass = high - low
+    with np.errstate(divide="ignore"):
+        found = np.log(mass / (2.0 * half))
+    if (mass > 0.0).all():
+        return found
+    return np.where(mass > 0.0, found, log_kernel(kernel)(distance / scale) - np.log(scale))
 
 
 def _distances(responses: Responses, rows: slice = slice(None)) -> Array:

@@ -17,6 +17,7 @@ from edp_bayes.models.base import (
     FittedModel,
     checked_model,
     fit_as_asked,
+    models_rounding,
     parts_of,
 )
 from edp_bayes.models.leave_one_out import doubtful, leave_one_out, stacking_weights
@@ -91,6 +92,10 @@ class Stacked:
     def kernel(self) -> str:
         """Family of every component: gaussian or laplace."""
         return self.models[0].kernel
+
+    def models_rounding(self, responses: Responses) -> bool:
+        """Return whether all the models are of what was rounded."""
+        return all(models_rounding(model, responses) for model in self.models)
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Fit every model, weigh them and take their draws in proportion.

@@ -263,8 +263,8 @@ def posterior_of(
     InputTypeError
         If the source is something else.
     InvalidInputError
-        If an audit comes without responses or with other ones, the responses carry noise, or
-        options of a fit are given where nothing is fitted.
+        If an audit comes without responses or with other ones, the responses carry noise or are
+        rounded (`step`), or options of a fit are given where nothing is fitted.
     """
     from edp_bayes.models.default import model_or_default
     from edp_bayes.results.query import Audit
@@ -300,6 +300,7 @@ def posterior_of(
         if responses is None:
             raise InvalidInputError("a fitted model needs its responses: give responses=")
         _refuse_noise(responses)
+        _refuse_steps(responses.step)
         return _posterior(
             source.coupling, _at_hand(source, responses), responses, source.attributes
         )
@@ -309,6 +310,7 @@ def posterior_of(
             "Databases.respond or Responses.from_arrays"
         )
     _refuse_noise(source)
+    _refuse_steps(source.step)
     names = ("sampler", "cores")
     named = {name: sample_options.pop(name) for name in names if name in sample_options}
     settings = SamplerSettings(
@@ -353,6 +355,8 @@ def _of_audit(audit: Audit, responses: Responses | None, most_draws: int | None)
             f"{responses.fingerprint[:16]}, the audit's {settings['fingerprint'][:16]}"
         )
     _refuse_noise(responses)
+    _refuse_steps(settings.get("step"))
+    responses = responses.replaced(step=None)
     if unplaced := audit.tree.attrs.get(UNPLACED):
         raise InvalidInputError(
             f"under pseudonyms this audit does not say {unplaced}: give the audit with its names"
@@ -403,6 +407,16 @@ def _thinned(mixture: Mixture, most_draws: int | None) -> Mixture:
     parts = (mixture.weights, mixture.locations, mixture.scales)
     whole = np.broadcast_arrays(*parts)
     return Mixture(*(part[:, rows] for part in whole), kernel=mixture.kernel)
+
+
+def _refuse_steps(step: object) -> None:
+    if step is not None:
+        raise InvalidInputError(
+            f"noise is calibrated for continuous answers, and these are rounded to a grid of step "
+            f"{step:g}: audit.released(rounded_to={step:g}, noise_after=LaplaceNoise(scale)) says "
+            "what noise of a scale, added to the rounded answer, leaves of the risk. Answers "
+            "treated as continuous, by Responses(..., step=None), can be calibrated for"
+        )
 
 
 def _refuse_noise(responses: Responses) -> None:

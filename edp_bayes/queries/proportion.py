@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.queries.base import ColumnQuery
 from edp_bayes.records import arrow_columns
-from edp_bayes.records.ownership import Floats, Records
+from edp_bayes.records.ownership import Floats, Ownership, Records
+from edp_bayes.records.rounding import coarse_step
 from edp_bayes.records.summaries import Needs, Summaries
 from edp_bayes.utils import labels, validate
 
@@ -97,6 +98,34 @@ class Proportion(ColumnQuery):
         size = owners.database_size[owners.pair_database]
         above = own * size - owners.pair_size * total[owners.pair_database]
         return total / owners.database_size, above / (size * owners.remaining.astype(np.float64))
+
+    def step(self, owners: Ownership) -> float | None:
+        """Return one over the number of records, where all databases have as many."""
+        size = owners.database_size
+        return 1.0 / float(size[0]) if (size == size[0]).all() else None
+
+    def warnings(
+        self, response: Floats, owners: Ownership, contribution: Floats
+    ) -> tuple[str, ...]:
+        """Return what is assumed of answers on a coarse grid: without an individual it is another.
+
+        An exact fraction k / (N - n_i) shows by itself that records are missing.
+        """
+        size = owners.database_size
+        if coarse_step(1.0 / float(np.median(size)), response) is None:
+            return ()
+        if (size == size[0]).all():
+            return (
+                f"shares of {size[0]} records are taken to be published as multiples of "
+                f"1/{size[0]}, with and without an individual: an exact fraction of fewer records "
+                "shows by itself that some are missing",
+            )
+        return (
+            f"shares of {size.min()} to {size.max()} records lie on a grid of their own in every "
+            "database, and on another without an individual: they are treated as continuous, and "
+            "the exact fraction says more than that. Publish fewer digits, and audit these by "
+            "released(rounded_to=...)",
+        )
 
     def __str__(self) -> str:
         """Return the command-line form."""

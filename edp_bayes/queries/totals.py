@@ -8,7 +8,7 @@ import numpy as np
 
 from edp_bayes.queries.base import ColumnQuery
 from edp_bayes.records.exact import blocks
-from edp_bayes.records.ownership import Floats
+from edp_bayes.records.ownership import Floats, Ownership
 from edp_bayes.records.query import Query
 from edp_bayes.records.summaries import Needs, Summaries
 
@@ -25,11 +25,14 @@ class Count(Query):
 
     answers_nothing = True
     additive = True
-    step = 1.0
 
     def columns(self) -> tuple[str, ...]:
         """Return no column: only the owners count."""
         return ()
+
+    def step(self, owners: Ownership) -> float | None:
+        """Return one."""
+        return 1.0
 
     def needs(self) -> Needs:
         """Return nothing: pairs are counted in any case."""

@@ -278,6 +278,7 @@ class Databases:
         query: Query | Callable[..., Any],
         *,
         noise: GaussianNoise | LaplaceNoise | None = None,
+        step: float | str | None = FOUND,
         samples: int | None = None,
         random_seed: int | None = None,
         workers: int | None = None,
@@ -295,6 +296,10 @@ class Databases:
             present, in threads.
         noise : GaussianNoise or LaplaceNoise, optional
             Distribution of noise that the release adds to the query: it is kept, not drawn.
+        step : float, optional
+            Answers are rounded to a grid of this step, see `Responses`. By default that of a count,
+            or of a share of as many records in every database, where it is coarse, or what is found
+            from the answers; None treats them as continuous.
         samples : int, optional
             The callable is randomised: it is called with a dataframe and a
             `numpy.random.Generator`, this often for every database, with the same stream with
@@ -347,7 +352,7 @@ class Databases:
                 )
             fewer, said = self._fewer(query, collect)
             if fewer is not None:
-                return self._reduced(query, fewer, said, noise)
+                return self._reduced(query, fewer, said, noise, step)
             query, summaries, found = self._read(query)
             owners = summaries.owners
             with np.errstate(all="ignore"):  # Responses refuses whatever is not finite.
@@ -376,7 +381,7 @@ class Databases:
             raise InputTypeError(
                 f"query must be one of edp_bayes.queries or a callable, found {query!r}"
             )
-        step = _step(query, response, noise)
+        step = _step(step, query, owners, response, noise)
         return Responses(
             response=response,
             contribution=_matrix(contribution, owners, samples or 1),
@@ -453,6 +458,7 @@ class Databases:
         collect: int,
         said: tuple[Sentence, ...],
         noise: GaussianNoise | LaplaceNoise | None,
+        step: float | str | None,
     ) -> Responses:
         """Return responses with the contributions of some individuals."""
         query = self._resolved(query)
@@ -480,7 +486,7 @@ class Databases:
             query=str(query),
             additive=query.additive,
             ask=Asking(self, query),
-            step=_step(query, response, noise),
+            step=_step(step, query, owners, response, noise),
             warnings=self.warnings + doubts,
             remainder=remainder,
         )
@@ -564,12 +570,17 @@ def _samples(samples: int | None, random_seed: int | None) -> int | None:
 
 
 def _step(
-    query: Any, response: Floats, noise: GaussianNoise | LaplaceNoise | None
+    asked: float | str | None,
+    query: Any,
+    owners: Ownership,
+    response: Floats,
+    noise: GaussianNoise | LaplaceNoise | None,
 ) -> float | str | None:
-    """Return the step of the grid of the answers, where the query has one."""
-    if isinstance(query, Query) and query.step is not None and noise is None:
-        return coarse_step(query.step, response)
-    return FOUND
+    """Return the step of the grid of the answers: what is asked for, or that of the query."""
+    if asked != FOUND or noise is not None or not isinstance(query, Query):
+        return asked
+    own = query.step(owners)
+    return FOUND if own is None else coarse_step(own, response)
 
 
 def _of_some(

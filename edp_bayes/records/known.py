@@ -184,6 +184,7 @@ class Known(Explained):
             self,
             responses=self.responses.replaced(
                 contribution=csc_array(np.full((y.size, 1), 1e-3 * y.std())),
+                half_step=self.responses.half_step,
                 individual=np.array(["nobody"], dtype=object),
                 presence=np.array([self.position.size]),
             ),
@@ -449,7 +450,7 @@ def _less(responses: Responses, insiders: tuple[Any, ...]) -> Responses:
         return responses
     columns = [responses.index_of(name) for name in insiders]
     told: Array = np.asarray(responses.contribution[:, columns].sum(axis=1)).ravel()
-    return responses.replaced(response=responses.response - told)
+    return responses.replaced(response=responses.response - told, half_step=responses.half_step)
 
 
 def _kept(responses: Responses, rows: Index, insiders: tuple[Any, ...]) -> Responses:
@@ -462,7 +463,9 @@ def _kept(responses: Responses, rows: Index, insiders: tuple[Any, ...]) -> Respo
     matrix: csc_array[np.float64] = responses.contribution[:, others].tocsr()[entries].tocsc()
     silent = responses.presence[others] - _counted(responses.contribution[:, others], samples)
     count = _counted(matrix, samples)
+    half = responses.half_step
     return responses.replaced(
+        half_step=None if half is None else half[rows],
         response=responses.response[entries],
         contribution=matrix,
         individual=responses.individual[others],

@@ -29,8 +29,6 @@ class Query(ABC):
     """Whether a database without records has an answer."""
     additive: ClassVar[bool] = False
     """Whether the answer is a sum over individuals."""
-    step: ClassVar[float | None] = None
-    """The step of the grid on which all answers lie, where there is one."""
 
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
@@ -47,6 +45,10 @@ class Query(ABC):
     def resolve(self, choices: Sequence[str]) -> Self:
         """Return the query with its column filled in, where it named none."""
         return self
+
+    def step(self, owners: Ownership) -> float | None:
+        """Return the step of the grid on which all answers lie; None where there is none."""
+        return None
 
     def warnings(
         self, response: Floats, owners: Ownership, contribution: Floats

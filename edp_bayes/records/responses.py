@@ -95,6 +95,9 @@ class Responses:
         model what was rounded, and risks are those of the rounded answer. By default it is found
         from the data where most responses are tied and all lie on a grid; None treats them as
         continuous.
+    half_step : ndarray, optional
+        Shape (n,): half the width of the bin of which each response is the middle, where it is
+        rounded; half the step of those on a grid.
     warnings : tuple of str
         What was found to be legal but doubtful about the records. What is doubtful about the
         responses themselves is put before it; each was also a warning.
@@ -143,6 +146,7 @@ class Responses:
     ask: Callable[[Any, Any], NDArray[Any]] | None = field(default=None, repr=False)
     referral: Referral | None = field(default=None, repr=False)
     step: float | str | None = FOUND
+    half_step: NDArray[np.float64] | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
     remainder: Remainder | None = field(default=None, repr=False)
     collected: csc_array[np.float64] = field(init=False, repr=False)
@@ -171,6 +175,9 @@ class Responses:
             if self.step == FOUND and not tied
             else checked_step(self.step, response, contribution, plain=plain)
         )
+        half_step = self.half_step
+        if step is not None:
+            half_step = np.full(database.size, 0.5 * step)
         own = _warnings(response, database, step if self.step == FOUND else self.step)
         for name, value in (
             ("response", response),
@@ -183,6 +190,7 @@ class Responses:
             ("query", str(self.query)),
             ("additive", bool(self.additive)),
             ("step", step),
+            ("half_step", half_step),
             ("warnings", tuple(dict.fromkeys((*own, *self.warnings)))),
         ):
             object.__setattr__(self, name, value)
@@ -304,10 +312,12 @@ class Responses:
     def replaced(self, **changes: Any) -> Responses:
         """Return the same responses with other parts; what is doubtful is said once, not again.
 
-        Other responses or contributions are on no grid.
+        Other responses or contributions are on no grid, and are not known to be rounded.
         """
         if changes.keys() & {"response", "contribution"}:
             changes.setdefault("step", None)
+        if "step" in changes:
+            changes.setdefault("half_step", None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EdpBayesWarning)
             return replace(self, **changes)

@@ -13,7 +13,7 @@ from edp_bayes.utils import validate
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-__all__ = ["FOUND", "checked_step", "coarse_step", "offset_of", "plain_step"]
+__all__ = ["FOUND", "checked_step", "coarse_step", "offset_of", "on_grid", "plain_step"]
 
 Array = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ def plain_step(response: Array, contribution: csc_array[np.float64]) -> float | 
     values = np.unique(np.concatenate([response - response[0], contribution.data]))
     for parts in range(1, MOST_PARTS + 1):
         step = float(f"{gaps.min() / parts:.9g}")
-        if _on_grid(values, step):
+        if on_grid(values, step):
             return step
     return None
 
@@ -79,7 +79,7 @@ def checked_step(
             "step, or samples and noise"
         )
     away = response - response[0]
-    if not _on_grid(away, step):
+    if not on_grid(away, step):
         worst = int(np.argmax(np.abs(away / step - np.round(away / step))))
         raise InvalidInputError(
             f"the responses must differ by whole multiples of the step {step:g}, found "
@@ -88,5 +88,6 @@ def checked_step(
     return float(step)
 
 
-def _on_grid(values: Array, step: float) -> bool:
+def on_grid(values: Array, step: float) -> bool:
+    """Return whether all values are whole multiples of a step."""
     return bool((np.abs(values / step - np.round(values / step)) < NEAR).all())

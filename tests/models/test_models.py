@@ -131,7 +131,7 @@ def test_rounded_responses_do_not_collapse_a_component(rounding):
     y = np.round(rng.standard_normal(41) / rounding) * rounding
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", edp.EdpBayesWarning)
-        responses = edp.Responses.from_arrays(y, contribution=np.full((41, 1), 0.05))
+        responses = edp.Responses.from_arrays(y, contribution=np.full((41, 1), 0.05), step=None)
     fitted = DirichletProcessMixture(thin=5).fit(responses, settings(draws=200))
     assert fitted.mixture.scales.min() >= 0.5 * rounding
 
