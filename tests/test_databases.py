@@ -19,6 +19,7 @@ from edp_bayes.utils import labels
 pytestmark = [
     pytest.mark.filterwarnings("error"),
     pytest.mark.filterwarnings("ignore:.*are tied:edp_bayes.exceptions.EdpBayesWarning"),
+    pytest.mark.filterwarnings("ignore:shares of :edp_bayes.exceptions.EdpBayesWarning"),
     pytest.mark.filterwarnings("ignore:.*repeat another:edp_bayes.exceptions.EdpBayesWarning"),
 ]
 

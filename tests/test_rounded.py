@@ -401,3 +401,21 @@ def test_insiders_on_no_grid_put_it_anywhere():
     assert float(there.delta.median()) <= float(anywhere.delta.median()) + 0.01
     with pytest.raises(edp.InvalidInputError, match="where its bins lie"):
         there.released(threshold=12, progressbar=False)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_shares_have_a_step_where_all_have_as_many_records(same):
+    rng = np.random.default_rng(3)
+    rows = [
+        (day, person, float(rng.random() < 0.4))
+        for day in range(30)
+        for person in range(20 if same else 16 + day % 5)
+    ]
+    frame = pd.DataFrame(rows, columns=["day", "person", "paid"])
+    databases = edp.Databases.from_table(frame, database="day", individual="person")
+    said = "published as multiples of 1/20" if same else "shares of 16 to 20 records lie on a grid"
+    with pytest.warns(edp.EdpBayesWarning, match=said):
+        responses = databases.respond(edp.queries.Proportion("paid"))
+    assert responses.step == (pytest.approx(1 / 20) if same else None)
+    assert any(said in warning for warning in responses.warnings)
+    assert databases.respond(edp.queries.Proportion("paid"), step=None).step is None
