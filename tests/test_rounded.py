@@ -419,3 +419,14 @@ def test_shares_have_a_step_where_all_have_as_many_records(same):
     assert responses.step == (pytest.approx(1 / 20) if same else None)
     assert any(said in warning for warning in responses.warnings)
     assert databases.respond(edp.queries.Proportion("paid"), step=None).step is None
+
+
+def test_joined_answers_are_continuous_and_it_is_said():
+    one = of_counts(1.0)
+    other = edp.Responses.from_arrays(
+        np.random.default_rng(2).normal(size=60), contribution=np.ones((60, 10)), query="mean"
+    )
+    joined = edp.Responses.join(one, other)
+    assert [part.step for part in joined.parts] == [None, None]
+    (said,) = (w for w in joined.warnings if "rounded to a grid" in w)
+    assert "step 1 are treated as continuous together with others" in said

@@ -16,6 +16,7 @@ from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records.remainder import require_collected
 from edp_bayes.records.responses import Referral, Responses
 from edp_bayes.utils import labels
+from edp_bayes.utils.sentences import Sentence
 
 __all__ = [
     "MOST_QUERIES",
@@ -282,7 +283,19 @@ def join(responses: Sequence[Responses]) -> JointResponses:
                 "correlated answers with Laplace noise have no closed density; audit without "
                 "noise, which is on the safe side, or audit each query alone"
             )
-    return JointResponses(tuple(parts))
+    return JointResponses(tuple(map(_continuous, parts)))
+
+
+def _continuous(part: Responses) -> Responses:
+    """Return responses as continuous ones; where they are rounded a sentence says so."""
+    if part.step is None:
+        return part
+    said = Sentence(
+        f"Answers of {part.query} rounded to a grid of step {part.step:g} are treated as "
+        "continuous together with others: audit each query alone for the risk of the rounded answer"
+    )
+    others = [one for one in part.warnings if "rounded to a grid" not in one]
+    return part.replaced(step=None, warnings=(*others, said))
 
 
 def _aligned(first: Responses, part: Responses) -> Responses:
