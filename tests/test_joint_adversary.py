@@ -11,7 +11,6 @@ from edp_bayes.coupling.referral import refer, refer_jointly
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.joint_regression import joint_regression_on
 from edp_bayes.records.dependence import linear_dependence
-from edp_bayes.records.joint_known import joint_known
 from edp_bayes.report.describing import describe
 from edp_bayes.results.past import past_of
 
@@ -44,7 +43,7 @@ def joined(*parts):
 
 
 def known_of(responses, at=None, **known):
-    return joint_known(edp.Adversary(**known), responses, at)
+    return edp.Adversary(**known).given(responses, at=at)
 
 
 # What is known

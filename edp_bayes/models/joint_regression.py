@@ -22,7 +22,7 @@ from edp_bayes.models.conditional import Conditional, unused_transitions
 from edp_bayes.models.regression import refuse_no_adversary, scores_of
 from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
 from edp_bayes.records.dependence import Dependence, linear_dependence
-from edp_bayes.records.joint_known import JointKnown, joint_known
+from edp_bayes.records.joint_known import JointKnown
 from edp_bayes.records.known import LAG, OTHER
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def joint_regression_on(
 ) -> JointRegression | None:
     """Return what an adversary knows as a regression; None where there is no adversary."""
     refuse_no_adversary(adversary, at)
-    return None if adversary is None else JointRegression.of(joint_known(adversary, responses, at))
+    return None if adversary is None else JointRegression.of(adversary.given(responses, at=at))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
+    from edp_bayes.records.joined import JointResponses
+    from edp_bayes.records.joint_known import JointKnown
     from edp_bayes.records.known import Known
     from edp_bayes.records.responses import Responses
 
@@ -29,7 +31,8 @@ class Adversary:
     Parameters
     ----------
     past : int
-        How many earlier releases they have seen, as lags of the response.
+        How many earlier releases they have seen, as lags of the response; of joined responses lags
+        of every query.
     trend : bool
         They know the trend over the databases.
     season : float or "calendar", optional
@@ -51,7 +54,7 @@ class Adversary:
     own : bool
         They contributed themselves and know how much: an individual whose own contribution tells
         most of the response is taken for an insider. `edp_bayes.audit` takes whoever leaves the
-        others the largest risk.
+        others the largest risk. Not for joined responses.
     knows : sequence, mapping or Query, optional
         Value of any other query g on every database: numbers or categories.
     bins : sequence of float or int, optional
@@ -144,13 +147,19 @@ class Adversary:
             return "a person who knows nothing but the distribution of the response"
         return f"a person who {_listed(parts)}"
 
-    def given(self, responses: Responses, *, at: Any = None) -> Known:
+    @overload
+    def given(self, responses: Responses, *, at: Any = None) -> Known: ...
+
+    @overload
+    def given(self, responses: JointResponses, *, at: Any = None) -> JointKnown: ...
+
+    def given(self, responses: Responses | JointResponses, *, at: Any = None) -> Known | JointKnown:
         """Return what they know of every database, as regressors of its response.
 
         Parameters
         ----------
-        responses : Responses
-            One database after the other.
+        responses : Responses or JointResponses
+            One database after the other; of joined responses the past is that of all queries.
         at : label, optional
             The database at hand; the next one, after all of them, if not given.
 
@@ -159,8 +168,15 @@ class Adversary:
         InvalidInputError, InputTypeError
             If databases are not in the order of time, a covariate is missing or determines the
             response, a season is longer than half the series, everybody is an insider, or there
-            are too few databases for what is known.
+            are too few databases for what is known; of joined responses also if they are to know
+            their own contribution.
         """
+        from edp_bayes.records.joined import JointResponses
+
+        if isinstance(responses, JointResponses):
+            from edp_bayes.records.joint_known import joint_known
+
+            return joint_known(self, responses, at)
         from edp_bayes.records.known import known
 
         return known(self, responses, at)

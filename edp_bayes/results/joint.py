@@ -38,7 +38,8 @@ class JointAudit(Audit):
     ----------
     tree : xarray.DataTree
         As for `Audit`; mixture holds covariances in the place of scales, densities lie along
-        `direction`.
+        `direction`. With an adversary, known holds their regressors and coefficients in the units
+        of the responses, at_hand the predictive density of each answer.
 
     Examples
     --------

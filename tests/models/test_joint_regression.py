@@ -13,7 +13,6 @@ from edp_bayes.models.joint_regression import JointRegression, fit_joint_given
 from edp_bayes.models.regression import Regression
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.joined import JointResponses
-from edp_bayes.records.joint_known import joint_known
 
 LAG = np.array([[0.6, 0.2], [-0.3, 0.4]])
 ROOT = np.array([[1.0, 0.0], [0.6, 0.8]])
@@ -44,7 +43,7 @@ def joined(y, shift=SHIFT):
 
 
 def regression_of(responses, **known):
-    return JointRegression.of(joint_known(edp.Adversary(**known), responses, None))
+    return JointRegression.of(edp.Adversary(**known).given(responses))
 
 
 def settings_of(draws=250, **options):
