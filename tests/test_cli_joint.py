@@ -41,7 +41,7 @@ def test_queries_given_one_after_the_other_are_audited_together(table, tmp_path,
     assert audit.settings["queries"] == ["sum:kwh", "mean:cost"]
     assert f"most: {audit.direction_of()}." in said
     assert (out / "density.png").stat().st_size > 0
-    with pytest.raises(edp.InvalidInputError, match="several queries together are not composed"):
+    with pytest.raises(edp.InvalidInputError, match="loaded from a file"):
         audit.compose(databases=2)
 
 
@@ -51,14 +51,12 @@ def test_more_than_five_are_refused(table, tmp_path, capsys):
     assert "at most 5 queries" in said
 
 
-@pytest.mark.parametrize(
-    "option", [["--databases", "3"], ["--executor", "2"], ["--exact-up-to", "9"], ["--resume"]]
-)
-def test_what_is_for_one_query_is_refused_at_once(table, tmp_path, capsys, option):
-    both = ["--query", "sum:kwh", "--query", "mean:cost", "--no-past", "--quiet", *option]
-    said = refused(capsys, *asked(table, tmp_path / "out", *both))
-    assert f"{option[0]} is for one query, found 2" in said
-    assert not (tmp_path / "out").exists()
+def test_several_databases_threads_and_a_store_are_as_for_one_query(table, tmp_path, capsys):
+    out = tmp_path / "out"
+    both = ["--query", "sum:kwh", "--query", "mean:cost", "--no-past", "--seed", "1", "--resume"]
+    assert main(asked(table, out, *both, "--databases", "3", "--executor", "2")) == 0
+    assert "3 fresh databases" in " ".join(capsys.readouterr().out.split())
+    assert edp.load_composed_audit(out / "releases.nc").databases == 3
 
 
 def test_by_default_they_have_seen_the_past_of_all_queries(table, tmp_path, capsys):

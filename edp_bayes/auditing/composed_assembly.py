@@ -91,7 +91,7 @@ def assemble(
         "individuals": int(people.size),
         "hypotheses": _hypotheses(audits, total, past),
         "past": past,
-        "echo": echoes,
+        "echo": [echo if np.isfinite(echo) else None for echo in echoes],
         "assumed": _assumed(len(audits), assumed),
         "gap": gap,
         "total_gap": float((risks.total_risk - risks.total_risk_lower).max()),
@@ -237,10 +237,11 @@ def _one_seed(audits: Sequence[Audit]) -> bool:
 def _echo(echo: float, past: str) -> str:
     """Say what was made of contributions that echo in later answers."""
     if past == RELEASED:
+        larger = f"{echo:.2f} times as large as" if np.isfinite(echo) else "larger than"
         return (
             "Later databases are taken to follow the answers as they were released. If they follow "
             "what the others contributed instead, a contribution echoes in later answers, and its "
-            f"effect may be {echo:.2f} times as large as assumed here."
+            f"effect may be {larger} assumed here."
         )
     return (
         "Later databases may follow what the others contributed, so that a contribution echoes in "

@@ -38,9 +38,9 @@ def _tested(sources: Sequence[Source], person: int, epsilon: Array) -> Array:
 
     parts, counts = [], []
     for source in sources:
-        if source.position[person] >= 0:
-            coupling = source.coupling if source.least is None else source.least
-            p, q = coupling.pair(int(source.position[person]))
+        line = source.line(person)
+        if line is not None:
+            p, q = line
             cells = Cells.of(p)
             masses = (cells.masses, cell_masses(q, cells.edges))
             parts.append([mass.reshape(-1, mass.shape[-1])[source.order] for mass in masses])

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import Coupling
+from edp_bayes.coupling.joint import JointCoupling
+from edp_bayes.divergence.composition.pairs import ExactLosses
 from edp_bayes.utils.progress import track
+
+if TYPE_CHECKING:
+    from edp_bayes.distributions.mixtures import Mixture
+    from edp_bayes.divergence.composition.pairs import Losses
+    from edp_bayes.divergence.composition.screening import MomentScreen, Screen
 
 __all__ = ["THRESHOLD", "ComposedRisks", "Source", "blocks", "bounds", "composed_risks"]
 
@@ -31,7 +39,7 @@ class Source:
 
     Attributes
     ----------
-    coupling : Coupling
+    coupling : Coupling or JointCoupling
         Of the draws taken, as many as every other source has.
     count : int
         Number of databases.
@@ -44,7 +52,7 @@ class Source:
         other is then that of the largest, and each answer is taken to tell its component.
     """
 
-    coupling: Coupling
+    coupling: Coupling | JointCoupling
     count: int
     position: Index
     order: Index
@@ -55,29 +63,66 @@ class Source:
         """Whether contributions echo."""
         return self.least is not None
 
-    def curves(self, people: Index, epsilon: Array) -> Array:
-        """Return delta_i(epsilon) of one database, shape (draw, individual, epsilon)."""
+    def screen(self, people: Index, grid: Array) -> Screen | MomentScreen:
+        """Return what bounds the risks of some individuals over several databases."""
+        from edp_bayes.divergence.composition.screening import ORDERS, MomentScreen, Screen
+
         place = self.position[people]
         known = place >= 0
-        if known.all():
-            return self._curves(place, epsilon)[self.order]
-        found = np.zeros((self.order.size, people.size, epsilon.size))
+        if isinstance(self.coupling, JointCoupling):
+            moments = np.zeros((self.order.size, people.size, ORDERS.size))
+            if known.any():
+                moments[:, known] = self.coupling.log_moments(place[known], ORDERS)[self.order]
+            return MomentScreen(moments)
+        curves = np.zeros((self.order.size, people.size, grid.size))
         if known.any():
-            found[:, known] = self._curves(place[known], epsilon)[self.order]
-        return found
+            curves[:, known] = self._curves(place[known], grid)[self.order]
+        return Screen(curves, grid)
+
+    def losses(self, person: int, rows: Index) -> Losses | None:
+        """Return the privacy losses of an individual in some draws; None where there is none."""
+        place = int(self.position[person])
+        if place >= 0 and isinstance(self.coupling, JointCoupling):
+            return self.coupling.losses(place, self.order[rows])
+        found = self.pair(person, rows)
+        return None if found is None else ExactLosses(*found)
+
+    def unrevealed(self, person: int, rows: Index) -> Array:
+        """Return the probability that no database reveals an individual exactly, by draw."""
+        place = int(self.position[person])
+        if isinstance(self.coupling, JointCoupling) and place in self.coupling.revealed:
+            share = self.coupling.share(place)[self.order[rows]]
+            return np.asarray((1.0 - share) ** self.count)
+        return np.ones(rows.size)
+
+    def line(self, person: int) -> tuple[Mixture, Mixture] | None:
+        """Return the distributions of one answer with and without an individual, for tests."""
+        place = int(self.position[person])
+        if place < 0:
+            return None
+        if isinstance(self.coupling, JointCoupling):
+            return self.coupling.line(place)
+        coupling = self._single if self.least is None else self.least
+        return coupling.pair(place)
+
+    @property
+    def _single(self) -> Coupling:
+        """The coupling of one query."""
+        assert not isinstance(self.coupling, JointCoupling)
+        return self.coupling
 
     def _curves(self, place: Index, epsilon: Array) -> Array:
         from edp_bayes.coupling.echo import revealed_curves
 
         if self.echoes:
-            return revealed_curves(self.coupling, place, epsilon)
-        return self.coupling.curves(place, epsilon)
+            return revealed_curves(self._single, place, epsilon)
+        return self._single.curves(place, epsilon)
 
     def pair(self, person: int, rows: Index) -> tuple[Array, Array] | None:
         """Return the components with and without an individual in some draws."""
         from edp_bayes.coupling.echo import apart
 
-        found = self._pair(self.coupling, person, rows)
+        found = self._pair(self._single, person, rows)
         if found is None or not self.echoes:
             return found
         size = self.coupling.mixture.weights.shape[-1]
@@ -85,7 +130,7 @@ class Source:
 
     def least_pair(self, person: int, rows: Index) -> tuple[Array, Array] | None:
         """Return the same for what is left of contributions where they echo."""
-        return self._pair(self.coupling if self.least is None else self.least, person, rows)
+        return self._pair(self._single if self.least is None else self.least, person, rows)
 
     def _pair(self, coupling: Coupling, person: int, rows: Index) -> tuple[Array, Array] | None:
         from edp_bayes.divergence.integral import component_rows
@@ -207,12 +252,11 @@ def _bounds_of(sources: Sequence[Source], members: Index, grid: Array, epsilon: 
     from edp_bayes.divergence.composition.coarse import coarse_bounds
     from edp_bayes.divergence.composition.screening import Screen, screen_bounds
 
-    curves = [one.curves(members, grid) for one in sources]
-    screens = [Screen(part, grid) for part in curves]
+    screens = [one.screen(members, grid) for one in sources]
     found = screen_bounds(screens, [one.count for one in sources], epsilon)
-    if len(sources) == 1:
+    if len(screens) == 1 and isinstance(screens[0], Screen):
         large = found[..., 0] > TIGHTENED
-        finer = coarse_bounds(curves[0][large], grid, sources[0].count, epsilon)
+        finer = coarse_bounds(screens[0].curves[large], grid, sources[0].count, epsilon)
         found[large] = np.minimum(found[large], finer)
     return np.minimum(found, ALMOST_ONE)
 
@@ -249,9 +293,16 @@ class _Composed:
     def _compose(self, person: int, rows: Index) -> None:
         from edp_bayes.divergence.composition import pairs
 
-        found = [(one.pair(person, rows), one.count) for one in self.sources]
-        there = [(pair, count) for pair, count in found if pair is not None]
-        upper, lower = pairs.curves([p for p, _ in there], [k for _, k in there], self.epsilon)
+        found = [(one.losses(person, rows), one.count) for one in self.sources]
+        there = [(kind, count) for kind, count in found if kind is not None]
+        upper, lower = np.zeros((2, rows.size, self.epsilon.size))
+        if there:
+            kinds, counts = zip(*there, strict=True)
+            upper, lower = pairs.composed(kinds, counts, self.epsilon)
+        hidden = np.prod([one.unrevealed(person, rows) for one in self.sources], axis=0)[:, None]
+        # revealed in any of the databases, or told by all else
+        upper = np.minimum(1.0 - hidden * (1.0 - upper), ALMOST_ONE)
+        lower = np.minimum(np.maximum(lower, 1.0 - hidden), ALMOST_ONE)
         bound = _bounds_of(self.sources, np.array([person]), self.grid, self.epsilon)[rows, 0]
         upper = np.minimum(upper, bound)
         lower = np.minimum(lower, upper)

@@ -14,6 +14,7 @@ from edp_bayes.auditing.composing import Source, composed_risks
 from edp_bayes.auditing.echoing import OTHERS, RELEASED, checked_past, with_echo
 from edp_bayes.coupling.stacked import pick
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.query import Audit
 from edp_bayes.utils import validate
 
@@ -87,13 +88,18 @@ def compose(
     Audits of the same data with the same seed share their draws of the distribution, individual by
     individual; others are taken as independent. The setting ``assumed`` says which.
 
+    Audits of several queries together compose like others. Their privacy losses are at points: the
+    standard error of what is composed is added to upper bounds and taken off lower ones, so that it
+    is part of ``gap``.
+
     An audit against an adversary gives the risk given what they know. Where that is the past, an
     individual who is missing from all databases is missing from the past of each but the first,
     too. Their contributions echo in later answers, by the coefficients of the lags, and the risk is
     bounded by that of contributions as much larger as echoes may make them, in every draw
     (`edp_bayes.coupling.echo`). With ``past="released"`` databases are an adaptive sequence: with
     the individual each has the distribution p(. | past), without them p_i(. | past), with the past
-    as it was released in both. In either case each database is as the one at hand.
+    as it was released in both. In either case each database is as the one at hand. Of several
+    queries together echoes are not bounded: give ``past="released"``.
 
     References
     ----------
@@ -180,12 +186,7 @@ def _audits(audits: Audit | Iterable[Audit]) -> list[Audit]:
 
 def _coupling(audit: Audit) -> Any:
     """Return the fit of an audit, or say that it is gone."""
-    found = getattr(audit.source, "coupling", None)
-    if "direction" in audit.tree.children:
-        raise InvalidInputError(
-            "releases of several queries together are not composed: audit each query, and compose "
-            "its audit"
-        )
+    found = audit.fit if isinstance(audit, JointAudit) else getattr(audit.source, "coupling", None)
     if "reduced" in audit.settings:
         raise InvalidInputError(
             "the risks of individuals whose contributions were not collected are bounded for the "

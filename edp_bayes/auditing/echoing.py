@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.results.joint import JointAudit
 
 if TYPE_CHECKING:
     from edp_bayes.auditing.composing import Source
@@ -29,19 +30,17 @@ def checked_past(past: str) -> str:
     return past
 
 
-def _lags(audit: Audit, count: int) -> Array | None:
-    """Return the coefficients of the lags that reach so many databases, (chain * draw, lag).
-
-    None where the answers do not depend on earlier ones, or there is one database only.
-    """
+def _reach(audit: Audit, count: int) -> int:
+    """Return how many lags reach one of so many databases from another."""
     if "known" not in audit.tree.children:
-        return None
-    group = audit.tree["known"].to_dataset()
-    reaching = min(int(group.attrs["past"]), count - 1)
-    if reaching < 1:
-        return None
-    slopes = group["coefficients"].transpose("chain", "draw", "term").to_numpy()[..., :reaching]
-    return np.asarray(slopes.reshape(-1, reaching))
+        return 0
+    return min(int(audit.tree["known"].attrs["past"]), count - 1)
+
+
+def _lags(audit: Audit, reach: int) -> Array:
+    """Return the coefficients of the first lags, (chain * draw, lag)."""
+    slopes = audit.tree["known"]["coefficients"].transpose("chain", "draw", "term")
+    return np.asarray(slopes.to_numpy()[..., :reach].reshape(-1, reach))
 
 
 def with_echo(source: Source, audit: Audit, chosen: Index) -> Source:
@@ -52,10 +51,15 @@ def with_echo(source: Source, audit: Audit, chosen: Index) -> Source:
     """
     from edp_bayes.coupling.echo import Echo, echoed
 
-    slopes = _lags(audit, source.count)
-    if slopes is None:
+    reach = _reach(audit, source.count)
+    if reach < 1:
         return source
-    slopes = slopes[chosen]
+    if isinstance(audit, JointAudit):
+        raise InvalidInputError(
+            "how contributions to several queries echo in later releases is not bounded: give "
+            "past='released' to compare with the past as it was released, or audit without a past"
+        )
+    slopes = _lags(audit, reach)[chosen]
     return replace(
         source,
         coupling=echoed(source.coupling, Echo.most(slopes)),
@@ -64,8 +68,15 @@ def with_echo(source: Source, audit: Audit, chosen: Index) -> Source:
 
 
 def echo_of(audit: Audit, count: int) -> float:
-    """Return by how much echoes enlarge contributions at most, the mean of all draws."""
+    """Return by how much echoes enlarge contributions at most, the mean of all draws.
+
+    One where there are none, infinity where there is no bound.
+    """
     from edp_bayes.coupling.echo import Echo
 
-    slopes = _lags(audit, count)
-    return 1.0 if slopes is None else float(Echo.most(slopes).sometimes.mean())
+    reach = _reach(audit, count)
+    if reach < 1:
+        return 1.0
+    if isinstance(audit, JointAudit):
+        return np.inf
+    return float(Echo.most(_lags(audit, reach)).sometimes.mean())

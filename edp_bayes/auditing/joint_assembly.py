@@ -142,7 +142,7 @@ def assemble_joint(
         if part.noise is not None
     ]
     tree = recorded(groups, settings=record, checks=checks, warnings=warnings, noise=noises or None)
-    return JointAudit(tree)
+    return JointAudit(tree, fit=coupling)
 
 
 @dataclass(frozen=True, eq=False)

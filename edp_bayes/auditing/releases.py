@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from edp_bayes.auditing.composing import Source, blocks
 from edp_bayes.auditing.composition import DRAWS, sources_of
 from edp_bayes.auditing.echoing import OTHERS, checked_past
-from edp_bayes.exceptions import InputTypeError
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.query import Audit
 from edp_bayes.utils import validate
 from edp_bayes.utils.defaults import PROB, default_probability
@@ -90,6 +91,11 @@ def releases_until(
     """
     if not isinstance(audit, Audit):
         raise InputTypeError(f"audit must be an Audit, found {type(audit).__name__}")
+    if isinstance(audit, JointAudit):
+        raise InvalidInputError(
+            "how many releases of several queries together stay within a target is not searched "
+            "for: try numbers of databases with audit.compose(databases)"
+        )
     level = validate.epsilon_grid([epsilon])
     target = validate.probability(delta, "delta")
     prob = default_probability(prob)
@@ -151,7 +157,6 @@ class _Candidates:
         from edp_bayes.auditing.reductions import keep_largest
         from edp_bayes.divergence.composition.rounding import rounded_losses
         from edp_bayes.divergence.composition.screening import (
-            Screen,
             screen_bounds,
             screening_epsilons,
         )
@@ -160,7 +165,7 @@ class _Candidates:
         top, who = np.zeros(shape), np.zeros(shape, dtype=np.int64)
         grid = screening_epsilons(level, MOST_RELEASES)
         for members in blocks([source], grid, progressbar, "Individuals"):
-            screen = Screen(source.curves(members, grid), grid)
+            screen = source.screen(members, grid)
             each = [screen_bounds([screen], [int(k)], level)[..., 0] for k in NUMBERS]
             keep_largest(np.stack(each, axis=2), members, top, who)
         losses = {}

@@ -21,6 +21,8 @@ from edp_bayes.utils.compiled import in_threads
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.joint_contributions import JointContributionDraws
+    from edp_bayes.distributions.mixtures import Mixture
+    from edp_bayes.divergence.joint.losses import PointLosses
     from edp_bayes.records.joined import JointResponses, SomeJointResponses
 
 __all__ = ["FLOOR", "JointCoupling", "JointCurves", "leaders", "pair_curves"]
@@ -31,7 +33,7 @@ Index = NDArray[np.int64]
 FLOOR = 1e-6  # risks below this are not looked for: their bounds are added to the sum's error
 CHUNK = 32  # draws whose points are held at once
 LEADERS = 8  # at each epsilon, whose risks say how large the largest is at least
-BASE, OWN = 5, 6  # streams of the digital shifts
+BASE, OWN, LOSSES = 5, 6, 8  # streams of the digital shifts
 REVEALED = [0, 0, 0, 7]  # stream of the share of databases in which an individual is revealed
 
 
@@ -96,6 +98,8 @@ class JointCoupling:
         Shape (draw, epsilon): at most the largest risk, see `with_floor`.
     integrated : bool
         Whether curves that are surely not above the floor are integrated all the same.
+    whole, rows : JointCoupling and ndarray of int, optional
+        Of which coupling these are some draws, and which, see `picked`.
     """
 
     mixture: NormalMixture
@@ -107,6 +111,8 @@ class JointCoupling:
     seed: int = 0
     floor: Array | None = None
     integrated: bool = True
+    whole: JointCoupling | None = None
+    rows: Index | None = None
 
     @property
     def n_individuals(self) -> int:
@@ -134,6 +140,9 @@ class JointCoupling:
         self, individuals: Index, *, by_component: bool = True
     ) -> JointContributionDraws:
         """Return how some individuals contribute, their presence by component."""
+        if self.whole is not None:
+            drawn = self.whole.contributions(individuals, by_component=by_component)
+            return drawn._replace(**{k: part[self.rows] for k, part in drawn._asdict().items()})
         components = self.mixture.weights.shape[1] if by_component else 1
         drawn = self.posterior.draw(individuals, self.n_draws, components)
         if by_component:
@@ -180,12 +189,59 @@ class JointCoupling:
 
         Exactly 1 where they are in all of them.
         """
+        if self.whole is not None:
+            return np.asarray(self.whole.share(individual)[self.rows])
         count, n = self.revealed[individual][0], self.responses.n_databases
         if count == n:
             return np.ones(self.n_draws)
         stream = [self.seed, int(self.responses.rank[individual])]
         rng = np.random.Generator(np.random.Philox(key=stream, counter=REVEALED))
         return rng.beta(count + ALONE[0], n - count + ALONE[1], self.n_draws)
+
+    def picked(self, rows: Index) -> JointCoupling:
+        """Return the coupling of some draws."""
+        return replace(
+            self,
+            mixture=_of(self.mixture, rows),
+            without={i: _of(part, rows) for i, part in self.without.items()},
+            floor=None,
+            whole=self,
+            rows=rows,
+        )
+
+    def log_moments(self, individuals: Index, orders: Array) -> Array:
+        """Return bounds on log E exp(order L) of privacy losses, shape (draw, individual, order).
+
+        Infinite for those whose distribution without them is known itself, or who are revealed.
+        """
+        found = np.full((self.n_draws, individuals.size, orders.size), np.inf)
+        plain = ~np.isin(individuals, [*self.without, *self.revealed])
+        if plain.any():
+            some = individuals[plain]
+            found[:, plain] = self._log_moments(some, self._moves(some), orders)
+        return found
+
+    def losses(self, individual: int, rows: Index) -> PointLosses | None:
+        """Return the privacy losses of an individual in some draws; None if nothing is to be told.
+
+        Of who is revealed they are those of all else that the answers tell.
+        """
+        from edp_bayes.divergence.joint.losses import point_losses
+
+        if self.revealed.get(individual, (0, False))[1]:
+            return None
+        p, q = (_of(part, rows) for part in self.pair(individual))
+        p, q = (part._replace(covariances=part.covariances + self.noise) for part in (p, q))
+        shifts = digital_shifts(self.n_draws, p.dimensions, self.seed, LOSSES)[rows]
+        return point_losses(p, q, shifts)
+
+    def line(self, individual: int) -> tuple[Mixture, Mixture]:
+        """Return the distributions along the combination that exposes an individual most."""
+        from edp_bayes.coupling.joint_direction import most_exposing
+
+        p, q = self.pair(individual)
+        direction = most_exposing(p, q, self.noise)
+        return p.along(direction, self.noise), q.along(direction, self.noise)
 
     def pair(self, individual: int) -> tuple[NormalMixture, NormalMixture]:
         """Return the distributions with and without one individual, whitened, without noise."""
@@ -273,6 +329,14 @@ class JointCoupling:
         in_threads(joint_bounds, self.n_draws, base, moves, growth, ORDERS, FLOOR, bound, far)
         return bound, far
 
+    def _log_moments(self, people: Index, moves: Any, orders: Array) -> Array:
+        from edp_bayes.coupling.joint_curves import Base, joint_moments
+
+        out = np.empty((self.n_draws, people.size, orders.size))
+        base = Base(*self.mixture, self.noise)
+        in_threads(joint_moments, self.n_draws, base, moves, orders, out)
+        return out
+
     def _integrals(
         self,
         people: Index,
@@ -310,6 +374,13 @@ class JointCoupling:
             self.responses.rank,
             self.seed,
         )
+
+
+def _of(mixture: NormalMixture, rows: Index) -> NormalMixture:
+    """Return some draws of a mixture."""
+    w, mu, covariances = mixture
+    whole = np.broadcast_to(covariances, (*mu.shape, mu.shape[-1]))
+    return NormalMixture(*(np.ascontiguousarray(part[rows]) for part in (w, mu, whole)))
 
 
 def _mixed(q: NormalMixture, given: NormalMixture, rho: Array) -> NormalMixture:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.divergence.joint.estimates import PARTS, add_density, estimate
 from edp_bayes.divergence.joint.points import FAR_POINTS, POINTS
-from edp_bayes.divergence.joint.screening import pair_bound
+from edp_bayes.divergence.joint.screening import log_moment, pair_bound
 from edp_bayes.utils.compiled import borrowing, compiled, in_threads
 from edp_bayes.utils.small_matrices import cholesky, congruence, eigen, inverse_factor
 
@@ -27,6 +27,7 @@ __all__ = [
     "Base",
     "joint_bounds",
     "joint_integrals",
+    "joint_moments",
     "known_curves",
     "pair_components",
     "without_component",
@@ -36,6 +37,7 @@ Array = NDArray[np.float64]
 
 LARGEST_SHARE = 0.9  # of a component's variance in any direction that one individual may explain
 LEAST = 1e-300
+LARGEST_EXPONENT = 600.0  # of a moment that is finite
 NOTHING = 1e-10  # components of less weight are left out
 # Standard deviations of a shift beyond which there are more points, if it has this probability.
 FAR, VISIBLE = 1.5, 0.01
@@ -250,6 +252,59 @@ def joint_bounds(first, last, base, moves, growth, orders, floor, bound, far):  
                     _bound(spectra[k], here, weights[s, k], growth, levels, orders, found, rows, d)
             for e in range(levels):
                 bound[s, i, e] = max(found[0, e], found[1, e])
+
+
+@compiled
+def joint_moments(first, last, base, moves, orders, out):  # type: ignore[no-untyped-def]
+    """Fill in bounds on log E exp(order L) of the privacy loss, (draw, individual, order).
+
+    Of p against q under p and of q against p under q, the larger. By joint convexity, component by
+    component, and by convexity in presence, E is at most the weighted sum of
+    (1 - rho_k) + rho_k exp(order D), with D the Renyi divergence of order 1 + order of g_k and q_k.
+    """
+    rho, intercept, slope, spread = moves
+    weights, locations, covariances, noise = base
+    components, d = locations.shape[1:]
+    lower, inverse = np.empty((components, d, d)), np.empty((components, d, d))
+    mean, jump = np.empty(d), np.empty(d)
+    rest, given = np.empty((d, d)), np.empty((d, d))
+    work = np.empty((6, max(d, 2), max(d, 2)))
+    spectra = np.empty((components, 4, d))
+    for s in range(first, last):
+        for k in range(components):
+            cholesky(covariances[s, k], lower[k], d)
+            inverse_factor(lower[k], inverse[k], d)
+        for i in range(rho.shape[1]):
+            for k in range(components):
+                if weights[s, k] <= NOTHING or rho[s, i, k] == 0.0:
+                    continue
+                without_component(
+                    locations[s, k], covariances[s, k], lower[k], inverse[k], rho[s, i, k],
+                    intercept[s, i], slope[s, i], spread[s, i], mean, jump, rest, work, d,
+                )  # fmt: skip
+                _present(rest, slope[s, i], spread[s, i], given, work, d)
+                for a in range(d):
+                    for b in range(d):
+                        rest[a, b] += noise[a, b]
+                        given[a, b] += noise[a, b]
+                _diagonalise(given, jump, rest, spectra[k], work, d)
+            for o in range(orders.size):
+                most = -np.inf
+                for side in range(2):
+                    total = 0.0
+                    for k in range(components):
+                        here = rho[s, i, k]
+                        gained = 0.0
+                        if weights[s, k] > NOTHING and here > 0.0:
+                            exponent = log_moment(
+                                spectra[k, 2 * side], spectra[k, 2 * side + 1], d, orders[o]
+                            )
+                            gained = here * math.expm1(min(exponent, LARGEST_EXPONENT))
+                            if exponent > LARGEST_EXPONENT:
+                                gained = np.inf
+                        total += weights[s, k] * gained
+                    most = max(most, math.log1p(max(total, 0.0)))
+                out[s, i, o] = most
 
 
 @compiled

@@ -98,6 +98,19 @@ class JointShiftCoupling(JointCoupling):
         moved[pair, database[entry]] -= value[entry]
         return p, p._replace(locations=moved)
 
+    def _log_moments(self, people: Index, moves: Any, orders: Array) -> Array:
+        start, database, value = moves
+        w, covariances = self.mixture.weights, self.mixture.covariances[:, 0] + self.noise
+        inverse = np.linalg.inv(covariances)
+        out = np.empty((self.n_draws, people.size, orders.size))
+        for column, i in enumerate(people):
+            own = slice(start[i], start[i + 1])
+            length = np.einsum("ea,sab,eb->se", value[own], inverse, value[own])
+            with np.errstate(over="ignore"):
+                gained = np.expm1(0.5 * length[..., None] * orders * (1.0 + orders))
+            out[:, column] = np.log1p((w[:, database[own], None] * gained).sum(axis=1))
+        return out
+
     def _leaders(self, epsilon: Array) -> Index:
         found = self.responses.contribution
         whole = self.mixture.covariances[:, 0].mean(axis=0) + self.noise

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property, singledispatch
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import Coupling, draw_count
 from edp_bayes.coupling.contributions import ContributionDraws
+from edp_bayes.coupling.joint import JointCoupling
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.distributions.mixtures import Mixture
@@ -148,7 +150,7 @@ def stack_couplings(members: list[Coupling], member: Index) -> StackedCoupling:
 
 
 @singledispatch
-def pick(coupling: Coupling, rows: Index) -> Coupling:
+def pick(coupling: Any, rows: Index) -> Any:
     """Return the coupling of some draws, as a single chain; rows among all draws, increasing.
 
     Register an implementation for a coupling of your own by ``@pick.register``.
@@ -157,6 +159,11 @@ def pick(coupling: Coupling, rows: Index) -> Coupling:
         "stacking needs couplings whose draws can be picked one by one, found "
         f"{type(coupling).__name__}; register how with edp_bayes.coupling.stacked.pick"
     )
+
+
+@pick.register
+def _(coupling: JointCoupling, rows: Index) -> JointCoupling:
+    return coupling.picked(rows)
 
 
 @pick.register

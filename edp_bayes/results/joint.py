@@ -21,6 +21,8 @@ from edp_bayes.utils.defaults import PROB
 if TYPE_CHECKING:
     import pandas as pd
 
+    from edp_bayes.coupling.joint import JointCoupling
+
 __all__ = ["JointAudit"]
 
 Array = NDArray[np.float64]
@@ -40,6 +42,8 @@ class JointAudit(Audit):
         As for `Audit`; mixture holds covariances in the place of scales, densities lie along
         `direction`. With an adversary, known holds their regressors and coefficients in the units
         of the responses, at_hand the predictive density of each answer.
+    fit : JointCoupling, optional
+        What it was made from, to compose it; nothing that was loaded from a file has it.
 
     Examples
     --------
@@ -62,6 +66,8 @@ class JointAudit(Audit):
     >>> audit.direction.dims
     ('individual', 'query')
     """
+
+    fit: JointCoupling | None = None
 
     @property
     def direction(self) -> xr.DataArray:

@@ -7,6 +7,7 @@ Several queries on databases whose distribution is known; truths are closed form
 from __future__ import annotations
 
 import argparse
+import re
 import time
 import warnings
 from dataclasses import dataclass
@@ -128,10 +129,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=40)
     parser.add_argument("--five", type=int, default=6, help="repetitions of five queries")
+    parser.add_argument("--only", default=".*", help="regular expression on the cells' names")
     options = parser.parse_args()
     warnings.simplefilter("ignore", edp.EdpBayesWarning)
     rows = []
     for cell in (*CELLS, FIVE):
+        if not re.search(options.only, cell.name):
+            continue
         truth, start = cell.truth(), time.process_time()
         count = options.five if cell is FIVE else options.repetitions
         found = []
@@ -159,7 +163,10 @@ def main() -> None:
                     "seconds": (time.process_time() - start) / count,
                 }
             )  # fmt: skip
-        pd.DataFrame(rows).to_csv(RESULTS, index=False, float_format="%.4g")
+        earlier = pd.read_csv(RESULTS) if RESULTS.exists() else pd.DataFrame({"cell": []})
+        others = earlier[~earlier["cell"].isin([row["cell"] for row in rows])]
+        table = pd.concat([others, pd.DataFrame(rows)]) if len(others) else pd.DataFrame(rows)
+        table.to_csv(RESULTS, index=False, float_format="%.4g")
 
 
 if __name__ == "__main__":

@@ -3,16 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.divergence.composition.folding import composed_curves
-from edp_bayes.divergence.composition.rounding import rounded_losses
+from edp_bayes.divergence.composition.rounding import RoundedLosses, rounded_losses
 
-__all__ = ["curves"]
+__all__ = ["ExactLosses", "Losses", "composed", "curves"]
 
 Array = NDArray[np.float64]
+
+
+class Losses(Protocol):
+    """Privacy losses of some pairs, shape (S,)."""
+
+    def rounded(
+        self, *, databases: int, largest: float, step: Array | None = None
+    ) -> RoundedLosses:
+        """Return them on grids, rounded up and down."""
+        ...
+
+    def parts(self) -> Sequence[Losses]:
+        """Return estimates of them from parts of what they rest on; none where they are exact."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ExactLosses:
+    """Privacy losses of pairs in one dimension, by their components."""
+
+    p: Array
+    q: Array
+
+    def rounded(
+        self, *, databases: int, largest: float, step: Array | None = None
+    ) -> RoundedLosses:
+        """Return them on grids, rounded up and down."""
+        return rounded_losses(self.p, self.q, databases=databases, largest=largest, step=step)
+
+    def parts(self) -> Sequence[Losses]:
+        """Return nothing: they are exact."""
+        return []
 
 
 def curves(
@@ -48,18 +82,44 @@ def curves(
     >>> bool(lower[0, 0] <= exact <= upper[0, 0]), bool(upper[0, 0] - lower[0, 0] < 1e-3)
     (True, True)
     """
+    return composed([ExactLosses(*pair) for pair in pairs], counts, epsilon)
+
+
+def composed(kinds: Sequence[Losses], counts: Sequence[int], epsilon: Array) -> tuple[Array, Array]:
+    """Return upper and lower bounds, as `curves`, from privacy losses of each kind of database.
+
+    Where losses are estimates, the standard error of the composed curve, as its estimates from
+    parts say, and what these differ from it on average are added to the upper bound and taken off
+    the lower one.
+    """
+    upper, lower, step = _composed(kinds, counts, epsilon, None)
+    parts = [kind.parts() for kind in kinds]
+    number = max(map(len, parts))
+    if not number:
+        return upper, lower
+    middle = []
+    for k in range(number):
+        some = [part[k] if part else kind for part, kind in zip(parts, kinds, strict=True)]
+        above, below, _ = _composed(some, counts, epsilon, step)
+        middle.append(0.5 * (above + below))
+    scatter = np.std(middle, axis=0, ddof=1) / np.sqrt(number)
+    bias = np.abs(np.mean(middle, axis=0) - 0.5 * (upper + lower)) / (number - 1.0)
+    error = scatter + bias
+    return np.minimum(upper + error, 1.0), np.maximum(lower - error, 0.0)
+
+
+def _composed(
+    kinds: Sequence[Losses], counts: Sequence[int], epsilon: Array, step: Array | None
+) -> tuple[Array, Array, Array]:
     total, largest = sum(counts), float(epsilon[-1])
-    parts = [rounded_losses(*pair, databases=total, largest=largest) for pair in pairs]
-    if len(parts) > 1:
+    parts = [kind.rounded(databases=total, largest=largest, step=step) for kind in kinds]
+    if len(parts) > 1 and step is None:
         # one step for all, of which each kind has its share
         squares = [k * part.step**2 for part, k in zip(parts, counts, strict=True)]
         step = np.sqrt(np.sum(squares, axis=0) / total)
-        parts = [
-            rounded_losses(*pair, databases=total, largest=largest, step=step) for pair in pairs
-        ]
-    size = len(pairs[0][0])
+        parts = [kind.rounded(databases=total, largest=largest, step=step) for kind in kinds]
+    size = parts[0].step.size
     upper, lower = np.empty((2, size, epsilon.size))
     for s in range(size):
-        found = composed_curves([part.at(s) for part in parts], counts, epsilon)
-        upper[s], lower[s] = found
-    return upper, lower
+        upper[s], lower[s] = composed_curves([part.at(s) for part in parts], counts, epsilon)
+    return upper, lower, parts[0].step

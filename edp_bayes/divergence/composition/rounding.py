@@ -11,6 +11,8 @@ the places were chosen.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,10 +20,12 @@ from numpy.typing import NDArray
 
 from edp_bayes.divergence.composition.losses import bucket_masses
 
-__all__ = ["RoundedLosses", "rounded_losses"]
+__all__ = ["Masses", "RoundedLosses", "rounded", "rounded_losses"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+# Takes edges (pair, E) and offsets (pair,) and returns what `bucket_masses` does.
+Masses = Callable[[Array, Array], tuple[Array, Array]]
 
 EDGES = 64  # above the middle, as many below
 # Edges grow by this ratio far from the middle, where it is reached with EDGES of them.
@@ -84,7 +88,15 @@ def rounded_losses(
     step : ndarray, shape (pair,), optional
         Step of the grids; fitted to the losses if not given.
     """
-    offset, spread, end = _extent(p, q, databases, largest)
+    masses_of = partial(bucket_masses, p, q)
+    return rounded(masses_of, len(p), databases=databases, largest=largest, step=step)
+
+
+def rounded(
+    masses_of: Masses, pairs: int, *, databases: int, largest: float, step: Array | None = None
+) -> RoundedLosses:
+    """Return the privacy losses of pairs whose masses by bucket are known; see `rounded_losses`."""
+    offset, spread, end = _extent(masses_of, pairs, databases, largest)
     middle = MIDDLE * spread
     ratio = np.arcsinh(end / middle) / EDGES
     if step is None:
@@ -93,7 +105,7 @@ def rounded_losses(
     places = np.rint(middle[:, None] * np.sinh(ratio[:, None] * count) / step[:, None])
     # at least one step apart
     places = np.maximum.accumulate(places - count, axis=1) + count
-    masses, excess = bucket_masses(p, q, places * step[:, None], offset)
+    masses, excess = masses_of(places * step[:, None], offset)
     edges = np.concatenate([-places[:, :0:-1], places], axis=1).astype(np.int64)
     upper, infinite = _connected(masses, excess, edges * step[:, None], offset)
     return RoundedLosses(
@@ -101,12 +113,14 @@ def rounded_losses(
     )
 
 
-def _extent(p: Array, q: Array, databases: int, largest: float) -> tuple[Array, Array, Array]:
+def _extent(
+    masses_of: Masses, pairs: int, databases: int, largest: float
+) -> tuple[Array, Array, Array]:
     """Return the loss of the heaviest bucket, how far losses spread about it, and the last edge."""
-    first = np.tile(FIRST_EDGES, (len(p), 1))
-    masses, excess = bucket_masses(p, q, first, np.zeros(len(p)))
-    losses = _losses(masses, excess, np.zeros(len(p)))
-    rows = np.arange(len(p))
+    first = np.tile(FIRST_EDGES, (pairs, 1))
+    masses, excess = masses_of(first, np.zeros(pairs))
+    losses = _losses(masses, excess, np.zeros(pairs))
+    rows = np.arange(pairs)
     heaviest = masses.sum(axis=1).argmax(axis=1)
     offset = losses[rows, heaviest]
     away = np.abs(losses - offset[:, None])

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Screen", "screen_bounds", "screening_epsilons"]
+__all__ = ["ORDERS", "MomentScreen", "Screen", "screen_bounds", "screening_epsilons"]
 
 Array = NDArray[np.float64]
 
@@ -42,6 +42,7 @@ class Screen:
     """
 
     def __init__(self, curves: Array, epsilon: Array) -> None:
+        self.curves = curves
         x = np.exp(epsilon)
         slopes = -np.diff(curves, axis=-1) / np.diff(x)
         # convex but for rounding
@@ -64,6 +65,20 @@ class Screen:
         self.log_moments = found
 
 
+class MomentScreen:
+    """Bounds on log E exp(lambda L) of privacy losses without infinite ones, at all `ORDERS`.
+
+    Parameters
+    ----------
+    log_moments : ndarray, shape (..., order)
+        The larger of both directions.
+    """
+
+    def __init__(self, log_moments: Array) -> None:
+        self.log_moments = log_moments
+        self.infinite = np.zeros(log_moments.shape[:-1])
+
+
 def screening_epsilons(epsilon: Array, databases: int) -> Array:
     """Return at which epsilons curves are needed to bound delta over so many databases.
 
@@ -79,7 +94,9 @@ def screening_epsilons(epsilon: Array, databases: int) -> Array:
     return np.concatenate([[0.0], np.geomspace(first, last, count)])
 
 
-def screen_bounds(screens: Sequence[Screen], counts: Sequence[int], epsilon: Array) -> Array:
+def screen_bounds(
+    screens: Sequence[Screen | MomentScreen], counts: Sequence[int], epsilon: Array
+) -> Array:
     """Return the bound of delta over databases of several kinds, shape (..., epsilon)."""
     exponents = sum(k * one.log_moments for one, k in zip(screens, counts, strict=True))
     with np.errstate(divide="ignore"):

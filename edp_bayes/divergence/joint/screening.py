@@ -18,7 +18,7 @@ import numpy as np
 
 from edp_bayes.utils.compiled import borrowing
 
-__all__ = ["ORDERS", "pair_bound"]
+__all__ = ["ORDERS", "log_moment", "pair_bound"]
 
 # Orders above one, and the logarithms of their constants.
 ABOVE = np.geomspace(0.25, 1000.0, 16)
@@ -49,3 +49,19 @@ def pair_bound(variances, shifts, d, thresholds, levels, orders, out):  # type: 
             out[e] = min(out[e], orders[1, order] + above * (divergence - thresholds[e]))
     for e in range(levels):
         out[e] = math.exp(out[e])
+
+
+@borrowing
+def log_moment(variances, shifts, d, above):  # type: ignore[no-untyped-def]
+    """Return log E exp(above L) of L = log(P / Q) under P, that is above D_(1 + above)(P || Q).
+
+    P and Q are as for `pair_bound`; infinite where it is.
+    """
+    alpha, found = 1.0 + above, 0.0
+    for a in range(d):
+        mixed = alpha - above * variances[a]
+        if mixed <= 0.0:
+            return np.inf
+        found += 0.5 * above * alpha * shifts[a] * shifts[a] / mixed
+        found -= 0.5 * math.log(mixed) + 0.5 * above * math.log(variances[a])
+    return found
