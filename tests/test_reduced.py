@@ -384,7 +384,11 @@ def test_an_audit_refuses_adversaries_and_names_it_cannot_evaluate():
         quiet(edp.audit, responses, model=laplace, sampler="pymc", random_seed=1, **options)
 
 
-NOISES = (None, edp.GaussianNoise(5.0), edp.LaplaceNoise(5.0))
+NOISES = (
+    None,
+    edp.GaussianNoise(5.0),
+    pytest.param(edp.LaplaceNoise(5.0), marks=pytest.mark.slow),
+)
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=["rounded", "gaussian", "laplace"])
