@@ -51,12 +51,11 @@ def test_more_than_five_are_refused(table, tmp_path, capsys):
     assert "at most 5 queries" in said
 
 
-def test_several_databases_threads_and_a_store_are_as_for_one_query(table, tmp_path, capsys):
+def test_threads_and_a_store_are_as_for_one_query(table, tmp_path, capsys):
     out = tmp_path / "out"
     both = ["--query", "sum:kwh", "--query", "mean:cost", "--no-past", "--seed", "1", "--resume"]
-    assert main(asked(table, out, *both, "--databases", "3", "--executor", "2")) == 0
-    assert "3 fresh databases" in " ".join(capsys.readouterr().out.split())
-    assert edp.load_composed_audit(out / "releases.nc").databases == 3
+    assert main(asked(table, out, *both, "--executor", "2")) == 0
+    assert isinstance(edp.load_audit(out / "audit.nc"), edp.JointAudit)
 
 
 def test_by_default_they_have_seen_the_past_of_all_queries(table, tmp_path, capsys):
