@@ -241,7 +241,8 @@ def _echo(echo: float, past: str) -> str:
         return (
             "Later databases are taken to follow the answers as they were released. If they follow "
             "what the others contributed instead, a contribution echoes in later answers, and its "
-            f"effect may be {larger} assumed here."
+            f"effect may be {larger} assumed here"
+            + ('; past="others" gives an upper bound.' if np.isfinite(echo) else ".")
         )
     return (
         "Later databases may follow what the others contributed, so that a contribution echoes in "

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.auditing.composed_tests import tested_risks
 from edp_bayes.auditing.composing import Source, composed_risks
-from edp_bayes.auditing.echoing import OTHERS, RELEASED, checked_past, with_echo
+from edp_bayes.auditing.echoing import RELEASED, checked_past, with_echo
 from edp_bayes.coupling.stacked import pick
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.results.joint import JointAudit
@@ -37,7 +37,7 @@ def compose(
     epsilon: ArrayLike | None = None,
     keep: int = 10,
     draws: int | None = DRAWS,
-    past: str = OTHERS,
+    past: str = RELEASED,
     progressbar: bool = True,
 ) -> ComposedAudit:
     """Put posterior draws on delta_i, delta and delta* of several releases together.
@@ -59,10 +59,10 @@ def compose(
         How many of the riskiest individuals keep their draws.
     draws : int, optional
         At most so many posterior draws are used, evenly spaced in each chain; None for all.
-    past : {"others", "released"}
-        What later databases follow where an adversary knows earlier answers: what the others
-        contributed, so that contributions echo in later answers, or the answers as they were
-        released. By default risks are upper bounds in both cases.
+    past : {"released", "others"}
+        What later databases follow where an adversary knows earlier answers: the answers as they
+        were released, or what the others contributed, so that contributions echo in later answers.
+        With "others" risks are upper bounds in both cases.
     progressbar : bool
         Show progress.
 
@@ -92,14 +92,15 @@ def compose(
     standard error of what is composed is added to upper bounds and taken off lower ones, so that it
     is part of ``gap``.
 
-    An audit against an adversary gives the risk given what they know. Where that is the past, an
-    individual who is missing from all databases is missing from the past of each but the first,
-    too. Their contributions echo in later answers, by the coefficients of the lags, and the risk is
-    bounded by that of contributions as much larger as echoes may make them, in every draw
-    (`edp_bayes.coupling.echo`). With ``past="released"`` databases are an adaptive sequence: with
-    the individual each has the distribution p(. | past), without them p_i(. | past), with the past
-    as it was released in both. In either case each database is as the one at hand. Of several
-    queries together echoes are not bounded: give ``past="released"``.
+    An audit against an adversary gives the risk given what they know. Where that is the past,
+    databases are an adaptive sequence: with the individual each has the distribution p(. | past),
+    without them p_i(. | past), with the past as it was released in both. If later databases follow
+    what the others contributed instead, an individual who is missing from all of them is missing
+    from the past of each but the first, too: their contributions echo in later answers, by the
+    coefficients of the lags. With ``past="others"`` the risk is bounded by that of contributions
+    as much larger as echoes may make them, in every draw (`edp_bayes.coupling.echo`); a warning
+    says by how much. In either case each database is as the one at hand. Of several queries
+    together echoes are not bounded.
 
     References
     ----------
@@ -139,7 +140,7 @@ def compose(
 
 
 def sources_of(
-    audits: Sequence[Audit], counts: Sequence[int], draws: int | None, past: str = OTHERS
+    audits: Sequence[Audit], counts: Sequence[int], draws: int | None, past: str = RELEASED
 ) -> tuple[list[Source], NDArray[Any], Index, str]:
     """Return what is composed, everybody's labels, which draws, and whether audits share them.
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.auditing.composing import Source, blocks
 from edp_bayes.auditing.composition import DRAWS, sources_of
-from edp_bayes.auditing.echoing import OTHERS, checked_past
+from edp_bayes.auditing.echoing import RELEASED, checked_past
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.query import Audit
@@ -40,7 +40,7 @@ def releases_until(
     delta: float,
     prob: float | None = None,
     draws: int | None = DRAWS,
-    past: str = OTHERS,
+    past: str = RELEASED,
     progressbar: bool = True,
 ) -> xr.Dataset:
     """Return how many releases, each of a fresh database, keep delta(epsilon) within a target.
@@ -57,7 +57,7 @@ def releases_until(
         Probability of the interval; ArviZ's ``stats.ci_prob`` if not given.
     draws : int, optional
         At most so many posterior draws are used, as for `edp_bayes.compose`.
-    past : {"others", "released"}
+    past : {"released", "others"}
         What later databases follow, as for `edp_bayes.compose`.
     progressbar : bool
         Show progress.

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
@@ -15,9 +15,6 @@ from edp_bayes.cli.failing import refuse_interrupted
 from edp_bayes.cli.options import STORE, Keys, Run
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.utils.defaults import PROB
-
-if TYPE_CHECKING:
-    from edp_bayes.records.adversary import Adversary
 
 __all__ = ["audit_databases"]
 
@@ -68,7 +65,6 @@ def audit_databases(
         databases = Databases.from_table(table, **asdict(keys))
         _refuse_moments(databases.too_fine)
         adversary = adversary_of(run.knows, databases, keys, run.seed)
-        _refuse_echoes(run, adversary)
         at = run.knows.at
         at = None if at is None else label_of(at, databases.database, "--at", "database")
         answers = [
@@ -166,16 +162,6 @@ def _refuse_alone(run: Run) -> None:
                 f"{option} {'are' if ' and ' in option else 'is'} for one query, found "
                 f"{len(run.query)}: leave it out, or give one --query"
             )
-
-
-def _refuse_echoes(run: Run, adversary: Adversary | None) -> None:
-    """Refuse to compose what contributions to several queries leave in later releases."""
-    several = len(run.query) > 1 and run.databases is not None
-    if several and adversary is not None and adversary.past:
-        raise InvalidInputError(
-            "how contributions to several queries echo in later releases is not bounded: give "
-            "--no-past, or one --query, or leave out --databases"
-        )
 
 
 def _refuse_moments(too_fine: str) -> None:
