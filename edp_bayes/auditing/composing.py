@@ -74,10 +74,23 @@ class Source:
             if known.any():
                 moments[:, known] = self.coupling.log_moments(place[known], ORDERS)[self.order]
             return MomentScreen(moments)
-        curves = np.zeros((self.order.size, people.size, grid.size))
+        return Screen(self.curves(people, grid), grid)
+
+    def curves(self, people: Index, epsilon: Array) -> Array:
+        """Return delta_i(epsilon) of one database of one query, (draw, individual, epsilon)."""
+        from edp_bayes.coupling.echo import revealed_curves
+
+        place = self.position[people]
+        known = place >= 0
+        found = np.zeros((self.order.size, people.size, epsilon.size))
         if known.any():
-            curves[:, known] = self._curves(place[known], grid)[self.order]
-        return Screen(curves, grid)
+            some = place[known]
+            found[:, known] = (
+                revealed_curves(self.single, some, epsilon)
+                if self.echoes
+                else self.single.curves(some, epsilon)
+            )[self.order]
+        return found
 
     def losses(self, person: int, rows: Index) -> Losses | None:
         """Return the privacy losses of an individual in some draws; None where there is none."""
@@ -102,27 +115,20 @@ class Source:
             return None
         if isinstance(self.coupling, JointCoupling):
             return self.coupling.line(place)
-        coupling = self._single if self.least is None else self.least
+        coupling = self.single if self.least is None else self.least
         return coupling.pair(place)
 
     @property
-    def _single(self) -> Coupling:
+    def single(self) -> Coupling:
         """The coupling of one query."""
         assert not isinstance(self.coupling, JointCoupling)
         return self.coupling
-
-    def _curves(self, place: Index, epsilon: Array) -> Array:
-        from edp_bayes.coupling.echo import revealed_curves
-
-        if self.echoes:
-            return revealed_curves(self._single, place, epsilon)
-        return self._single.curves(place, epsilon)
 
     def pair(self, person: int, rows: Index) -> tuple[Array, Array] | None:
         """Return the components with and without an individual in some draws."""
         from edp_bayes.coupling.echo import apart
 
-        found = self._pair(self._single, person, rows)
+        found = self._pair(self.single, person, rows)
         if found is None or not self.echoes:
             return found
         size = self.coupling.mixture.weights.shape[-1]
@@ -130,7 +136,7 @@ class Source:
 
     def least_pair(self, person: int, rows: Index) -> tuple[Array, Array] | None:
         """Return the same for what is left of contributions where they echo."""
-        return self._pair(self._single if self.least is None else self.least, person, rows)
+        return self._pair(self.single if self.least is None else self.least, person, rows)
 
     def _pair(self, coupling: Coupling, person: int, rows: Index) -> tuple[Array, Array] | None:
         from edp_bayes.divergence.integral import component_rows

@@ -62,8 +62,8 @@ def with_echo(source: Source, audit: Audit, chosen: Index) -> Source:
     slopes = _lags(audit, reach)[chosen]
     return replace(
         source,
-        coupling=echoed(source.coupling, Echo.most(slopes)),
-        least=echoed(source.coupling, Echo.least(slopes)),
+        coupling=echoed(source.single, Echo.most(slopes)),
+        least=echoed(source.single, Echo.least(slopes)),
     )
 
 

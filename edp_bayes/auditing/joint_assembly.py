@@ -17,6 +17,7 @@ from edp_bayes.coupling.joint_direction import most_exposing
 from edp_bayes.diagnostics.joint import check_joint_databases, joint_predictive_check
 from edp_bayes.diagnostics.truncation import check_truncation
 from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.records.joined import JointResponses
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.recording import recorded
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from edp_bayes.models.joint_regression import JointRegression
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.records.dependence import Dependence
-    from edp_bayes.records.joined import JointResponses
 
 __all__ = ["assemble_joint"]
 
@@ -108,7 +108,7 @@ def assemble_joint(
             coords={"individual": names[kept], "query": list(responses.names)},
         ),
         "mixture": _mixture(fitted, responses, dependence, chains),
-        "observed_data": _observed(responses if fitted.at_hand is None else coupling.responses),
+        "observed_data": _observed(responses if fitted.at_hand is None else _modelled(fitted)),
         **groups_of_fit(fitted, responses.database, chains),
     }
     if regression is not None and fitted.at_hand is not None:
@@ -285,6 +285,13 @@ def _mixture(
     )
 
 
+def _modelled(fitted: FittedJoint) -> JointResponses:
+    """Return what was fitted, of everybody."""
+    found = fitted.coupling.responses
+    assert isinstance(found, JointResponses)
+    return found
+
+
 def _checks(
     responses: JointResponses,
     dependence: Dependence,
@@ -294,7 +301,7 @@ def _checks(
     regression: JointRegression | None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return every check as a row, and the sentences of those that failed."""
-    kept, hand = fitted.coupling.responses, fitted.at_hand
+    kept, hand = _modelled(fitted), fitted.at_hand
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
     tests: list[diagnostics.Checks] = [
