@@ -403,11 +403,15 @@ def test_rounded_answers_and_noise_are_bounded_too(noise):
         if noise is None:
             assert one.step == 1.0
             coupling = rounded_coupling(coupling, one)
-        curves.append(coupling.curves(np.arange(one.n_individuals), EPSILON))
+        # Integrals with Laplace noise are slow: some are enough.
+        people = np.arange(0, one.n_individuals, 8 if isinstance(noise, edp.LaplaceNoise) else 1)
+        curves.append(coupling.curves(people, EPSILON))
     exact, found = curves
-    np.testing.assert_allclose(found[:, ~one.reduced], exact[:, ~one.reduced], atol=1e-9)
+    same = ~one.reduced[people]
+    np.testing.assert_allclose(found[:, same], exact[:, same], atol=1e-9)
     assert (found >= exact - SLACK).all()
-    evaluate(coupling, EPSILON, progressbar=False)
+    if not isinstance(noise, edp.LaplaceNoise):
+        evaluate(coupling, EPSILON, progressbar=False)
 
 
 def test_the_command_line_collects_some(tmp_path, capsys):

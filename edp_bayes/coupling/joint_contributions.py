@@ -152,7 +152,7 @@ class JointContributionPosterior:
 
     def taken(self, members: Index) -> JointContributionPosterior:
         """Return that of some individuals."""
-        names = [part.name for part in fields(self) if part.name != "seed"]
+        names = [part.name for part in fields(self) if part.name not in ("seed", "odds")]
         return replace(self, **{name: getattr(self, name)[members] for name in names})
 
     @property

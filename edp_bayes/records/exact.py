@@ -85,7 +85,7 @@ def wide(of: Sequence[float], count: int, most: int) -> tuple[float, ...]:
     --------
     >>> narrow = units(10**8, 3.0, 0.5, "x")
     >>> len(narrow), len(wide(narrow, 10**8, 4096))
-    (4, 2)
+    (3, 2)
     """
     bits = [max(1, math.ceil(math.log2(number))) for number in (count, most)]
     if bits[0] <= bits[1] or len(of) == 1:

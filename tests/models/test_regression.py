@@ -63,8 +63,8 @@ def test_gibbs_and_nuts_draw_one_posterior(growth):
     responses = series(4, growth=1.0 if growth else 0.0)
     known = {"past": 1, "trend": True, "changing_scale": growth}
     model = edp.FiniteMixture(components=1)
-    _, gibbs = fitted(model, responses, **known)
-    _, nuts = fitted(model, responses, sampler="nutpie", **known)
+    _, gibbs = fitted(model, responses, draws=2000, **known)
+    _, nuts = fitted(model, responses, sampler="nutpie", draws=2000, **known)
     epsilon = np.array([0.05, 0.3])
     quantities = []
     for found in (gibbs, nuts):
