@@ -49,7 +49,7 @@ def population(seed, *, people=60, databases=24):
     c = size * rng.gamma(2.0, 0.5, (databases, people))
     c[rng.random((databases, people)) >= presence] = np.nan
     c[rng.integers(databases), 0] = 30.0
-    c[:, 1] = rng.normal(5.0, 1.0, databases)  # somebody owns a record in every database
+    c[:, 1] = rng.normal(5.0, 1.0, databases)  # one owns a record in every database
     return c
 
 

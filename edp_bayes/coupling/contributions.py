@@ -141,9 +141,7 @@ class ContributionPosterior:
         rank = responses.rank
         stats = _Statistics.of(responses, centred=prior is None).taken(responses.order)
         k, n = stats.count, responses.n_databases
-        referral = responses.referral or Referral(
-            np.zeros_like(k), np.zeros_like(k), 1.0, np.ones_like(k)
-        )
+        referral = responses.referral or Referral.none(k.size)
         if prior is None:
             flat, steep = np.full_like(k, FLAT), INDEPENDENCE_WEIGHT * stats.rest_variance
             presence = learn_presence(k, n)

@@ -110,9 +110,7 @@ class JointContributionPosterior:
         stats = _Statistics.of(responses, units).taken(order)
         k, n, d = stats.count, responses.n_databases, responses.n_queries
         presence_a, presence_b = pool_presence(k, n, learn_presence(k, n), stand_out(k, stats.size))
-        referral = responses.referral or Referral(
-            np.zeros_like(k), np.zeros_like(k), 1.0, np.ones_like(k)
-        )
+        referral = responses.referral or Referral.none(k.size)
         spells = referral.spells[order]
         free = np.maximum(k - 1.0 - referral.degrees[order], 0.0)
         precision = np.zeros((k.size, 1 + d, 1 + d))

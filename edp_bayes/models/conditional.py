@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from datetime import date
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from edp_bayes.records.known import LAG, OTHER, TREND, Explained
 from edp_bayes.utils import labels
 from edp_bayes.utils.sentences import Sentence
 
-__all__ = ["GROWTH", "Conditional", "unused_transitions"]
+__all__ = ["GROWTH", "Conditional", "Given", "given_of", "unused_transitions"]
 
 Array = NDArray[np.float64]
 
@@ -23,10 +24,15 @@ LEAST_GROWTH = 1e-6
 MOST_LEVERAGE = 0.9
 
 
-class Conditional:
+class Conditional(ABC):
     """What of a regression does not depend on how many queries there are."""
 
     known: Explained
+
+    @property
+    @abstractmethod
+    def mode(self) -> tuple[Array, float]:
+        """Coefficients and gamma that are likeliest if u is standard normal."""
 
     @property
     def record(self) -> dict[str, Any]:
@@ -144,8 +150,52 @@ class Conditional:
         factor = np.linalg.cholesky(np.diag(self.deviation**-2.0) + x.T @ x)
         return np.asarray(mode + np.linalg.solve(factor.T, normal))
 
+    @abstractmethod
     def _in_units(self, x: Array) -> Array:
-        raise NotImplementedError
+        """Return regressors in the units of the coefficients."""
+
+
+class Given(NamedTuple):
+    """What is known of every database, for compiled code.
+
+    Attributes
+    ----------
+    design : ndarray
+        Shape (n, coefficient).
+    precision : ndarray
+        Shape (coefficient,): prior precision, the same for every query.
+    start : ndarray
+        Shape (coefficient,), or (coefficient, query) of several queries: where the chain starts.
+    position : ndarray
+        Shape (n,): z.
+    growth : float
+        Where gamma starts.
+    deviation : float
+        Prior standard deviation of gamma; 0 where it is zero.
+    """
+
+    design: Array
+    precision: Array
+    start: Array
+    position: Array
+    growth: float
+    deviation: float
+
+
+def given_of(regression: Conditional | None, n: int, *queries: int) -> Given:
+    """Return what is known for compiled code; nothing without a regression."""
+    if regression is None:
+        nothing = np.empty((0, *queries))
+        return Given(np.empty((n, 0)), np.empty(0), nothing, np.zeros(n), 0.0, 0.0)
+    beta, gamma = regression.mode
+    return Given(
+        np.ascontiguousarray(regression.design),
+        regression.deviation**-2.0,
+        np.ascontiguousarray(beta),
+        np.ascontiguousarray(regression.position),
+        gamma,
+        regression.growth_deviation,
+    )
 
 
 def unused_transitions(count: int, advice: str) -> tuple[Sentence, ...]:

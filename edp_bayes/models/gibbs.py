@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import SamplingError
 from edp_bayes.models.base import FittedModel, fitted_mixture
 from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_of
-from edp_bayes.models.conditional import GROWTH
+from edp_bayes.models.conditional import Given, given_of
 from edp_bayes.models.dirichlet_process import REMEDY as PROCESS_REMEDY
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import REMEDY as FINITE_REMEDY
@@ -229,7 +229,7 @@ def draw_parameters(
     """
     if units is None:
         units = Standardisation.of(sample)
-    given = _given(regression, len(sample))
+    given = given_of(regression, len(sample))
     finest = finest_of(sample, half, regression)
     y = np.ascontiguousarray((sample - units.centre) / units.spread)
     hyper = np.array(
@@ -266,41 +266,6 @@ def draw_parameters(
     return GibbsDraws(
         w, mu, sd, alpha, centre, rate, precision, log_rest, units, finest, coefficients, growth
     )
-
-
-class Given(NamedTuple):
-    """What is known of every database, for compiled code.
-
-    Attributes
-    ----------
-    design : ndarray
-        Shape (n, coefficient).
-    precision, start : ndarray
-        Shape (coefficient,): prior precision, and where the chain starts.
-    position : ndarray
-        Shape (n,): z.
-    growth : float
-        Where gamma starts.
-    deviation : float
-        Prior standard deviation of gamma; 0 where it is zero.
-    """
-
-    design: Array
-    precision: Array
-    start: Array
-    position: Array
-    growth: float
-    deviation: float
-
-
-def _given(regression: Regression | None, n: int) -> Given:
-    if regression is None:
-        return Given(np.empty((n, 0)), np.empty(0), np.empty(0), np.zeros(n), 0.0, 0.0)
-    beta, gamma = regression.mode
-    deviation = GROWTH if regression.scaled else 0.0
-    design = np.ascontiguousarray(regression.design)
-    precision = regression.deviation**-2.0
-    return Given(design, precision, beta, regression.position, gamma, deviation)
 
 
 @borrowing

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.exceptions import SamplingError
 from edp_bayes.models.base_measure import finest_spread
+from edp_bayes.models.conditional import given_of
 from edp_bayes.utils.compiled import borrowing, compiled
 from edp_bayes.utils.progress import working
 from edp_bayes.utils.small_matrices import cholesky, inverse_factor
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from edp_bayes.models.joint_regression import JointRegression
     from edp_bayes.models.sampling import SamplerSettings
 
-__all__ = ["JointDraws", "JointGiven", "Weights", "draw_joint", "given_of", "hyperparameters"]
+__all__ = ["JointDraws", "Weights", "draw_joint", "hyperparameters"]
 
 Array = NDArray[np.float64]
 
@@ -105,48 +106,6 @@ class JointDraws(NamedTuple):
         if self.sample_stats is None or "diverging" not in self.sample_stats:
             return 0
         return int(self.sample_stats["diverging"].sum())
-
-
-class JointGiven(NamedTuple):
-    """What is known of every database, for compiled code.
-
-    Attributes
-    ----------
-    design : ndarray
-        Shape (n, coefficient).
-    precision : ndarray
-        Shape (coefficient,): prior precision, the same for every response.
-    start : ndarray
-        Shape (coefficient, query): where the chain starts.
-    position : ndarray
-        Shape (n,): z.
-    growth : float
-        Where gamma starts.
-    deviation : float
-        Prior standard deviation of gamma; 0 where it is zero.
-    """
-
-    design: Array
-    precision: Array
-    start: Array
-    position: Array
-    growth: float
-    deviation: float
-
-
-def given_of(regression: JointRegression | None, n: int, d: int) -> JointGiven:
-    """Return what is known for compiled code; nothing without a regression."""
-    if regression is None:
-        return JointGiven(np.empty((n, 0)), np.empty(0), np.empty((0, d)), np.zeros(n), 0.0, 0.0)
-    beta, gamma = regression.mode
-    return JointGiven(
-        np.ascontiguousarray(regression.design),
-        regression.deviation**-2.0,
-        np.ascontiguousarray(beta),
-        np.ascontiguousarray(regression.position),
-        gamma,
-        regression.growth_deviation,
-    )
 
 
 def hyperparameters(z: Array, base: BaseMeasure, weights: Weights) -> Hyperparameters:

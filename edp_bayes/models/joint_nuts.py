@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.distributions.multivariate import NormalMixture, Units
-from edp_bayes.models.joint_gibbs import JointDraws, Weights, given_of, hyperparameters
+from edp_bayes.models.conditional import given_of
+from edp_bayes.models.joint_gibbs import JointDraws, Weights, hyperparameters
 from edp_bayes.models.sampling import sample_nuts
 
 if TYPE_CHECKING:

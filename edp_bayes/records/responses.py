@@ -59,6 +59,11 @@ class Referral(NamedTuple):
     odds: float
     spells: NDArray[np.float64]
 
+    @classmethod
+    def none(cls, m: int) -> Referral:
+        """Return that of contributions as they were."""
+        return cls(np.zeros(m), np.zeros(m), 1.0, np.ones(m))
+
 
 @dataclass(frozen=True, eq=False)
 class Responses:
