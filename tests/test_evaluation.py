@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import edp_bayes as edp
-from edp_bayes.auditing import evaluation
+from edp_bayes.auditing import evaluation, reductions
 from edp_bayes.auditing.evaluation import TOP, canonical_blocks, evaluate, evaluate_block
 from edp_bayes.models import Stacked
 from edp_bayes.models.sampling import SamplerSettings
@@ -76,3 +76,22 @@ def test_blocks_grow_with_the_square_root_of_the_number():
     sizes = {m: len(canonical_blocks(np.arange(m))[0]) for m in (100, 10_000, 1_000_000)}
     assert sizes == {100: 100, 10_000: 256, 1_000_000: 2048}
     assert canonical_blocks(np.arange(0)) == []
+
+
+@pytest.mark.parametrize("draws", [1, 2, 7, 40])
+def test_medians_are_those_of_numpy(draws):
+    rng = np.random.default_rng(draws)
+    curves = rng.lognormal(-8.0, 4.0, (draws, 150, 3))
+    curves[curves < 1e-4] = 0.0
+    np.testing.assert_array_equal(reductions.medians(curves), np.median(curves, axis=0))
+
+
+def test_survival_of_small_risks_is_exact():
+    """A sum of logarithms is that of NumPy on both sides of where a series takes over."""
+    risks = np.geomspace(1e-12, 0.9, 400)[:, None, None]
+    largest, log_survival, total, log_bounded = np.zeros((4, 400, 1))
+    floor = np.full((400, 1), 1e-3)
+    reductions.accumulate(risks, largest, log_survival, total, floor, log_bounded)
+    exact = np.log1p(-risks[:, 0])
+    np.testing.assert_allclose(log_survival, exact, rtol=1e-15)
+    np.testing.assert_array_equal(log_bounded, np.where(risks[:, 0] <= floor, log_survival, 0.0))

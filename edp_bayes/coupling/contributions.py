@@ -28,6 +28,7 @@ from edp_bayes.coupling.pooling import (
 )
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.responses import Referral
+from edp_bayes.utils.compiled import in_threads
 
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
@@ -46,6 +47,7 @@ INDEPENDENCE_WEIGHT = 2.0
 FLAT = 1e-3
 STEEPEST = 0.9
 NEW = [0, 0, 0, 3]  # stream of random numbers of an individual not in the sample
+LEAST_OF_A_THREAD = 16  # individuals
 
 
 @dataclass(frozen=True)
@@ -230,17 +232,22 @@ class ContributionPosterior:
         """Draw how some individuals contribute; presence is the same with every component."""
         shape = (len(individuals), draws)
         presence, chi, normal = np.ones(shape), np.empty(shape), np.empty((*shape, 2))
-        # One generator is set to each individual's stream: making one takes longer than drawing.
-        source = np.random.Philox(key=[self.seed, 0])
-        rng, start = np.random.Generator(source), source.state
-        for row, i in enumerate(individuals):
-            start["state"]["key"][1] = self.rank[i]
-            source.state = start
-            chi[row] = rng.chisquare(self.degrees[i], draws)
-            rng.standard_normal(out=normal[row])
-            if self.presence_b[i] > 0:
-                drawn = rng.beta(self.presence_a[i], self.presence_b[i], draws)
-                presence[row] = presence_at_hand(drawn, self.odds)
+
+        def fill(first: int, last: int) -> None:
+            # One generator for all: to make one takes longer than to draw.
+            source = np.random.Philox(key=[self.seed, 0])
+            rng, start = np.random.Generator(source), source.state
+            for row in range(first, last):
+                i = individuals[row]
+                start["state"]["key"][1] = self.rank[i]
+                source.state = start
+                chi[row] = rng.chisquare(self.degrees[i], draws)
+                rng.standard_normal(out=normal[row])
+                if self.presence_b[i] > 0:
+                    drawn = rng.beta(self.presence_a[i], self.presence_b[i], draws)
+                    presence[row] = presence_at_hand(drawn, self.odds)
+
+        in_threads(fill, len(individuals), least=LEAST_OF_A_THREAD)
         mean, factor = self.mean[individuals, :, None], self.factor[individuals, :, :, None]
         first, second = normal[..., 0], normal[..., 1]
         spread = np.sqrt(self.squares[individuals, None] / chi)

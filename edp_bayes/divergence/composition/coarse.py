@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.divergence.composition.folding import SLACK, power
+from edp_bayes.utils.compiled import in_threads
 
 __all__ = ["coarse_bounds"]
 
@@ -21,7 +22,7 @@ SIZE = 1024  # places of the grid
 REACH = 12.0  # of the window on either side, in spreads of all databases together
 CUT = 4.0  # larger losses of one database count as infinite, in the same unit
 TILTS = np.array([2.0, 4.0, 6.0, 8.0, 11.0])  # over that unit
-BLOCK = 2048
+BLOCK = 128  # curves at once; their numbers, not those of threads, decide the last bit
 LARGEST = 1.0
 LEAST = 1e-9
 
@@ -56,9 +57,13 @@ def coarse_bounds(curves: Array, grid: Array, databases: int, epsilon: Array) ->
     True
     """
     out = np.empty((len(curves), epsilon.size))
-    for start in range(0, len(curves), BLOCK):
-        part = slice(start, start + BLOCK)
-        out[part] = _bounds(curves[part], grid, databases, epsilon)
+
+    def fill(first: int, last: int) -> None:
+        for block in range(first, last):
+            part = slice(block * BLOCK, (block + 1) * BLOCK)
+            out[part] = _bounds(curves[part], grid, databases, epsilon)
+
+    in_threads(fill, -(-len(curves) // BLOCK))
     return out
 
 
