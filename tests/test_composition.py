@@ -492,7 +492,9 @@ def test_the_smoothed_bootstrap_echoes_too(kernel):
     assert (found.delta >= released.delta - 1e-9).all()
 
 
-def test_the_command_line_composes_what_it_audited(tmp_path, capsys):
+@pytest.fixture
+def sales(tmp_path):
+    """Write a table of 25 weeks and four customers; return the audit's arguments."""
     rng = np.random.default_rng(3)
     table = tmp_path / "sales.csv"
     lines = [
@@ -501,12 +503,15 @@ def test_the_command_line_composes_what_it_audited(tmp_path, capsys):
         for i, value in enumerate(row)
     ]
     table.write_text("\n".join(["week,customer,spent", *lines]))
-    code = main(
-        ["audit", str(table), "--database", "week", "--individual", "customer", "--query",
-         "sum:spent", "--out", str(tmp_path / "out"), "--draws", "20", "--tune", "20", "--chains",
-         "2", "--epsilon", "0.1,1", "--no-past", "--seed", "1", "--databases", "12",
-         "--pseudonyms"]
-    )  # fmt: skip
+    return [
+        "audit", str(table), "--database", "week", "--individual", "customer", "--query",
+        "sum:spent", "--out", str(tmp_path / "out"), "--draws", "20", "--tune", "20", "--chains",
+        "2", "--epsilon", "0.1,1", "--seed", "1",
+    ]  # fmt: skip
+
+
+def test_the_command_line_composes_what_it_audited(tmp_path, sales, capsys):
+    code = main([*sales, "--no-past", "--databases", "12", "--pseudonyms"])
     assert code == 0
     assert "12 fresh databases" in capsys.readouterr().out
     found = edp.load_composed_audit(tmp_path / "out" / "releases.nc")
@@ -516,3 +521,20 @@ def test_the_command_line_composes_what_it_audited(tmp_path, capsys):
     assert set(found.individual_delta["individual"].to_numpy()) <= set(
         audit.individuals["individual"].to_numpy()
     )
+
+
+def test_the_command_line_bounds_what_echoes(tmp_path, sales, capsys):
+    delta = []
+    for given in ([], ["--echoes"]):
+        assert main([*sales, "--past", "2", "--databases", "3", *given]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert ("--echoes) gives an upper bound" in said) == (not given)
+        found = edp.load_composed_audit(tmp_path / "out" / "releases.nc")
+        delta.append(found.delta.mean(("chain", "draw")))
+    assert (delta[1] >= delta[0]).all()
+    assert (delta[1] > delta[0]).any()
+
+
+def test_echoes_are_of_several_releases(sales, capsys):
+    assert main([*sales, "--echoes"]) == 2
+    assert "--echoes is for several releases: give --databases, too" in capsys.readouterr().err

@@ -108,14 +108,17 @@ def test_pairs_of_few_records_need_fewer_parts_and_those_of_many_are_asked_again
     assert found == {str(query): expected[str(query)] for query in asked}
 
 
-def test_pairs_that_memory_does_not_hold_are_refused_before_they_are_collected(monkeypatch):
+@pytest.mark.parametrize(
+    "query", [queries.Variance("amount"), queries.Quantile("amount", 0.5)], ids=str
+)
+def test_pairs_that_memory_does_not_hold_are_refused_before_they_are_collected(query, monkeypatch):
     databases = Databases.from_table(LAZY["duckdb"](TABLE), **KEYS)
     monkeypatch.setattr("edp_bayes.records.memory.used", lambda: 0)
     monkeypatch.setattr("edp_bayes.records.memory.allowed", lambda: 20_000)
     with pytest.raises(InvalidInputError, match=r"^1\d\d pairs of a database and an indiv"):
-        databases.respond(queries.Variance("amount"))
+        databases.respond(query)
     monkeypatch.setattr("edp_bayes.records.memory.allowed", lambda: 200_000)
-    databases.respond(queries.Variance("amount"))
+    databases.respond(query)
 
 
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")

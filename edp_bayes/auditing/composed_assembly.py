@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["assemble"]
 
+# How the bound is asked for, in Python and on the command line.
+BOUND = 'past="others" (--echoes)'
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
@@ -242,7 +244,7 @@ def _echo(echo: float, past: str) -> str:
             "Later databases are taken to follow the answers as they were released. If they follow "
             "what the others contributed instead, a contribution echoes in later answers, and its "
             f"effect may be {larger} assumed here"
-            + ('; past="others" gives an upper bound.' if np.isfinite(echo) else ".")
+            + (f"; {BOUND} gives an upper bound." if np.isfinite(echo) else ".")
         )
     return (
         "Later databases may follow what the others contributed, so that a contribution echoes in "

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from edp_bayes.auditing.composing import Source
     from edp_bayes.results.query import Audit
 
-__all__ = ["RELEASED", "checked_past", "echo_of", "with_echo"]
+__all__ = ["OTHERS", "RELEASED", "checked_past", "echo_of", "with_echo"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-RELEASED, _ = PASTS = ("released", "others")
+RELEASED, OTHERS = PASTS = ("released", "others")
 
 
 def checked_past(past: str) -> str:

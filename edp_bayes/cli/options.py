@@ -220,6 +220,8 @@ class Run:
         What the adversary knows.
     databases : int or None
         How many fresh databases are composed; None for none.
+    echoes : bool
+        These may follow what the others contributed, rather than the answers as released.
     collect : int or None
         How many individuals' contributions are collected; None takes what is usual.
     step : float, "found" or None
@@ -262,6 +264,7 @@ class Run:
     resume: bool = False
     keep_store: bool = False
     databases: int | None = None
+    echoes: bool = False
     collect: int | None = None
     step: float | str | None = FOUND
     published: Published | None = None
@@ -341,6 +344,8 @@ class Run:
             require_zarr("--zarr")
         if run.keep_store and not run.resume:
             raise InvalidInputError("--keep-store is for a store: give --resume, too")
+        if run.echoes and run.databases is None:
+            raise InvalidInputError("--echoes is for several releases: give --databases, too")
         if run.target_accept is not None:
             validate.probability(run.target_accept, "--target-accept")
             from edp_bayes.models.sampling import NUTS
@@ -443,6 +448,14 @@ Fresh = Annotated[
     int | None,
     typer.Option(
         "--databases", min=1, help="Also the risk of so many releases, each of a fresh database."
+    ),
+]
+Echoes = Annotated[
+    bool,
+    typer.Option(
+        "--echoes",
+        help="With --databases: an upper bound that also holds where later databases follow what "
+        "the others contributed to earlier ones, rather than the answers as they were released.",
     ),
 ]
 Step = Annotated[

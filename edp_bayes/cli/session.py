@@ -40,6 +40,7 @@ def audit_databases(
         Where the data are from and against whom they are audited, printed first.
     """
     from edp_bayes import audit
+    from edp_bayes.auditing.echoing import OTHERS, RELEASED
     from edp_bayes.auditing.released import audit_released
     from edp_bayes.auditing.store import remove
     from edp_bayes.cli import folder, report
@@ -117,7 +118,9 @@ def audit_databases(
         hidden = {"key": pseudonym_key(run)} if run.pseudonyms else None
         composed = None
         if run.databases is not None:
-            composed = found.compose(run.databases, progressbar=show)
+            composed = found.compose(
+                run.databases, past=OTHERS if run.echoes else RELEASED, progressbar=show
+            )
             report.print_releases(composed, console, prob=PROB)
         published = None
         if run.published is not None:

@@ -288,6 +288,8 @@ class EngineSource(TableSource):
         pairs = self._grouped(frame).select(nw.col(COUNT).max())
         most = float(integers(self._collect(pairs), COUNT)[0])
         database, keys = self._database_keys, self._database_keys + self._individual_keys
+        # Most pairs have two rows: those below what a quantile can reach, and those above.
+        self._require_room(frame, len(keys) + 5)
         rank, size = nw.col("rank"), nw.col("size")
         first = q * (size - (most + 1.0)) - MARGIN
         last = q * (size - 1.0) + most + MARGIN
