@@ -32,6 +32,7 @@ from edp_bayes.divergence.near_pair.close import (
     are_close,
     both_integrals,
     convexity_bound,
+    covered_bound,
     densities,
     inner_epsilons,
     is_close,
@@ -306,6 +307,8 @@ def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  
                 base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], 1.0, noise * noise, given, without
             )
             bound = convexity_bound(wide[s], given, without, rho[s, i], growth[0], floor)
+            if bound > floor:
+                bound = covered_bound(wide[s], given, without, rho[s, i], growth[0], floor, share)
             if bound <= floor:
                 close[s, i] = True
                 continue

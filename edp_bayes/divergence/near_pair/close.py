@@ -24,6 +24,7 @@ __all__ = [
     "are_close",
     "both_integrals",
     "convexity_bound",
+    "covered_bound",
     "densities",
     "inner_epsilons",
     "is_close",
@@ -84,6 +85,88 @@ def convexity_bound(base, given, without, rho, growth, enough):  # type: ignore[
         if total > enough:
             break
     return total
+
+
+@borrowing
+def covered_bound(base, given, without, rho, growth, enough, alone):  # type: ignore[no-untyped-def]
+    """Bound the risk as `convexity_bound`, where wide components cover narrow ones.
+
+    With c = exp(eps) - exp(eps'), p - exp(eps) q is p - exp(eps') q - c q. Half of expm1(eps) is
+    kept for the components by themselves, and the rest is c. A component k adds at most
+    w_k rho_k g_k, and only where its own log ratio passes the threshold: nothing, if there another
+    one, that adds nothing itself, has as much in c w_j q_j. Likewise for q - exp(eps) p. `alone`,
+    of a number for each component, is written to.
+    """
+    half, lonely = 0.5 * growth, 0
+    if half <= 0.0:
+        return np.inf
+    for k in range(given.shape[1]):
+        alone[k] = 0.0
+        if rho[k] > 0.0 and base[0, k] > 0.0:
+            backward, down, up = inner_epsilons(rho[k], half)
+            m, s, n, t = given[0, k], given[1, k], without[0, k], without[1, k]
+            stretch = s / t
+            move = (abs(m - n) / t + abs(stretch - 1.0) * FARTHEST) * max(stretch, 1.0 / stretch)
+            if move * (FARTHEST + 0.5 * move) + abs(math.log(stretch)) > min(up, down):
+                alone[k] = 1.0
+                lonely += 1
+    total = 0.0
+    for k in range(given.shape[1]):
+        if alone[k] == 0.0:
+            continue
+        m, s, n, t = given[0, k], given[1, k], without[0, k], without[1, k]
+        backward, down, up = inner_epsilons(rho[k], growth)
+        covered = False
+        for j in range(given.shape[1]):
+            cover = base[0, j] * half / lonely
+            if alone[j] != 0.0 or cover == 0.0:
+                continue
+            mu, sd = without[0, j], without[1, j]
+            covered = _is_below(base[0, k] * rho[k], m, s, n, t, down, cover, mu, sd) and (
+                backward == 0.0
+                or _is_below(base[0, k] * backward, n, t, m, s, up, cover * (1.0 - rho[j]), mu, sd)
+            )
+            if covered:
+                break
+        if not covered:
+            backward, down, up = inner_epsilons(rho[k], half)
+            total += base[0, k] * pair_risk(m, s, n, t, rho[k], backward, down, up)
+            if total > enough:
+                break
+    return total
+
+
+@borrowing
+def _is_below(weight, m, s, n, t, epsilon, other, mu, sd):  # type: ignore[no-untyped-def]
+    """Return whether weight N(m, s) is below other N(mu, sd) where it is above e^eps N(n, t).
+
+    The narrower of two normal densities has its largest ratio to the other at one point. Where that
+    is not among those in question, it is at an end of them.
+    """
+    if other <= 0.0 or s >= sd:
+        return False
+    front = math.log(weight * sd / (other * s))
+    inverse, peak = 1.0 / (sd * sd - s * s), 0.5 * (m - mu) ** 2
+    if front + peak * inverse <= 0.0:
+        return True
+    best = m + s * s * (m - mu) * inverse
+    level = math.log(t / s) - epsilon
+    if 0.5 * ((best - n) / t) ** 2 - 0.5 * ((best - m) / s) ** 2 + level > 0.0:
+        return False
+    # Ends: roots of c u^2 + b u + a with x = m + s u.
+    d, r = (m - n) / s, s / t
+    c, b, a = 0.5 * (r * r - 1.0), r * r * d, 0.5 * r * r * d * d + level
+    root = b * b - 4.0 * c * a
+    if root < 0.0:
+        return True
+    half = -0.5 * (b + math.copysign(math.sqrt(root), b))
+    for k in range(2):
+        under, over = (half, c) if k == 0 else (a, half)
+        if over != 0.0:
+            x = m + s * (under / over)
+            if front - 0.5 * ((x - m) / s) ** 2 + 0.5 * ((x - mu) / sd) ** 2 > 0.0:
+                return False
+    return True
 
 
 @borrowing
