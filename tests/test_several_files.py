@@ -6,7 +6,9 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 import edp_bayes as edp
@@ -96,10 +98,30 @@ def test_files_that_do_not_agree_are_refused(records, tmp_path):
         respond(tmp_path)
     (tmp_path / "a.parquet").unlink()
     records.rename(columns={"x": "z"}).to_csv(tmp_path / "d.csv", index=False)
-    with pytest.raises(InvalidInputError, match=r"d\.csv: Column 'x'"):
+    with pytest.raises(InvalidInputError, match=r"d\.csv has no column 'x', .* are week, who, z"):
         respond(tmp_path)
     records.assign(week="w").to_csv(tmp_path / "d.csv", index=False)
     with pytest.raises(InvalidInputError, match="key column 'week' must have one type"):
+        respond(tmp_path)
+
+
+def test_text_is_of_one_type_however_it_was_written(records, tmp_path):
+    table = pa.Table.from_pandas(records, preserve_index=False)
+    for name, kind in (("a", pa.large_string()), ("b", pa.string())):
+        text = table.set_column(1, "who", table["who"].cast(kind))
+        pq.write_table(text.slice(300 * (name == "b"), 300), tmp_path / f"{name}.parquet")
+    assert respond(tmp_path).fingerprint == respond(records).fingerprint
+    words = table["who"].cast(pa.string()).combine_chunks().dictionary_encode()
+    pq.write_table(table.set_column(1, "who", words), tmp_path / "b.parquet")
+    with pytest.raises(InvalidInputError, match=r"'who' must have one type.*dictionary.*b\.parq"):
+        respond(tmp_path)
+
+
+def test_files_after_one_without_values_must_agree(records, tmp_path):
+    for name, kind in (("a", pa.null()), ("b", pa.int64()), ("c", pa.float64())):
+        table = pa.table({"week": [1], "who": ["a"], "x": pa.array([None], kind)})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    with pytest.raises(InvalidInputError, match=r"'x' must have .* int64 in .*b\.parq.* double in"):
         respond(tmp_path)
 
 
@@ -108,6 +130,10 @@ def test_what_is_not_there_is_said_with_what_works(tmp_path, monkeypatch):
         respond(tmp_path / "none-*.parquet")
     with pytest.raises(InvalidInputError, match="no such file there"):
         respond(tmp_path)
+    with pytest.raises(InvalidInputError, match="none: there is no such file or folder"):
+        respond(tmp_path / "none")
+    with pytest.raises(InvalidInputError, match=r"this machine, found s3://shop/1\.parquet; give"):
+        respond(["s3://shop/1.parquet", "s3://shop/2.parquet"])
     with pytest.raises(InvalidInputError, match="there is no such file"):
         respond([tmp_path / "a.parquet"])
     with pytest.raises(InputTypeError, match="must be a dataframe"):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils.formatting import first_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,6 +79,12 @@ def dataset_of(source: Any) -> tuple[str, ds.Dataset | list[str], Any]:
     else:
         files, name = [str(part) for part in source], "the files"
         filesystem, base = None, None
+        places = [path for path in files if "://" in path]
+        if places:
+            raise InvalidInputError(
+                f"a list must hold files of this machine, found {places[0]}; give a folder or a "
+                "pattern of that place, such as s3://bucket/folder"
+            )
         missing = [path for path in files if not Path(path).is_file()]
         if missing:
             raise InvalidInputError(f"cannot read {missing[0]}: there is no such file")
@@ -168,7 +175,7 @@ def _found(name: str) -> tuple[Any, list[str], str | None]:
         else:
             files = [path] if system.exists(path) else []
     except (ValueError, ImportError, OSError) as error:
-        raise InvalidInputError(f"cannot read {name}: {error}") from None
+        raise InvalidInputError(f"cannot read {name}: {first_line(error)}") from None
     return system, [str(file) for file in files], path
 
 
@@ -191,14 +198,26 @@ def _schema(files: Sequence[str], filesystem: Any, base: str | None) -> Any:
         schemas.append(one)
         for field in one:
             kind, first = fields.setdefault(field.name, (field.type, path))
-            if kind != field.type and not (pa.types.is_null(kind) or pa.types.is_null(field.type)):
-                if pa.types.is_dictionary(kind) or pa.types.is_dictionary(field.type):
-                    continue
+            if pa.types.is_null(kind):
+                fields[field.name] = field.type, path
+            elif not (pa.types.is_null(field.type) or _agree(kind, field.type)):
                 raise InvalidInputError(
                     f"column {field.name!r} must have one type in all files, found {kind} in "
                     f"{first} and {field.type} in {path}"
                 )
     return pa.unify_schemas(schemas, promote_options="permissive")
+
+
+def _agree(kind: pa.DataType, other: pa.DataType) -> bool:
+    """Return whether columns of two types are one: Parquet has a single type of text."""
+    from pyarrow import types
+
+    each = (kind, other)
+    return (
+        kind == other
+        or all(types.is_string(one) or types.is_large_string(one) for one in each)
+        or all(types.is_dictionary(one) for one in each)
+    )
 
 
 def _is_pattern(text: str) -> bool:

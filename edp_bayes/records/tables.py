@@ -195,6 +195,8 @@ def _at_hand[T](system: Any, path: str, action: Callable[[Path], T]) -> T:
 
 def _open_file(path: Path, keys: Sequence[str]) -> Table:
     name = path.name.lower()
+    if not path.suffix and not path.exists():
+        raise InvalidInputError(f"cannot read {path}: there is no such file or folder")
     if not name.endswith(SUFFIXES):
         raise InvalidInputError(
             f"cannot tell the format of {path}: its name must end in {', '.join(SUFFIXES)}"
@@ -307,7 +309,15 @@ def _load_csv(path: str | Path, names: Sequence[str] | None, *, keys: Sequence[s
         )
         return csv.read_csv(path, convert_options=options)
 
-    table = read(None if names is None else list(names), {})
+    try:
+        table = read(None if names is None else list(names), {})
+    except pa.ArrowKeyError:
+        columns = _csv_schema(path)
+        lacking = next(name for name in names or () if name not in columns)
+        raise InvalidInputError(
+            f"{path} has no column {lacking!r}, as other files have; its columns are "
+            f"{', '.join(columns)}"
+        ) from None
     kinds = {field.name: field.type for field in table.schema}
     for name, kind in kinds.items():
         if pa.types.is_binary(kind):
