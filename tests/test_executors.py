@@ -327,6 +327,8 @@ def test_a_package_that_is_missing_is_named(package, address, monkeypatch):
         (0, InvalidInputError, "executor must be at least 1, found 0"),
         (True, InputTypeError, "executor must be a number of threads, .* found bool"),
         ([2], InputTypeError, "or the address of one, found list"),
+        ("4", InvalidInputError, r"a number of threads or an address .* found '4'"),
+        ("locals", InvalidInputError, r"local\[2\]\), found 'locals'"),
     ],
 )
 def test_what_is_no_executor_is_refused_before_anything_is_fitted(executor, error, message):

@@ -29,6 +29,7 @@ Index = NDArray[np.int64]
 
 # Of the blocks under way: bytes that the driver sends and collects, and their number.
 MOST_BYTES, MOST_BLOCKS = 2**29, 512
+ADDRESS = re.compile(r"sc://|spark://|k8s://|(local(-cluster)?(\[.*\])?|yarn)$")
 
 
 def is_session(executor: object) -> bool:
@@ -46,10 +47,15 @@ def connected(address: str) -> Iterator[SparkSession]:
     Raises
     ------
     InvalidInputError
-        If the package or Java is missing.
+        If it is no address, or the package or Java is missing.
     ExecutorError
         If nobody answers.
     """
+    if not ADDRESS.match(address):
+        raise InvalidInputError(
+            "executor must be a number of threads or an address of Dask (tcp://scheduler:8786) or "
+            f"Spark (sc://server:15002, local[2]), found {address!r}"
+        )
     try:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
@@ -64,7 +70,8 @@ def connected(address: str) -> Iterator[SparkSession]:
     if address.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
-        session = (builder.remote if remote else builder.master)(address).getOrCreate()
+        with _without_warnings_of_pandas():
+            session = (builder.remote if remote else builder.master)(address).getOrCreate()
     except PySparkException as error:
         if "JAVA" in str(error.getCondition()):
             raise _no_java(address, "which did not start") from None
@@ -77,6 +84,14 @@ def connected(address: str) -> Iterator[SparkSession]:
         yield session
     finally:
         session.stop()
+
+
+@contextmanager
+def _without_warnings_of_pandas() -> Iterator[None]:
+    """Leave out what Spark says of the version of pandas, which is not used."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
 
 
 def _require_java(address: str) -> None:
@@ -116,9 +131,7 @@ class Spark:
         rows = pa.table({"block": list(range(len(parts))), "part": pa.array(parts, pa.binary())})
         schema = "block long, found binary, refusal string"
         try:
-            with warnings.catch_warnings():
-                # of the version of pandas, which is not used
-                warnings.simplefilter("ignore", FutureWarning)
+            with _without_warnings_of_pandas():
                 frame = self.session.createDataFrame(rows).repartition(len(parts))
                 found = frame.mapInArrow(run, schema).toArrow()
         except (PySparkException, OSError) as error:
