@@ -13,6 +13,7 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.records.several_files import dataset_of
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +70,47 @@ def test_folders_of_partitions_are_a_key(folder):
     responses = respond(folder / "parts", ["year", "week"])
     assert responses.database[:2].tolist() == [(0, 0), (0, 1)]
     assert responses.n_databases == 20
+
+
+def test_names_of_folders_may_be_dates(records, tmp_path):
+    """Months of dates in folders' names are those of a column of dates."""
+    days = records.assign(week=pd.Timestamp("2024-01-01") + 15 * pd.to_timedelta(records.week, "D"))
+    days["week"] = days["week"].dt.date
+    days.to_parquet(tmp_path / "days", partition_cols=["week"])
+    keys = {"database": "week", "individual": "who", "database_every": "month"}
+    found, expected = (
+        edp.Databases.from_table(source, **keys).respond(edp.queries.Sum("x"))
+        for source in (tmp_path / "days", days)
+    )
+    assert found.n_databases == 10
+    assert found.fingerprint == expected.fingerprint
+    assert (found.database == expected.database).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", "-20"], pa.int32()),
+        (["1", "3000000000"], pa.string()),
+        (["2024-02-29", "2024-03-01"], pa.date32()),
+        (["2024-02-30"], pa.string()),
+        (["2024-02-29", "7"], pa.string()),
+        (["a%20b"], pa.string()),
+        (["__HIVE_DEFAULT_PARTITION__", "4"], pa.int32()),
+        (["__HIVE_DEFAULT_PARTITION__"], pa.string()),
+    ],
+)
+def test_what_names_of_folders_say(values, kind, tmp_path):
+    for value in values:
+        (tmp_path / f"k={value}").mkdir()
+        pq.write_table(pa.table({"x": [1.0]}), tmp_path / f"k={value}" / "0.parquet")
+    _, found, _ = dataset_of(tmp_path)
+    assert found.schema.field("k").type == kind
+    column = found.to_table()["k"]
+    assert column.null_count == ("__HIVE_DEFAULT_PARTITION__" in values)
+    if kind == pa.string():
+        texts = {value.replace("%20", " ") for value in values if not value.startswith("__")}
+        assert set(column.drop_null().to_pylist()) == texts
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv", "parquet/*.parquet", "parquet/1.parquet"])

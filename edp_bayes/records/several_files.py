@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils.formatting import first_line
@@ -26,6 +30,7 @@ __all__ = [
 
 PARQUET, TEXT = (".parquet", ".pq"), (".csv", ".csv.gz")
 WILD = frozenset("*?[")
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # a folder's name for records without a value
 WORKS = (
     "a file, a folder, a folder of partitions such as year=2024, a pattern such as data/*.parquet, "
     "a list of files, or a place such as s3://bucket/folder"
@@ -100,14 +105,15 @@ def dataset_of(source: Any) -> tuple[str, ds.Dataset | list[str], Any]:
         raise InvalidInputError(f"{name} must hold files of one format, found Parquet and CSV")
     if formats == {"csv"}:
         return name, files, filesystem
+    partitioning = _partitioning(files, base)
     try:
         whole = ds.dataset(
             files,
             format="parquet",
             filesystem=filesystem,
-            partitioning=ds.HivePartitioning.discover(),
+            partitioning=partitioning,
             partition_base_dir=base,
-            schema=_schema(files, filesystem, base),
+            schema=_schema(files, filesystem, base, partitioning),
         )
     except (pa.ArrowException, OSError) as error:
         raise InvalidInputError(f"cannot read {name}: {error}") from None
@@ -179,12 +185,42 @@ def _found(name: str) -> tuple[Any, list[str], str | None]:
     return system, [str(file) for file in files], path
 
 
-def _schema(files: Sequence[str], filesystem: Any, base: str | None) -> Any:
+def _partitioning(files: Sequence[str], base: str | None) -> Any:
+    """Return what names of folders such as year=2024 say: whole numbers, dates or texts."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    values: dict[str, set[str]] = {}
+    for path in files:
+        folder = Path(path).parent
+        inside = base is not None and folder.is_relative_to(base)
+        for part in (folder.relative_to(base) if inside else folder).parts:
+            name, is_one, value = part.partition("=")
+            if is_one:
+                values.setdefault(unquote(name), set()).add(unquote(value))
+    kinds = [(name, _kind_of(found - {NO_VALUE})) for name, found in values.items()]
+    return ds.partitioning(pa.schema(kinds), flavor="hive")
+
+
+def _kind_of(values: Collection[str]) -> pa.DataType:
+    """Return the type of what names of folders say."""
+    import pyarrow as pa
+
+    if values and all(re.fullmatch(r"-?\d+", one) and abs(int(one)) < 2**31 for one in values):
+        return pa.int32()
+    if values and all(re.fullmatch(r"\d{4}-\d\d-\d\d", value) for value in values):
+        with contextlib.suppress(ValueError):
+            for value in values:
+                date.fromisoformat(value)
+            return pa.date32()
+    return pa.string()
+
+
+def _schema(files: Sequence[str], filesystem: Any, base: str | None, partitioning: Any) -> Any:
     """Return the columns that all files have; refuse a column of two types."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    partitioning = ds.HivePartitioning.discover()
     fields: dict[str, tuple[Any, str]] = {}
     schemas = []
     for path in files:
