@@ -193,8 +193,9 @@ def _partitioning(files: Sequence[str], base: str | None) -> Any:
     values: dict[str, set[str]] = {}
     for path in files:
         folder = Path(path).parent
-        inside = base is not None and folder.is_relative_to(base)
-        for part in (folder.relative_to(base) if inside else folder).parts:
+        if base is not None and folder.is_relative_to(base):
+            folder = folder.relative_to(base)
+        for part in folder.parts:
             name, is_one, value = part.partition("=")
             if is_one:
                 values.setdefault(unquote(name), set()).add(unquote(value))
