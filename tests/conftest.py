@@ -31,10 +31,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def data_dir() -> Path:
+def found_data() -> Path | None:
+    """Return the folder of real data, or None."""
+    folder = Path(os.environ.get("EDP_BAYES_DATA", ROOT.parent / "shared" / "data"))
+    return folder if folder.is_dir() else None
+
+
+@pytest.fixture(scope="session")
+def data_dir(found_data: Path | None) -> Path:
     """Return the folder of real data; skip where there is none."""
-    default = ROOT.parent / "shared" / "data"
-    folder = Path(os.environ.get("EDP_BAYES_DATA", default))
-    if not folder.is_dir():
-        pytest.skip(f"no real data at {folder}; set EDP_BAYES_DATA to their folder")
-    return folder
+    if found_data is None:
+        pytest.skip("no real data; set EDP_BAYES_DATA to their folder")
+    return found_data
