@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # Enough to run every cell; the committed outputs have the notebooks' own numbers.
 DRAWS = "30"
+FEWER = {"08_releases_and_attacks": "12"}  # every draw of what is composed takes a second
 LARGEST = 1_500_000
 FROM_FILES = ("01_", "05_", "06_", "07_")
 # Cells that read a file or make up for it, and those they need.
@@ -42,7 +43,7 @@ def kernel():
 
 def run(kernel, path, folder, only=""):
     """Run a notebook, or its cells that match, without any name of another; return its texts."""
-    known = {"EDP_BAYES_DATA": str(folder), "EDP_BAYES_DRAWS": DRAWS}
+    known = {"EDP_BAYES_DATA": str(folder), "EDP_BAYES_DRAWS": FEWER.get(path.stem, DRAWS)}
     start = f"%reset -f\n__import__('os').environ.update({known})"
     notebook = read(path)
     chosen = [cell for cell in notebook.cells if re.search(only, cell.source)]
