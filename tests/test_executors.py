@@ -4,6 +4,7 @@ import os
 import pickle
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -319,6 +320,15 @@ def test_a_package_that_is_missing_is_named(package, address, monkeypatch):
     extra = "dask" if package == "distributed" else "spark"
     with pytest.raises(InvalidInputError, match=rf"install edp_bayes\[{extra}\]"):
         running(address).__enter__()
+
+
+def test_a_server_of_spark_that_does_not_answer_is_refused_at_once():
+    pytest.importorskip("pyspark.sql")
+    with socket.socket() as taken:  # bound, and nobody listens
+        taken.bind(("127.0.0.1", 0))
+        address = f"sc://127.0.0.1:{taken.getsockname()[1]}/;user_id=me"
+        with pytest.raises(ExecutorError, match=r"no Spark at sc://.*:\d+ does not answer"):
+            running(address).__enter__()
 
 
 @pytest.mark.parametrize(

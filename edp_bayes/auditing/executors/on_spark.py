@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,7 @@ Index = NDArray[np.int64]
 
 # Of the blocks under way: bytes that the driver sends and collects, and their number.
 MOST_BYTES, MOST_BLOCKS = 2**29, 512
+PORT, PATIENCE = 15002, 20.0  # of Spark Connect by default; seconds
 ADDRESS = re.compile(r"sc://|spark://|k8s://|(local(-cluster)?(\[.*\])?|yarn)$")
 
 
@@ -64,7 +67,9 @@ def connected(address: str) -> Iterator[SparkSession]:
             f"executor {address} needs the pyspark package: install edp_bayes[spark]"
         ) from None
     remote = address.startswith("sc://")
-    if not remote:
+    if remote:
+        _require_answer(address)
+    else:
         _require_java(address)
     builder: Any = SparkSession.builder
     if address.startswith("local"):
@@ -92,6 +97,18 @@ def _without_warnings_of_pandas() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         yield
+
+
+def _require_answer(address: str) -> None:
+    """Refuse a server of Spark Connect that does not answer: PySpark would try for minutes."""
+    place = urlsplit(address)
+    host, port = place.hostname or "localhost", place.port or PORT
+    try:
+        socket.create_connection((host, port), timeout=PATIENCE).close()
+    except OSError as error:
+        raise ExecutorError(
+            f"no Spark at {address}: {host}:{port} does not answer ({_first_line(error)})"
+        ) from None
 
 
 def _require_java(address: str) -> None:
