@@ -247,6 +247,17 @@ def test_bands_allow_for_the_errors_of_the_integrals(audit):
     assert (audit.total_risk <= audit.total_risk_bound + 1e-12).all()
 
 
+def test_tests_and_guesses_allow_for_the_errors_of_the_integrals(audit):
+    first = (audit.delta + audit.integration_error["delta"]).clip(0.0, 1.0)[..., 0]
+    growth = np.exp(0.1)
+    # the most that delta at zero can be, given what it is at most at the first epsilon
+    most = first + (1.0 - first) * (growth - 1.0) / (1.0 + growth)
+    np.testing.assert_allclose(audit.advantage(), most)
+    np.testing.assert_allclose(
+        audit.membership_probability(prior=0.5)["guessed"], 0.5 * (1.0 + most)
+    )
+
+
 def test_a_direction_is_a_unit_combination_of_the_queries(audit):
     assert audit.direction.dims == ("individual", "query")
     assert audit.direction["query"].to_numpy().tolist() == ["revenue", "orders"]
@@ -283,6 +294,8 @@ def test_what_needs_one_answer_is_refused(audit):
         audit.interval_level(0.1)
     with pytest.raises(InvalidInputError, match="audit each query on its own"):
         audit.new_individual()
+    with pytest.raises(InvalidInputError, match="for one answer, not for several queries"):
+        audit.released(rounded_to=1.0)
     with pytest.raises(InvalidInputError, match="delta must be above 0"):
         audit.epsilon_at(0.0)
     assert audit.joint_mixture.dimensions == 2

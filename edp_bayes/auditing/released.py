@@ -18,6 +18,7 @@ from edp_bayes.coupling.released import NEGLIGIBLE, ReleasedCoupling, grid_of
 from edp_bayes.distributions.published import Published
 from edp_bayes.divergence.released.grid import MOST_BINS
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.query import Audit
 
 if TYPE_CHECKING:
@@ -68,6 +69,11 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
         raise InvalidInputError(
             "the risks of individuals whose contributions were not collected are bounded for the "
             "answer itself alone: collect all of them, and audit again"
+        )
+    if isinstance(audit, JointAudit):
+        raise InvalidInputError(
+            "what rounding, bins or suppression leave of the risk is known for one answer, not for "
+            "several queries together: audit each query on its own for that"
         )
     if not isinstance(source, CoupledCurves):
         raise InvalidInputError(

@@ -34,7 +34,7 @@ class JointAudit(Audit):
 
     Made by `edp_bayes.audit` from joined responses, and by `edp_bayes.load_audit`. Integrals are by
     quasi-Monte-Carlo: their standard errors are in the group integration_error, and bands, upper
-    limits and `epsilon_at` allow for them.
+    limits, `epsilon_at`, the power of tests and what anybody may guess allow for them.
 
     Parameters
     ----------
@@ -165,6 +165,10 @@ class JointAudit(Audit):
     @cached_property
     def _raised(self) -> IndividualCurves:
         return self._moved(1.0)
+
+    @property
+    def _safe_curves(self) -> Array:
+        return self._raised._curves("delta")
 
     def _moved(self, sign: float) -> IndividualCurves:
         """Return the same curves with standard errors added or subtracted."""
