@@ -56,6 +56,15 @@ def test_mu_is_that_of_a_shift_and_never_below(mu):
     assert np.isinf(tradeoff.gaussian_mu(np.ones((1, 2)), np.array([0.0, 1.0])))[0]
 
 
+def test_mu_is_that_of_the_grid_alone():
+    """Present with probability 0.02 and then revealed: no mu is enough for all epsilons."""
+    found = [
+        tradeoff.gaussian_mu(np.full((1, 31), 0.02), np.linspace(0.0, end, 31))[0]
+        for end in (0.5, 2.0, 8.0)
+    ]
+    assert found[0] < 0.5 * found[1] < 0.25 * found[2]
+
+
 def test_randomised_response_is_told_from_its_curve():
     """Truth with probability t: the log ratio is log(t / (1 - t)), and everything is known."""
     truth = 0.7
@@ -133,7 +142,7 @@ def test_a_curve_that_is_not_convex_is_at_most_its_value_at_the_left():
     assert found == [0.5, 0.5, 0.49, 0.49, 0.1]
 
 
-@pytest.mark.parametrize("levels", [[0.5, 0.2], [-0.1, 0.5], [0.5, 1.5], [[0.1]]])
+@pytest.mark.parametrize("levels", [[], [0.5, 0.2], [-0.1, 0.5], [0.5, 1.5], [[0.1]]])
 def test_impossible_levels_are_refused(levels):
     result = result_of(gaussian_shift(0.3, GRID)[None])
     with pytest.raises(InvalidInputError):

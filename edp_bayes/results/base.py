@@ -368,7 +368,7 @@ class PrivacyCurves:
         prob = default_probability(prob)
         given = np.linspace(0.0, 1.0, 101) if levels is None else levels
         at = np.atleast_1d(validate.finite_array(given, "levels"))
-        if at.ndim != 1 or (np.diff(at) <= 0).any() or at[0] < 0.0 or at[-1] > 1.0:
+        if at.ndim != 1 or at.size == 0 or (np.diff(at) <= 0).any() or at[0] < 0.0 or at[-1] > 1.0:
             raise InvalidInputError(
                 f"levels must be increasing probabilities from 0 to 1, found {at.tolist()}"
             )
@@ -402,7 +402,8 @@ class PrivacyCurves:
         """Return draws of the least mu whose Gaussian curve is nowhere below, (chain, draw).
 
         As private as a normal answer that an individual moves by mu standard deviations, as far as
-        the grid of epsilon reaches; infinite where none up to 100 is enough.
+        the grid of epsilon reaches: with a grid that ends further right mu may be larger, much so
+        where an individual is rarely present. Infinite where none up to 100 is enough.
         """
         from edp_bayes.results import tradeoff
 
