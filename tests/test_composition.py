@@ -250,6 +250,7 @@ def test_a_composition_is_saved_summed_up_and_reported(tmp_path):
         (2.5, InputTypeError, "integer"),
         (True, InputTypeError, "integer"),
         ([1, 2], InvalidInputError, "one number for each of the 1 audits"),
+        (10**9, InvalidInputError, "at most 100,000 databases"),
     ],
 )
 def test_impossible_numbers_of_databases_are_refused(databases, error, said):

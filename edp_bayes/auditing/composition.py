@@ -27,6 +27,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 DRAWS = 200
+MOST_DATABASES = 100_000  # memory grows with their number
 SHARED, INDEPENDENT = "the same draws", "independent draws"
 
 
@@ -52,7 +53,7 @@ def compose(
         What is released, one audit for each kind of database or query, with the fit: as
         `edp_bayes.audit` returns them.
     databases : int or sequence of int
-        How many databases there are of each.
+        How many databases there are of each, 100,000 at most in all.
     epsilon : array_like, optional
         Shape (epsilon,): increasing, not negative; the grid of the first audit if not given.
     keep : int
@@ -210,7 +211,12 @@ def _counts(databases: int | Sequence[int], kinds: int) -> list[int]:
             f"databases must be a number, or one number for each of the {kinds} audits, found "
             f"{len(values)}"
         )
-    return [validate.positive_integer(value, "databases") for value in values]
+    counts = [validate.positive_integer(value, "databases") for value in values]
+    if sum(counts) > MOST_DATABASES:
+        raise InvalidInputError(
+            f"at most {MOST_DATABASES:,} databases are put together, found {sum(counts):,}"
+        )
+    return counts
 
 
 def same_draws(one: Audit, other: Audit) -> bool:
