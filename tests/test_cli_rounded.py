@@ -32,7 +32,7 @@ def test_a_count_is_rounded_and_published_in_bins(table, tmp_path, capsys):
     assert audit.settings["step"] == 1.0
     assert published.settings["released"]["bins"] == [3.5, 8.5]
     assert (published.delta <= audit.delta).all()
-    assert "The answer the one of 3 bins in which it lies: median and 95%" in said
+    assert "The answer reduced to one of 3 bins: median and 95%" in said
     assert "published.nc" in said
 
 

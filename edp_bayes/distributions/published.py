@@ -149,7 +149,7 @@ class Published:
         """
         if self.bins is not None:
             size = len(self.bins) + 1
-            return f"the one of {size} bins in which it lies"
+            return f"reduced to one of {size} bins"
         parts = []
         if self.rounded_to is not None:
             place = ""
