@@ -48,7 +48,7 @@ def test_the_step_is_what_is_asked_for(table, tmp_path, option, step):
     [
         (["--step", "1", "--no-step"], "--step and --no-step contradict"),
         (["--step", "0"], "--step must be greater than 0"),
-        (["--offset", "worst"], "say what is published"),
+        (["--offset", "worst"], "--offset is that of a grid: give --rounded-to"),
         (["--rounded-to", "10", "--offset", "there"], "--offset must be a number or worst"),
         (["--bins", "1,x"], "--bins must be edges such as 1000,2000,5000, found '1,x'"),
         (["--bins", "1,2", "--threshold", "3"], "bins stand alone"),

@@ -536,6 +536,13 @@ def test_the_command_line_bounds_what_echoes(tmp_path, sales, capsys):
     assert (delta[1] > delta[0]).any()
 
 
-def test_echoes_are_of_several_releases(sales, capsys):
-    assert main([*sales, "--echoes"]) == 2
-    assert "--echoes is for several releases: give --databases, too" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "--echoes is for several releases: give --databases, too"),
+        (["--databases", "3", "--no-past"], "--echoes and --no-past contradict"),
+    ],
+)
+def test_echoes_are_of_several_releases_that_follow_a_past(sales, capsys, given, said):
+    assert main([*sales, "--echoes", *given]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())

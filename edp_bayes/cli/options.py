@@ -346,6 +346,10 @@ class Run:
             raise InvalidInputError("--keep-store is for a store: give --resume, too")
         if run.echoes and run.databases is None:
             raise InvalidInputError("--echoes is for several releases: give --databases, too")
+        if run.echoes and run.knows.no_past:
+            raise InvalidInputError(
+                "--echoes and --no-past contradict: without a past nothing echoes in later answers"
+            )
         if run.target_accept is not None:
             validate.probability(run.target_accept, "--target-accept")
             from edp_bayes.models.sampling import NUTS
@@ -629,6 +633,8 @@ def parse_published(given: Mapping[str, Any]) -> Published | None:
         return None
     asked = dict(given)
     offset = asked.get("offset")
+    if offset is not None and "rounded_to" not in asked:
+        raise InvalidInputError("--offset is that of a grid: give --rounded-to with its step")
     if offset is not None and offset != WORST:
         asked["offset"] = _number(offset)
         if asked["offset"] is None:
