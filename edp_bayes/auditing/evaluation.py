@@ -323,10 +323,13 @@ def combine(
         curves.append(block.curves)
     kept = [part for part in curves if part is not None]
     everybody = sum(part.shape[1] for part in kept) == people
+    delta = np.maximum(largest, most)
+    # By rounding alone they could be in another order.
+    total_risk = np.maximum(np.abs(np.expm1(log_survival)), delta)
     return Risks(
-        delta=np.maximum(largest, most),
-        total_risk=np.abs(np.expm1(log_survival)),
-        total_risk_bound=np.minimum(total, 1.0),
+        delta=delta,
+        total_risk=total_risk,
+        total_risk_bound=np.minimum(np.maximum(total, total_risk), 1.0),
         mean=mean,
         deviation=deviation,
         median=median,
