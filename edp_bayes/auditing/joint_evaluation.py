@@ -195,10 +195,12 @@ def _combined(
         with np.errstate(invalid="ignore"):
             least = np.where(np.isinf(part), part, part - light - summed)
         several.append(np.stack([part, np.maximum(least, 0.0), part + summed + skipped]))
+    # By rounding and errors alone they could be in another order.
+    total_risk = np.maximum(-np.expm1(-several[1]), largest)
     return JointRisks(
         delta=largest,
-        total_risk=-np.expm1(-several[1]),
-        total_risk_bound=np.minimum(several[0], 1.0),
+        total_risk=total_risk,
+        total_risk_bound=np.minimum(np.maximum(several[0], total_risk), 1.0),
         mean=mean,
         deviation=deviation,
         median=median,
