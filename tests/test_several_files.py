@@ -104,7 +104,7 @@ def test_what_names_of_folders_say(values, kind, tmp_path):
     for value in values:
         (tmp_path / f"k={value}").mkdir()
         pq.write_table(pa.table({"x": [1.0]}), tmp_path / f"k={value}" / "0.parquet")
-    _, found, _ = dataset_of(tmp_path)
+    found = dataset_of(tmp_path).files
     assert found.schema.field("k").type == kind
     column = found.to_table()["k"]
     assert column.null_count == ("__HIVE_DEFAULT_PARTITION__" in values)
@@ -144,6 +144,27 @@ def test_files_that_do_not_agree_are_refused(records, tmp_path):
         respond(tmp_path)
     records.assign(week="w").to_csv(tmp_path / "d.csv", index=False)
     with pytest.raises(InvalidInputError, match="key column 'week' must have one type"):
+        respond(tmp_path)
+
+
+@pytest.mark.parametrize("cut", [slice(None), slice(None, None, -1)])
+def test_a_column_that_a_file_lacks_is_named_with_the_file(records, tmp_path, cut):
+    names = ["a.parquet", "b.parquet"][cut]
+    records[records["week"] < 10].assign(y=1.0).to_parquet(tmp_path / names[0])
+    records[records["week"] >= 10].to_parquet(tmp_path / names[1])
+    databases = edp.Databases.from_table(tmp_path, database="week", individual="who")
+    assert databases.respond(edp.queries.Sum("x")).fingerprint == respond(records).fingerprint
+    with pytest.raises(InvalidInputError, match=rf"'y' must be in all files.*{names[1]} has none"):
+        databases.respond(edp.queries.Sum("y"))
+    with pytest.raises(InvalidInputError, match=rf"'y' must be in all files.*{names[1]} has none"):
+        respond(tmp_path, database=["week", "y"])
+
+
+def test_a_column_of_another_type_than_names_of_folders_say_is_refused(records, tmp_path):
+    for week, rows in records.groupby("week"):
+        (tmp_path / f"week={week}").mkdir()
+        rows.assign(week=f"{week}").to_parquet(tmp_path / f"week={week}" / "part.parquet")
+    with pytest.raises(InvalidInputError, match=r"'week' .* int32 in the names of folders and .*"):
         respond(tmp_path)
 
 

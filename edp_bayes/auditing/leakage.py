@@ -222,7 +222,7 @@ def leakage(
     for sentence in unlike:
         warnings.warn(sentence, EdpBayesWarning, stacklevel=2)
     base = Adversary() if adversary is None else adversary
-    level = float(validate.finite_array(epsilon, "epsilon", ndim=0))
+    level = validate.number(epsilon, "epsilon")
     seeds = validate.positive_integer(seeds, "seeds")
     releases, shares = _increasing(past, "past", int), _increasing(insiders, "insiders", float)
 

@@ -93,7 +93,7 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
             raise InvalidInputError(
                 "where the rounded answers lie is not known, because what insiders contributed is "
                 "on no grid, and nothing else can be said of what is published: audit with "
-                "step=None, or at a database"
+                "step=None (--no-step), or at a database"
             )
         published, full = published.of_rounded(full.published), full.full
     kept = _positions(audit)
@@ -142,7 +142,7 @@ def _refuse_insiders(audit: Audit, published: Published) -> None:
             return
     raise InvalidInputError(
         "insiders' contributions to the answer at hand are subtracted here, so that it is not "
-        "known where its bins lie: ask for rounded_to= with offset='worst'"
+        "known where its bins lie: ask for rounded_to= with offset='worst' (--offset worst)"
     )
 
 

@@ -71,7 +71,7 @@ class MembershipEpsilon:
         """
         from scipy.special import betainc, betaincc, betaincinv
 
-        level = float(validate.finite_array(epsilon, "epsilon", ndim=0))
+        level = validate.number(epsilon, "epsilon")
         if level < 0:
             return 0.0
         hit, miss = self.true_positives + PRIOR, self.false_negatives + PRIOR
@@ -187,7 +187,7 @@ def epsilon_from_membership(
                 f"the attack must have been tried on at least one of the {kind}, found "
                 f"{first} = {second} = 0"
             )
-    slack = float(validate.finite_array(delta, "delta", ndim=0))
+    slack = validate.number(delta, "delta")
     if not 0 <= slack < 1:
         raise InvalidInputError(f"delta must lie in [0, 1), found {slack}")
     shape = validate.positive_integer(chains, "chains"), validate.positive_integer(draws, "draws")

@@ -78,11 +78,11 @@ class Published:
         if rounded_to is not None:
             rounded_to = validate.positive_number(rounded_to, "rounded_to")
         if threshold is not None:
-            threshold = float(validate.finite_array(threshold, "threshold", ndim=0))
+            threshold = validate.number(threshold, "threshold")
         if offset != WORST:
             if isinstance(offset, str):
                 raise InvalidInputError(f"offset must be a number or 'worst', found {offset!r}")
-            offset = float(validate.finite_array(offset, "offset", ndim=0))
+            offset = validate.number(offset, "offset")
         elif threshold is not None:
             raise InvalidInputError(
                 "the worst offset is looked for where nothing is suppressed: give a number as "

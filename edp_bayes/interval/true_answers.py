@@ -93,7 +93,7 @@ def answer_from_release(
     >>> draws.dims, float(draws.median())
     (('chain', 'draw'), 103.0)
     """
-    value = float(validate.finite_array(released, "released", ndim=0))
+    value = validate.number(released, "released")
     if not isinstance(noise, LaplaceNoise | GaussianNoise):
         raise InputTypeError(
             f"noise must be LaplaceNoise or GaussianNoise, found {type(noise).__name__}"
@@ -226,8 +226,8 @@ def answer_from_mixture(mixture: Mixture) -> xr.DataArray:
 def _range(low: Any, high: Any, prior: Any, discrete: bool) -> tuple[float, float]:
     first = 1.0 if discrete else -np.inf
     if low is not None:
-        first = float(validate.finite_array(low, "low", ndim=0))
-    last = np.inf if high is None else float(validate.finite_array(high, "high", ndim=0))
+        first = validate.number(low, "low")
+    last = np.inf if high is None else validate.number(high, "high")
     if not first < last:
         raise InvalidInputError(f"low must be below high, found {first:g} and {last:g}")
     held = prior.support() if hasattr(prior, "support") else (-np.inf, np.inf)

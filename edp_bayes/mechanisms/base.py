@@ -200,5 +200,5 @@ def two_inputs(pair: Any) -> tuple[Any, Any]:
 
 def levels(epsilon: float) -> float:
     """Return epsilon as a number from 0 to 700, whose exponential is finite."""
-    value = validate.finite_array(epsilon, "epsilon", ndim=0)
+    value = validate.number(epsilon, "epsilon")
     return float(validate.epsilon_grid(value)[0])

@@ -98,7 +98,7 @@ class SparseVector(DiscreteMechanism):
             raise InvalidInputError(f"variant must be 1, 2, 4, 5 or 6, found {self.variant!r}")
         object.__setattr__(self, "budget", validate.positive_number(self.budget, "budget"))
         validate.positive_integer(self.cutoff, "cutoff")
-        validate.finite_array(self.threshold, "threshold", ndim=0)
+        validate.number(self.threshold, "threshold")
         if checked_pair(self.pair)[0].size > LONGEST:
             raise InvalidInputError(f"the pair must hold at most {LONGEST} answers")
 

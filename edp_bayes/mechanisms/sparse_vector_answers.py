@@ -39,7 +39,7 @@ class _FirstAbove(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "budget", validate.positive_number(self.budget, "budget"))
-        validate.finite_array(self.threshold, "threshold", ndim=0)
+        validate.number(self.threshold, "threshold")
         checked_pair(self.pair)
 
     @property

@@ -501,7 +501,7 @@ def _refuse_too_fine(posterior: Posterior, spacing: float) -> None:
 
 
 def _delta(value: float) -> float:
-    number = float(validate.finite_array(value, "delta", ndim=0))
+    number = validate.number(value, "delta")
     if not (number == 0.0 or LEAST_DELTA <= number < 1.0):
         raise InvalidInputError(
             f"delta must be 0, or at least {LEAST_DELTA:g} and below 1, found {number:g}: smaller "

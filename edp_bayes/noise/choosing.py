@@ -92,7 +92,7 @@ class Tradeoff:
         InvalidInputError
             If every noise is larger.
         """
-        error = float(validate.finite_array(error, "error", ndim=0))
+        error = validate.number(error, "error")
         good = np.flatnonzero(self.error <= error)
         if good.size == 0:
             raise InvalidInputError(

@@ -87,7 +87,7 @@ def release(
     >>> (4 * answer).is_integer()
     True
     """
-    number = float(validate.finite_array(value, "value", ndim=0))
+    number = validate.number(value, "value")
     distribution = as_distribution(noise)
     validate.choice(sampler, SAMPLERS, "sampler")
     if distribution.atom == 1.0:

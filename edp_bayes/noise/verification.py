@@ -128,8 +128,8 @@ class Verification(IndividualCurves):
         Errors of integrals and log ratios count against the noise, so that the share is rather
         too small than too large. A draw whose log ratio is at most epsilon has delta = 0.
         """
-        level = float(validate.finite_array(epsilon, "epsilon", ndim=0))
-        allowed = float(validate.finite_array(delta, "delta", ndim=0))
+        level = validate.number(epsilon, "epsilon")
+        allowed = validate.number(delta, "delta")
         if level < 0.0:
             raise InvalidInputError(f"epsilon must not be negative, found {level:g}")
         if not 0.0 <= allowed < 1.0:

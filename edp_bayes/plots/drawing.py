@@ -188,7 +188,7 @@ def nearest_epsilon(grid: xr.DataArray, epsilon: float | None) -> float:
     """Return the value of the grid that is meant; the first where none is given."""
     if epsilon is None:
         return float(grid[0])
-    wanted = float(validate.finite_array(epsilon, "epsilon", ndim=0))
+    wanted = validate.number(epsilon, "epsilon")
     first, last = float(grid[0]), float(grid[-1])
     if not first <= wanted <= last:
         raise InvalidInputError(

@@ -42,7 +42,7 @@ class Quantile(ColumnQuery):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        level = float(validate.finite_array(self.q, "q", ndim=0))
+        level = validate.number(self.q, "q")
         if not 0 <= level <= 1:
             raise InvalidInputError(f"q must lie between 0 and 1, found {level}")
         object.__setattr__(self, "q", level)

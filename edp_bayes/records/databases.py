@@ -28,7 +28,7 @@ from edp_bayes.records.responses import (
 from edp_bayes.records.rounding import FOUND, coarse_step
 from edp_bayes.records.sources import Source, SubsampleSource, TableSource, array_source
 from edp_bayes.records.summaries import Summaries
-from edp_bayes.records.tables import open_table
+from edp_bayes.records.tables import open_table, refuse_lacking
 from edp_bayes.utils import labels, validate
 from edp_bayes.utils.sentences import Sentence
 
@@ -500,6 +500,7 @@ class Databases:
                     f"{query} needs a column {name!r}; the columns are "
                     + ", ".join(map(str, self.columns))
                 )
+        refuse_lacking(query.columns(), self._source.lacking)
         return query
 
     def _read(self, query: Query) -> tuple[Query, Summaries, tuple[str, ...]]:

@@ -684,7 +684,7 @@ def _warnings(
                 "a discrete response is treated as continuous"
                 if step is None
                 else f"answers are taken to be rounded to a grid of step {step:g} "
-                "(step=None treats them as continuous)"
+                "(step=None, --no-step, treats them as continuous)"
             )
         )
     return tuple(map(Sentence, found))

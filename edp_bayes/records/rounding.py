@@ -83,7 +83,8 @@ def checked_step(
         worst = int(np.argmax(np.abs(away / step - np.round(away / step))))
         raise InvalidInputError(
             f"the responses must differ by whole multiples of the step {step:g}, found "
-            f"{response[worst]:.12g} beside {response[0]:.12g}; give another step, or step=None"
+            f"{response[worst]:.12g} beside {response[0]:.12g}; give another step, or step=None "
+            "(--no-step)"
         )
     return float(step)
 

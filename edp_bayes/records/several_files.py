@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from edp_bayes.exceptions import InvalidInputError
@@ -60,8 +60,29 @@ def matches(pattern: str) -> list[str]:
     return sorted(path for path in glob.glob(pattern, recursive=True) if Path(path).is_file())
 
 
-def dataset_of(source: Any) -> tuple[str, ds.Dataset | list[str], Any]:
-    """Return a name for messages, a data set of Parquet files or the CSV files, and where they lie.
+class Found(NamedTuple):
+    """What a source stands for.
+
+    Attributes
+    ----------
+    name : str
+        For messages.
+    files : pyarrow.dataset.Dataset or list of str
+        A data set of Parquet files, or the CSV files.
+    filesystem : fsspec file system, optional
+        Where they lie; none for this machine.
+    lacking : dict of str to str
+        Columns that not all Parquet files have, and a file without them.
+    """
+
+    name: str
+    files: ds.Dataset | list[str]
+    filesystem: Any
+    lacking: dict[str, str]
+
+
+def dataset_of(source: Any) -> Found:
+    """Return a data set of Parquet files, or the CSV files, and where they lie.
 
     Parameters
     ----------
@@ -77,7 +98,7 @@ def dataset_of(source: Any) -> tuple[str, ds.Dataset | list[str], Any]:
     import pyarrow.dataset as ds
 
     if isinstance(source, ds.Dataset):
-        return "the data set", source, None
+        return Found("the data set", source, None, {})
     if isinstance(source, str | Path):
         name = str(source)
         filesystem, files, base = _found(name)
@@ -104,20 +125,21 @@ def dataset_of(source: Any) -> tuple[str, ds.Dataset | list[str], Any]:
     if len(formats) > 1:
         raise InvalidInputError(f"{name} must hold files of one format, found Parquet and CSV")
     if formats == {"csv"}:
-        return name, files, filesystem
+        return Found(name, files, filesystem, {})
     partitioning = _partitioning(files, base)
     try:
+        schema, lacking = _schema(files, filesystem, partitioning.schema)
         whole = ds.dataset(
             files,
             format="parquet",
             filesystem=filesystem,
             partitioning=partitioning,
             partition_base_dir=base,
-            schema=_schema(files, filesystem, base, partitioning),
+            schema=schema,
         )
     except (pa.ArrowException, OSError) as error:
         raise InvalidInputError(f"cannot read {name}: {error}") from None
-    return name, whole, filesystem
+    return Found(name, whole, filesystem, lacking)
 
 
 def load_texts(tables: Iterable[tuple[str, pa.Table]], keys: Sequence[str], name: str) -> pa.Table:
@@ -217,21 +239,21 @@ def _kind_of(values: Collection[str]) -> pa.DataType:
     return pa.string()
 
 
-def _schema(files: Sequence[str], filesystem: Any, base: str | None, partitioning: Any) -> Any:
-    """Return the columns that all files have; refuse a column of two types."""
+def _schema(
+    files: Sequence[str], filesystem: Any, partitions: pa.Schema
+) -> tuple[pa.Schema, dict[str, str]]:
+    """Return the columns of all files, and those that a file lacks; refuse one of two types."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    fields: dict[str, tuple[Any, str]] = {}
-    schemas = []
+    fields = {field.name: (field.type, "the names of folders") for field in partitions}
+    schemas: list[pa.Schema] = []
+    lacking: dict[str, str] = {}
     for path in files:
-        one = ds.dataset(
-            [path],
-            format="parquet",
-            filesystem=filesystem,
-            partitioning=partitioning,
-            partition_base_dir=base,
-        ).schema
+        one = ds.dataset([path], format="parquet", filesystem=filesystem).schema
+        lacking |= {name: path for name in fields if name not in one.names + partitions.names}
+        if schemas:
+            lacking |= {name: files[0] for name in one.names if name not in fields}
         schemas.append(one)
         for field in one:
             kind, first = fields.setdefault(field.name, (field.type, path))
@@ -242,7 +264,7 @@ def _schema(files: Sequence[str], filesystem: Any, base: str | None, partitionin
                     f"column {field.name!r} must have one type in all files, found {kind} in "
                     f"{first} and {field.type} in {path}"
                 )
-    return pa.unify_schemas(schemas, promote_options="permissive")
+    return pa.unify_schemas([*schemas, partitions], promote_options="permissive"), lacking
 
 
 def _agree(kind: pa.DataType, other: pa.DataType) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -37,6 +38,10 @@ class Source(Protocol):
     @property
     def value_columns(self) -> tuple[str, ...]:
         """Names of the columns that are not keys."""
+
+    @property
+    def lacking(self) -> Mapping[str, str]:
+        """Columns that not all files have, and a file without them."""
 
     @property
     def owners(self) -> Ownership:
@@ -108,6 +113,11 @@ class TableSource(AtHand):
     def columns(self) -> tuple[str, ...]:
         """Names of all columns."""
         return self.table.columns
+
+    @property
+    def lacking(self) -> Mapping[str, str]:
+        """Columns that not all files have, and a file without them."""
+        return self.table.lacking
 
     @property
     def value_columns(self) -> tuple[str, ...]:
@@ -196,6 +206,11 @@ class SubsampleSource(AtHand, AsGiven):
         return self.table.columns
 
     @property
+    def lacking(self) -> Mapping[str, str]:
+        """Columns that not all files have, and a file without them."""
+        return self.table.lacking
+
+    @property
     def value_columns(self) -> tuple[str, ...]:
         """Names of the columns that are not keys."""
         return _others(self.columns, self.individual)
@@ -264,6 +279,7 @@ class ArraySource(AtHand, AsGiven):
     dimensions: tuple[str, ...]
     database_dimensions: int
     value_columns: tuple[str, ...] = field(init=False)
+    lacking: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value_columns", (self.name,))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
@@ -41,6 +42,8 @@ class Table:
         The table in an engine, which then does the reading and grouping.
     rest : callable
         Lets an engine of our own give back memory that it keeps for what may come.
+    lacking : mapping of str to str
+        Columns that not all files have, and a file without them.
     """
 
     columns: tuple[str, ...]
@@ -48,9 +51,10 @@ class Table:
     stable: bool
     lazy: LazyFrame[Any] | None = None
     rest: Callable[[], None] = lambda: None
+    lacking: Mapping[str, str] = MappingProxyType({})
 
-    def require(self, names: Iterable[str]) -> None:
-        """Refuse names that are not columns."""
+    def require(self, names: Sequence[str]) -> None:
+        """Refuse names that are not columns, or not of all files."""
         for name in names:
             if name not in self.columns:
                 raise InvalidInputError(
@@ -58,6 +62,17 @@ class Table:
                     + ", ".join(map(str, self.columns))
                     + _other_separator(self.columns)
                 )
+        refuse_lacking(names, self.lacking)
+
+
+def refuse_lacking(names: Iterable[str], lacking: Mapping[str, str]) -> None:
+    """Refuse columns that not all files have: what is not there is not a missing value."""
+    for name in names:
+        if name in lacking:
+            raise InvalidInputError(
+                f"column {name!r} must be in all files, and {lacking[name]} has none; leave out "
+                "such files, or write the column into them"
+            )
 
 
 def _other_separator(columns: Sequence[str]) -> str:
@@ -139,7 +154,7 @@ def _open_several(source: Any, keys: Sequence[str]) -> Table:
     import pyarrow.dataset as ds
     import pyarrow.parquet as pq
 
-    name, found, system = dataset_of(source)
+    name, found, system, lacking = dataset_of(source)
 
     def load(names: Sequence[str] | None) -> Any:
         chosen = None if names is None else list(names)
@@ -172,7 +187,7 @@ def _open_several(source: Any, keys: Sequence[str]) -> Table:
         else:
             columns = tuple(_remote(system, found[0], _csv_schema))
         engine = grouped_texts(found, keys, name, partial(_at_hand, system), system)
-    return Table(columns, read, False, *engine)
+    return Table(columns, read, False, *engine, lacking)
 
 
 def _remote[T](system: Any, path: str, action: Callable[[Path], T]) -> T:

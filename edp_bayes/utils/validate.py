@@ -79,20 +79,30 @@ def positive_integer(value: Any, name: str) -> int:
     return int(value)
 
 
+def number(value: Any, name: str) -> float:
+    """Return value as one finite float; neither an array nor True is one."""
+    found = finite_array(value, name)
+    if found.ndim != 0:
+        raise InvalidInputError(f"{name} must be a single number, found shape {found.shape}")
+    if np.asarray(value).dtype.kind == "b":
+        raise InputTypeError(f"{name} must be a number, found {bool(value)}")
+    return float(found)
+
+
 def positive_number(value: Any, name: str) -> float:
     """Return value as a finite float above zero."""
-    number = float(finite_array(value, name, ndim=0))
-    if number <= 0:
-        raise InvalidInputError(f"{name} must be greater than 0, found {number}")
-    return number
+    found = number(value, name)
+    if found <= 0:
+        raise InvalidInputError(f"{name} must be greater than 0, found {found}")
+    return found
 
 
 def probability(value: Any, name: str) -> float:
     """Return value as a float strictly between zero and one."""
-    number = float(finite_array(value, name, ndim=0))
-    if not 0 < number < 1:
-        raise InvalidInputError(f"{name} must lie strictly between 0 and 1, found {number}")
-    return number
+    found = number(value, name)
+    if not 0 < found < 1:
+        raise InvalidInputError(f"{name} must lie strictly between 0 and 1, found {found}")
+    return found
 
 
 def seed(value: Any, name: str = "random_seed") -> int | None:

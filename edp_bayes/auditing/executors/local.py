@@ -55,7 +55,7 @@ class Pool:
         except BrokenExecutor as error:
             raise ExecutorError(
                 f"a worker process was lost ({error}), as happens where memory runs out: audit "
-                "again with fewer workers; with store= finished blocks are kept"
+                "again with fewer workers; with store= (--resume) finished blocks are kept"
             ) from None
 
     def _ways(self, work: AnyWork) -> tuple[Callable[[Index], Future[Any]], Callable[[Any], Any]]:

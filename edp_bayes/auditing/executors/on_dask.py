@@ -104,12 +104,12 @@ class Dask:
             raise ExecutorError(
                 f"workers of Dask were lost again and again over the same block ({error}), as "
                 "happens where memory runs out: give workers more memory or fewer threads; with "
-                "store= finished blocks are kept"
+                "store= (--resume) finished blocks are kept"
             ) from None
         except (CancelledError, OSError) as error:
             raise ExecutorError(
-                f"the scheduler of Dask was lost ({error}): with store= finished blocks are kept, "
-                "and the same audit continues"
+                f"the scheduler of Dask was lost ({error}): with store= (--resume) finished "
+                "blocks are kept, and the same audit continues"
             ) from None
 
 

@@ -205,8 +205,8 @@ def _failed(said: str) -> ExecutorError:
             "the Python that PYSPARK_PYTHON names"
         )
     return ExecutorError(
-        f"Spark could not evaluate the individuals ({words}): with store= finished blocks are "
-        "kept, and the same audit continues"
+        f"Spark could not evaluate the individuals ({words}): with store= (--resume) finished "
+        "blocks are kept, and the same audit continues"
     )
 
 

@@ -56,7 +56,7 @@ def position(grid: Array, epsilon: float | None, upper: ArrayLike) -> int:
     if epsilon is None:
         good = np.flatnonzero(np.asarray(upper) <= GOOD)
         return int(good[0]) if good.size else grid.size - 1
-    wanted = float(validate.finite_array(epsilon, "epsilon", ndim=0))
+    wanted = validate.number(epsilon, "epsilon")
     if not grid[0] <= wanted <= grid[-1]:
         raise InvalidInputError(
             f"epsilon must lie in the grid of the result, from {grid[0]:g} to {grid[-1]:g}, "
