@@ -297,10 +297,10 @@ class PrivacyCurves:
         DataFrame
             One row a quantity and epsilon, with median, interval (its kind and probability are
             in the column's name), R-hat (1 for draws that are all equal), effective sample sizes
-            and Monte Carlo errors; `advantage` and `gaussian_mu` among them. Medians and ends of
-            intervals are infinite where they lie among infinite draws, such as those of an epsilon
-            beyond the grid; what remains takes infinity for a number just above the largest finite
-            draw.
+            and Monte Carlo errors; `advantage` and, as far as the grid reaches, `gaussian_mu` among
+            them. Medians and ends of intervals are infinite where they lie among infinite draws,
+            such as those of an epsilon beyond the grid; what remains takes infinity for a number
+            just above the largest finite draw.
 
         Notes
         -----

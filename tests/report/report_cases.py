@@ -41,9 +41,15 @@ def small_audit(responses, **options):
         warnings.simplefilter("ignore", edp.EdpBayesWarning)
         return edp.audit(
             responses,
-            epsilon=EPSILON,
             model=edp.SmoothedBootstrap(),
-            **{"draws": 150, "chains": 2, "keep": 4, "random_seed": 4, **options},
+            **{
+                "epsilon": EPSILON,
+                "draws": 150,
+                "chains": 2,
+                "keep": 4,
+                "random_seed": 4,
+                **options,
+            },
             progressbar=False,
         )
 

@@ -2,11 +2,14 @@
 
 import dataclasses
 import json
+import math
+import re
 
 import numpy as np
 import pytest
 import xarray as xr
 from report_cases import EPSILON, HOSTILE, several_properties, small_audit, small_responses
+from scipy.stats import norm
 
 import edp_bayes as edp
 from edp_bayes.black_box.auditing import audit_mechanism
@@ -15,6 +18,7 @@ from edp_bayes.report import describe
 from edp_bayes.report.figures import histogram, privacy_figures
 from edp_bayes.report.pseudonyms import UNCLEAR, WITHHELD, namer
 from edp_bayes.report.sections.records import NAMES
+from edp_bayes.report.sections.words import in_words
 from edp_bayes.statistical_privacy import PropertyQuery, Subsampling
 from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.formatting import risk
@@ -359,3 +363,30 @@ def test_the_command_line_the_report_and_the_summary_say_the_same(trend):
         assert f"{len(content.failed)} of {len(content.checks)} checks failed" in printed
     else:
         assert "No check failed" in printed
+
+
+def test_limits_in_words_hold_in_95_percent_of_the_draws(audit, content):
+    numbers = [[float(x) for x in re.findall(r"\d+(?:\.\d+)?", said)] for said in content.words]
+    (_, power, _), (guessed, _, advantage), (after, _, times, exceeded, _), (end, mu, _) = numbers
+    found = audit.membership_probability(prior=0.5)
+    for limit, draws in (
+        (power, audit.power(0.05)),
+        (guessed, found["guessed"]),
+        (advantage, audit.advantage()),
+        (exceeded, found["exceeded"].isel(epsilon=-1)),
+    ):
+        assert (draws.to_numpy() <= limit).mean() >= 0.95
+        assert (draws.to_numpy() > 0.8 * limit).any()
+    assert 0.0 <= after - 100.0 / (1.0 + math.exp(-EPSILON[-1])) < 1.0
+    assert times == after / 50.0
+    assert end == EPSILON[-1]
+    normal = norm.cdf(mu / 2 - EPSILON / mu) - np.exp(EPSILON) * norm.cdf(-mu / 2 - EPSILON / mu)
+    assert 0.95 <= (audit.delta.to_numpy() <= normal).all(axis=-1).mean() < 1.0
+
+
+def test_what_a_grid_does_not_tell_is_not_in_words():
+    alone = small_audit(small_responses(), epsilon=[0.1])
+    assert [said.split()[0] for said in in_words(alone)] == ["A", "Whoever", "Up"]
+    always = np.full((30, 1), 1e6)  # alone reveals an individual
+    responses = edp.Responses.from_arrays(np.arange(30.0) + 1e6, contribution=always)
+    assert not any("(mu)" in said for said in in_words(small_audit(responses)))
