@@ -143,12 +143,23 @@ def test_an_audit_composes_alone_and_beside_a_single_query(audit, tmp_path):
     ).all()
 
 
-def test_what_has_no_fit_or_is_not_searched_for_is_refused(audit, tmp_path):
+def test_what_has_no_fit_is_refused(audit, tmp_path):
     loaded = edp.load_audit(audit.save(tmp_path / "audit.nc"))
-    with pytest.raises(InvalidInputError, match="loaded from a file"):
-        loaded.compose(databases=2)
-    with pytest.raises(InvalidInputError, match=r"try numbers of databases with audit\.compose"):
-        audit.releases_until(epsilon=0.1, delta=0.1)
+    for call in (lambda: loaded.compose(2), lambda: loaded.releases_until(epsilon=0.5, delta=0.1)):
+        with pytest.raises(InvalidInputError, match="loaded from a file"):
+            call()
+
+
+def test_releases_agree_with_compositions(audit):
+    target = float(audit.compose(3, progressbar=False).delta.isel(epsilon=-1).median())
+    options = {"epsilon": float(EPSILON[-1]), "delta": target, "draws": 10, "progressbar": False}
+    found = audit.releases_until(**options)
+    assert (found["releases"] <= found["at_most"]).all()
+    for databases in (1, 3, 6):
+        delta = audit.compose(databases, draws=10, progressbar=False).delta.isel(epsilon=-1)
+        fits = (delta <= target).to_numpy()
+        assert (fits == (found["releases"] >= databases).to_numpy()).all()
+    assert 0 < (found["releases"] >= 3).mean() < 1
 
 
 def test_who_is_revealed_is_revealed_in_any_of_the_databases():
@@ -171,3 +182,9 @@ def test_who_is_revealed_is_revealed_in_any_of_the_databases():
     share = audit.individual_delta.sel(individual=0).to_numpy()
     found = year.individual_delta.sel(individual=0).to_numpy()
     assert (found >= 1.0 - (1.0 - share) ** 3 - 1e-9).all()
+    # the chance of being revealed alone bounds how many releases there may be
+    target = float(np.median(1.0 - (1.0 - share) ** 3))
+    until = audit.releases_until(epsilon=0.1, delta=target, draws=50, progressbar=False)
+    most = np.log1p(-target) / np.log1p(-share[..., 0])
+    assert (until["at_most"].to_numpy() <= most + 1e-6).all()
+    assert (until["releases"] > 0).any()

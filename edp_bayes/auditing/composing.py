@@ -101,11 +101,10 @@ class Source:
         return None if found is None else ExactLosses(*found)
 
     def unrevealed(self, person: int, rows: Index) -> Array:
-        """Return the probability that no database reveals an individual exactly, by draw."""
+        """Return the probability that a database does not reveal an individual exactly, by draw."""
         place = int(self.position[person])
         if isinstance(self.coupling, JointCoupling) and place in self.coupling.revealed:
-            share = self.coupling.share(place)[self.order[rows]]
-            return np.asarray((1.0 - share) ** self.count)
+            return np.asarray(1.0 - self.coupling.share(place)[self.order[rows]])
         return np.ones(rows.size)
 
     def line(self, person: int) -> tuple[Mixture, Mixture] | None:
@@ -134,9 +133,12 @@ class Source:
         size = self.coupling.mixture.weights.shape[-1]
         return apart(found[0], size), apart(found[1], size)
 
-    def least_pair(self, person: int, rows: Index) -> tuple[Array, Array] | None:
-        """Return the same for what is left of contributions where they echo."""
-        return self._pair(self.single if self.least is None else self.least, person, rows)
+    def least_losses(self, person: int, rows: Index) -> Losses | None:
+        """Return the privacy losses, where contributions echo of what is left of them at least."""
+        if self.least is None:
+            return self.losses(person, rows)
+        found = self._pair(self.least, person, rows)
+        return None if found is None else ExactLosses(*found)
 
     def _pair(self, coupling: Coupling, person: int, rows: Index) -> tuple[Array, Array] | None:
         from edp_bayes.divergence.integral import component_rows
@@ -305,7 +307,9 @@ class _Composed:
         if there:
             kinds, counts = zip(*there, strict=True)
             upper, lower = pairs.composed(kinds, counts, self.epsilon)
-        hidden = np.prod([one.unrevealed(person, rows) for one in self.sources], axis=0)[:, None]
+        hidden = np.prod(
+            [one.unrevealed(person, rows) ** one.count for one in self.sources], axis=0
+        )[:, None]
         # revealed in any of the databases, or told by all else
         upper = np.minimum(1.0 - hidden * (1.0 - upper), ALMOST_ONE)
         lower = np.minimum(np.maximum(lower, 1.0 - hidden), ALMOST_ONE)

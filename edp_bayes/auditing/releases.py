@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 from edp_bayes.auditing.composing import Source, blocks
 from edp_bayes.auditing.composition import DRAWS, sources_of
 from edp_bayes.auditing.echoing import RELEASED, checked_past
-from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.results.joint import JointAudit
+from edp_bayes.exceptions import InputTypeError
 from edp_bayes.results.query import Audit
 from edp_bayes.utils import validate
 from edp_bayes.utils.defaults import PROB, default_probability
 from edp_bayes.utils.progress import track
 
 if TYPE_CHECKING:
-    from edp_bayes.divergence.composition.rounding import RoundedLosses
+    from edp_bayes.divergence.composition.pairs import Losses, RoundedOnce
 
 __all__ = ["MOST_RELEASES", "releases_until"]
 
@@ -68,8 +67,9 @@ def releases_until(
         releases, dims (chain, draw): the largest number at which the upper bound of delta is at
         most the target, 0 if one release is too many, `MOST_RELEASES` for that or more. at_most,
         the same dims: one more is too many by a lower bound of delta, so that the number sought
-        lies between the two. lower, median, upper: of releases. safe: as many stay within the
-        target with a posterior probability of 0.95.
+        lies between the two; the bounds of several queries allow for their integration errors.
+        lower, median, upper: of releases. safe: as many stay within the target with a posterior
+        probability of 0.95.
 
     Raises
     ------
@@ -91,11 +91,6 @@ def releases_until(
     """
     if not isinstance(audit, Audit):
         raise InputTypeError(f"audit must be an Audit, found {type(audit).__name__}")
-    if isinstance(audit, JointAudit):
-        raise InvalidInputError(
-            "how many releases of several queries together stay within a target is not searched "
-            "for: try numbers of databases with audit.compose(databases)"
-        )
     level = validate.epsilon_grid([epsilon])
     target = validate.probability(delta, "delta")
     prob = default_probability(prob)
@@ -134,6 +129,52 @@ def releases_until(
 
 
 @dataclass(frozen=True, eq=False)
+class _Known:
+    """What is known of one individual in some draws: privacy losses, and the chance to be revealed.
+
+    Attributes
+    ----------
+    losses : RoundedOnce, optional
+        None where there are none.
+    hidden : ndarray
+        Shape (draw,): the probability that a release does not reveal them exactly.
+    """
+
+    losses: RoundedOnce | None
+    hidden: Array
+
+    @classmethod
+    def of(cls, losses: Losses | None, hidden: Array, level: Array) -> _Known:
+        """Round the losses for any number of releases."""
+        from edp_bayes.divergence.composition.pairs import RoundedOnce
+
+        if losses is None:
+            return cls(None, hidden)
+        return cls(RoundedOnce.of(losses, databases=MOST_RELEASES, largest=float(level[0])), hidden)
+
+    def within(self, place: int, count: int, level: Array, target: float, *, surely: bool) -> bool:
+        """Return whether so many releases keep their risk in one draw within the target.
+
+        Surely by an upper bound, possibly by a lower one. The error of estimates, which takes
+        longest, is found only where it matters.
+        """
+
+        def found(error: bool) -> bool:
+            upper = lower = 0.0
+            if self.losses is not None:
+                bounds = self.losses.bounds(place, count, level, error=error)
+                upper, lower = (float(x[0]) for x in bounds)
+            hidden = float(self.hidden[place]) ** count
+            if surely:
+                return 1.0 - hidden * (1.0 - upper) <= target
+            return max(lower, 1.0 - hidden) <= target
+
+        plain = found(False)
+        exact = self.losses is None or not self.losses.parts
+        return plain if exact or plain != surely else found(True)
+
+
+@dataclass(frozen=True, eq=False)
 class _Candidates:
     """Who may be the riskiest of a draw, and a bound on all others, by number of releases.
 
@@ -143,19 +184,18 @@ class _Candidates:
         Shape (draw, number, rank).
     bound : ndarray
         Shape (draw, number, rank): their bounds, falling; the last one bounds all others.
-    losses : dict of int to (ndarray of int, RoundedLosses)
-        The draws in which an individual is one of them, and their privacy losses there.
+    known : dict of int to (ndarray of int, _Known)
+        The draws in which an individual is one of them, and what is known of them there.
     """
 
     who: Index
     bound: Array
-    losses: dict[int, tuple[Index, RoundedLosses]]
+    known: dict[int, tuple[Index, _Known]]
 
     @classmethod
     def of(cls, source: Source, level: Array, target: float, progressbar: bool) -> _Candidates:
         """Bound everybody's risk, and get the losses of whoever's may exceed the target."""
         from edp_bayes.auditing.reductions import keep_largest
-        from edp_bayes.divergence.composition.rounding import rounded_losses
         from edp_bayes.divergence.composition.screening import (
             screen_bounds,
             screening_epsilons,
@@ -168,16 +208,14 @@ class _Candidates:
             screen = source.screen(members, grid)
             each = [screen_bounds([screen], [int(k)], level)[..., 0] for k in NUMBERS]
             keep_largest(np.stack(each, axis=2), members, top, who)
-        losses = {}
+        known = {}
         rows, number, rank = np.nonzero(top > target)
         people = who[rows, number, rank]
         for person in np.unique(people).tolist():
             mine = np.unique(rows[people == person])
-            pair = source.pair(person, mine)
-            assert pair is not None
-            found = rounded_losses(*pair, databases=MOST_RELEASES, largest=float(level[0]))
-            losses[person] = mine, found
-        return cls(who, top, losses)
+            hidden = source.unrevealed(person, mine)
+            known[person] = mine, _Known.of(source.losses(person, mine), hidden, level)
+        return cls(who, top, known)
 
     def of_draw(self, row: int, level: Array, target: float) -> tuple[int, int]:
         """Return how many releases keep everybody's risk in one draw within the target.
@@ -187,8 +225,9 @@ class _Candidates:
         limit, passed, who = MOST_RELEASES, set[tuple[int, int]](), -1
 
         def within(person: int, count: int) -> bool:
-            rows, found = self.losses[person]
-            return _bounds(found.at(int(np.searchsorted(rows, row))), count, level)[0] <= target
+            rows, found = self.known[person]
+            place = int(np.searchsorted(rows, row))
+            return found.within(place, count, level, target, surely=True)
 
         safe = self.bound[row, :, -1] <= target  # whoever is not known one by one
         if not safe.all():
@@ -214,14 +253,6 @@ class _Candidates:
         return limit, who
 
 
-def _bounds(losses: RoundedLosses, count: int, level: Array) -> tuple[float, float]:
-    """Return the upper and the lower bound of one individual's risk."""
-    from edp_bayes.divergence.composition.folding import composed_curves
-
-    upper, lower = composed_curves([losses], [count], level)
-    return float(upper[0]), float(lower[0])
-
-
 def _releases(source: Source, level: Array, target: float, progressbar: bool) -> Index:
     """Return how many releases stay within the target in every draw, and at most: (draw, 2)."""
     candidates = _Candidates.of(source, level, target, progressbar)
@@ -238,16 +269,14 @@ def _at_most(source: Source, row: int, person: int, known: int, level: Array, ta
 
     At least `known`. The risk rises with the number of releases.
     """
-    from edp_bayes.divergence.composition.rounding import rounded_losses
-
     if person < 0:
         return MOST_RELEASES
-    pair = source.least_pair(person, np.array([row]))
-    assert pair is not None
-    losses = rounded_losses(*pair, databases=MOST_RELEASES, largest=float(level[0])).at(0)
+    rows = np.array([row])
+    hidden = source.unrevealed(person, rows)
+    found = _Known.of(source.least_losses(person, rows), hidden, level)
 
     def within(count: int) -> bool:
-        return _bounds(losses, count, level)[1] <= target
+        return found.within(0, count, level, target, surely=False)
 
     low, high = known, known + 1
     while high < MOST_RELEASES and within(high):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.tradeoff import LARGEST_MU
 from edp_bayes.utils.defaults import PROB
@@ -37,7 +35,7 @@ def in_words(result: PrivacyCurves) -> tuple[str, ...]:
         )
     )  # fmt: skip
     # a limit of draws some of which are infinite
-    mu = _limit(np.minimum(result.gaussian_mu(), LARGEST_MU))
+    mu = _limit(result.gaussian_mu().clip(max=LARGEST_MU))
     held = f"with {percent(PROB)} probability"
     words = [
         f"A test for membership that raises a false alarm in {percent(LEVEL)} of cases detects a "
