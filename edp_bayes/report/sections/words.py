@@ -52,8 +52,8 @@ def in_words(result: PrivacyCurves) -> tuple[str, ...]:
         )
     if mu < LARGEST_MU:
         words.append(
-            f"Up to epsilon {float(result.epsilon[-1]):g} it is at least as private as a normal "
-            f"answer that an individual moves by {_up(mu):g} standard deviations (mu), {held}."
+            f"Up to epsilon {float(result.epsilon[-1]):g} the answer is at least as private as a "
+            f"normal one that an individual moves by {_up(mu):g} standard deviations (mu), {held}."
         )
     return tuple(words)
 
