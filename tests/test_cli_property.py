@@ -52,7 +52,7 @@ def test_a_count_prints_and_writes_the_posterior(capsys, tmp_path):
     assert "Risk by epsilon: median and 95% simultaneous band" in out
     assert "Probability of the property: median and 95% equal-tailed interval" in out
     assert "No check failed." in out
-    assert re.search(r"not tested +overdispersion: Not tested: 1 database", out)
+    assert re.search(r"not tested +overdispersion \(advises\): Not tested: 1 database", out)
     page = " ".join((tmp_path / "report.html").read_text(encoding="utf-8").split())
     assert "2 of 3 checks passed, 1 could not be tested." in page
     assert "</span> not tested</span> <span><strong>overdispersion</strong>" in page

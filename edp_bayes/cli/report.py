@@ -13,6 +13,7 @@ from rich.text import Text
 from edp_bayes.interval.response_intervals import WIDTHS, interval_quantities
 from edp_bayes.report.sections import curves, records
 from edp_bayes.report.sections.curves import position
+from edp_bayes.results.effects import ADVISES, WITHHOLDS
 from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.summaries import interval, riskiest, signed_contributions
 from edp_bayes.utils.formatting import clean, percent, risk, risk_limit, short
@@ -36,6 +37,9 @@ EPSILONS = 6
 INDIVIDUALS = 5
 # Checks whose sentence is worth reading when they passed.
 TOLD = ("convergence", "out-of-sample", "overdispersion")
+
+# How what a failed check does is shown.
+EFFECT_STYLES = {WITHHOLDS: "bold red", ADVISES: "bold yellow"}
 
 COLUMNS = (
     "delta: largest risk of one individual. delta*: risk that anybody is exposed, were "
@@ -208,26 +212,35 @@ def _individuals(audit: Audit, prob: float, epsilon: float) -> Table:
 
 
 def diagnostics(audit: PrivacyCurves) -> Table:
-    """Return every failed check in its own words, then what could not be tested or passed."""
+    """Return every failed check in its own words, then what could not be tested or passed.
+
+    Each says what its failure does: it withholds the verdict, or it advises.
+    """
     rows = records.checks(audit, str)
     grid = Table.grid(padding=(0, 2))
-    failed = [row.sentence for row in rows if row.passed is False]
+    failed = {row.sentence: row.effect for row in rows if row.passed is False}
     read = ": read them before relying on any number above." if failed else "."
     verdict = audit.failures[0].upper() + audit.failures[1:] + read
     grid.add_row(Text("Checks", style="bold"), Text(verdict, style="bold"))
-    for sentence in dict.fromkeys(failed):
-        grid.add_row(Text("WARNING", style="bold red"), Text(sentence))
+    for effect in EFFECT_STYLES:
+        for sentence in (said for said, one in failed.items() if one == effect):
+            grid.add_row(Text(effect.upper(), style=EFFECT_STYLES[effect]), Text(sentence))
     for row in rows:
         if row.passed is None:
-            grid.add_row(Text("not tested", style="bold"), Text(f"{row.name}: {row.sentence}"))
+            words = Text(f"{row.name} ({row.effect}): {row.sentence}")
+            grid.add_row(Text("not tested", style="bold"), words)
     passed = [row for row in rows if row.passed]
     for row in passed:
         if row.name.startswith(TOLD):
-            words = Text(f"{row.name}: {row.sentence}")
+            words = Text(f"{row.name} ({row.effect}): {row.sentence}")
             grid.add_row(Text("passed", style="green"), words)
-    others = [row.name for row in passed if not row.name.startswith(TOLD)]
-    if others:
-        grid.add_row(Text("passed", style="green"), Text(f"{'; '.join(others)}."))
+    for effect, words_of in ((WITHHOLDS, "withhold"), (ADVISES, "advise")):
+        others = [
+            row.name for row in passed if row.effect == effect and not row.name.startswith(TOLD)
+        ]
+        if others:
+            said = Text(f"{'; '.join(others)} (would {words_of}).")
+            grid.add_row(Text("passed", style="green"), said)
     return grid
 
 

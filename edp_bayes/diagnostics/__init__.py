@@ -18,7 +18,7 @@ from edp_bayes.diagnostics.predictive import (
     posterior_predictive_check,
 )
 from edp_bayes.diagnostics.sensitivity import prior_sensitivity
-from edp_bayes.diagnostics.withholding import withheld
+from edp_bayes.results.effects import withheld
 
 __all__ = [
     "MIN_REPLICATES",

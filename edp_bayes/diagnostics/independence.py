@@ -55,14 +55,6 @@ ONE_GIVEN = (
     "The bands assume that all databases follow one distribution given what the adversary knows: "
     "a trend, a changing scale or covariates may be missing."
 )
-# Names of the checks that say whether databases are independent and alike, the plainest first.
-ORDER = (
-    "Ljung-Box",
-    "lag-1 autocorrelation",
-    "trend",
-    "halves, distribution",
-    "halves, spread",
-)
 
 
 @dataclass(frozen=True)

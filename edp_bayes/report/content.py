@@ -204,11 +204,15 @@ class Enough:
 
 @dataclass(frozen=True)
 class CheckRow:
-    """One check in plain words; passed is None where it could not be made."""
+    """One check in plain words; passed is None where it could not be made.
+
+    `effect` says whether a failure withholds the verdict or advises.
+    """
 
     name: str
     passed: bool | None
     sentence: str
+    effect: str
 
 
 @dataclass(frozen=True)

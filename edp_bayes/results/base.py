@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results import bands, crossings
 from edp_bayes.results.crossings import CurveSource
+from edp_bayes.results.effects import effect_of, withheld
 from edp_bayes.results.loading import load_sound_tree
 from edp_bayes.results.summaries import finite_draws, summary_table
 from edp_bayes.utils import files, validate
@@ -42,11 +43,15 @@ BAND_KINDS = bands.KINDS
 
 
 class Verdict(NamedTuple):
-    """The outcome of a check: passed is None where it could not be made."""
+    """The outcome of a check: passed is None where it could not be made.
+
+    `effect` says whether a failure withholds the verdict or advises.
+    """
 
     check: str
     passed: bool | None
     sentence: str
+    effect: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,22 +101,33 @@ class PrivacyCurves:
 
     @property
     def checks(self) -> pd.DataFrame:
-        """Every check made: of the databases, of the fit and of the draws."""
+        """Every check made: of the databases, of the fit and of the draws.
+
+        The column `effect` says what a failure does: it "withholds" the verdict or it "advises".
+        """
         import pandas as pd
 
-        rows = [row | {"sentence": restored(row["sentence"])} for row in self._record("checks")]
+        rows = [
+            row | {"effect": effect_of(row["check"]), "sentence": restored(row["sentence"])}
+            for row in self._record("checks")
+        ]
         return pd.DataFrame(rows or {"check": []}).set_index("check")
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """Every check, and every doubt that no check's sentence holds, in the order made."""
         rows = [
-            Verdict(row["check"], row["passed"], restored(row["sentence"]))
+            Verdict(row["check"], row["passed"], restored(row["sentence"]), effect_of(row["check"]))
             for row in self._record("checks")
         ]
         said = " ".join(str(row.sentence) for row in rows if row.passed is False)
         beside = [one for one in dict.fromkeys(self.warnings) if str(one) not in said]
-        return (*(Verdict("data", False, one) for one in beside), *rows)
+        return (*(Verdict("data", False, one, effect_of("data")) for one in beside), *rows)
+
+    @property
+    def withheld(self) -> str | None:
+        """Why the result establishes nothing, None where it does; see `diagnostics.withheld`."""
+        return withheld((one.check, one.sentence) for one in self.verdicts if one.passed is False)
 
     @property
     def failures(self) -> str:

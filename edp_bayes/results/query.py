@@ -361,14 +361,6 @@ class Audit(IndividualCurves):
         whole.attrs = {"verdict": self.withheld or "established", "against": self.against}
         return whole
 
-    @property
-    def withheld(self) -> str | None:
-        """Why the audit establishes nothing, None where it does; see `diagnostics.withheld`."""
-        from edp_bayes.diagnostics import withheld
-
-        failed = self.checks[self.checks["passed"].eq(False)]
-        return withheld((str(name), str(said)) for name, said in failed["sentence"].items())
-
     def compose(self, databases: int, **options: Any) -> ComposedAudit:
         """Return the risk of as many releases, each of a fresh database; see `edp.compose`."""
         from edp_bayes.auditing.composition import compose

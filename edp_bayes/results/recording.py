@@ -11,6 +11,7 @@ from typing import Any
 
 import xarray as xr
 
+from edp_bayes.results.effects import require_known
 from edp_bayes.utils.sentences import Sentence, stored
 
 __all__ = ["recorded"]
@@ -30,8 +31,11 @@ def recorded(
     """Return groups, posterior among them, as a tree that says how they were made.
 
     Settings, to which the versions are added, checks, warnings and whatever else is given stand
-    in its attributes as JSON.
+    in its attributes as JSON. Every check must have an effect, see `edp_bayes.results.effects`.
     """
+    checks = list(checks)
+    for row in checks:
+        require_known(row["check"])
     own = version("edp_bayes")
     groups["posterior"].attrs = {
         "created_at": datetime.now(UTC).isoformat(),

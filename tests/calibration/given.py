@@ -27,13 +27,13 @@ import pandas as pd
 from scipy import stats
 
 from edp_bayes.diagnostics import check_databases
-from edp_bayes.diagnostics.independence import ORDER
 from edp_bayes.models import DirichletProcessMixture, SamplerSettings
 from edp_bayes.models.base import fit_as_asked
 from edp_bayes.models.regression import regression_on
 from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.responses import Responses
 from edp_bayes.results import bands
+from edp_bayes.results.effects import DEPENDENCE
 from edp_bayes.utils.files import replaced
 from tests.calibration import report
 
@@ -302,7 +302,7 @@ def once(cell: Cell, method: str, repetition: int) -> np.ndarray:
             scores=None if at_hand is None else at_hand.scores,
             past=0 if regression is None else regression.known.past,
         ).checks
-    noticed = any(check.name in ORDER and not check.passed for check in checks)
+    noticed = any(check.name in DEPENDENCE and not check.passed for check in checks)
     return np.stack([truth, lower, upper, limit, np.full_like(truth, noticed)])
 
 

@@ -1,0 +1,130 @@
+"""What a failed check does to a result: withhold its verdict, or advise its reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import MappingProxyType
+from typing import NamedTuple
+
+from edp_bayes.exceptions import InvalidInputError
+
+__all__ = ["ADVISES", "DEPENDENCE", "EFFECTS", "WITHHOLDS", "Effect", "effect_of", "withheld"]
+
+WITHHOLDS, ADVISES = "withholds", "advises"
+
+
+class Effect(NamedTuple):
+    """What a failure does, and why.
+
+    Attributes
+    ----------
+    effect : {"withholds", "advises"}
+        Whether there is no verdict where the check fails.
+    reason : str
+        What a failure says of the numbers, in a few words.
+    """
+
+    effect: str
+    reason: str
+
+
+_DEPENDS = "databases depend on each other: who knows the past knows more than the numbers allow"
+_CHANGES = "databases do not follow one distribution: later ones may expose more"
+_MISFIT = "the responses may be spread less evenly than modelled, and hide less"
+_PRECISION = "how precise the draws are, in either direction"
+
+# Every check by its name. Where several fail, the reason given is that of the first one here.
+EFFECTS = MappingProxyType(
+    {
+        "individuals": Effect(WITHHOLDS, "contributions contradict their model"),
+        "own contribution": Effect(WITHHOLDS, "the risk is larger against another individual"),
+        "Ljung-Box": Effect(WITHHOLDS, _DEPENDS),
+        "lag-1 autocorrelation": Effect(WITHHOLDS, _DEPENDS),
+        "trend": Effect(WITHHOLDS, _CHANGES),
+        "halves, distribution": Effect(WITHHOLDS, _CHANGES),
+        "halves, spread": Effect(WITHHOLDS, _CHANGES),
+        "presence": Effect(WITHHOLDS, "who comes depends on the rest, which the model denies"),
+        "distribution": Effect(WITHHOLDS, _MISFIT),
+        "standard deviation": Effect(WITHHOLDS, _MISFIT),
+        "skewness": Effect(WITHHOLDS, _MISFIT),
+        "minimum": Effect(WITHHOLDS, _MISFIT),
+        "maximum": Effect(WITHHOLDS, _MISFIT),
+        "largest share": Effect(ADVISES, "one individual's records describe a database"),
+        "largest over next": Effect(ADVISES, "the largest risk rests on one individual's records"),
+        "ties": Effect(ADVISES, "components become too narrow, and risks too large"),
+        "truncation": Effect(ADVISES, "risks below the size it names are not resolved"),
+        "overdispersion": Effect(ADVISES, "the result is that of the model with dependence"),
+        "convergence of delta": Effect(ADVISES, _PRECISION),
+        "convergence of total_risk": Effect(ADVISES, _PRECISION),
+        "convergence of local_epsilon": Effect(ADVISES, _PRECISION),
+        "convergence of prob": Effect(ADVISES, _PRECISION),
+        "out-of-sample log density": Effect(ADVISES, "a score of models, no part of a risk"),
+        "data": Effect(ADVISES, "what is doubtful about the records and no check tests"),
+    }
+)
+# Names of the checks that say whether databases are independent and alike, the plainest first.
+DEPENDENCE = (
+    "Ljung-Box",
+    "lag-1 autocorrelation",
+    "trend",
+    "halves, distribution",
+    "halves, spread",
+)
+
+
+def effect_of(name: str) -> str:
+    """Return what a failure of the check does; one that nothing is known of withholds.
+
+    Examples
+    --------
+    >>> effect_of("presence"), effect_of("ties")
+    ('withholds', 'advises')
+    """
+    return EFFECTS[name].effect if name in EFFECTS else WITHHOLDS
+
+
+def require_known(name: str) -> None:
+    """Refuse a check without an entry."""
+    if name not in EFFECTS:
+        raise InvalidInputError(
+            f"the check {name!r} does not say whether it withholds or advises: enter it in EFFECTS"
+        )
+
+
+def withheld(failed: Iterable[tuple[str, str]]) -> str | None:
+    """Return why there is no verdict, None where there is one.
+
+    `EFFECTS` says which failures withhold it. The reason is the first one in its order; others are
+    counted and named.
+
+    Parameters
+    ----------
+    failed : iterable of (str, str)
+        Name and sentence of every check that failed.
+
+    Returns
+    -------
+    str or None
+        A sentence.
+
+    Examples
+    --------
+    >>> withheld([("trend", "The responses drift up.")])
+    'Not established. The responses drift up.'
+    >>> withheld([("trend", "The responses drift up."), ("presence", "Ann follows the rest.")])
+    'Not established. The responses drift up. 1 more check withholds the verdict: presence.'
+    >>> withheld([("ties", "Half of the responses are tied.")]) is None
+    True
+    """
+    said: dict[str, str] = {}
+    for name, sentence in failed:
+        if effect_of(name) == WITHHOLDS:
+            said.setdefault(name, sentence)
+    if not said:
+        return None
+    first, *others = dict.fromkeys(name for name in (*EFFECTS, *said) if name in said)
+    reason = f"Not established. {said[first]}"
+    if not others:
+        return reason
+    count = "1 more check withholds" if len(others) == 1 else f"{len(others)} more checks withhold"
+    return f"{reason} {count} the verdict: {', '.join(others)}."
