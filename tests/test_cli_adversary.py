@@ -108,9 +108,10 @@ def same(one, other):
 
 def test_the_past_is_known_by_default(capsys, folder, tmp_path):
     said, audit = audited(capsys, folder, tmp_path)
-    assert "Against a person who has seen all earlier releases and the calendar." in said
+    seen = "Against a person who has seen the last 2 releases and knows the trend"
+    assert f"{seen}." in said
     assert "--past 2 --trend are the default; --no-past takes databases as independent." in said
-    assert "Against a person who has seen all earlier releases and the calendar: at epsilon" in said
+    assert f"{seen}: at epsilon" in said
     same(audit, in_python(edp.Adversary(past=2, trend=True)))
     assert audit.withheld is None
 
@@ -137,7 +138,8 @@ def test_few_or_unordered_databases_are_taken_as_independent(capsys, folder, tmp
     said, audit = audited(capsys, tmp_path, tmp_path / "out")
     why = {"few": "they are fewer than 30", "disorder": "they are not in the order of time"}[case]
     assert f"databases are taken as independent, because {why}" in said
-    assert "--past 2 --trend is a person who has seen the past" in said
+    seen = "a person who has seen the last 2 releases and knows the trend"
+    assert f"--past 2 --trend is {seen}." in said
     assert "against" not in audit.settings
 
 
@@ -145,7 +147,8 @@ def test_what_is_asked_for_is_what_they_know(capsys, folder, tmp_path):
     said, audit = audited(
         capsys, folder, tmp_path, "--no-trend", "--changing-scale", past=1, season=13
     )
-    assert "Against a person who has seen all earlier releases and the calendar. --no-past" in said
+    seen = "a person who has seen the last release and knows a season of 13 databases and how the"
+    assert f"Against {seen} spread changes. --no-past" in said
     same(audit, in_python(edp.Adversary(past=1, season=13, changing_scale=True)))
 
 
@@ -165,7 +168,7 @@ def test_covariates_and_insiders_of_files_and_the_database_at_hand(capsys, folde
         insiders=folder / "staff.csv",
         at="2023-03-06",
     )
-    assert "has seen the covariates warm and sky and is told by 2 insiders" in said
+    assert "knows the covariates warm and sky and is told by 2 insiders" in said
     assert "What else they know is said by --past, --trend and others." in said
     assert "60 databases, 4 individuals beside 2 insiders" in said
     assert "Responses are less what insiders contributed." in said
@@ -305,7 +308,7 @@ def test_noise_is_found_against_the_same_adversary(capsys, folder, tmp_path, mod
     out = tmp_path / "noise.json"
     said = printed(capsys, "noise", saved, "--epsilon", "2", *rest, "--out", out)
     said = " ".join(said.split())
-    against = "a person who has seen all earlier releases and the calendar and is told by 2"
+    against = "a person who has seen the last 2 releases, knows the trend and is told by 2"
     assert said.startswith(f"Against {against} insiders")
     assert "the database at hand: the next database" in said
     assert "all 4 individuals" in said

@@ -37,7 +37,10 @@ def test_the_demo_audits_a_shop_against_whoever_has_seen_its_past(demo):
     assert "--past 3 --trend --season 13 --changing-scale" in printed
     assert "65 databases, 10,010 individuals" in printed
     assert "DirichletProcessMixture" in printed
-    against = "a person who has seen all earlier releases and the calendar"
+    against = (
+        "a person who has seen the last 3 releases and knows the trend, a season of 13 databases "
+        "and how the spread changes"
+    )
     assert f"Against {against}: at epsilon = " in printed
     assert "Not established" not in printed
     assert "PSIS-LOO log predictive density" in printed

@@ -503,3 +503,17 @@ def test_scores_stand_in_for_responses_in_the_tests_of_order():
     responses = responses_of(np.linspace(0.0, 5.0, 60) + rng.normal(size=60))
     assert not check_databases(responses).passed
     assert check_databases(responses, scores=rng.normal(size=60), past=2).passed
+
+
+def test_residuals_drift_where_residuals_are_tested():
+    """Responses that fall under residuals that rise: the sentence is on what was tested."""
+    rng = np.random.default_rng(6)
+    responses = responses_of(100.0 - np.linspace(0.0, 40.0, 60) + rng.normal(size=60))
+    scores = np.linspace(-1.0, 1.0, 60) * np.linspace(0.2, 3.0, 60) + 0.1 * rng.normal(size=60)
+    checks = check_databases(responses, scores=scores)
+    failed = [check.sentence for check in checks.checks if not check.passed]
+    assert any(sentence.startswith("The residuals drift up: Kendall's tau") for sentence in failed)
+    assert any(sentence.startswith("The residuals of the databases are not") for sentence in failed)
+    halves = "Residuals of the first half of the databases differ from those of the second"
+    assert any(sentence.startswith(halves) for sentence in failed)
+    assert not any("responses drift" in sentence for sentence in failed)

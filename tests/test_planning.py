@@ -173,7 +173,7 @@ def test_an_adversary_is_planned_for():
     explained = (found.databases - 2) / (n - 2)
     assert 0.6 * explained**0.5 == pytest.approx(1.0, rel=0.35)
     assert found.held.mean() > 0.75
-    assert "against a person who has seen all earlier releases and the calendar" in str(found)
+    assert "against a person who has seen the last 2 releases and knows the trend" in str(found)
 
 
 def test_slopes_of_contributions_are_better_known_by_more_databases(responses):

@@ -42,8 +42,7 @@ DEMO_KNOWS = options.Knows(past=3, trend=True, season=13.0, changing_scale=True)
 DEMO_DATA = (
     "The CDNOW data: 69,659 purchases of 23,570 customers, who joined up to 25 March 1997. "
     "Audited are the 65 whole weeks after that, in which 10,010 of them bought something, against "
-    "a person who has seen the earlier weeks and the calendar: with edp-bayes audit by --past 3 "
-    "--trend --season 13 --changing-scale."
+    "{words}: with edp-bayes audit by --past 3 --trend --season 13 --changing-scale."
 )
 
 
@@ -92,6 +91,7 @@ def demo(
     """Audit the weekly revenue of a music shop with 10,010 customers, in one to two minutes."""
     from edp_bayes.cli.session import audit_databases
     from edp_bayes.data import load_cdnow_weeks
+    from edp_bayes.records.adversary import Adversary
 
     run = options.Run.parse(
         query="sum:dollars",
@@ -106,7 +106,15 @@ def demo(
         thin=DEMO_THIN,
     )
     keys = options.Keys(("week",), ("customer",))
-    audit_databases(load_cdnow_weeks, keys, run, about=DEMO_DATA)
+    knows = DEMO_KNOWS
+    adversary = Adversary(
+        past=knows.past or 0,
+        trend=bool(knows.trend),
+        season=knows.season,
+        changing_scale=knows.changing_scale,
+    )
+    about = DEMO_DATA.format(words=adversary.words)
+    audit_databases(load_cdnow_weeks, keys, run, about=about)
 
 
 @app.command()

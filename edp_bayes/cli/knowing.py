@@ -31,7 +31,8 @@ def adversary_of(
 ) -> Adversary | None:
     """Return the adversary that the options stand for; None where they know nothing.
 
-    Where databases have an order and are not few, they have seen the past unless told otherwise.
+    Where databases have an order and are not few, they have seen the last releases and know the
+    trend unless told otherwise.
 
     Raises
     ------
@@ -66,6 +67,8 @@ def adversary_of(
 
 def sentence(knows: Knows, databases: Databases, adversary: Adversary | None) -> str:
     """Return against whom a run is, and how to change it."""
+    from edp_bayes.records.adversary import Adversary
+
     if adversary is not None:
         change = "--no-past takes databases as independent."
         if knows.no_past or _why_independent(databases):
@@ -76,8 +79,8 @@ def sentence(knows: Knows, databases: Databases, adversary: Adversary | None) ->
     why = "as --no-past asks" if knows.no_past else _why_independent(databases)
     return (
         "Against a person who knows nothing but the distribution of the response: databases are "
-        f"taken as independent, {why or 'as asked'}. --past {PAST} --trend is a person who has "
-        "seen the past."
+        f"taken as independent, {why or 'as asked'}. --past {PAST} --trend is "
+        f"{Adversary(past=PAST, trend=True).words}."
     )
 
 

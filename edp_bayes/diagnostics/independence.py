@@ -196,14 +196,14 @@ def _dependence(y: Floats, *, past: int, given: bool) -> tuple[PendingTest, Pend
     statistic, p_ljung = ljung_box(y, lags, fitted=past)
     words = f"lag-1 autocorrelation {correlation:.2f}"
     advice = LEFT if given else ALIKE if correlation > 0 else OPPOSED
-    neighbours = "alike" if correlation > 0 else "opposed"
+    neighbours = "Residuals of neighbouring" if given else "Neighbouring"
     return (
         PendingTest(
             "lag-1 autocorrelation",
             correlation,
             p_lag,
             words,
-            f"Neighbouring databases are {neighbours}",
+            f"{neighbours} databases are {'alike' if correlation > 0 else 'opposed'}",
             advice,
         ),
         PendingTest(
@@ -211,7 +211,7 @@ def _dependence(y: Floats, *, past: int, given: bool) -> tuple[PendingTest, Pend
             statistic,
             p_ljung,
             f"{words}, Ljung-Box over {lags} lags",
-            "The databases are not independent",
+            f"The {'residuals of the ' if given else ''}databases are not independent",
             advice if p_lag < LEVEL or given else REPEATS,
         ),
     )
@@ -225,13 +225,19 @@ def _drift(y: Floats, *, given: bool) -> tuple[PendingTest, PendingTest, Pending
     distance, p_distribution = (float(v) for v in stats.ks_2samp(early, late))
     spread, p_spread = _brown_forsythe(early, late)
     advice = ONE_GIVEN if given else ONE_DISTRIBUTION
+    what, half, differ, are = (
+        ("residuals", "Residuals of the first half of the databases", "differ from those of", "are")
+        if given
+        else ("responses", "The first half of the databases", "differs from", "is")
+    )
+    like = f"{are} not spread like {'those of ' if given else ''}the second"
     return (
         PendingTest(
             "trend",
             tau,
             p_trend,
             f"Kendall's tau {tau:.2f}",
-            f"The responses drift {'up' if tau > 0 else 'down'}",
+            f"The {what} drift {'up' if tau > 0 else 'down'}",
             advice,
         ),
         PendingTest(
@@ -239,7 +245,7 @@ def _drift(y: Floats, *, given: bool) -> tuple[PendingTest, PendingTest, Pending
             distance,
             p_distribution,
             f"Kolmogorov-Smirnov distance {distance:.2f}",
-            "The first half of the databases differs from the second",
+            f"{half} {differ} the second",
             advice,
         ),
         PendingTest(
@@ -247,7 +253,7 @@ def _drift(y: Floats, *, given: bool) -> tuple[PendingTest, PendingTest, Pending
             spread,
             p_spread,
             f"standard deviations {early.std(ddof=1):.3g} and {late.std(ddof=1):.3g}",
-            "The first half of the databases is not spread like the second",
+            f"{half} {like}",
             advice,
         ),
     )

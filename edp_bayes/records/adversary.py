@@ -70,7 +70,7 @@ class Adversary:
     Examples
     --------
     >>> Adversary(past=2, trend=True).words
-    'a person who has seen all earlier releases and the calendar'
+    'a person who has seen the last 2 releases and knows the trend'
     """
 
     past: int = 0
@@ -124,17 +124,13 @@ class Adversary:
 
     @property
     def words(self) -> str:
-        """Against whom, in words."""
-        seen = []
+        """Against whom, in words: what they have seen, know and are told, and nothing else."""
+        parts = []
         if self.past:
-            seen.append("all earlier releases")
-        if self.trend or self.season or self.changing_scale:
-            seen.append("the calendar")
-        if self.covariates is not None:
-            seen.append(f"the covariates {_listed(covariate_names(self.covariates))}")
-        if self.knows is not None:
-            seen.append("what a further query answers")
-        parts = [f"has seen {_listed(seen)}"] if seen else []
+            releases = "release" if self.past == 1 else f"{self.past} releases"
+            parts.append(f"has seen the last {releases}")
+        if known := self._known:
+            parts.append(f"knows {_listed(known)}")
         if isinstance(self.insiders, float) and self.insiders:
             parts.append(f"is told by {self.insiders:.0%} of all individuals what they contributed")
         elif self.insiders:
@@ -146,6 +142,23 @@ class Adversary:
         if not parts:
             return "a person who knows nothing but the distribution of the response"
         return f"a person who {_listed(parts)}"
+
+    @property
+    def _known(self) -> list[str]:
+        """What they know of every database beside earlier responses."""
+        known = ["the trend"] if self.trend else []
+        if self.season == CALENDAR:
+            known.append("the seasons of the calendar")
+        elif self.season is not None:
+            known.append(f"a season of {float(self.season):g} databases")
+        if self.changing_scale:
+            known.append("how the spread changes")
+        if self.covariates is not None:
+            names = covariate_names(self.covariates)
+            known.append(f"the covariate{'s' if len(names) > 1 else ''} {_listed(names)}")
+        if self.knows is not None:
+            known.append("what a further query answers")
+        return known
 
     @overload
     def given(self, responses: Responses, *, at: Any = None) -> Known: ...
