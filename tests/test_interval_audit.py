@@ -176,8 +176,11 @@ def test_a_median_of_zero_has_an_empty_interval_and_the_limit_of_epsilon():
     np.testing.assert_allclose(epsilon, 2.0 * stats.norm.pdf(0.0, scale=2.0), rtol=1e-6)
 
 
-def test_both_stand_in_the_summary_with_their_intervals(audit):
-    table = audit.summary(ci_prob=0.9)
+def test_the_level_stands_in_the_summary_and_the_epsilon_where_a_sensitivity_is_given(audit):
+    plain = audit.summary(ci_prob=0.9)
+    assert not plain.index.str.startswith("interval_epsilon").any()
+    table = audit.summary(ci_prob=0.9, sensitivity=1.0)
+    assert table.loc["interval_level[0.1]"].equals(plain.loc["interval_level[0.1]"])
     for width in WIDTHS:
         for name in ("interval_level", "interval_epsilon"):
             draws = getattr(audit, name)(width)
@@ -190,7 +193,7 @@ def test_both_stand_in_the_summary_with_their_intervals(audit):
     assert np.isfinite(other.to_numpy()).all()
 
 
-def test_both_stand_in_the_printed_report(audit):
+def test_the_level_stands_in_the_printed_report_without_a_second_epsilon(audit):
     from rich.console import Console
 
     from edp_bayes.cli.report import print_report
@@ -199,7 +202,10 @@ def test_both_stand_in_the_printed_report(audit):
     print_report(audit, console, prob=0.9)
     printed = console.file.getvalue()
     assert "Within a relative width of the median response: median and 90% equal-tailed" in printed
-    row = next(line for line in printed.splitlines() if re.match(r"│ +0\.1 │", line))
+    assert "Laplace" not in printed
+    lines = printed.splitlines()
+    start = next(k for k, line in enumerate(lines) if "Within a relative width" in line)
+    row = next(line for line in lines[start:] if re.match(r"│ +0\.1 │", line))
     assert f"{float(audit.interval_level(0.1).median()):.2g}" in row
     assert max(map(len, printed.splitlines())) <= 80
 

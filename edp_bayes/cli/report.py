@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from edp_bayes.interval.response_intervals import WIDTHS, interval_quantities
+from edp_bayes.interval.response_intervals import WIDTHS, interval_level
 from edp_bayes.report.sections import curves, records
 from edp_bayes.report.sections.curves import position
 from edp_bayes.results.effects import ADVISES, WITHHOLDS
@@ -48,9 +48,7 @@ COLUMNS = (
 )
 INTERVALS = (
     "level: probability that the response differs from its median by at most width times that "
-    "median. "
-    "epsilon: that of the Laplace mechanism which leaves the same interval, for a query that one "
-    "individual moves by at most 1 (a count); for another sensitivity multiply by it."
+    "median. It says how well the response can be guessed; delta says what it tells of individuals."
 )
 TOGETHER = "Contributions are in standard deviations of all answers together."
 # How sentences begin on what may not carry over to several databases.
@@ -246,15 +244,12 @@ def diagnostics(audit: PrivacyCurves) -> Table:
 
 def _intervals(audit: Audit, prob: float) -> Table:
     table = Table()
-    for head in ("width", "level", "interval", "epsilon", "interval"):
+    for head in ("width", "level", "interval"):
         table.add_column(head, justify="right")
-    around = interval_quantities(audit.mixture, WIDTHS)
+    level = interval_level(audit.mixture, WIDTHS)
     for k, width in enumerate(WIDTHS):
-        row = [f"{width:g}"]
-        for name in ("interval_level", "interval_epsilon"):
-            lower, middle, upper = interval(around[name].isel(width=k), prob)
-            row += [f"{middle:.3g}", f"{lower:.3g} to {upper:.3g}"]
-        table.add_row(*row)
+        lower, middle, upper = interval(level.isel(width=k), prob)
+        table.add_row(f"{width:g}", f"{middle:.3g}", f"{lower:.3g} to {upper:.3g}")
     return table
 
 

@@ -83,15 +83,13 @@ class LocalEpsilon:
 
 @dataclass(frozen=True)
 class IntervalRow:
-    """Probability of an answer within a relative width of its median, and what noise does the same.
+    """Probability of an answer within a relative width of its median.
 
-    Lower end, median and upper end of the probability, and of the epsilon of Laplace noise that
-    leaves the same interval.
+    Lower end, median and upper end of the probability.
     """
 
     width: float
     level: tuple[float, float, float]
-    epsilon: tuple[float, float, float]
 
 
 @dataclass(frozen=True)

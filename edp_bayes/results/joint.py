@@ -131,7 +131,7 @@ class JointAudit(Audit):
         ci_kind: str | None = None,
         targets: ArrayLike = TARGETS,
         width: ArrayLike = WIDTHS,
-        sensitivity: float = 1.0,
+        sensitivity: float | None = None,
     ) -> pd.DataFrame:
         """Return a table of every privacy quantity, made by ArviZ, as `Audit.summary`.
 

@@ -316,7 +316,7 @@ class Audit(IndividualCurves):
         ci_kind: str | None = None,
         targets: ArrayLike = TARGETS,
         width: ArrayLike = WIDTHS,
-        sensitivity: float = 1.0,
+        sensitivity: float | None = None,
     ) -> pd.DataFrame:
         """Return a table of every privacy quantity, made by ArviZ.
 
@@ -329,9 +329,11 @@ class Audit(IndividualCurves):
         targets : array_like
             Values of delta for which epsilon is reported; infinite beyond the grid.
         width : array_like
-            Widths for which interval_level and interval_epsilon are reported.
-        sensitivity : float
-            Largest effect of one individual on the response, for interval_epsilon: 1 for counts.
+            Widths for which interval_level is reported.
+        sensitivity : float, optional
+            Largest effect of one individual on the response. With it interval_epsilon is reported,
+            too: the epsilon of Laplace noise that leaves the same interval, no measure of what the
+            answer hides.
 
         Returns
         -------
@@ -356,7 +358,11 @@ class Audit(IndividualCurves):
         from edp_bayes.interval.response_intervals import interval_quantities
 
         table = super().summary(ci_prob=ci_prob, ci_kind=ci_kind, targets=targets)
-        around = interval_quantities(self.mixture, np.atleast_1d(width), sensitivity)
+        asked = sensitivity is not None
+        around = interval_quantities(
+            self.mixture, np.atleast_1d(width), 1.0 if sensitivity is None else sensitivity
+        )
+        around = around[["interval_level", "interval_epsilon"][: 1 + asked]]
         whole = pd.concat([table, summary_table(around, ci_prob, ci_kind)])
         whole.attrs = {"verdict": self.withheld or "established", "against": self.against}
         return whole

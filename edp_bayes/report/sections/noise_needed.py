@@ -106,20 +106,14 @@ def _verified(verification: Verification, worded: Callable[[str], str], prob: fl
 
 
 def interval_rows(audit: Audit, prob: float) -> tuple[IntervalRow, ...]:
-    """Return interval_level and interval_epsilon at the widths of an audit's summary.
+    """Return interval_level at the widths of an audit's summary.
 
-    None for several queries together: intervals are of one answer.
+    None for several queries together: intervals are of one answer. The epsilon of Laplace noise
+    that leaves the same interval is no measure of what the answer hides, and stands in no report.
     """
     if audit.joint:
         return ()
-    from edp_bayes.interval.response_intervals import WIDTHS, interval_quantities
+    from edp_bayes.interval.response_intervals import WIDTHS, interval_level
 
-    around = interval_quantities(audit.mixture, WIDTHS)
-    return tuple(
-        IntervalRow(
-            width,
-            interval(around["interval_level"].sel(width=width), prob),
-            interval(around["interval_epsilon"].sel(width=width), prob),
-        )
-        for width in WIDTHS
-    )
+    level = interval_level(audit.mixture, WIDTHS)
+    return tuple(IntervalRow(width, interval(level.sel(width=width), prob)) for width in WIDTHS)
