@@ -96,7 +96,7 @@ def assemble(
             },
             coords=posterior.coords.to_dataset().isel(draw=slice(None, None, tested.step)).coords,
         ),
-        "individuals": _individuals(responses, risks, names, epsilon),
+        "individuals": _individuals(responses, _raw(released, regression), risks, names, epsilon),
         "densities": _densities(responses, fitted, kept, names, chains),
         "mixture": _mixture(_next_response(fitted), chains),
         "observed_data": _observed(responses),
@@ -176,17 +176,30 @@ def by_epsilon(epsilon: Array, values: Array) -> dict[str, float]:
     return dict(zip(map(str, epsilon), map(float, values), strict=True))
 
 
+def _raw(released: Responses, regression: Regression | None) -> Responses:
+    """Return the responses of all databases as they were, without individuals who are insiders."""
+    if regression is None:
+        return released
+    return explained(released, np.arange(released.n_databases), regression.known.insiders)
+
+
 def _individuals(
-    responses: Responses, risks: Risks, names: NDArray[Any], epsilon: Array
+    responses: Responses, raw: Responses, risks: Risks, names: NDArray[Any], epsilon: Array
 ) -> xr.Dataset:
+    """Return what is known of everybody; contributions as they were made, in any database.
+
+    Beside them, where there is an adversary, those that were referred to the database at hand.
+    """
+    adjusted = {} if raw is responses else {"adjusted_contribution": _signed(responses)}
     return xr.Dataset(
         {
             "mean": (("individual", "epsilon"), risks.mean),
             "sd": (("individual", "epsilon"), risks.deviation),
             "median": (("individual", "epsilon"), risks.median),
             "presence": ("individual", responses.presence),
-            "largest_contribution": ("individual", responses.largest_contribution),
-            "signed_contribution": ("individual", _signed(responses)),
+            "largest_contribution": ("individual", raw.largest_contribution),
+            "signed_contribution": ("individual", _signed(raw)),
+            **{name: ("individual", values) for name, values in adjusted.items()},
         },
         coords={"individual": names, "epsilon": epsilon},
     )

@@ -122,7 +122,8 @@ def assemble(
 
 def _individuals(audits: Sequence[Audit], people: NDArray[Any]) -> xr.Dataset:
     """Return presence and largest contribution of everybody, in the databases of all audits."""
-    names = ("presence", "largest_contribution")
+    joint = any(part.joint for part in audits)
+    names = ("presence", "adjusted_contribution" if joint else "largest_contribution")
     parts = [
         part.individuals[list(names)].reindex(individual=people, fill_value=0.0) for part in audits
     ]

@@ -246,6 +246,11 @@ def _individuals(
     names: NDArray[Any],
     epsilon: Array,
 ) -> xr.Dataset:
+    """Return what is known of everybody.
+
+    Contributions are in standard deviations of all answers together, and referred to the database
+    at hand where there is an adversary.
+    """
     found = coupling.responses.contribution
     length = np.sqrt((coupling.units.shrink(found.value) ** 2).sum(axis=1))
     largest = np.zeros(responses.n_individuals)
@@ -257,7 +262,7 @@ def _individuals(
             "median": (("individual", "epsilon"), risks.median),
             "integration_error": (("individual", "epsilon"), risks.error),
             "presence": ("individual", responses.presence),
-            "largest_contribution": ("individual", largest),
+            "adjusted_contribution": ("individual", largest),
         },
         coords={"individual": names, "epsilon": epsilon},
     )

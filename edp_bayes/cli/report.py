@@ -15,7 +15,7 @@ from edp_bayes.report.sections import curves, records
 from edp_bayes.report.sections.curves import position
 from edp_bayes.results.effects import ADVISES, WITHHOLDS
 from edp_bayes.results.joint import JointAudit
-from edp_bayes.results.summaries import interval, riskiest, signed_contributions
+from edp_bayes.results.summaries import contributions_shown, interval, riskiest
 from edp_bayes.utils.formatting import clean, percent, risk, risk_limit, short
 
 if TYPE_CHECKING:
@@ -192,19 +192,21 @@ def _individuals(audit: Audit, prob: float, epsilon: float) -> Table:
     draws = riskiest(audit, epsilon)
     table = Table()
     table.add_column("individual", overflow="fold")
-    for head in ("delta_i", "interval", "databases\npresent", "largest\ncontribution"):
+    contribution, name = contributions_shown(audit)
+    for head in ("delta_i", "interval", "databases\npresent", name.replace(" ", "\n")):
         table.add_column(head, justify="right")
     about = audit.individuals
     for k in range(min(INDIVIDUALS, draws.sizes["individual"])):
         one = draws.isel(individual=k)
         lower, middle, upper = interval(one, prob)
-        facts = about.sel(individual=one["individual"].values)
+        label = one["individual"].values
+        facts = about.sel(individual=label)
         table.add_row(
             Text(short(clean(str(one["individual"].values)))),
             risk(middle),
             f"{risk(lower)} to {risk(upper)}",
             f"{int(facts['presence'])}",
-            f"{float(signed_contributions(facts)):.4g}",
+            f"{float(contribution.sel(individual=label)):.4g}",
         )
     return table
 

@@ -573,8 +573,8 @@ def _message(posterior: Posterior, noise: NoiseDistribution, record: Mapping[str
     )
     if record["method"] in PURE_ONLY:
         doubt = Sentence(doubt, "; method='optimal' or 'laplace' may need far less")
-    elif posterior.responses is not None:
-        largest = posterior.responses.largest_contribution
+    elif (data := posterior.raw or posterior.responses) is not None:
+        largest = data.largest_contribution
         doubt = Sentence(doubt, ". ", _largest_contributions(largest, posterior))
     warnings.warn(doubt, EdpBayesWarning, stacklevel=3)
     return Sentence(f"{text} But ", doubt, ".")

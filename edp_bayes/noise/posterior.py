@@ -22,10 +22,11 @@ from edp_bayes.models.regression import regression_on, restored
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.noise.certificates.screening import Screen
 from edp_bayes.records.adversary import Adversary
+from edp_bayes.records.known import explained
 from edp_bayes.records.remainder import require_collected
 from edp_bayes.records.responses import Responses
 from edp_bayes.results.pseudonyms import UNPLACED
-from edp_bayes.utils import validate
+from edp_bayes.utils import labels, validate
 
 if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
@@ -55,6 +56,8 @@ class Posterior:
         Of the data.
     record : mapping
         Settings of the fit.
+    raw : Responses, optional
+        The data as they were, before anything was referred to the database at hand.
     """
 
     coupling: Coupling
@@ -62,6 +65,7 @@ class Posterior:
     responses: Responses | None = None
     fingerprint: str = ""
     record: Mapping[str, Any] = field(default_factory=dict)
+    raw: Responses | None = None
 
     @property
     def kernel(self) -> str:
@@ -392,7 +396,11 @@ def _of_audit(audit: Audit, responses: Responses | None, most_draws: int | None)
 def _posterior(
     coupling: Coupling, data: Responses, released: Responses, record: Mapping[str, Any]
 ) -> Posterior:
-    return Posterior(coupling, data.individual, data, released.fingerprint, record)
+    raw, audited = released, set(labels.plain_list(data.individual))
+    insiders = tuple(i for i in labels.plain_list(released.individual) if i not in audited)
+    if insiders:
+        raw = explained(released, np.arange(released.n_databases), insiders)
+    return Posterior(coupling, data.individual, data, released.fingerprint, record, raw)
 
 
 def _thinned(mixture: Mixture, most_draws: int | None) -> Mixture:

@@ -170,7 +170,7 @@ def _responses(canvas: Canvas, past: Past) -> None:
 
 def _dress(canvas: Canvas, query: str, past: Past, densities: xr.Dataset) -> None:
     less = ", less what insiders contributed" if past.less else ""
-    canvas.title("series", f"What the adversary has seen{less}")
+    canvas.title("series", f"Answers and what was expected of them{less}")
     canvas.title("density", past.label[:1].upper() + past.label[1:])
     y = f"response of {query}"
     numbered = past.seen["place"].to_numpy()[0] == 1

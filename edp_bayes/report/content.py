@@ -133,13 +133,15 @@ class Histogram:
 class People:
     """The riskiest individuals by falling median risk, and a histogram of the rest.
 
-    `means` tells that the result holds means in the place of medians where no draws were kept.
+    `means` tells that the result holds means in the place of medians where no draws were kept,
+    `contributes` whether contributions are as they were made or adjusted.
     """
 
     rows: tuple[Person, ...]
     total: int
     rest: Histogram
     means: bool = False
+    contributes: str = "largest contribution"
 
 
 @dataclass(frozen=True)
@@ -193,9 +195,10 @@ class NoiseFound:
 class Enough:
     """Laplace noise that is always enough: its scale at each epsilon, and the response's spread.
 
-    The scale is infinite at epsilon = 0.
+    The scale is infinite at epsilon = 0; `largest` is the largest contribution seen.
     """
 
+    largest: float
     scale: Numbers
     spread: float
 

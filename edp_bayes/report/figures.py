@@ -198,7 +198,7 @@ def _seen_figure(seen: SeenSeries, prob: float, name: str) -> Figure:
     answer = f"answer to {seen.query}" if seen.query else "answer"
     return Figure(
         name,
-        "Responses that the adversary has seen, and what was expected of each",
+        "Answers in their order, and what was expected of each",
         "database, in their order",
         f"{answer}, less what insiders contributed" if seen.less else answer,
         x,
@@ -214,7 +214,7 @@ def _seen_figure(seen: SeenSeries, prob: float, name: str) -> Figure:
         lines=(
             Mark("median", _line(places, seen.median, x, y), "expected: median"),
             Mark("at-hand", f"M{at:.1f},{ends[0]:.1f}V{ends[1]:.1f}", f"at hand: {seen.label}"),
-            Mark("seen", dots, "answers seen"),
+            Mark("seen", dots, "answers"),
         ),
     )
 

@@ -35,6 +35,7 @@ FINITE: dict[str, dict[str, tuple[float, float]]] = {
         "median": RISK,
         "presence": POSITIVE,
         "largest_contribution": POSITIVE,
+        "adjusted_contribution": ANY,
     },
     "mixture": COMPONENTS,
     "without": COMPONENTS,

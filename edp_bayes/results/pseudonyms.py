@@ -334,10 +334,13 @@ def _derived(result: PrivacyCurves) -> bytes:
         raise InvalidInputError(
             f"there is nothing to derive a key from in a {type(result).__name__}: give key="
         )
+    contribution = "largest_contribution"
+    if contribution not in people:
+        contribution = "adjusted_contribution"
     secret = hashlib.sha256(labels.encode(people["individual"].to_numpy().astype(str)))
     for values in (
         people["presence"].to_numpy(),
-        people["largest_contribution"].to_numpy(),
+        people[contribution].to_numpy(),
         result.tree["observed_data"]["response"].to_numpy(),
     ):
         secret.update(np.ascontiguousarray(values, dtype="<f8").tobytes())

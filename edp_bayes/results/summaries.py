@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = [
     "CI_KINDS",
     "by_risk",
+    "contributions_shown",
     "finite_draws",
     "interval",
     "log_ratio",
     "riskiest",
-    "signed_contributions",
     "summary_table",
 ]
 
@@ -129,6 +129,16 @@ def log_ratio(densities: xr.Dataset) -> xr.DataArray:
     return known
 
 
-def signed_contributions(individuals: xr.Dataset) -> xr.DataArray:
-    """Return everybody's contribution of largest size; its sign, too, where the file holds it."""
-    return individuals.get("signed_contribution", individuals["largest_contribution"])
+def contributions_shown(audit: Audit) -> tuple[xr.DataArray, str]:
+    """Return everybody's contribution of largest size, with its sign if known, and its name.
+
+    It is as the individual made it, in any database. One that was referred to the database at hand
+    or divided by a scale is called adjusted: of several queries together there is no other, and
+    files of before December 2026 hold no other where there is an adversary.
+    """
+    about = audit.individuals
+    if "largest_contribution" not in about:
+        return about["adjusted_contribution"], "adjusted contribution"
+    older = "known" in audit.tree.children and "adjusted_contribution" not in about
+    name = "adjusted contribution" if audit.joint or older else "largest contribution"
+    return about.get("signed_contribution", about["largest_contribution"]), name

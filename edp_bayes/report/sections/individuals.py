@@ -21,7 +21,7 @@ from edp_bayes.report.content import (
 from edp_bayes.report.pseudonyms import Namer
 from edp_bayes.report.sections.curves import banded, numbers, thinned
 from edp_bayes.results import bands
-from edp_bayes.results.summaries import interval, log_ratio, signed_contributions
+from edp_bayes.results.summaries import contributions_shown, interval, log_ratio
 from edp_bayes.utils import labels
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def people(audit: Audit, at: int, prob: float, named: Namer) -> People:
     mean = about["mean"].transpose("individual", "epsilon").to_numpy()
     median = _medians(audit)
     presence = about["presence"].to_numpy()
-    contribution = signed_contributions(about).to_numpy()
+    shown, contributes = contributions_shown(audit)
+    contribution = shown.to_numpy()
     kept = _kept(audit, at, prob)
     order = np.lexsort((-mean.sum(axis=1), -median[:, at]))
     where = {label: k for k, label in enumerate(plain)}
@@ -75,7 +76,13 @@ def people(audit: Audit, at: int, prob: float, named: Namer) -> People:
         for k in chosen
     )
     rest = np.delete(median[:, at], chosen)
-    return People(rows, total=len(plain), rest=_histogram(rest), means="median" not in about)
+    return People(
+        rows,
+        total=len(plain),
+        rest=_histogram(rest),
+        means="median" not in about,
+        contributes=contributes,
+    )
 
 
 def distributions(audit: Audit, at: int, prob: float, named: Namer) -> tuple[Distributions, ...]:

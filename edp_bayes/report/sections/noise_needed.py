@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.report.content import Enough, IntervalRow, NoiseFound
 from edp_bayes.report.sections.individuals import rounded_up
-from edp_bayes.results.summaries import interval
+from edp_bayes.results.summaries import contributions_shown, interval
 from edp_bayes.utils.formatting import percent, risk
 
 if TYPE_CHECKING:
@@ -60,18 +60,21 @@ def enough(audit: Audit, shown: NDArray[np.int64], *, rounded: bool) -> Enough |
 
     Adding Laplace noise of scale C / epsilon makes the answers with and without anybody whose
     contribution never exceeds C differ by at most exp(epsilon), database by database, so it does
-    whatever their distribution. None where nobody changes an answer, or where noise is there
-    already.
+    whatever their distribution. None where nobody changes an answer, where noise is there already,
+    or where contributions are known adjusted alone. The spread is that of the answers as released.
     """
-    if audit.joint:
+    contribution, name = contributions_shown(audit)
+    if not name.startswith("largest"):
         return None
-    largest = float(audit.individuals["largest_contribution"].max())
+    largest = float(abs(contribution).max())
     if largest == 0.0 or json.loads(audit.tree.attrs["noise"]) is not None:
         return None
     bound = rounded_up(largest) if rounded else largest
     grid = audit.epsilon.to_numpy()[shown]
-    spread = float(audit.tree["observed_data"]["response"].to_numpy().std(ddof=1))
-    return Enough(tuple(bound / e if e > 0.0 else math.inf for e in grid.tolist()), spread)
+    known = audit.tree.children.get("known")
+    answers = audit.tree["observed_data"]["response"] if known is None else known["released"]
+    spread = float(answers.to_numpy().std(ddof=1))
+    return Enough(bound, tuple(bound / e if e > 0.0 else math.inf for e in grid.tolist()), spread)
 
 
 def _row(noise: NoiseDistribution, worded: Callable[[str], str]) -> NoiseFound:
