@@ -1,5 +1,7 @@
 """What bad or doubtful input gets: every exception and warning of the library."""
 
+from edp_bayes.characters import clean_lines
+
 
 class EdpBayesError(Exception):
     """Base class of every exception raised on purpose by edp_bayes.
@@ -9,6 +11,10 @@ class EdpBayesError(Exception):
     >>> issubclass(InvalidInputError, EdpBayesError)
     True
     """
+
+    def __str__(self) -> str:
+        """Return the message; what a file says in it does not steer the terminal."""
+        return clean_lines(super().__str__())
 
 
 class InvalidInputError(EdpBayesError, ValueError):
@@ -68,3 +74,7 @@ class EdpBayesWarning(UserWarning):
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore", EdpBayesWarning)
     """
+
+    def __str__(self) -> str:
+        """Return the message; what a file says in it does not steer the terminal."""
+        return clean_lines(super().__str__())

@@ -1,5 +1,6 @@
 """Files on disk: complete or not there, private, and no trace of runs that were killed."""
 
+import datetime as dt
 import os
 import signal
 import stat
@@ -8,9 +9,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+import xarray as xr
 
 import edp_bayes as edp
+from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils import files, leftovers
 
 WRITE = """
@@ -149,3 +153,35 @@ def test_files_are_for_their_owner_unless_they_are_to_be_handed_on(tmp_path):
     with files.replaced(tmp_path / "audit.zarr") as temporary:
         temporary.mkdir()
     assert stat.S_IMODE((tmp_path / "audit.zarr").stat().st_mode) == 0o700
+
+
+HELD = ("text", 1, 2.5, np.float32(2.0), [1, 2], ["a", "b"], np.arange(3), (1.0, 2.0))
+NOT_HELD = (
+    None, True, np.True_, {"a": 1}, dt.datetime(2024, 1, 1), dt.date(2024, 1, 1), object(),
+    np.datetime64("2024-01-01"), [1, "a"], [None], [True], 2**70, 1j, b"x", [[1], [1, 2]],
+    Path("x"),
+)  # fmt: skip
+
+
+def noted(value, where=""):
+    tree = xr.DataTree.from_dict({"posterior": xr.Dataset({"x": ("a", np.arange(3.0))})})
+    held = {"": tree, "posterior": tree["posterior"], "posterior/x": tree["posterior/x"]}[where]
+    held.attrs["note"] = value
+    return tree
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.zarr"])
+def test_what_no_file_holds_is_refused_before_an_earlier_file_is_touched(name, tmp_path):
+    path = tmp_path / name
+    files.save_tree(noted("first"), path)
+    for value in NOT_HELD:
+        with pytest.raises(InvalidInputError, match=r"attribute 'note' must be text, a number"):
+            files.save_tree(noted(value), path)
+    for where in ("posterior", "posterior/x"):
+        with pytest.raises(InvalidInputError, match=f"attribute 'note' of {where} must .*json.dum"):
+            files.save_tree(noted({"a": 1}, where), path)
+    assert files.load_tree(path).attrs["note"] == "first"
+    assert list(tmp_path.iterdir()) == [path]
+    for value in HELD:
+        files.save_tree(noted(value), path)
+        assert np.array_equal(files.load_tree(path).attrs["note"], value)

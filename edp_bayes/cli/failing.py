@@ -12,6 +12,7 @@ from typing import Any
 
 import typer
 
+from edp_bayes.characters import clean
 from edp_bayes.exceptions import EdpBayesError
 
 __all__ = ["refuse_interrupted", "run"]
@@ -80,5 +81,5 @@ def _watching_interrupts() -> Iterator[None]:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"edp-bayes: {' '.join(message.split())}", file=sys.stderr)
+    print(f"edp-bayes: {clean(' '.join(message.split()))}", file=sys.stderr)
     return code

@@ -9,6 +9,7 @@ import typer
 from edp_bayes.cli import options
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils.defaults import PROB
+from edp_bayes.utils.terminal import terminal
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -55,8 +56,6 @@ def interval(
     seed: options.Seed = None,
 ) -> None:
     """Print epsilon, level or width, whichever is not given, of an interval around a count."""
-    from rich.console import Console
-
     from edp_bayes import interval as intervals
     from edp_bayes.cli.numbers import parse_numbers
     from edp_bayes.utils import validate
@@ -83,7 +82,7 @@ def interval(
         distribution = _noise(noise, axes.get("epsilon"), scale)
         answer = intervals.answer_from_release(released, distribution, random_seed=seed)
     result = intervals.posterior(answer, **axes, sensitivity=sensitivity)
-    _print(result, missing[0], Console(highlight=False, markup=False), known=released is None)
+    _print(result, missing[0], terminal(), known=released is None)
 
 
 def _noise(

@@ -10,6 +10,7 @@ import typer
 from edp_bayes.cli import options
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils.defaults import PROB
+from edp_bayes.utils.terminal import terminal
 
 if TYPE_CHECKING:
     from edp_bayes.results.mechanism import MechanismAudit
@@ -46,13 +47,11 @@ def mechanism(
     """Print the privacy curve and local epsilon of a mechanism, from samples of two databases."""
     import warnings
 
-    from rich.console import Console
-
     from edp_bayes.black_box.auditing import audit_mechanism
     from edp_bayes.cli.folder import refuse_overwriting, require_writable
     from edp_bayes.exceptions import EdpBayesWarning
 
-    console = Console(highlight=False, markup=False)
+    console = terminal()
     if out is not None:
         refuse_overwriting([out / name for name in RESULTS], [samples, neighbour])
         require_writable(out)

@@ -12,6 +12,7 @@ import typer
 from edp_bayes.cli import options
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.utils.defaults import PROB
+from edp_bayes.utils.terminal import terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,8 +64,6 @@ def noise(
     quiet: options.Quiet = False,
 ) -> None:
     """Print the noise that brings an audited query to a target, and write it to a file."""
-    from rich.console import Console
-
     from edp_bayes.cli.folder import refuse_overwriting, require_writable
     from edp_bayes.cli.noise_work import noise_for_audit, responses_of, source_of, table_of
     from edp_bayes.noise.calibration import check
@@ -79,7 +78,7 @@ def noise(
         raise InvalidInputError(f"--out must name a file, {out} is a folder")
     refuse_overwriting([out], [*([] if audit.is_dir() else [audit]), *_files(table)])
     require_writable(out.parent)
-    console = Console(quiet=quiet, highlight=False, markup=False)
+    console = terminal(quiet=quiet)
     show = console.is_terminal and not quiet
     found = load_audit(audit)
     source = source_of(found)

@@ -10,6 +10,7 @@ import typer
 from edp_bayes.cli import options
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils.defaults import PROB
+from edp_bayes.utils.terminal import terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,8 +58,6 @@ def property_(
     quiet: options.Quiet = False,
 ) -> None:
     """Print the privacy curve of a share of positives, of a known pi or with its posterior."""
-    from rich.console import Console
-
     from edp_bayes.cli.folder import require_writable
     from edp_bayes.cli.numbers import parse_counts, parse_integers, parse_mechanism
     from edp_bayes.statistical_privacy import PropertyQuery, arguments
@@ -69,7 +68,7 @@ def property_(
     arguments.sizes(entries, "--n", 2)
     chosen = _model("auto" if model is None else model)
     steps = parse_mechanism(mechanism, min(entries))
-    console = Console(quiet=quiet, highlight=False, markup=False)
+    console = terminal(quiet=quiet)
     if prob is not None:
         sampled = {"--model": model, "--seed": seed, "--draws": draws, "--chains": chains}
         idle = [option for option, value in sampled.items() if value is not None]

@@ -10,13 +10,14 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from edp_bayes.characters import clean
 from edp_bayes.interval.response_intervals import WIDTHS, interval_level
 from edp_bayes.report.sections import curves, records
 from edp_bayes.report.sections.curves import position
 from edp_bayes.results.effects import ADVISES, WITHHOLDS
 from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.summaries import contributions_shown, interval, riskiest
-from edp_bayes.utils.formatting import clean, percent, risk, risk_limit, short
+from edp_bayes.utils.formatting import percent, risk, risk_limit, short
 
 if TYPE_CHECKING:
     from edp_bayes.results.base import IndividualCurves, PrivacyCurves

@@ -9,12 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from edp_bayes.cli.failing import refuse_interrupted
 from edp_bayes.cli.options import STORE, Keys, Run
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.utils.defaults import PROB
+from edp_bayes.utils.terminal import terminal
 
 __all__ = ["audit_databases"]
 
@@ -53,7 +52,7 @@ def audit_databases(
 
     if len(run.query) > 1:
         _refuse_alone(run)
-    console = Console(quiet=run.quiet, highlight=False, markup=False)
+    console = terminal(quiet=run.quiet)
     show = console.is_terminal and not run.quiet
     with warnings.catch_warnings():
         # Each of them is printed with the diagnostics.

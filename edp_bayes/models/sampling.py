@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +16,7 @@ import numpy as np
 from edp_bayes.exceptions import InputTypeError, InvalidInputError, SamplingError
 from edp_bayes.utils import validate
 from edp_bayes.utils.defaults import DRAWS, TUNE
+from edp_bayes.utils.leftovers import Folder
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -176,6 +180,7 @@ def _sample(model: Any, settings: SamplerSettings) -> xr.DataTree:
     import pymc as pm
     import pytensor
 
+    _require_room_for_code()
     library = settings.nuts
     options: dict[str, Any] = dict(settings.sample_kwargs)
     options.setdefault("target_accept", 0.95)
@@ -205,6 +210,21 @@ def _sample(model: Any, settings: SamplerSettings) -> xr.DataTree:
                 f"{str(error).strip().partition('\n')[0]}"
             ) from error
     return refuse_incomplete(tree, settings)
+
+
+@cache
+def _require_room_for_code() -> Folder | None:
+    """Let PyTensor keep its code in a temporary folder where the home folder cannot be written."""
+    import pytensor
+
+    usual = Path(os.path.expanduser("~"), ".pytensor")
+    nearest = next(place for place in (usual, *usual.parents) if place.exists())
+    if os.access(nearest, os.W_OK) or "compiledir" in os.environ.get("PYTENSOR_FLAGS", ""):
+        return None
+    folder = Folder("edp_bayes_pytensor_")
+    # It is settled when PyTensor is imported, but nothing is made there before code is compiled.
+    type(pytensor.config).base_compiledir.val = folder.path
+    return folder
 
 
 def refuse_incomplete(tree: xr.DataTree, settings: SamplerSettings) -> xr.DataTree:

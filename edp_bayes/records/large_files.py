@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from edp_bayes.records import memory
+from edp_bayes.utils.leftovers import Folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
     from narwhals.stable.v2 import LazyFrame
 
-__all__ = ["Engine", "Folder", "in_engine"]
+__all__ = ["Engine", "in_engine"]
 
 # Records up to which files are read into memory, where more can be said of them.
 MOST_IN_MEMORY = 5_000_000
@@ -31,14 +28,6 @@ class Engine(NamedTuple):
 
     lazy: LazyFrame[Any] | None = None
     rest: Callable[[], None] = lambda: None
-
-
-class Folder:
-    """A folder that only its owner can read, removed with this object or at the end."""
-
-    def __init__(self, prefix: str) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix=prefix))
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def in_engine(found: ds.Dataset, *, whole_files: bool, few: bool = False) -> Engine:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.arrow_columns import beyond_floats, padded
-from edp_bayes.records.large_files import Engine, Folder, in_engine
+from edp_bayes.records.large_files import Engine, in_engine
 from edp_bayes.records.several_files import require_agreement
+from edp_bayes.utils.leftovers import Folder
 
 if TYPE_CHECKING:
     import pyarrow as pa

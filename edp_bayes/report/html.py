@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edp_bayes.characters import clean
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.report import figures
 from edp_bayes.report.content import Content, Curve
@@ -102,7 +103,7 @@ def write_report(
 def render(content: Content) -> str:
     """Return the page as text.
 
-    Every text passes `formatting.clean` and Jinja's escaping; the page's own script and style are
+    Every text passes `clean` and Jinja's escaping; the page's own script and style are
     the only ones that its content security policy lets run.
     """
     environment = _environment()
@@ -138,12 +139,17 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: formatting.clean(value) if type(value) is str else value,
+        finalize=_visible,
     )
     environment.filters |= {
         name: getattr(formatting, name) for name in ("number", "percent", "risk", "short")
     }
     return environment
+
+
+def _visible(value: Any) -> Any:
+    """Return text with every character visible; what is HTML already, and no text, as it is."""
+    return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def _source(environment: jinja2.Environment, name: str) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import os
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, cast
 
 import numba
@@ -12,6 +15,9 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
+
+from edp_bayes.exceptions import EdpBayesWarning
+from edp_bayes.utils.leftovers import Folder
 
 BLOCKS_PER_THREAD = 8
 
@@ -25,12 +31,12 @@ ZERO = cast(int, np.int64(0))
 
 def compiled[F: Callable[..., Any]](function: F) -> F:
     """Compile a function without the interpreter lock and keep the result on disk."""
-    return cast(F, numba.njit(cache=True, **RULES)(function))
+    return kept(numba.njit(cache=True, **RULES), function)
 
 
 def inlined[F: Callable[..., Any]](function: F) -> F:
     """Compile a formula into whatever calls it, so that loops around it can become vectors."""
-    return cast(F, numba.njit(cache=True, forceinline=True, **RULES)(function))
+    return kept(numba.njit(cache=True, forceinline=True, **RULES), function)
 
 
 def borrowing[F: Callable[..., Any]](function: F) -> F:
@@ -38,12 +44,40 @@ def borrowing[F: Callable[..., Any]](function: F) -> F:
 
     The counts at every use of an array take longer than the arithmetic of a short helper.
     """
-    return cast(F, numba.njit(cache=True, _nrt=False, **RULES)(function))
+    return kept(numba.njit(cache=True, _nrt=False, **RULES), function)
 
 
 def generic[F: Callable[..., Any]](function: F) -> F:
     """Compile a closure that borrows arrays as part of what calls it, which is kept on disk."""
     return cast(F, numba.njit(_nrt=False, **RULES)(function))
+
+
+def kept[F: Callable[..., Any]](compiler: Callable[[F], Any], function: F) -> F:
+    """Compile by a decorator of Numba that keeps its result on disk, wherever that can be."""
+    try:
+        return cast(F, compiler(function))
+    except RuntimeError as error:
+        if "cannot cache" not in str(error):
+            raise
+    _keep_in_temporary_folder()
+    return cast(F, compiler(function))
+
+
+@cache
+def _keep_in_temporary_folder() -> Folder:
+    """Let Numba, here and in processes started from here, keep its code until this one ends.
+
+    The folder is new and private: code that others can write must not be loaded.
+    """
+    folder = Folder("edp_bayes_numba_")
+    os.environ["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR = str(folder.path)
+    warnings.warn(
+        "neither the installation nor the home folder can be written, so that code is compiled "
+        "again in every process: NUMBA_CACHE_DIR names a folder to keep it in",
+        EdpBayesWarning,
+        stacklevel=4,
+    )
+    return folder
 
 
 def in_threads(

@@ -8,13 +8,16 @@ import json
 import os
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.utils import checksums, leftovers
+from edp_bayes.utils.formatting import short
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -78,6 +81,7 @@ def save_tree(tree: xr.DataTree, path: Path) -> Path:
         )
     if path.suffix == ".zarr":
         require_zarr(path)
+    _require_attributes(tree)
     tree = tree.copy()
     tree.attrs[checksums.ATTRIBUTE] = json.dumps(checksums.of_tree(tree))
     with replaced(path) as temporary:
@@ -96,6 +100,42 @@ def save_tree(tree: xr.DataTree, path: Path) -> Path:
             ) from error
         temporary.write_bytes(content.getvalue())
     return path
+
+
+def _require_attributes(tree: xr.DataTree) -> None:
+    """Refuse attributes that one of the two formats cannot hold, before anything is written."""
+    for group in tree.subtree:
+        data = group.to_dataset(inherit=False)
+        of = "" if group.path == "/" else f" of {group.path.strip('/')}"
+        _require_plain(group.attrs, of)
+        for name, variable in data.variables.items():
+            _require_plain(variable.attrs, f" of {f'{group.path}/{name}'.strip('/')}")
+
+
+def _require_plain(attributes: Mapping[Any, Any], of: str) -> None:
+    for name, value in attributes.items():
+        if not isinstance(name, str):
+            raise InvalidInputError(f"the attribute {name!r}{of} must have text as its name")
+        if not _is_plain(value):
+            shown = short(f"{type(value).__name__} {value!r}")
+            raise InvalidInputError(
+                f"the attribute {name!r}{of} must be text, a number, or a list of either, which a "
+                f"file can hold, found {shown}: give text, such as str(...) or json.dumps(...), or "
+                "delete it"
+            )
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether NetCDF and Zarr hold an attribute, and give it back."""
+    if isinstance(value, str):
+        return type(value) is str
+    items = value.ravel().tolist() if isinstance(value, np.ndarray) else value
+    if isinstance(items, list | tuple) and items and all(type(item) is str for item in items):
+        return isinstance(value, list | tuple) or value.dtype == object
+    try:
+        return np.asarray(value).dtype.kind in "iuf"
+    except ValueError:  # Lists of unequal lengths.
+        return False
 
 
 def require_zarr(what: object) -> None:

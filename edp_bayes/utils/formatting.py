@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["clean", "crossing", "first_line", "number", "percent", "risk", "risk_limit", "short"]
+__all__ = ["crossing", "first_line", "number", "percent", "risk", "risk_limit", "short"]
 
 SMALLEST = 1e-6
 LONGEST = 120
 KNOWN = 0.01  # an epsilon known to a hundredth is given as it is
-
-# Characters that would break a line or do things unseen become visible ones.
-_VISIBLE = {
-    **{code: 0x2400 + code for code in range(32)},
-    **dict.fromkeys((0x0A, 0x0D, 0x85, 0x2028, 0x2029), 0x21B5),
-    **dict.fromkeys(range(0x80, 0x85), 0xFFFD),
-    **dict.fromkeys(range(0x86, 0xA0), 0xFFFD),
-    **dict.fromkeys((0xFFFE, 0xFFFF), 0xFFFD),
-    # They turn the direction of what follows, so that a label reads like another.
-    **dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
-    0x7F: 0x2421,
-}
 
 
 def risk(value: float) -> str:
@@ -88,17 +76,6 @@ def percent(prob: float) -> str:
     ('95%', '99.5%')
     """
     return f"{100 * prob:.4g}%"
-
-
-def clean(text: str) -> str:
-    """Return text in which every character can be written and seen.
-
-    Examples
-    --------
-    >>> clean("two" + chr(10) + "lines")
-    'two↵lines'
-    """
-    return text.translate(_VISIBLE).encode("utf-8", "replace").decode("utf-8")
 
 
 def short(name: str) -> str:

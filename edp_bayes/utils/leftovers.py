@@ -1,4 +1,4 @@
-"""Temporary folders beside a target: locked while a run writes, removed once none does."""
+"""Temporary folders: private ones, and those beside a target, locked while a run writes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -16,11 +17,19 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["OLD", "lock", "remove_leftovers", "temporary_folder"]
+__all__ = ["OLD", "Folder", "lock", "remove_leftovers", "temporary_folder"]
 
 OLD = "old"  # the earlier result, while a folder takes its place
 # Where folders cannot be locked, on Windows and some network drives, no write takes so long.
 LONGEST_WRITE = 24 * 3600.0
+
+
+class Folder:
+    """A folder that only its owner can read, removed with this object or at the end."""
+
+    def __init__(self, prefix: str) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix=prefix))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 @contextlib.contextmanager

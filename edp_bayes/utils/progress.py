@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from edp_bayes.utils.terminal import terminal
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -34,7 +36,7 @@ def track[T](items: Iterable[T], description: str, *, total: int, show: bool) ->
         return
     from rich.progress import Progress
 
-    bar = Progress(transient=True)
+    bar = Progress(console=terminal(), transient=True)
     task = bar.add_task(description, total=total)
     with _shown_later(bar):
         for item in items:
@@ -61,7 +63,11 @@ def working(description: str, *, show: bool) -> Iterator[Callable[[str], None]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), transient=True
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=terminal(),
+        transient=True,
     )
     task = bar.add_task(description, total=None)
     with _shown_later(bar):

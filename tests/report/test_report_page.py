@@ -21,9 +21,10 @@ from report_cases import (
 
 import edp_bayes as edp
 from edp_bayes.black_box.auditing import audit_mechanism
+from edp_bayes.characters import clean
 from edp_bayes.report import describe, write_report
 from edp_bayes.statistical_privacy import PropertyQuery
-from edp_bayes.utils.formatting import clean, risk, risk_limit, short
+from edp_bayes.utils.formatting import risk, risk_limit, short
 
 
 class Elements(HTMLParser):

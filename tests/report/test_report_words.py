@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from report_cases import HOSTILE, small_audit, small_responses
 
 import edp_bayes as edp
+from edp_bayes.characters import clean
 from edp_bayes.diagnostics import check_databases, check_individuals
 from edp_bayes.noise.calibration import _largest_contributions
 from edp_bayes.report import pseudonym_table
@@ -20,7 +21,7 @@ from edp_bayes.report.figures import Axis
 from edp_bayes.report.pseudonyms import UNCLEAR, WITHHELD, Names, Pseudonyms, namer, worded
 from edp_bayes.report.sections.individuals import rounded_up
 from edp_bayes.utils import labels
-from edp_bayes.utils.formatting import clean, number, risk
+from edp_bayes.utils.formatting import number, risk
 from edp_bayes.utils.sentences import Name, Sentence, restored, stored
 
 KEY = b"sixteen bytes or more"

@@ -33,7 +33,7 @@ from edp_bayes.divergence.any_pair.components import (
     A,
     B,
 )
-from edp_bayes.utils.compiled import compiled, decay, inlined
+from edp_bayes.utils.compiled import compiled, decay, inlined, kept
 
 __all__ = ["D_SLOPE", "P_SLOPE", "Q_SLOPE", "VALUES", "D", "P", "Q", "evaluator"]
 
@@ -59,9 +59,8 @@ def evaluator(gaussian: bool) -> Any:
     fills a matrix (6, points) with p, q, d = p - q and their slopes.
     """
     function = _gaussian_values if gaussian else _any_values
-    return numba.cfunc(
-        _SIGNATURE, cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"}
-    )(function)
+    rules = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc"}}
+    return kept(numba.cfunc(_SIGNATURE, cache=True, **rules), function)
 
 
 def _gaussian_values(table: Array, ends: Index, x: Array, middle: float, out: Array) -> None:

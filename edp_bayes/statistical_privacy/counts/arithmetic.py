@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numba
+
+from edp_bayes.utils.compiled import kept
 
 __all__ = ["Pair", "add", "compiled", "decayed", "divide", "floor", "multiply", "subtract"]
 
@@ -26,7 +28,7 @@ _UNDERFLOW = 745.0
 
 def compiled[F: Callable[..., Any]](function: F) -> F:
     """Compile a function, keep the result on disk, and fuse or reorder no operation."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return kept(numba.njit(cache=True, nogil=True, error_model="numpy"), function)
 
 
 @compiled
