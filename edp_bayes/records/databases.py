@@ -129,11 +129,13 @@ class Databases:
             which the hour that the end of summer time repeats is two hours; weeks begin on
             Mondays.
         empty : {"drop", "zero", "error"}
-            What becomes of a period without any record, where dates (as text, too, such as
-            2024-01-07), whole numbers or `database_every` show that there should be one: it is
-            left out, with a warning; it is a database whose sum and count are zero, which other
-            queries refuse; or it is refused. Periods are not looked for, and no warning is given,
-            where keys are other text or compound, such as year and week.
+            What becomes of a period without any record, where dates, whole numbers, codes such as
+            202407, 2024-W05 (an ISO week) or 2024-Q3, or `database_every` show that there should
+            be one: it is left out; it is a database whose sum and count are zero, which other
+            queries refuse; or it is refused. The first two have a warning, and "zero" is refused
+            where more than half of the databases would have no record, as after a mistyped year.
+            Periods are not looked for, and no warning is given, where keys are other text or
+            compound, such as year and week.
         missing : {"error", "drop", "pool"}
             What becomes of records whose individual is missing: they are refused; left out, so
             that what is audited is not what is published; or pooled as the individual

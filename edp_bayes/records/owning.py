@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,12 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records import periods
 from edp_bayes.records.keys import POOLED, Key, combined, counted, pooled
 from edp_bayes.records.ownership import Integers, Ownership
+from edp_bayes.records.spacing import spacing
 from edp_bayes.utils import labels
 from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
-    from edp_bayes.records.periods import Spacing
+    from edp_bayes.records.spacing import Spacing
 
 __all__ = ["EMPTY", "MISSING", "Owned", "databases_of", "own"]
 
@@ -26,6 +27,8 @@ MISSING = ("error", "drop", "pool")
 # Databases of fewer records each are moments at which something happened, not periods.
 FEW_RECORDS = 2
 FEW_RECORDS_OF_TIMES = 10
+# Share of databases without a record from which they are no more taken for zero.
+MOST_INVENTED = 0.5
 
 DROPPED = "their contributions leave the answer, so what is audited is not what is published"
 ALL_AS_ONE = "they count as one individual, whose risk is that of all of them together"
@@ -96,19 +99,43 @@ def own(
         individual_code, individuals = pooled(individual, absent)
     else:
         individual_code, individuals = combined(individual)
-    code, databases, said, times = databases_of(database, every, empty)
-    warnings += said
-    owners = Ownership(code, individual_code, databases, individuals, weight)
-    too_fine = _too_fine(owners.database_size, times)
+    found = databases_of(database, every, empty, weight)
+    warnings += found.warnings
+    owners = Ownership(found.code, individual_code, found.databases, individuals, weight)
+    too_fine = _too_fine(owners.database_size, found.times)
     if too_fine:
         warnings.append(f"{too_fine}; give database_every='week' (--database-every week)")
     return Owned(owners, rows, tuple(map(Sentence, warnings)), too_fine)
 
 
+class Found(NamedTuple):
+    """Databases, and whose each row is.
+
+    Attributes
+    ----------
+    code : ndarray of int
+        Database of every row.
+    databases : ndarray
+        Labels.
+    warnings : list of str
+        What is doubtful.
+    times : bool
+        Whether the labels are times of the day.
+    starts : pyarrow.Array or None
+        The labels as the engine has them, where they are periods in the order of time.
+    """
+
+    code: Integers
+    databases: NDArray[Any]
+    warnings: list[str]
+    times: bool = False
+    starts: Any = None
+
+
 def databases_of(
-    keys: Sequence[Key], every: str | None, empty: str
-) -> tuple[Integers, NDArray[Any], list[str], bool]:
-    """Return codes, labels, what is doubtful, and whether the labels are times of the day."""
+    keys: Sequence[Key], every: str | None, empty: str, weight: Integers | None = None
+) -> Found:
+    """Return the databases of rows, each of which stands for one record or for its weight."""
     key = keys[0]
     if len(keys) > 1:
         if every or empty != "drop":
@@ -119,49 +146,88 @@ def databases_of(
                 else f"empty={empty!r} needs one key column of dates or whole numbers, found "
                 f"{names}: of several it is not known which combinations should be there"
             )
-        return *combined(keys), [], False
+        return Found(*combined(keys), [])
     column = key.column if every is None else periods.starts(key.column, every, key.name)
     coded = Key(key.name, column, key.categories)
     code, found = coded.coded()
     times = every is None and periods.has_time_of_day(found)
-    dates = periods.as_dates(found)
-    spacing = periods.spacing(dates, every)
-    if spacing is None:
+    regular = spacing(found, every)
+    if regular is None:
         if empty != "drop":
             raise InvalidInputError(
                 f"empty={empty!r} needs periods at regular distances, which those of {key.name!r} "
                 "do not show: give database_every='week' or the like, or number the periods"
             )
-        return code, coded.labels(found), [], times
-    if dates is not found:
-        spacing = replace(spacing, labels=spacing.labels.cast(found.type))
-    gaps = spacing.gaps
-    if not gaps.size:
-        return code, coded.labels(found), [], times
-    if empty == "zero":
-        return spacing.place[code], coded.labels(spacing.labels), [], times
-    said = _of_gaps(coded, spacing, gaps)
+        return Found(code, coded.labels(found), [], times, None if every is None else found)
+    if not regular.gaps:
+        return Found(code, coded.labels(found), [], times, found)
+    said = _of_gaps(coded, regular)
     if empty == "error":
-        raise InvalidInputError(f"{said}; empty='drop' or empty='zero' says what they are")
-    return (
+        raise InvalidInputError(
+            f"{said}; empty='drop' (--empty drop) or empty='zero' (--empty zero) says what they are"
+            + _apart(coded, found, regular, code, weight, "; ")
+        )
+    if empty == "zero":
+        if regular.gaps > MOST_INVENTED * regular.count or not regular.exact:
+            raise InvalidInputError(
+                f"{said}, so that empty='zero' would make {regular.gaps:,} of {regular.count:,} "
+                "databases out of nothing"
+                + (
+                    _apart(coded, found, regular, code, weight, ": ")
+                    or ": take longer periods by database_every (--database-every), or "
+                    "empty='drop' (--empty drop)"
+                )
+            )
+        every_place = regular.labels_at(np.arange(regular.count))
+        far = _apart(coded, found, regular, code, weight, "; ")
+        said += "; they are databases whose sum and count are zero"
+        labelled = coded.labels(every_place)
+        return Found(regular.place[code], labelled, [said + far], times, every_place)
+    said += (
+        ", so that they are no databases; the sum or count of a period without records is zero: "
+        "empty='zero' (--empty zero) keeps them"
+    )
+    return Found(
         code,
         coded.labels(found),
-        [
-            f"{said}, so that they are no databases; the sum or count of a period without records "
-            "is zero: empty='zero' (--empty zero) keeps them"
-        ],
+        [said + _apart(coded, found, regular, code, weight, "; ")],
         times,
+        found,
     )
 
 
-def _of_gaps(key: Key, spacing: Spacing, gaps: Integers) -> str:
-    import pyarrow as pa
-
-    first = key.labels(spacing.labels.take(pa.array(gaps[: labels.SHOWN])))
-    more = f" and {gaps.size - first.size:,} more" if gaps.size > first.size else ""
+def _of_gaps(key: Key, regular: Spacing) -> str:
+    first = key.labels(regular.labels_at(regular.first_gaps(labels.SHOWN)))
+    more = f" and {regular.gaps - first.size:,} more" if regular.gaps > first.size else ""
     return (
-        f"{gaps.size:,} of {len(spacing.labels):,} periods of {key.name!r} have no record "
+        f"{regular.gaps:,} of {regular.count:,} periods of {key.name!r} have no record "
         f"({labels.show_some(first)}{more})"
+    )
+
+
+def _apart(
+    key: Key,
+    found: Any,
+    regular: Spacing,
+    code: Integers,
+    weight: Integers | None,
+    before: str,
+) -> str:
+    """Return in words, after some mark, which periods stand far from all others."""
+    if not regular.outlying:
+        return ""
+    shown = [labels.show(label) for label in key.labels(found)]
+    told = []
+    for period, other, distance in regular.outlying:
+        records, _ = counted(code == period, weight)
+        side = "after" if period > other else "before"
+        told.append(
+            f"{shown[period]} ({records:,} record{'' if records == 1 else 's'}) stands "
+            f"{distance:,} {regular.unit} {side} {shown[other]}, the nearest of the others"
+        )
+    return (
+        f"{before}{' and '.join(told)}: correct the year if it is mistyped, or leave such records "
+        "out"
     )
 
 

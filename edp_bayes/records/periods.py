@@ -1,8 +1,7 @@
-"""Databases of the calendar: the period in which a time lies, and the periods without a record."""
+"""Databases of the calendar: the period in which a time lies."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EVERY",
-    "Spacing",
-    "as_dates",
     "coarse",
     "has_time_of_day",
     "in_longest_unit",
     "in_zone",
-    "spacing",
+    "instants",
+    "local",
+    "numbers",
+    "of_numbers",
     "starts",
 ]
 
@@ -38,8 +38,6 @@ EVERY = {
 }
 # Weeks begin on Mondays, and day 0, 1 January 1970, is a Thursday.
 FIRST_MONDAY = 4
-# Keys with more gaps than this share of them are not taken as regular.
-MOST_GAPS = 0.25
 
 
 def starts(column: Any, every: str, name: str) -> Any:
@@ -67,13 +65,13 @@ def starts(column: Any, every: str, name: str) -> Any:
             f"a {every} needs dates or timestamps: column {name!r} is of type {kind}; convert it"
         )
     unit, count = EVERY[every]
-    local = _local(column)
+    shown = local(column)
     if unit == "us":
         # From the time that the clock showed: the hour that comes twice is two hours.
-        moment = _instants(column)
-        offset = local.astype(np.int64) - moment
+        moment = instants(column)
+        offset = shown.astype(np.int64) - moment
         return pa.chunked_array([_as_times(moment - (moment + offset) % count, kind)])
-    number = local.astype(f"M8[{unit}]").astype(np.int64)
+    number = shown.astype(f"M8[{unit}]").astype(np.int64)
     shift = FIRST_MONDAY if every == "week" else 0
     return pa.chunked_array([_of_calendar(number - (number - shift) % count, unit, kind)])
 
@@ -105,97 +103,33 @@ def in_zone(column: Any, zone: str | None) -> Any:
     return pc.assume_timezone(column, zone, ambiguous="earliest", nonexistent="latest")
 
 
-@dataclass(frozen=True, eq=False)
-class Spacing:
-    """Keys at regular distances.
-
-    Attributes
-    ----------
-    place : ndarray of int
-        Of every key found, how many steps it comes after the first.
-    labels : pyarrow.Array
-        Keys at all places, those without a record among them.
-    """
-
-    place: Integers
-    labels: Any
-
-    @property
-    def gaps(self) -> Integers:
-        """Places without a record."""
-        empty = np.ones(len(self.labels), dtype=np.bool_)
-        empty[self.place] = False
-        return np.flatnonzero(empty)
-
-
-def spacing(keys: Any, every: str | None) -> Spacing | None:
-    """Return the regular distances of sorted distinct keys, None where they have none.
-
-    Without `every` the distance is the smallest that occurs, in the longest calendar unit that
-    suits all keys, if it is evident: few keys are then missing.
-    """
-    import pyarrow as pa
-
-    kind = keys.type
-    if len(keys) < 2:
-        return None
-    if pa.types.is_integer(kind):
-        values = keys.to_numpy(zero_copy_only=False)
-        if values.dtype == np.uint64:
-            return None
-        number, unit = values.astype(np.int64), ""
-    elif pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.unit != "ns"):
-        number, unit = _calendar_numbers(keys, every)
-    else:
-        return None
-    gap = np.diff(number)
-    step = EVERY[every][1] if every else int(gap.min())
-    if (gap <= 0).any() or (gap % step).any():  # Not positive: too far apart for 64 bits.
-        return None
-    place = (number - number[0]) // step
-    total = int(place[-1]) + 1
-    if not every and total - place.size > MOST_GAPS * place.size:
-        return None
-    filled = number[0] + step * np.arange(total)
-    if unit == "":
-        return Spacing(place, pa.array(filled).cast(kind))
-    if unit == "us":
-        return Spacing(place, _as_times(filled, kind))
-    return Spacing(place, _of_calendar(filled, unit, kind))
-
-
-def as_dates(keys: Any) -> Any:
-    """Return text that is dates such as 2024-01-07 throughout as dates, other keys as they are."""
-    import pyarrow as pa
-
-    if not (pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type)):
-        return keys
-    try:
-        dates = keys.cast(pa.date32())
-    except pa.ArrowInvalid:
-        return keys
-    return dates if dates.cast(keys.type).equals(keys) else keys
-
-
 def has_time_of_day(keys: Any) -> bool:
     """Return whether keys are timestamps that do not all lie at midnight."""
     import pyarrow as pa
 
     if not pa.types.is_timestamp(keys.type):
         return False
-    local = _local(keys)
-    return bool((local.astype("M8[D]") != local).any())
+    shown = local(keys)
+    return bool((shown.astype("M8[D]") != shown).any())
 
 
-def _calendar_numbers(keys: Any, every: str | None) -> tuple[Integers, str]:
-    """Return keys as whole numbers of the longest unit that suits them all, and the unit."""
+def numbers(keys: Any, every: str | None) -> tuple[Integers, str]:
+    """Return dates or times as whole numbers, and their unit.
+
+    Without `every` it is the longest unit that suits them all.
+    """
     if every:
         unit = EVERY[every][0]
         if unit == "us":
-            return _instants(keys), unit
-        return _local(keys).astype(f"M8[{unit}]").astype(np.int64), unit
-    number, unit = in_longest_unit(_local(keys))
-    return (_instants(keys) if unit == "us" else number), unit
+            return instants(keys), unit
+        return local(keys).astype(f"M8[{unit}]").astype(np.int64), unit
+    number, unit = in_longest_unit(local(keys))
+    return (instants(keys) if unit == "us" else number), unit
+
+
+def of_numbers(number: Integers, unit: str, kind: Any) -> Any:
+    """Return whole numbers of a unit as dates or times of a type."""
+    return _as_times(number, kind) if unit == "us" else _of_calendar(number, unit, kind)
 
 
 def in_longest_unit(times: NDArray[np.datetime64]) -> tuple[Integers, str]:
@@ -207,7 +141,7 @@ def in_longest_unit(times: NDArray[np.datetime64]) -> tuple[Integers, str]:
     return times.astype("M8[us]").astype(np.int64), "us"
 
 
-def _local(column: Any) -> NDArray[np.datetime64]:
+def local(column: Any) -> NDArray[np.datetime64]:
     """Return what calendar and clock showed, in microseconds."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -219,13 +153,13 @@ def _local(column: Any) -> NDArray[np.datetime64]:
     return np.asarray(_numpy(column)).astype("M8[us]")
 
 
-def _instants(column: Any) -> Integers:
+def instants(column: Any) -> Integers:
     """Return microseconds since the epoch: of UTC where the column has a zone."""
     import pyarrow as pa
 
     kind = column.type
     if pa.types.is_date(kind):
-        return _local(column).astype(np.int64)
+        return local(column).astype(np.int64)
     plain = column.cast(pa.timestamp(kind.unit, "UTC")) if kind.tz is not None else column
     plain = plain.cast(pa.timestamp(kind.unit)) if kind.tz is not None else plain
     return np.asarray(_numpy(plain)).astype("M8[us]").astype(np.int64)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.records.codes import numbers_of, texts_of
 from edp_bayes.records.periods import in_longest_unit
 from edp_bayes.utils import labels
 
@@ -54,6 +55,8 @@ class Timeline:
         --------
         >>> Timeline.of(np.array(["2024-01-01", "2024-02-01", "2024-04-01"], "M8[D]")).position
         array([0., 1., 3.])
+        >>> Timeline.of(np.array([202410, 202411, 202412, 202501, 202502, 202503])).position
+        array([0., 1., 2., 3., 4., 5.])
         """
         found = _numbers(database)
         if found is None:
@@ -113,9 +116,16 @@ class Timeline:
 
 def _numbers(database: NDArray[Any]) -> tuple[Array, str] | None:
     """Return keys as numbers of a unit, None where they are neither dates nor numbers."""
+    whole = database.dtype.kind == "i"
+    text = database.dtype.kind in "OU"
+    coded = numbers_of(database.astype(np.int64)) if whole else None
+    if text and all(isinstance(label, str) for label in database):
+        coded = texts_of(database.tolist())
+    if coded is not None:
+        number, unit = coded.dates
+        return number.astype(np.float64), unit
     if database.dtype.kind in "iuf":
         return database.astype(np.float64), ""
-    text = database.dtype.kind in "OU"
     times = _times(database.tolist()) if text else database
     if times is None or times.dtype.kind != "M":
         return None
