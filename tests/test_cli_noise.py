@@ -91,7 +91,7 @@ def test_noise_of_an_audit_is_found_verified_written_and_released(capsys, tmp_pa
     out = tmp_path / "noise.json"
     words = in_words(
         capsys,
-        *("noise", audits[model], "--epsilon", "2", "--method", "laplace", "--prob", "0.9"),
+        *("noise", audits[model], "--epsilon", "2", "--prob", "0.9"),
         *("--out", out),
     )
     noise = NoiseDistribution.load(out)

@@ -11,7 +11,7 @@ import typer
 
 from edp_bayes.cli import options
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
-from edp_bayes.utils.defaults import PROB
+from edp_bayes.utils.defaults import NOISE_METHOD, PROB
 from edp_bayes.utils.terminal import terminal
 
 if TYPE_CHECKING:
@@ -30,9 +30,11 @@ def noise(
     method: Annotated[
         str,
         typer.Option(
-            "--method", help="optimal, bottleneck, partial, laplace, gaussian or hausdorff."
+            "--method",
+            help="laplace, gaussian, bottleneck, partial, optimal (of any shape, in minutes) or "
+            "hausdorff.",
         ),
-    ] = "optimal",
+    ] = NOISE_METHOD,
     prob: Annotated[
         float, typer.Option("--prob", help="Share of the draws in which the target must hold.")
     ] = PROB,

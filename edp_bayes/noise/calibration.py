@@ -24,8 +24,6 @@ from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.noise import closed_forms
 from edp_bayes.noise.certificates.ratios import certified_log_ratios, several_scales
 from edp_bayes.noise.distribution import NoiseDistribution
-from edp_bayes.noise.least.optimal import Optimum, optimal_noise
-from edp_bayes.noise.least.program import SolverError
 from edp_bayes.noise.posterior import Posterior, posterior_of
 from edp_bayes.noise.scales import (
     SmallestScale,
@@ -44,11 +42,12 @@ from edp_bayes.noise.search import (
 from edp_bayes.records.responses import Responses
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.utils import validate
-from edp_bayes.utils.defaults import PROB
+from edp_bayes.utils.defaults import NOISE_METHOD, PROB
 from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
     from edp_bayes.models.base import FittedModel
+    from edp_bayes.noise.least.optimal import Optimum
     from edp_bayes.results.query import Audit
 
 __all__ = ["METHODS", "calibrate"]
@@ -56,13 +55,14 @@ __all__ = ["METHODS", "calibrate"]
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-METHODS = ("optimal", "bottleneck", "partial", "laplace", "gaussian", "hausdorff")
+METHODS = ("laplace", "gaussian", "bottleneck", "partial", "optimal", "hausdorff")
 PURE_ONLY = ("bottleneck", "partial", "hausdorff")
 LEAST_DELTA = 1e-9
 GAIN = 0.01  # on Laplace noise, below which no other shape is looked for
 LITTLE = 0.05  # the same where Laplace noise is larger than the spread of the response
 COARSE = 10.0  # points of a lattice for a scale of noise larger than the spread of the response
-DRAWS = 40  # of each chain that "optimal" noise is made for: its time is in proportion
+SEARCHES = ("laplace", "gaussian", "optimal")
+DRAWS = 80  # of each chain, for these: their time is in proportion
 WIDER = 1.05
 MOST_STEPS = 10_000  # of a lattice of noise across the responses
 STANDS_OUT = 2.0  # times the next largest contribution
@@ -73,7 +73,7 @@ def calibrate(
     *,
     epsilon: float,
     delta: float = 0.0,
-    method: str = "optimal",
+    method: str = NOISE_METHOD,
     prob: float = PROB,
     objective: str = "absolute",
     symmetric: bool = True,
@@ -94,17 +94,18 @@ def calibrate(
         Above zero.
     delta : float
         Zero, or from 1e-9 to one.
-    method : {"optimal", "bottleneck", "partial", "laplace", "gaussian", "hausdorff"}
-        "optimal" looks for the distribution of any shape with the least expected absolute noise, by
-        a linear program, and takes Laplace noise where no other shape gains; "laplace" and
-        "gaussian" look for the smallest scale; "bottleneck" is Laplace noise of scale
-        max_i W_inf(p, p_i) / epsilon, "partial" the same with an atom at zero, for Laplace
-        kernels. "hausdorff" is the published construction, which guarantees nothing.
+    method : {"laplace", "gaussian", "bottleneck", "partial", "optimal", "hausdorff"}
+        "laplace", the default, and "gaussian" look for the smallest scale; "bottleneck" is Laplace
+        noise of scale max_i W_inf(p, p_i) / epsilon, "partial" the same with an atom at zero, for
+        Laplace kernels; "optimal" looks for the distribution of any shape with the least expected
+        absolute noise, by a linear program that may take minutes, and takes Laplace noise where no
+        other shape gains. "hausdorff" is the published construction, which guarantees nothing.
     prob : float
         Share of the posterior draws, between 0 and 1, in which the target must hold for every
         individual.
     objective : {"absolute", "variance"}
-        What "optimal" makes small: expected absolute noise, or its second moment.
+        What "optimal" makes small: expected absolute noise, or its second moment. This and the two
+        arguments that follow are for "optimal" alone, and are refused with another method.
     symmetric : bool
         Whether "optimal" noise has to be symmetric about zero. Without it the noise is smaller,
         but has a mean other than zero.
@@ -119,9 +120,10 @@ def calibrate(
     progressbar : bool
         Show progress.
     **fit_options
-        model, draws, tune, chains, random_seed, ... of `edp_bayes.audit`; 250 draws of each chain
-        if not given, 80 for "optimal", which is made for every other one; where it then holds in
-        too few of all of them, Laplace noise that does takes its place.
+        model, draws, tune, chains, random_seed, ... of `edp_bayes.audit`; if not given, 80 draws of
+        each chain for "laplace", "gaussian" and "optimal", which search, and 250 for the others.
+        "optimal" is made for every other draw then; where it holds in too few of all of them,
+        Laplace noise that does takes its place.
 
     Returns
     -------
@@ -140,9 +142,10 @@ def calibrate(
     TimeLimitError
         If no noise was known to be enough when the time limit passed.
     InvalidInputError
-        If a target is out of range or cannot be reached by the method, if no noise would be
-        enough although the contributions of an individual contradict that, or if epsilon is so
-        large that the lattice of "optimal" had more than 10,000 points across the responses.
+        If a target is out of range or cannot be reached by the method, if an argument is not one
+        of the method's, if no noise would be enough although the contributions of an individual
+        contradict that, or if epsilon is so large that the lattice of "optimal" had more than
+        10,000 points across the responses.
     SolverError
         If the linear program has no solution; the message holds the solver's status.
 
@@ -167,12 +170,12 @@ def calibrate(
     """
     target, slack, share = check(epsilon, delta, method=method, prob=prob)
     validate.choice(objective, ("absolute", "variance"), "objective")
-    limit = None if time_limit is None else validate.positive_number(time_limit, "time_limit")
-    halved = isinstance(source, Responses) and method == "optimal" and "draws" not in fit_options
-    if halved:
-        fit_options["draws"] = 2 * DRAWS
-    posterior = posterior_of(source, responses=responses, progressbar=progressbar, **fit_options)
     shape = {"objective": objective, "symmetric": symmetric, "spacing": spacing}
+    _refuse_shape(method, shape)
+    limit = None if time_limit is None else validate.positive_number(time_limit, "time_limit")
+    fitting = default_draws(source, method, fit_options)
+    halved = method == "optimal" and len(fitting) > len(fit_options)
+    posterior = posterior_of(source, responses=responses, progressbar=progressbar, **fitting)
     with searching(limit, show=progressbar):
         try:
             found = _searched(
@@ -283,6 +286,24 @@ def check(epsilon: float, delta: float, *, method: str, prob: float) -> tuple[fl
             "Laplace noise"
         )
     return target, slack, share
+
+
+def default_draws(source: object, method: str, fit_options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a fit, with fewer draws for a search where none are asked for."""
+    if isinstance(source, Responses) and method in SEARCHES and "draws" not in fit_options:
+        return {**fit_options, "draws": DRAWS}
+    return dict(fit_options)
+
+
+def _refuse_shape(method: str, shape: Mapping[str, Any]) -> None:
+    """Refuse what says how "optimal" noise is to look where another method is asked for."""
+    plain = {"objective": "absolute", "symmetric": True, "spacing": None}
+    given = [f"{name}={shape[name]!r}" for name in plain if shape[name] != plain[name]]
+    if given and method != "optimal":
+        raise InvalidInputError(
+            f"{', '.join(given)} is for method='optimal', the noise of any shape, and the method "
+            f"is {method!r}: ask for 'optimal', or leave it out"
+        )
 
 
 def _without_noise(
@@ -425,6 +446,10 @@ def _optimum(
     symmetric: bool,
 ) -> Optimum:
     """Return noise of any shape; `sound` is the size of noise that is enough in closed form."""
+    # SciPy's solver of linear programs is for this method alone.
+    from edp_bayes.noise.least.optimal import optimal_noise
+    from edp_bayes.noise.least.program import SolverError
+
     near = laplace.noise.mean_absolute
     # tails as wide as those of Laplace noise that is enough are no obstacle, unless these only just
     # meet the target: a lower one, for what lies between the points, needs wider ones

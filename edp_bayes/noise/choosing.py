@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.noise.calibration import METHODS, calibrate
+from edp_bayes.noise.calibration import METHODS, calibrate, default_draws
 from edp_bayes.noise.certificates.ratios import certified_log_ratios
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.posterior import Posterior, posterior_of
 from edp_bayes.utils import validate
-from edp_bayes.utils.defaults import PROB, default_probability
+from edp_bayes.utils.defaults import NOISE_METHOD, PROB, default_probability
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -161,7 +161,7 @@ def tradeoff(
     *,
     epsilon: ArrayLike,
     delta: float = 0.0,
-    method: str = "laplace",
+    method: str = NOISE_METHOD,
     prob: float = PROB,
     responses: Responses | None = None,
     **fit_options: Any,
@@ -209,7 +209,8 @@ def tradeoff(
         if name in fit_options
     }
     options["progressbar"] = fit_options.get("progressbar", True)
-    posterior = posterior_of(source, responses=responses, **fit_options)
+    fitting = default_draws(source, method, fit_options)
+    posterior = posterior_of(source, responses=responses, **fitting)
     noises = tuple(
         calibrate(posterior, epsilon=float(e), delta=delta, method=method, prob=prob, **options)
         for e in grid

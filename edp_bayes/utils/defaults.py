@@ -7,6 +7,9 @@ from edp_bayes.utils import validate
 # Of a claim; bands and intervals take ArviZ's.
 PROB = 0.95
 
+# Of noise: the smallest scale of Laplace noise, which takes seconds.
+NOISE_METHOD = "laplace"
+
 # Kept draws of each chain: of a Markov chain, of a mechanism's, which is quick and mixes slowly,
 # where every draw is independent, and of each of the many fits of a plan.
 DRAWS = 500

@@ -28,13 +28,19 @@ from tests.noise.conftest import make_responses
 
 EPSILON = 0.15
 SPACING = 0.15  # a coarse lattice, for the sake of time
+OPTIMAL = {"method": "optimal", "spacing": SPACING}
+COARSE = {"method": "optimal", "spacing": 0.2}
+
+
+def spaced(method, spacing):
+    return {"spacing": spacing} if method == "optimal" else {}
 
 
 @pytest.fixture(scope="module")
 def found(plug_in):
     methods = ("bottleneck", "partial", "laplace", "optimal")
     return {
-        name: edp.noise.calibrate(plug_in, epsilon=EPSILON, method=name, spacing=SPACING)
+        name: edp.noise.calibrate(plug_in, epsilon=EPSILON, method=name, **spaced(name, SPACING))
         for name in methods
     }
 
@@ -81,7 +87,7 @@ def test_less_than_the_bound_cannot_hold(plug_in, found):
 
 
 def test_laplace_noise_is_taken_where_the_lattice_is_too_coarse_to_gain(plug_in, found):
-    noise = edp.noise.calibrate(plug_in, epsilon=EPSILON, spacing=8.0)
+    noise = edp.noise.calibrate(plug_in, epsilon=EPSILON, method="optimal", spacing=8.0)
     assert noise.components == found["laplace"].components
     assert noise.record["reached"] == 1.0
     assert noise.record["lower_bound"] <= found["optimal"].mean_absolute
@@ -89,7 +95,7 @@ def test_laplace_noise_is_taken_where_the_lattice_is_too_coarse_to_gain(plug_in,
 
 @pytest.fixture(scope="module")
 def lopsided(plug_in):
-    return edp.noise.calibrate(plug_in, epsilon=EPSILON, symmetric=False, spacing=SPACING)
+    return edp.noise.calibrate(plug_in, epsilon=EPSILON, symmetric=False, **OPTIMAL)
 
 
 def test_noise_that_may_be_lopsided_is_smaller(lopsided, found):
@@ -98,7 +104,7 @@ def test_noise_that_may_be_lopsided_is_smaller(lopsided, found):
 
 
 def test_the_least_variance_has_less_variance(plug_in, found):
-    noise = edp.noise.calibrate(plug_in, epsilon=EPSILON, objective="variance", spacing=SPACING)
+    noise = edp.noise.calibrate(plug_in, epsilon=EPSILON, objective="variance", **OPTIMAL)
     # A search ends where nothing gains one per cent.
     assert noise.variance < found["optimal"].variance * 1.01
     assert noise.mean_absolute >= found["optimal"].mean_absolute * 0.999
@@ -106,23 +112,23 @@ def test_the_least_variance_has_less_variance(plug_in, found):
 
 def test_objectives_differ_by_more_where_noise_may_be_lopsided(plug_in, lopsided):
     noise = edp.noise.calibrate(
-        plug_in, epsilon=EPSILON, objective="variance", symmetric=False, spacing=SPACING
+        plug_in, epsilon=EPSILON, objective="variance", symmetric=False, **OPTIMAL
     )
     assert noise.variance < 0.99 * lopsided.variance
     assert noise.mean_absolute > 1.01 * lopsided.mean_absolute
 
 
 def test_assurance_is_reached_under_the_posterior(bootstrap):
-    noise = edp.noise.calibrate(bootstrap, epsilon=0.3, prob=0.8, spacing=0.2)
+    noise = edp.noise.calibrate(bootstrap, epsilon=0.3, prob=0.8, **COARSE)
     certified = certified_log_ratios(bootstrap, noise, 0.3)
     assert 0.8 <= certified.share(0.3) < 1.0
     assert noise.record["reached"] == certified.share(0.3)
-    everywhere = edp.noise.calibrate(bootstrap, epsilon=0.3, prob=0.99, spacing=0.2)
+    everywhere = edp.noise.calibrate(bootstrap, epsilon=0.3, prob=0.99, **COARSE)
     assert everywhere.mean_absolute > noise.mean_absolute
 
 
 def test_gaussian_mixtures_with_residual_spread_are_protected(mixture):
-    noise = edp.noise.calibrate(mixture, epsilon=0.8, prob=0.7, spacing=0.2)
+    noise = edp.noise.calibrate(mixture, epsilon=0.8, prob=0.7, **COARSE)
     assert certified_log_ratios(mixture, noise, 0.8).share(0.8) >= 0.7
     laplace = edp.noise.calibrate(mixture, epsilon=0.8, method="laplace", prob=0.7)
     assert laplace.record["reached"] >= 0.7
@@ -134,7 +140,8 @@ def test_gaussian_mixtures_with_residual_spread_are_protected(mixture):
 @pytest.mark.parametrize("method", ["laplace", "gaussian", "optimal"])
 def test_a_delta_above_zero_is_met(plug_in, method):
     delta = 2e-3
-    noise = edp.noise.calibrate(plug_in, epsilon=EPSILON, delta=delta, method=method, spacing=0.1)
+    options = {"epsilon": EPSILON, "delta": delta, "method": method, **spaced(method, 0.1)}
+    noise = edp.noise.calibrate(plug_in, **options)
     check = edp.noise.verify(plug_in, noise, epsilon=[EPSILON])
     assert check.delta[0, 0, 0] + check.error[0] <= delta
     assert check.delta[0, 0, 0] >= 0.9 * delta  # and not by much more than asked
@@ -229,7 +236,12 @@ BAD = {
     "objective": ({"objective": "size"}, "objective must be one of"),
     "gaussian": ({"method": "gaussian"}, "Gaussian noise is made for delta above 0"),
     "pure": ({"method": "partial", "delta": 0.1}, "made for delta = 0"),
-    "spacing": ({"spacing": 0.0}, "spacing must be greater than 0"),
+    "spacing": ({"method": "optimal", "spacing": 0.0}, "spacing must be greater than 0"),
+    "a lattice": ({"spacing": 0.1}, r"spacing=0.1 is for method='optimal'.*is 'laplace'"),
+    "lopsided": (
+        {"method": "bottleneck", "objective": "variance", "symmetric": False},
+        "objective='variance', symmetric=False is for method='optimal'",
+    ),
 }
 
 
@@ -245,7 +257,7 @@ def test_optimal_noise_for_a_constant_contribution(epsilon):
     y = 10.0 + np.random.default_rng(5).normal(size=15)
     data = edp.Responses.from_arrays(y, contribution=np.ones((15, 1)))
     source = posterior_of(data, model=FixedBandwidth(0.5, "gaussian"))
-    noise = edp.noise.calibrate(source, epsilon=epsilon)
+    noise = edp.noise.calibrate(source, epsilon=epsilon, method="optimal")
     assert certified_log_ratios(source, noise, epsilon).largest[0] <= epsilon
     assert noise.mean_absolute <= 1.0 / epsilon * (1.0 + 1e-9)
     assert noise.record["lower_bound"] <= noise.mean_absolute
@@ -254,7 +266,10 @@ def test_optimal_noise_for_a_constant_contribution(epsilon):
 def test_noise_too_small_for_a_lattice_is_refused():
     with pytest.raises(InvalidInputError, match="too fine beside responses"):
         edp.noise.calibrate(
-            make_responses(m=1), epsilon=690.0, model=FixedBandwidth(0.01, "gaussian")
+            make_responses(m=1),
+            epsilon=690.0,
+            method="optimal",
+            model=FixedBandwidth(0.01, "gaussian"),
         )
 
 
@@ -292,7 +307,7 @@ def test_a_solver_that_fails_is_an_error(plug_in, monkeypatch):
         lambda *a, **k: real(*a, **{**k, "options": {"maxiter": 1, "presolve": False}}),
     )
     with pytest.raises(SolverError, match="status 1"):
-        edp.noise.calibrate(plug_in, epsilon=EPSILON)
+        edp.noise.calibrate(plug_in, epsilon=EPSILON, method="optimal")
 
 
 def test_sources_that_cannot_be_used(responses, bootstrap):
@@ -395,7 +410,7 @@ def test_the_climate_divisions_need_what_is_written(data_dir):
     }
     assert size["bottleneck"] == pytest.approx(65.8, abs=0.05)
     assert size["partial"] == pytest.approx(51.2, abs=0.05)
-    noise = edp.noise.calibrate(posterior, epsilon=0.1, spacing=3.0)
+    noise = edp.noise.calibrate(posterior, epsilon=0.1, method="optimal", spacing=3.0)
     assert noise.record["reached"] == 1.0
     assert 24.0 < noise.record["lower_bound"] <= noise.mean_absolute < 28.5
 
@@ -420,7 +435,7 @@ def test_a_draw_that_the_tails_alone_do_not_protect_is_left_out():
     hopeless = optimal_module._hopeless(posterior, 1.0, size, np.arange(6))
     assert hopeless.sum() == 1
     assert scales[hopeless] > size
-    noise = edp.noise.calibrate(posterior, epsilon=1.0, prob=0.95)
+    noise = edp.noise.calibrate(posterior, epsilon=1.0, method="optimal", prob=0.95)
     assert noise.record["reached"] == 0.95
     assert noise.mean_absolute < size
 
