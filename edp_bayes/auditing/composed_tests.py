@@ -34,7 +34,7 @@ def tested_risks(sources: Sequence[Source], people: Index, epsilon: Array) -> Ar
 
 
 def _tested(sources: Sequence[Source], person: int, epsilon: Array) -> Array:
-    from edp_bayes.divergence.composition.folding import SLACK, folded_draws
+    from edp_bayes.divergence.composition.folding import folded_draws
 
     parts, counts = [], []
     for source in sources:
@@ -55,7 +55,7 @@ def _tested(sources: Sequence[Source], person: int, epsilon: Array) -> Array:
         np.clip(np.rint(ratio / step), -MOST_PLACES, MOST_PLACES).astype(np.int64)
         for ratio in ratios
     ]
-    under_p, under_q = folded_draws(places, parts, counts)
+    under_p, under_q, lost = folded_draws(places, parts, counts)
     growth = np.exp(epsilon)
     both: list[Array] = []
     for one, other in ((under_p, under_q), (under_q[:, ::-1], under_p[:, ::-1])):
@@ -63,7 +63,7 @@ def _tested(sources: Sequence[Source], person: int, epsilon: Array) -> Array:
         best = (above.mean(axis=0) - growth[:, None] * beside.mean(axis=0)).argmax(axis=1)
         both.append(above[:, best] - growth * beside[:, best])
     forwards = both[0].mean(axis=0) >= both[1].mean(axis=0)
-    return np.asarray(np.clip(np.where(forwards, *both) - SLACK, 0.0, 1.0 - 1e-12))
+    return np.asarray(np.clip(np.where(forwards, *both) - lost, 0.0, 1.0 - 1e-12))
 
 
 def _log_ratio(p: Array, q: Array) -> Array:

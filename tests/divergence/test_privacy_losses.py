@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from scipy import stats
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.divergence import hockey_stick
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, LAPLACE, rows
-from edp_bayes.divergence.composition import pairs
+from edp_bayes.divergence.composition import folding, pairs
 from edp_bayes.divergence.composition.coarse import coarse_bounds
 from edp_bayes.divergence.composition.losses import bucket_masses
 from edp_bayes.divergence.composition.rounding import rounded_losses
@@ -234,3 +236,130 @@ def test_groups_that_an_answer_tells_apart_are_components_far_from_each_other():
         np.testing.assert_allclose(one, other, atol=1e-13)
     one, other = (pairs.curves([sides], [12], EPSILON) for sides in (told, far))
     np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+# Repeated squaring
+
+
+@pytest.fixture
+def doubled(monkeypatch):
+    """Have all sums doubled, also those that fit into one window."""
+
+    def only(places=2**9):
+        monkeypatch.setattr(folding, "WIDEST", 0)
+        monkeypatch.setattr(folding, "PLACES", places)
+
+    return only
+
+
+@pytest.mark.parametrize("databases", [1, 2, 3, 12, 52, 365])
+@pytest.mark.parametrize(("rho", "move"), [(1.0, 0.02), (1.0, 0.5), (0.1, 1.2), (0.01, 3.0)])
+def test_doubled_sums_are_those_of_one_window(databases, rho, move, monkeypatch, doubled):
+    q = mixture([1.0 - rho, rho], [0.0, 0.0], [1.0, 1.0])
+    p = mixture([1.0 - rho, rho], [0.0, move], [1.0, 1.05])
+    monkeypatch.setattr(folding, "WIDEST", 2**40)
+    whole = pairs.curves([(p, q)], [databases], EPSILON)
+    doubled(2**11)
+    found = pairs.curves([(p, q)], [databases], EPSILON)
+    # each only loosens: but for a shift of one place each upper curve is no lower
+    for side, sign in ((0, 1.0), (1, -1.0)):
+        away = sign * (found[side] - whole[side])[0]
+        assert (away > -1e-9).all()
+        assert (away < 3e-4).all()
+    assert (found[1] <= whole[0]).all()
+    assert (whole[1] <= found[0]).all()
+
+
+@pytest.mark.parametrize("places", [2**6, 2**9])
+@pytest.mark.parametrize("shift", [0.003, 0.05, 1.5])
+@pytest.mark.parametrize("databases", [7, 365, 3_000, 99_999])
+def test_doubled_bounds_of_a_shift_are_sound(shift, databases, places, doubled):
+    doubled(places)
+    upper, lower = pairs.curves([(single(shift), single(0.0))], [databases], EPSILON)
+    exact = gaussian_shift(shift * np.sqrt(databases), EPSILON)
+    assert (lower[0] <= exact).all()
+    assert (exact <= upper[0]).all()
+
+
+@pytest.mark.parametrize("databases", [3_000, 10_000, 100_000])
+@pytest.mark.parametrize("shift", [0.001, 0.003, 0.01])
+def test_very_many_releases_of_a_shift_are_a_larger_shift(shift, databases):
+    upper, lower = pairs.curves([(single(shift), single(0.0))], [databases], EPSILON)
+    exact = gaussian_shift(shift * np.sqrt(databases), EPSILON)
+    assert (lower[0] <= exact).all()
+    assert (exact <= upper[0]).all()
+    assert (upper[0] - lower[0]).max() < 1e-3
+
+
+@pytest.mark.parametrize("databases", [20, 365])
+def test_doubled_laplace_noise_agrees_with_another_library(databases, doubled):
+    pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    shift = 0.05
+    doubled(2**11)
+    upper, lower = pairs.curves(
+        [(single(shift, LAPLACE), single(0.0, LAPLACE))], [databases], EPSILON
+    )
+    theirs = [
+        np.array(
+            pld.from_laplace_mechanism(
+                1.0 / shift, pessimistic_estimate=pessimistic, value_discretization_interval=1e-4
+            )
+            .self_compose(databases)
+            .get_delta_for_epsilon(EPSILON)
+        )
+        for pessimistic in (False, True)
+    ]
+    assert (upper[0] >= theirs[0] - 1e-9).all()
+    assert (lower[0] <= theirs[1] + 1e-9).all()
+    assert (upper[0] - theirs[1]).max() < 2e-3
+    assert (theirs[0] - lower[0]).max() < 2e-3
+
+
+def test_unequal_databases_are_doubled_together(doubled):
+    sides = [(single(s), single(0.0)) for s in (0.4, 0.05, 1e-4)]
+    exact = gaussian_shift(np.sqrt(3 * 0.4**2 + 400 * 0.05**2 + 7e-8), EPSILON)
+    doubled(2**11)
+    upper, lower = pairs.curves(sides, [3, 400, 7], EPSILON)
+    assert (lower[0] <= exact).all()
+    assert (exact <= upper[0]).all()
+    assert (upper[0] - lower[0]).max() < 4e-3
+
+
+def test_a_rare_revelation_among_very_many_databases():
+    p = mixture([1.0 - 1e-4, 1e-4], [0.0, 40.0], [1.0, 1.0])
+    q = mixture([1.0 - 1e-4, 1e-4], [0.0, 0.0], [1.0, 1.0])
+    upper, lower = pairs.curves([(p, q)], [10_000], EPSILON)
+    exact = 1.0 - (1.0 - 1e-4) ** 10_000
+    assert (np.abs(upper[0] - exact) < 1e-6).all()
+    assert (np.abs(lower[0] - exact) < 1e-6).all()
+
+
+def test_what_is_held_grows_with_the_logarithm_of_the_number():
+    pair = (single(1.5), single(0.0))
+    peak = {}
+    for databases in (1_000, 100_000):
+        pairs.curves([pair], [databases], EPSILON)
+        tracemalloc.start()
+        pairs.curves([pair], [databases], EPSILON)
+        peak[databases] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak[100_000] < 1.5 * peak[1_000]
+
+
+def test_statistics_of_all_draws_are_doubled_alike(monkeypatch):
+    """What tests chosen once reach: masses stay masses, and the best test is nearly as good."""
+    rng = np.random.default_rng(1)
+    places = np.array([-3, -1, 0, 2, 5])
+    masses = [rng.dirichlet(np.full(5, 20.0), 3) for _ in range(2)]
+    whole = folding.folded_draws([places], [masses], [40])
+    monkeypatch.setattr(folding, "WIDEST_BY_DRAW", 2**6)
+    found = folding.folded_draws([places], [masses], [40])
+    for few, many in zip(found[:2], whole[:2], strict=True):
+        np.testing.assert_allclose(few.sum(axis=1), 1.0, atol=1e-9)
+        assert few.shape[1] <= 2**6 < many.shape[1]
+    best = [
+        (np.cumsum(p[:, ::-1], axis=1) - np.cumsum(q[:, ::-1], axis=1)).max(axis=1)
+        for p, q, _ in (found, whole)
+    ]
+    assert (best[0] <= best[1] + 1e-9).all()
+    np.testing.assert_allclose(best[0], best[1], atol=0.03)

@@ -1,17 +1,21 @@
 """Hockey-stick curves of many independent databases, from privacy losses on grids.
 
 The loss of all databases together is the sum of theirs: a convolution, by fast Fourier transforms
-in a window outside of which there is next to nothing (Chernoff).
+in a window outside of which there is next to nothing (Chernoff). Where that window would be too
+wide, sums over fewer databases are folded and then doubled
+(`edp_bayes.divergence.composition.doubling`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.divergence.composition.doubling import PLACES, RoundedDown, RoundedUp, Sums, powered
 from edp_bayes.divergence.composition.rounding import RoundedLosses
 
 __all__ = ["SLACK", "composed_curves", "folded_draws", "power"]
@@ -22,6 +26,11 @@ Index = NDArray[np.int64]
 # What the window and rounding may be wrong by; it is added to upper and taken off lower curves.
 SLACK = 1e-10
 OUTSIDE = 1e-12  # mass outside the window, at either end
+LOST = 5e-12  # what both may be wrong by where sums in a window are doubled
+# Places of a window for all databases, from which on sums over fewer are doubled: of one pair, and
+# where all draws are folded at once.
+WIDEST, WIDEST_BY_DRAW = 2**15, 2**12
+SURELY_WIDE = 10.0  # spreads that a window has at least
 TILTS = np.geomspace(0.05, 20.0, 14)  # of that which would be best for a normal distribution
 
 
@@ -47,6 +56,8 @@ def composed_curves(
     step = float(parts[0].step)
     shift = sum(k * float(part.offset) for part, k in zip(parts, counts, strict=True))
     size, first = _window(parts, counts)
+    if size > WIDEST:
+        return _doubled_curves(parts, counts, epsilon)
     losses = np.asarray(shift + step * (first + np.arange(size)), dtype=np.float64)
     folded, infinite = [], []
     for side in (0, 1):
@@ -60,16 +71,113 @@ def composed_curves(
         _folded([(one.places, one.tested[side]) for one in parts], counts, size, first)
         for side in (0, 1)
     ]
-    lower = np.maximum(
-        _best_test(under[0], under[1], epsilon), _best_test(under[1][::-1], under[0][::-1], epsilon)
+    return _bounded(upper, _best_of_both(under[0], under[1], epsilon), SLACK, SLACK)
+
+
+def _doubled_curves(
+    parts: Sequence[RoundedLosses], counts: Sequence[int], epsilon: Array
+) -> tuple[Array, Array]:
+    """Return the bounds of `composed_curves` where a window for all databases is too wide."""
+    upper, lost = np.zeros(epsilon.size), SLACK
+    for side, sign in ((0, 1), (1, -1)):
+        found = _joined(
+            [sign * one.edges for one in parts],
+            [one.upper[side][None] for one in parts],
+            [float(one.infinite[side]) for one in parts],
+            counts,
+            [
+                RoundedUp(PLACES, float(one.step), sign * float(one.offset), float(epsilon[-1]))
+                for one in parts
+            ],
+        )
+        shift = sum(sign * k * float(one.offset) for one, k in zip(parts, counts, strict=True))
+        places = found.first + np.arange(found.masses.shape[1])
+        losses = np.asarray(shift + float(parts[0].step) * found.stride * places)
+        upper = np.maximum(upper, _above(losses, found.masses[0], found.infinite, epsilon))
+        lost = max(lost, found.lost)
+    under = _joined(
+        [one.places for one in parts],
+        [one.tested for one in parts],
+        [0.0] * len(parts),
+        counts,
+        [RoundedDown()] * len(parts),
     )
-    upper = np.minimum(upper + SLACK, 1.0)
-    return upper, np.clip(lower - SLACK, 0.0, upper)
+    lower = _best_of_both(under.masses[0], under.masses[1], epsilon)
+    return _bounded(upper, lower, lost, max(SLACK, under.lost))
+
+
+def _bounded(upper: Array, lower: Array, above: float, below: float) -> tuple[Array, Array]:
+    """Return both bounds with what each may be wrong by."""
+    upper = np.minimum(upper + above, 1.0)
+    return upper, np.clip(lower - below, 0.0, upper)
+
+
+def _joined(
+    places: Sequence[Index],
+    masses: Sequence[Array],
+    infinite: Sequence[float],
+    counts: Sequence[int],
+    rules: Sequence[RoundedDown],
+) -> Sums:
+    """Return sums over all databases, those of each kind doubled on their own.
+
+    Parameters
+    ----------
+    places : sequence of ndarray of int, shape (cell,)
+        Of each kind of database.
+    masses : sequence of ndarray, shape (row, cell)
+        Of all that is folded at once.
+    infinite : sequence of float
+        Mass at infinity.
+    counts : sequence of int
+        Number of databases of each kind.
+    rules : sequence of RoundedDown
+        How sums of each kind are joined.
+    """
+    found: Sums | None = None
+    total, offset = 0, 0.0
+    for place, mass, beyond, count, rule in zip(
+        places, masses, infinite, counts, rules, strict=True
+    ):
+
+        def direct(
+            databases: int,
+            place: Index = place,
+            mass: Array = mass,
+            beyond: float = beyond,
+            rule: RoundedDown = rule,
+        ) -> Sums | None:
+            return _direct(place, mass, beyond, databases, rule.most)
+
+        one = powered(direct, count, rule)
+        if isinstance(rule, RoundedUp):
+            # one offset of all databases together
+            offset += count * rule.offset
+            rule = replace(rule, offset=offset / (total + count))
+        total += count
+        found = one if found is None else rule.joined(found, one)
+    assert found is not None
+    return found
+
+
+def _direct(place: Index, mass: Array, beyond: float, databases: int, most: int) -> Sums | None:
+    """Return sums over some databases of one kind in one window, None where it is too wide."""
+    single, infinite = [databases], _any_of([beyond], [databases])
+    spread = max(_variance(place, row) for row in mass) ** 0.5
+    if SURELY_WIDE * spread * math.sqrt(databases) > most and databases > 1:
+        return None
+    ends = [_ends([place], [row], single) for row in mass]
+    low = math.floor(min(end[0] for end in ends))
+    size = _good_size(math.ceil(max(end[1] for end in ends)) - low + 1)
+    if size > most and databases > 1:
+        return None
+    found = np.stack([_folded([(place, row)], single, size, low) for row in mass])
+    return Sums(found, low, 1, databases, infinite, LOST)
 
 
 def folded_draws(
     places: Sequence[Index], masses: Sequence[Sequence[Array]], counts: Sequence[int]
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, float]:
     """Return the masses of sums of places over all databases, under p and under q, in every draw.
 
     Parameters
@@ -85,27 +193,23 @@ def folded_draws(
     -------
     under_p, under_q : ndarray
         Shape (draw, size), in the order of the sums.
+    lost : float
+        What either may be wrong by.
     """
-    ends = [
-        _ends(list(places), [one[side][s] for one in masses], counts)
-        for side in (0, 1)
-        for s in range(len(masses[0][0]))
-    ]
+    rows = [np.concatenate([np.asarray(side) for side in both]) for both in masses]
+    ends = [_ends(list(places), [part[s] for part in rows], counts) for s in range(len(rows[0]))]
     low = math.floor(min(end[0] for end in ends))
     size = _good_size(math.ceil(max(end[1] for end in ends)) - low + 1)
-    under_p, under_q = (
-        np.stack(
-            [
-                _folded(
-                    [(place, both[side][s]) for place, both in zip(places, masses, strict=True)],
-                    counts, size, low,
-                )
-                for s in range(len(masses[0][0]))
-            ]
-        )
-        for side in (0, 1)
-    )  # fmt: skip
-    return under_p, under_q
+    if size > WIDEST_BY_DRAW:
+        rule = RoundedDown(WIDEST_BY_DRAW)
+        kinds = len(places)
+        found = _joined(places, rows, [0.0] * kinds, counts, [rule] * kinds)
+        folded, lost = found.masses, max(SLACK, found.lost)
+    else:
+        parts = [list(zip(places, row, strict=True)) for row in zip(*rows, strict=True)]
+        folded, lost = np.stack([_folded(part, counts, size, low) for part in parts]), SLACK
+    middle = len(folded) // 2
+    return folded[:middle], folded[middle:], lost
 
 
 def _window(parts: Sequence[RoundedLosses], counts: Sequence[int]) -> tuple[int, int]:
@@ -123,11 +227,9 @@ def _window(parts: Sequence[RoundedLosses], counts: Sequence[int]) -> tuple[int,
 
 def _ends(places: list[Index], masses: list[Array], counts: Sequence[int]) -> tuple[float, float]:
     """Return the ends beyond which sums of places lie with a probability of OUTSIDE each."""
-    mean = variance = 0.0
+    variance = 0.0
     for place, mass, count in zip(places, masses, counts, strict=True):
-        centre = float(mass @ place) / max(float(mass.sum()), 1e-300)
-        mean += count * centre
-        variance += count * float(mass @ (place - centre) ** 2)
+        variance += count * _variance(place, mass)
     allowed = -math.log(OUTSIDE)
     tilts = TILTS * math.sqrt(2.0 * allowed / max(variance, 1.0))
     found = []
@@ -144,6 +246,11 @@ def _ends(places: list[Index], masses: list[Array], counts: Sequence[int]) -> tu
         for end in (np.min, np.max)
     )
     return max(found[0], least), min(found[1], most)
+
+
+def _variance(place: Index, mass: Array) -> float:
+    centre = float(mass @ place) / max(float(mass.sum()), 1e-300)
+    return float(mass @ (place - centre) ** 2)
 
 
 def _good_size(size: int) -> int:
@@ -196,6 +303,13 @@ def _above(losses: Array, masses: Array, infinite: float, epsilon: Array) -> Arr
     padded = np.append(from_above, 0.0), np.append(discounted, 0.0)
     found = padded[0][start] - np.exp(epsilon) * padded[1][start]
     return np.asarray(np.maximum(found, 0.0) + infinite)
+
+
+def _best_of_both(under_p: Array, under_q: Array, epsilon: Array) -> Array:
+    """Return the largest of both directions that tests of a statistic reach."""
+    return np.maximum(
+        _best_test(under_p, under_q, epsilon), _best_test(under_q[::-1], under_p[::-1], epsilon)
+    )
 
 
 def _best_test(under_p: Array, under_q: Array, epsilon: Array) -> Array:
