@@ -53,8 +53,8 @@ def test_a_mass_above_a_limit_fails_and_names_what_suffices():
     assert not check.passed
     assert check.statistic == process.mass
     assert "at 2 of 3 epsilons, from 0.5 on" in check.sentence
-    enough = int(check.sentence.rstrip(".").split()[-1])
-    assert process.mass_of(enough) <= 1e-5 < process.mass_of(enough - 1)
+    enough = int(check.sentence.rstrip(").").split()[-1])
+    assert process.mass_of(enough) <= 1e-6 < process.mass_of(enough - 1)
 
 
 def test_limits_too_small_to_print_ask_for_no_more_than_can_be_had():

@@ -406,6 +406,7 @@ def _checks(
             responses,
             scores=None if fitted.at_hand is None else fitted.at_hand.scores,
             past=0 if regression is None else regression.known.past,
+            regressors=0 if regression is None else len(regression.known.regressors),
         ),
         check_truncation(fitted.truncated, epsilon=grid, upper=limit),
     ]

@@ -315,6 +315,7 @@ def _checks(
             kept,
             scores=None if hand is None else hand.scores,
             past=0 if regression is None else regression.known.past,
+            regressors=0 if regression is None else len(regression.known.regressors),
         ),
         check_truncation(fitted.truncated, epsilon=grid, upper=limit),
     ]

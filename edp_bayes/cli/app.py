@@ -146,6 +146,7 @@ def audit(
     kernel: Annotated[
         str | None, typer.Option("--kernel", help="gaussian or laplace; by default the model's.")
     ] = None,
+    components: options.Components = None,
     sampler: Annotated[
         str | None,
         typer.Option("--sampler", help="gibbs, nutpie or pymc; by default the model's."),
@@ -225,6 +226,7 @@ def audit(
         model=model,
         sampler=sampler,
         kernel=kernel,
+        components=components,
         draws=draws,
         tune=tune,
         chains=chains,

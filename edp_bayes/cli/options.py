@@ -300,6 +300,7 @@ class Run:
         model: str = "dpm",
         kernel: str | None = None,
         thin: int | None = None,
+        components: int | None = None,
         table: str | None = None,
         **options: Any,
     ) -> Self:
@@ -330,7 +331,13 @@ class Run:
             {name: given.pop(name) for name in PUBLISHED if name in given}
         )
         queries = tuple(parse(one) for one in ([query] if isinstance(query, str) else query))
-        run = cls(queries, parse_epsilon(epsilon), parse_model(model, kernel, thin), out, **given)
+        run = cls(
+            queries,
+            parse_epsilon(epsilon),
+            parse_model(model, kernel, thin, components),
+            out,
+            **given,
+        )
         if run.report_names and run.report is None:
             raise InvalidInputError("--report-names is for a report: give --report with its file")
         if run.report_names and run.pseudonyms:
@@ -491,6 +498,10 @@ Bins = Annotated[
     str | None,
     typer.Option("--bins", help="Also the risk if only the bin is published: its edges, a,b,c."),
 ]
+Components = Annotated[
+    int | None,
+    typer.Option("--components", min=2, help="Components of --model dpm; by default enough."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Past = Annotated[
     int | None,
@@ -648,15 +659,18 @@ def parse_published(given: Mapping[str, Any]) -> Published | None:
     return Published.of(**asked)
 
 
-def parse_model(text: str, kernel: str | None, thin: int | None = None) -> DensityModel:
+def parse_model(
+    text: str, kernel: str | None, thin: int | None = None, components: int | None = None
+) -> DensityModel:
     """Return the density model that dpm, finite:K or bootstrap stands for.
 
-    The first two have draws that are thin sweeps apart.
+    The first two have draws that are thin sweeps apart; components are those of the first.
 
     Raises
     ------
     InvalidInputError
-        If it is none of these, K is no positive integer or the kernel is unknown.
+        If it is none of these, K is no positive integer, the kernel is unknown or components are
+        given for another model than the first.
     """
     from edp_bayes.models import (
         DirichletProcessMixture,
@@ -674,5 +688,10 @@ def parse_model(text: str, kernel: str | None, thin: int | None = None) -> Densi
         model = FiniteMixture(components=int(count))
     else:
         raise InvalidInputError(f"--model must be dpm, finite:K or bootstrap, found {text!r}")
-    changes: dict[str, Any] = {"kernel": kernel, "thin": thin}
+    if components is not None and text != "dpm":
+        raise InvalidInputError(
+            f"--components is for --model dpm, found --model {text}: leave it out, or give the "
+            "number of a finite mixture as --model finite:K"
+        )
+    changes: dict[str, Any] = {"kernel": kernel, "thin": thin, "components": components}
     return replace(model, **{name: value for name, value in changes.items() if value is not None})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 
 from edp_bayes.diagnostics.checks import Check, Checks, PendingTest, decide, threshold
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.records.adversary import CALENDAR, Adversary
+from edp_bayes.records.advice import advised, advised_more
 from edp_bayes.utils import labels, validate
 from edp_bayes.utils.sentences import Sentence, name_of
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["DatabaseChecks", "check_databases"]
 
 Floats = NDArray[np.float64]
+type Wanted = tuple[str, tuple[Adversary, ...]]
+type Advice = Callable[[float, str, tuple[Adversary, ...]], str]
 
 LEVEL = 0.05
 MAX_TIES = 0.1
@@ -28,33 +33,40 @@ WATCHED = 20  # individuals whose presence is compared with the rest
 LEAST_SEEN = 3  # databases with and without an individual
 ALIKE = (
     "The bands assume independent databases and are likely too narrow, and whoever has seen the "
-    "earlier answers knows more: give adversary=Adversary(past=2, trend=True), --past 2 --trend."
+    "earlier answers knows more"
 )
 OPPOSED = (
-    "The bands assume independent databases, and whoever has seen the earlier answers knows more: "
-    "give adversary=Adversary(past=2), --past 2."
+    "The bands assume independent databases, and whoever has seen the earlier answers knows more"
 )
 REPEATS = (
     "The bands assume independent databases and may be too narrow; whoever knows what repeats, a "
-    "season for one, knows more than they allow for: give adversary=Adversary(past=4, season=...), "
-    "--past 4 --season."
+    "season for one, knows more than they allow for"
 )
-LEFT = (
-    "The bands assume that databases are independent given what the adversary knows: give them "
-    "more lags, a season or covariates."
-)
+LEFT = "The bands assume that databases are independent given what the adversary knows."
 COMES_AND_GOES = (
     "The mixture models know that only from one component to another, the smoothed bootstrap "
-    "assumes nothing of the kind: see what it says."
+    "(SmoothedBootstrap(), --model bootstrap) assumes nothing of the kind: see what it says."
 )
-ONE_DISTRIBUTION = (
-    "The bands assume that all databases follow one distribution: give "
-    "adversary=Adversary(trend=True, changing_scale=True), --trend --changing-scale."
-)
+ONE_DISTRIBUTION = "The bands assume that all databases follow one distribution"
 ONE_GIVEN = (
     "The bands assume that all databases follow one distribution given what the adversary knows: "
     "a trend, a changing scale or covariates may be missing."
 )
+# Whom to audit against, the most wanted first, where databases are alike, opposed or repeat, and
+# where they drift.
+PAST = (
+    Adversary(past=2, trend=True),
+    Adversary(past=1, trend=True),
+    Adversary(past=1),
+)
+RELEASES = (Adversary(past=2), Adversary(past=1))
+SEASON = (
+    Adversary(past=4, season=CALENDAR),
+    Adversary(past=4),
+    *RELEASES,
+)
+DRIFT = (Adversary(trend=True, changing_scale=True), Adversary(trend=True))
+SPREAD = (*DRIFT[:1], Adversary(changing_scale=True))
 
 
 @dataclass(frozen=True)
@@ -86,6 +98,8 @@ def check_databases(
     level: float = LEVEL,
     scores: Floats | None = None,
     past: int = 0,
+    regressors: int = 0,
+    queries: int = 1,
 ) -> DatabaseChecks:
     """Check that the databases look independent and identically distributed.
 
@@ -113,6 +127,10 @@ def check_databases(
         order look at these.
     past : int
         Lags of the response among what they know: as many degrees of freedom Ljung-Box loses.
+    regressors : int
+        All that they know of each database: says what more they may be given.
+    queries : int
+        Queries that are published together.
 
     Returns
     -------
@@ -142,9 +160,17 @@ def check_databases(
         )
     order = y if scores is None else scores
     given = scores is not None
+
+    def advice(p: float, why: str, wanted: tuple[Adversary, ...]) -> str:
+        if p > level:  # passes whatever the other tests say
+            return ""
+        if given:
+            return f"{why} {advised_more(y.size, regressors, queries=queries)}"
+        return advised(responses, wanted, queries=queries, why=why)
+
     tests = (
-        *_dependence(order, past=past, given=given),
-        *_drift(order, given=given),
+        *_dependence(order, advice, past=past, given=given),
+        *_drift(order, advice, given=given),
         *_presence(responses, y),
     )
     checks = (*decide(tests, level), _ties(responses), *_dominance(responses))
@@ -190,12 +216,17 @@ def ljung_box(y: Floats, lags: int, *, fitted: int = 0) -> tuple[float, float]:
     return float(statistic), float(chdtrc(max(lags - fitted, 1), statistic))
 
 
-def _dependence(y: Floats, *, past: int, given: bool) -> tuple[PendingTest, PendingTest]:
+def _dependence(
+    y: Floats, advice: Advice, *, past: int, given: bool
+) -> tuple[PendingTest, PendingTest]:
     correlation, p_lag = lag_one(y)
     lags = max(1, min(10, y.size // 5))
     statistic, p_ljung = ljung_box(y, lags, fitted=past)
     words = f"lag-1 autocorrelation {correlation:.2f}"
-    advice = LEFT if given else ALIKE if correlation > 0 else OPPOSED
+    neighbouring: Wanted = (ALIKE, PAST) if correlation > 0 else (OPPOSED, RELEASES)
+    beyond: Wanted = neighbouring if p_lag < LEVEL else (REPEATS, SEASON)
+    if given:
+        neighbouring = beyond = (LEFT, ())
     neighbours = "Residuals of neighbouring" if given else "Neighbouring"
     return (
         PendingTest(
@@ -204,7 +235,7 @@ def _dependence(y: Floats, *, past: int, given: bool) -> tuple[PendingTest, Pend
             p_lag,
             words,
             f"{neighbours} databases are {'alike' if correlation > 0 else 'opposed'}",
-            advice,
+            advice(p_lag, *neighbouring),
         ),
         PendingTest(
             "Ljung-Box",
@@ -212,19 +243,21 @@ def _dependence(y: Floats, *, past: int, given: bool) -> tuple[PendingTest, Pend
             p_ljung,
             f"{words}, Ljung-Box over {lags} lags",
             f"The {'residuals of the ' if given else ''}databases are not independent",
-            advice if p_lag < LEVEL or given else REPEATS,
+            advice(p_ljung, *beyond),
         ),
     )
 
 
-def _drift(y: Floats, *, given: bool) -> tuple[PendingTest, PendingTest, PendingTest]:
+def _drift(
+    y: Floats, advice: Advice, *, given: bool
+) -> tuple[PendingTest, PendingTest, PendingTest]:
     from scipy import stats
 
     tau, p_trend = (float(v) for v in stats.kendalltau(np.arange(y.size), y))
     early, late = y[: y.size // 2], y[y.size // 2 :]
     distance, p_distribution = (float(v) for v in stats.ks_2samp(early, late))
     spread, p_spread = _brown_forsythe(early, late)
-    advice = ONE_GIVEN if given else ONE_DISTRIBUTION
+    why = ONE_GIVEN if given else ONE_DISTRIBUTION
     what, half, differ, are = (
         ("residuals", "Residuals of the first half of the databases", "differ from those of", "are")
         if given
@@ -238,7 +271,7 @@ def _drift(y: Floats, *, given: bool) -> tuple[PendingTest, PendingTest, Pending
             p_trend,
             f"Kendall's tau {tau:.2f}",
             f"The {what} drift {'up' if tau > 0 else 'down'}",
-            advice,
+            advice(p_trend, why, DRIFT),
         ),
         PendingTest(
             "halves, distribution",
@@ -246,7 +279,7 @@ def _drift(y: Floats, *, given: bool) -> tuple[PendingTest, PendingTest, Pending
             p_distribution,
             f"Kolmogorov-Smirnov distance {distance:.2f}",
             f"{half} {differ} the second",
-            advice,
+            advice(p_distribution, why, DRIFT),
         ),
         PendingTest(
             "halves, spread",
@@ -254,7 +287,7 @@ def _drift(y: Floats, *, given: bool) -> tuple[PendingTest, PendingTest, Pending
             p_spread,
             f"standard deviations {early.std(ddof=1):.3g} and {late.std(ddof=1):.3g}",
             f"{half} {like}",
-            advice,
+            advice(p_spread, why, SPREAD),
         ),
     )
 

@@ -87,7 +87,7 @@ def check_individuals(
         largest,
         passed,
         text,
-        "See what SmoothedBootstrap() says, which pools nobody."
+        "See what SmoothedBootstrap() (--model bootstrap) says, which pools nobody."
         if pooled
         else "The risk of whoever stands out rests on few databases: ask for more of them.",
     )

@@ -26,6 +26,7 @@ def check_joint_databases(
     level: float = LEVEL,
     scores: NDArray[np.float64] | None = None,
     past: int = 0,
+    regressors: int = 0,
 ) -> DatabaseChecks:
     """Make the checks of `check_databases` of every response, at the level over their number.
 
@@ -41,11 +42,20 @@ def check_joint_databases(
         Shape (n, query): normal scores of the residuals, given what an adversary knows.
     past : int
         Lags of a response of its own among that.
+    regressors : int
+        All that is known of each database.
     """
     share = level / responses.n_queries
     columns = [None] * responses.n_queries if scores is None else list(scores.T)
     each = [
-        check_databases(part, level=share, scores=column, past=past).checks
+        check_databases(
+            part,
+            level=share,
+            scores=column,
+            past=past,
+            regressors=regressors,
+            queries=responses.n_queries,
+        ).checks
         for part, column in zip(responses.parts, columns, strict=True)
     ]
     found: dict[str, list[Check]] = {}

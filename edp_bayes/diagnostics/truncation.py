@@ -15,6 +15,9 @@ __all__ = ["TRUNCATION", "Truncation", "check_truncation"]
 
 TRUNCATION = "truncation"
 MOST_COMPONENTS = 1000
+# Share of the least limit that is left to the components that are advised: their own posterior has
+# another concentration and other limits.
+ROOM = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +81,8 @@ def check_truncation(
     Examples
     --------
     >>> process = Truncation(np.array([1.0]), 11)
-    >>> check_truncation([process], epsilon=[0.1, 1.0], upper=[0.1, 1e-5]).warnings[0][-29:]
-    'more components, at least 18.'
+    >>> check_truncation([process], epsilon=[0.1, 1.0], upper=[0.1, 1e-5]).warnings[0][-17:]
+    '--components 21).'
     """
     if not truncated:
         return Checks((), 0.05)
@@ -98,8 +101,16 @@ def check_truncation(
 
 
 def _failed(truncated: Sequence[Truncation], mass: float, least: float, text: str) -> Check:
-    enough = max(one.components for one in truncated)
-    while enough < MOST_COMPONENTS and sum(one.mass_of(enough) for one in truncated) > least:
+    enough, most = max(one.components for one in truncated), ROOM * least
+    while enough < MOST_COMPONENTS and sum(one.mass_of(enough) for one in truncated) > most:
         enough += 1
-    advice = f"Take more components, at least {enough}."
+    if sum(one.mass_of(enough) for one in truncated) > most:
+        advice = (
+            f"No number of components up to {enough:,} resolves them: add the mass to every delta."
+        )
+    else:
+        advice = (
+            f"Take more components, at least {enough} "
+            f"(DirichletProcessMixture(components={enough}), --components {enough})."
+        )
     return threshold(TRUNCATION, mass, False, text, advice)

@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 __all__ = ["DirichletProcessMixture", "truncation", "truncation_bound"]
 
 TRUNCATION_TOLERANCE = 0.05
-REMEDY = "see what SmoothedBootstrap() says, or try another kernel or a transform of the responses"
+REMEDY = (
+    "see what SmoothedBootstrap() (--model bootstrap) says, or try another kernel (kernel=, "
+    "--kernel) or a transform of the responses"
+)
 
 
 @dataclass(frozen=True, repr=False)

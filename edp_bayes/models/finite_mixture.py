@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["FiniteMixture"]
 
 REMEDY = (
-    "try more components (components=, --model finite:K), another kernel or a transform of the "
-    "responses"
+    "try more components (components=, --model finite:K), another kernel (kernel=, "
+    "--kernel) or a transform of the responses"
 )
 
 

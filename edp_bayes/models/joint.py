@@ -37,7 +37,10 @@ __all__ = ["FittedJoint", "draw_joint_given", "fit_joint"]
 
 Array = NDArray[np.float64]
 
-REMEDY = "see what SmoothedBootstrap() says, or transform the responses"
+REMEDY = (
+    "see what SmoothedBootstrap(kernel='gaussian') (--model bootstrap --kernel gaussian) says, or "
+    "transform the responses"
+)
 
 
 @dataclass(frozen=True, eq=False)

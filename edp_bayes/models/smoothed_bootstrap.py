@@ -128,7 +128,7 @@ class SmoothedBootstrap(ShortRepr, OfRounded):
             kernel=self.kernel,
         )
         index = np.searchsorted(known.grid, bandwidth).clip(0, GRID - 1)
-        variable = "" if self.variable else "variable=True, "
+        variable = "" if self.variable else ", variable=True"
         return FittedModel(
             mixture=mixture,
             coupling=ShiftCoupling(mixture, responses),
@@ -136,7 +136,8 @@ class SmoothedBootstrap(ShortRepr, OfRounded):
             predictive=known.predictive(),
             log_prior=gather({"bandwidth": self._log_prior(bandwidth, responses)}),
             attributes={"model": repr(self), "sampler": "exact"},
-            remedy=f"try {variable}another kernel or a transform of the responses",
+            remedy=f"try another kernel (kernel=, --kernel){variable} or a transform of the "
+            "responses",
         )
 
     def _log_prior(self, bandwidth: Array, responses: Responses) -> Array:

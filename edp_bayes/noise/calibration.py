@@ -182,9 +182,11 @@ def calibrate(
                 posterior, target, slack, method=method, prob=share, halved=halved, **shape
             )
         except OutOfTimeError:
+            closed = ", or method='bottleneck' (--method)" if slack == 0.0 else ""
             raise TimeLimitError(
                 f"no noise was known to be enough when the time limit of {limit:g} s passed: give "
-                "a longer time_limit, fewer draws or a larger epsilon, or method='bottleneck'"
+                "a longer time_limit (--time-limit), fewer draws (--draws) or a larger epsilon"
+                f"{closed}"
             ) from None
     return found
 
@@ -276,14 +278,14 @@ def check(epsilon: float, delta: float, *, method: str, prob: float) -> tuple[fl
     validate.choice(method, METHODS, "method")
     if slack > 0.0 and method in PURE_ONLY:
         raise InvalidInputError(
-            f"{method} noise is made for delta = 0; use method='optimal', 'laplace' or 'gaussian' "
-            f"for delta = {slack:g}"
+            f"{method} noise is made for delta = 0; use method='laplace' (--method), 'gaussian' "
+            f"or 'optimal' for delta = {slack:g}"
         )
     if slack == 0.0 and method == "gaussian":
         raise InvalidInputError(
             "Gaussian noise is made for delta above 0: the tails of normal distributions fall so "
             "fast that the log ratio of two shifted ones has no bound; give a delta or use "
-            "Laplace noise"
+            "method='laplace' (--method)"
         )
     return target, slack, share
 
@@ -343,7 +345,8 @@ def _refuse_exposed(
         )
         raise InvalidInputError(
             f"no noise would be enough under this model, which cannot be relied on. {said}. "
-            "Calibrate with model=SmoothedBootstrap(), which pools nobody"
+            "Calibrate with model=SmoothedBootstrap(), which pools nobody, or audit again with it "
+            "(--model bootstrap)"
         )
 
 
@@ -597,7 +600,7 @@ def _message(posterior: Posterior, noise: NoiseDistribution, record: Mapping[str
         f"estimated distribution of the response, {spread:.4g}"
     )
     if record["method"] in PURE_ONLY:
-        doubt = Sentence(doubt, "; method='optimal' or 'laplace' may need far less")
+        doubt = Sentence(doubt, "; method='laplace' (--method) or 'optimal' may need far less")
     elif (data := posterior.raw or posterior.responses) is not None:
         largest = data.largest_contribution
         doubt = Sentence(doubt, ". ", _largest_contributions(largest, posterior))

@@ -296,7 +296,7 @@ class _Scales:
         if not math.isfinite(scale):
             raise TimeLimitError(
                 f"the time limit passed before any {self.family} noise was known to be enough: "
-                "give a longer time_limit, fewer draws or a larger epsilon"
+                "give a longer time_limit (--time-limit), fewer draws (--draws) or a larger epsilon"
             )
         return SmallestScale(
             NoiseDistribution((FAMILIES[self.family](scale),)),

@@ -33,6 +33,7 @@ __all__ = [
     "Known",
     "Regressor",
     "explained",
+    "fits",
     "known",
     "refuse_determined",
     "refuse_many",
@@ -330,10 +331,11 @@ def _periods(adversary: Adversary, timeline: Timeline) -> dict[str, float]:
         name, period = next(iter(periods.items()))
         raise InvalidInputError(
             f"a season must be no longer than half the series, {n // 2} databases, found {name} "
-            f"of {period:.4g}: what was seen less than twice is no season"
+            f"of {period:.4g}: what was seen less than twice is no season. Leave out season"
             if adversary.season == CALENDAR
             else f"season must be no longer than half the series, {n // 2} databases, found "
-            f"{period:g}: what was seen less than twice is no season"
+            f"{period:g}: what was seen less than twice is no season. Give a shorter one, or leave "
+            "it out"
         )
     return short
 
@@ -497,9 +499,14 @@ def _row(responses: Responses, at: Any, first: int) -> int:
     return places[key] - first
 
 
+def fits(count: int, n: int) -> bool:
+    """Return whether so many databases, without those that are lags only, allow the regressors."""
+    return n - count >= FEWEST_FREE
+
+
 def refuse_many(count: int, n: int, databases: int) -> None:
     """Refuse more regressors than the databases allow, n of which are left after the lags."""
-    if n - count < FEWEST_FREE:
+    if not fits(count, n):
         raise InvalidInputError(
             f"{databases} databases are too few for what the adversary knows: after the lags "
             f"{max(n, 0)} are left for {count} regressors, at least {FEWEST_FREE} more than these "
