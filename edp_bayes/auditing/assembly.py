@@ -26,7 +26,7 @@ from edp_bayes.results.query import Audit
 from edp_bayes.results.recording import recorded
 from edp_bayes.utils import labels
 from edp_bayes.utils.defaults import PROB
-from edp_bayes.utils.formatting import risk_limit
+from edp_bayes.utils.formatting import at_most
 from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _of_reduced(responses: Responses, epsilon: Array, most: Array) -> Sentence:
     count = int(responses.reduced.sum())
     return Sentence(
         f"{count:,} individuals were bounded, not evaluated, because their contributions were not "
-        f"collected: at most {risk_limit(float(most[0]))} each at epsilon = {epsilon[0]:g}; these "
+        f"collected: {at_most(float(most[0]))} each at epsilon = {epsilon[0]:g}; these "
         "bounds are part of delta and of the total risk, and of no lower end"
     )
 
@@ -413,7 +413,11 @@ def _checks(
     if settings.chains * settings.draws >= diagnostics.MIN_REPLICATES:
         tests.append(
             diagnostics.posterior_predictive_check(
-                fitted.mixture, responses, settings.generator("replicates"), advice=fitted.remedy
+                fitted.mixture,
+                responses,
+                settings.generator("replicates"),
+                advice=fitted.remedy,
+                adjusted=regression is not None,
             )
         )
     known = () if regression is None else regression.known.warnings

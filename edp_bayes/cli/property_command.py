@@ -131,7 +131,7 @@ def _known_probability(query: PropertyQuery, grid: Any, out: Path | None, consol
     for head in ("epsilon", "delta_plus", "delta_minus", "delta"):
         table.add_column(head, justify="right")
     for k in positions(len(grid)):
-        table.add_row(f"{grid[k]:.4g}", *(risk(float(curve[k])) for curve in curves))
+        table.add_row(f"{grid[k]:.4g}", *(risk(float(curve[k]), exact=True) for curve in curves))
     console.print(table)
     for target in TARGETS:
         console.print(f"delta falls to {target:g} at epsilon {float(query.epsilon_at(target)):.6g}")

@@ -13,11 +13,11 @@ from rich.text import Text
 from edp_bayes.characters import clean
 from edp_bayes.interval.response_intervals import WIDTHS, interval_level
 from edp_bayes.report.sections import curves, records
-from edp_bayes.report.sections.curves import position
+from edp_bayes.report.sections.words import resting
 from edp_bayes.results.effects import ADVISES, WITHHOLDS
 from edp_bayes.results.joint import JointAudit
-from edp_bayes.results.summaries import contributions_shown, interval, riskiest
-from edp_bayes.utils.formatting import percent, risk, risk_limit, short
+from edp_bayes.results.summaries import contributions_shown, interval, most_total, riskiest
+from edp_bayes.utils.formatting import about, at_most, percent, risk, risk_limit, short
 
 if TYPE_CHECKING:
     from edp_bayes.results.base import IndividualCurves, PrivacyCurves
@@ -44,8 +44,9 @@ EFFECT_STYLES = {WITHHOLDS: "bold red", ADVISES: "bold yellow"}
 
 COLUMNS = (
     "delta: largest risk of one individual. delta*: risk that anybody is exposed, were "
-    "individuals exposed independently; whatever the dependence it lies between delta and the "
-    "last column, the median of the sum of all risks, at most 1."
+    "individuals exposed independently. Whatever the dependence, it is at least delta and at most "
+    "the sum of all risks; the last column is the upper end of the {prob} simultaneous band of "
+    "that sum."
 )
 INTERVALS = (
     "level: probability that the response differs from its median by at most width times that "
@@ -77,7 +78,7 @@ def print_report(audit: Audit, console: Console, *, prob: float) -> None:
         (None, _header(audit)),
         (None, verdict(audit, prob)),
         (f"Risk by epsilon: median and {percent(prob)} simultaneous band", _risks(audit, prob)),
-        (None, Text(COLUMNS)),
+        (None, Text(COLUMNS.format(prob=percent(prob)))),
         (f"Epsilon at which delta falls to a target: {tailed}", crossings(audit, prob)),
         (
             f"Riskiest individuals at epsilon = {first:.4g}: {tailed}",
@@ -117,14 +118,15 @@ def verdict(audit: Audit, prob: float) -> Text:
     """Return the claim that the audit makes, or why it makes none, in a sentence."""
     if audit.withheld is not None:
         return Text(audit.withheld, style="bold red")
-    limit = audit.upper("delta", prob=prob).to_numpy()
-    at = position(audit.epsilon.to_numpy(), None, limit)
-    middle = float(audit.delta.isel(epsilon=at).median())
+    limit = audit.upper("delta", prob=prob, kind="simultaneous").to_numpy()
+    at, why = curves.chosen(audit.epsilon.to_numpy(), None, limit, symbol="epsilon")
+    middle, exact = float(audit.delta.isel(epsilon=at).median()), audit.exact_zeros
+    largest = at_most(float(limit[at]), exact=exact, resting=resting(audit))
     start = f"Against {audit.against}: at" if audit.against else "At"
     return Text(
         f"{start} epsilon = {float(audit.epsilon[at]):.4g} the largest risk of any individual is "
-        f"at most {risk_limit(float(limit[at]))}, with {percent(prob)} probability; its median is "
-        f"{risk(middle)}.",
+        f"{largest}, with {percent(prob)} probability; its median is {about(middle, exact=exact)}. "
+        f"The limit is that of the whole curve, and holds at all epsilon at once. {why}",
         style="bold",
     )
 
@@ -152,17 +154,19 @@ def _header(audit: Audit) -> Table:
 
 def _risks(audit: IndividualCurves, prob: float) -> Table:
     table = Table()
-    heads = ("epsilon", "delta", "band", "delta*", "band", "sum")
+    heads = ("epsilon", "delta", "band", "delta*", "band", "sum at\nmost")
     for head in heads:
         table.add_column(head, justify="right")
     delta, total = (audit.band(name, prob=prob) for name in ("delta", "total_risk"))
-    bound = audit.total_risk_bound.median(("chain", "draw"))
+    bound = most_total(audit, prob)
+    exact = audit.exact_zeros
     for k in positions(audit.epsilon.size):
         cells = [f"{float(audit.epsilon[k]):.4g}"]
         for band in (delta, total):
             lower, middle, upper = (float(band[name][k]) for name in ("lower", "median", "upper"))
-            cells += [risk(middle), f"{risk(lower)} to {risk(upper)}"]
-        table.add_row(*cells, risk(float(bound[k])))
+            ends = " to ".join(risk(end, exact=exact) for end in (lower, upper))
+            cells += [risk(middle, exact=exact), ends]
+        table.add_row(*cells, risk_limit(float(bound[k]), exact=exact))
     return table
 
 
@@ -196,18 +200,18 @@ def _individuals(audit: Audit, prob: float, epsilon: float) -> Table:
     contribution, name = contributions_shown(audit)
     for head in ("delta_i", "interval", "databases\npresent", name.replace(" ", "\n")):
         table.add_column(head, justify="right")
-    about = audit.individuals
     for k in range(min(INDIVIDUALS, draws.sizes["individual"])):
         one = draws.isel(individual=k)
         lower, middle, upper = interval(one, prob)
         label = one["individual"].values
-        facts = about.sel(individual=label)
+        facts, most = audit.individuals.sel(individual=label), contribution.sel(individual=label)
+        exact = audit.exact_zeros or float(most) == 0.0
         table.add_row(
             Text(short(clean(str(one["individual"].values)))),
-            risk(middle),
-            f"{risk(lower)} to {risk(upper)}",
+            risk(middle, exact=exact),
+            f"{risk(lower, exact=exact)} to {risk(upper, exact=exact)}",
             f"{int(facts['presence'])}",
-            f"{float(contribution.sel(individual=label)):.4g}",
+            f"{float(most):.4g}",
         )
     return table
 

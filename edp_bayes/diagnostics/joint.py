@@ -94,9 +94,14 @@ def joint_predictive_check(
     ]
     found: dict[str, list[Check]] = {}
     for name, observed, replicated in columns:
-        for check in predictive_checks_of(
-            observed, replicated, level=level / len(columns), advice=advice
-        ).checks:
+        checks = predictive_checks_of(
+            observed,
+            replicated,
+            level=level / len(columns),
+            advice=advice,
+            adjusted=responses.referral is not None,
+        ).checks
+        for check in checks:
             said = replace(check, sentence=Sentence(f"{name}: ", check.sentence))
             found.setdefault(check.name, []).append(said)
     return Checks(tuple(min(some, key=_worst) for some in found.values()), level)

@@ -22,6 +22,7 @@ __all__ = ["PredictiveChecks", "posterior_predictive_check", "predictive_checks_
 Floats = NDArray[np.float64]
 
 MIN_REPLICATES = 100
+ADJUSTED = "adjusted to the database at hand"
 ADVICE = "try another model or a transform of the responses"
 
 
@@ -48,6 +49,7 @@ def posterior_predictive_check(
     *,
     level: float = 0.05,
     advice: str = ADVICE,
+    adjusted: bool = False,
 ) -> PredictiveChecks:
     """Compare the responses with replicates drawn from the posterior draws of their density.
 
@@ -71,6 +73,9 @@ def posterior_predictive_check(
         Family-wise level, after Holm's correction.
     advice : str
         What helps where the model does not fit.
+    adjusted : bool
+        Whether the responses are those adjusted to the database at hand of an adversary, which
+        nobody observed.
 
     Returns
     -------
@@ -109,11 +114,11 @@ def posterior_predictive_check(
     if responses.half_step is not None:
         width = 2.0 * responses.half_step
         replicates = y + width * np.round((replicates - y) / width)
-    return predictive_checks_of(y, replicates, level=level, advice=advice)
+    return predictive_checks_of(y, replicates, level=level, advice=advice, adjusted=adjusted)
 
 
 def predictive_checks_of(
-    y: Floats, replicates: Floats, *, level: float, advice: str
+    y: Floats, replicates: Floats, *, level: float, advice: str, adjusted: bool = False
 ) -> PredictiveChecks:
     """Compare values (n,) with replicates of them (draw, n)."""
     if replicates.shape[0] < MIN_REPLICATES:
@@ -124,6 +129,15 @@ def predictive_checks_of(
     tests = [_two_sided(name, statistic, y, replicates) for name, statistic in STATISTICS.items()]
     said = f"The density model does not fit: {advice}."
     found = [replace(test, advice=said) for test in (*tests, _distance(y, replicates))]
+    if adjusted:
+        found = [
+            replace(
+                test,
+                numbers=test.numbers.replace(" observed", f" {ADJUSTED}", 1),
+                failure=test.failure.replace("responses", f"responses {ADJUSTED}", 1),
+            )
+            for test in found
+        ]
     return PredictiveChecks(decide(found, level), level)
 
 

@@ -9,7 +9,9 @@ import xarray as xr
 
 from edp_bayes.plots.drawing import Canvas, Visuals, require
 from edp_bayes.results.base import BAND_KINDS, IndividualCurves, PrivacyCurves
+from edp_bayes.results.summaries import most_total
 from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import default_probability
 from edp_bayes.utils.formatting import percent
 
 if TYPE_CHECKING:
@@ -127,8 +129,8 @@ def plot_total_risk(
     """Plot the total risk delta*(epsilon) = 1 - prod_i (1 - delta_i), with its bands.
 
     The product assumes that individuals are exposed independently. Whatever the dependence, the
-    total risk lies between max_i delta_i and min(1, sum_i delta_i): thin lines show the posterior
-    medians of these two.
+    total risk lies between max_i delta_i and min(1, sum_i delta_i): thin lines show the lower end
+    of the first's simultaneous band, and the upper end of the second's.
 
     Parameters
     ----------
@@ -178,13 +180,16 @@ def plot_total_risk(
         **pc_kwargs,
     )
     thin: dict[str, Any] = {"color": "black", "width": 0.9}
-    for visual, quantity, label, dash in (
-        ("upper_bound", "total_risk_bound", "min(1, sum of risks), median", "--"),
-        ("lower_bound", "delta", "largest risk, median", ":"),
+    prob = default_probability(ci_prob)
+    share = percent(prob)
+    most = most_total(audit, prob)
+    least = audit.band("delta", prob=prob)["lower"]
+    for visual, curve, label, dash in (
+        ("upper_bound", most, f"min(1, sum of risks), upper end of {share} band", "--"),
+        ("lower_bound", least, f"largest risk, lower end of {share} band", ":"),
     ):
-        middle = getattr(audit, quantity).median(("chain", "draw")).rename("total_risk")
-        middle = _visible(middle.to_dataset())["total_risk"]
-        canvas.line(visual, middle, label, **thin, linestyle=dash)
+        shown = _visible(curve.rename("total_risk").to_dataset())["total_risk"]
+        canvas.line(visual, shown, label, **thin, linestyle=dash)
     canvas.legend()
     return canvas.pc
 

@@ -47,10 +47,18 @@ class Curve:
         """The simultaneous band where there is one, else the pointwise one."""
         return self.simultaneous or self.pointwise
 
+    @property
+    def least(self) -> Numbers:
+        """The lower end of the widest band, or the curve itself where it is exact."""
+        return self.median if self.widest is None else self.widest.lower
+
 
 @dataclass(frozen=True)
 class TotalRisk:
-    """delta*, and the median of min(1, sum_i delta_i); the lower bound is the privacy curve."""
+    """delta*, and the upper end of the simultaneous band of min(1, sum_i delta_i).
+
+    The lower bound is the lower end of the privacy curve's band.
+    """
 
     curve: Curve
     bound: Numbers
@@ -228,17 +236,21 @@ class Content:
         Whose privacy: that of individuals behind a query or several releases, of a sampler, of a
         property query.
     prob : float
-        Probability of every band and interval.
+        Probability of every limit, band and interval.
     epsilon : tuple of float
         The grid shown.
     at : int
         Position in the grid of the epsilon of the verdict.
+    why : str
+        Why it is that one; empty where it was asked for.
     curve : Curve
         delta over epsilon.
     limit : tuple of float or None
-        One-sided upper limit of delta; None where it is exact.
-    limit_prob : float
-        Probability of that limit.
+        One-sided upper limit of delta as a whole curve; None where it is exact.
+    exact_zeros : bool
+        Whether a risk of zero is that.
+    resting : str
+        What a limit rests on that is too small to be known.
     withheld : str or None
         Why there is no verdict.
     against : str or None
@@ -273,7 +285,9 @@ class Content:
     checks: tuple[CheckRow, ...] = ()
     pseudonyms: str | None = None
     limit: Numbers | None = None
-    limit_prob: float | None = None
+    why: str = ""
+    exact_zeros: bool = False
+    resting: str = ""
     withheld: str | None = None
     against: str | None = None
     seen: tuple[SeenSeries, ...] = ()

@@ -20,7 +20,7 @@ from edp_bayes.report.sections import (
     records,
     words,
 )
-from edp_bayes.utils import labels
+from edp_bayes.utils import labels, validate
 from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
@@ -66,7 +66,6 @@ def describe(
     ('property', True)
     """
     from edp_bayes.results.base import PrivacyCurves
-    from edp_bayes.utils.defaults import default_probability
 
     if not isinstance(result, PrivacyCurves):
         # Looked at second: its module takes a second to import.
@@ -83,11 +82,11 @@ def describe(
             "what was verified stands in the report of its audit: audit.report(path, "
             "noise=verification)"
         )
-    probability = default_probability(prob)
+    probability = PROB if prob is None else validate.probability(prob, "prob")
     grid = result.epsilon.to_numpy()
     curve = curves.banded(result, "delta", probability)
-    limit = result.upper("delta").to_numpy()
-    at = curves.position(grid, epsilon, limit)
+    limit = result.upper("delta", prob=probability, kind="simultaneous").to_numpy()
+    at, why = curves.chosen(grid, epsilon, limit)
     shown = curves.shown_positions(grid.size, at)
     parts: dict[str, Any] = {}
     if "composition" in result.tree.children:
@@ -112,10 +111,12 @@ def describe(
         at=int(np.flatnonzero(shown == at)[0]),
         curve=curves.thinned(curve, shown),
         limit=curves.numbers(limit[shown]),
-        limit_prob=PROB,
+        why=why,
+        exact_zeros=result.exact_zeros,
+        resting=words.resting(result),
         withheld=records.withheld(parts["checks"]),
         against=result.settings.get("against"),
-        words=words.in_words(result),
+        words=words.in_words(result, probability),
         crossings=curves.crossings(result, probability),
         assumptions=records.assumptions(result, parts["kind"]),
         settings=records.settings(result),

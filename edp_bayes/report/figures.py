@@ -108,9 +108,14 @@ def total_figure(content: Content) -> tuple[Figure, ...]:
     """Return the total risk with its two bounds, likewise."""
     if content.total is None:
         return ()
+    limit = percent(content.prob)
     bounds = (
-        ("upper-bound", content.total.bound, "min(1, sum of risks), median"),
-        ("lower-bound", content.curve.median, "largest risk, median"),
+        (
+            "upper-bound",
+            content.total.bound,
+            f"min(1, sum of risks), upper end of the {limit} band",
+        ),
+        ("lower-bound", content.curve.least, f"largest risk, lower end of the {limit} band"),
     )
     label = "δ*: risk that anybody is exposed"
     return _curve_figures(content, "total", content.total.curve, label, "The total risk", bounds)

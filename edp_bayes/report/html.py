@@ -49,11 +49,12 @@ def write_report(
     path : str or Path
         The file, complete or not written at all.
     epsilon : float, optional
-        Where the verdict is given, to the next value of the grid below. Otherwise the first
-        epsilon at which the upper limit of delta is at most 0.01, or the last. The reader can
-        move it.
+        Where the verdict is given, to the next value of the grid below. By default the first
+        epsilon at which the upper limit of delta is at most 0.01, and the report says so; where it
+        is nowhere that small the report says this, and shows the first epsilon. The reader can move
+        it: limits are of the whole curve.
     prob : float, optional
-        Probability of every band and interval; ArviZ's ``stats.ci_prob`` if not given.
+        Probability of every limit, band and interval; 0.95 if not given.
     names : bool
         Show the names of individuals, and what they contribute to the last digit. Otherwise each
         has a pseudonym that is the same in every report with the same key.
@@ -165,18 +166,20 @@ def _hash(text: str) -> str:
 
 def _values(content: Content) -> dict[str, list[str]]:
     """Return what changes with epsilon, in words: the script only looks it up."""
+    exact = content.exact_zeros
     values = {
         "epsilon": [f"{e:.4g}" for e in content.epsilon],
         "growth": [
             formatting.number(math.exp(e) if e < LARGE else math.inf) for e in content.epsilon
         ],
-        **_worded("delta", content.curve),
+        **_worded("delta", content.curve, exact=exact),
     }
     if content.limit is not None:
-        values["delta_limit"] = [formatting.risk_limit(value) for value in content.limit]
+        options: dict[str, Any] = {"exact": exact, "resting": content.resting}
+        values["delta_limit"] = [formatting.at_most(value, **options) for value in content.limit]
     if content.total is not None:
-        values |= _worded("total", content.total.curve)
-        values["bound"] = [formatting.risk(value) for value in content.total.bound]
+        values |= _worded("total", content.total.curve, exact=exact)
+        values["bound"] = [formatting.risk_limit(v, exact=exact) for v in content.total.bound]
     if content.enough is not None:
         spread = content.enough.spread
         values["scale"] = [formatting.number(scale, 3) for scale in content.enough.scale]
@@ -186,13 +189,16 @@ def _values(content: Content) -> dict[str, list[str]]:
     return values
 
 
-def _worded(name: str, curve: Curve) -> dict[str, list[str]]:
+def _worded(name: str, curve: Curve, *, exact: bool) -> dict[str, list[str]]:
+    """Return a curve and its bands in words, the median also as it stands in a sentence."""
     columns = {name: curve.median}
     for kind, band in (("simultaneous", curve.simultaneous), ("pointwise", curve.pointwise)):
         if band is not None:
             columns |= {f"{name}_{kind}_lower": band.lower, f"{name}_{kind}_upper": band.upper}
-    return {
-        column: [formatting.risk(value) for value in values] for column, values in columns.items()
+    said = {f"{name}_said": [formatting.about(value, exact=exact) for value in curve.median]}
+    return said | {
+        column: [formatting.risk(value, exact=exact) for value in values]
+        for column, values in columns.items()
     }
 
 

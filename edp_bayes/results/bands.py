@@ -82,17 +82,22 @@ def pointwise(draws: Array, prob: float) -> tuple[Array, Array]:
     return lower, upper
 
 
-def upper_limit(draws: Array, prob: float) -> Array:
-    """Return the one-sided upper limit at every point.
+def upper_limit(draws: Array, prob: float, *, kind: str = "pointwise") -> Array:
+    """Return the one-sided upper limit at every point, or of whole curves.
 
-    The k-th smallest of N is taken for the quantile k / (N + 1), as for `pointwise`.
+    The k-th smallest of N is taken for the quantile k / (N + 1), as for `pointwise`. That of whole
+    curves is the k-th smallest value at every point, with the smallest k for which at least
+    prob (N + 1) of N curves are nowhere above: one side of `simultaneous`, nowhere below the limit
+    at single points.
 
     Parameters
     ----------
     draws : ndarray
-        Shape (draw, ...).
+        Shape (draw, ...); of whole curves (draw, point).
     prob : float
-        Posterior probability that the value is at most the limit.
+        Posterior probability that the value, or the whole curve, is at most the limit.
+    kind : {"pointwise", "simultaneous"}
+        At every single point, or of whole curves.
 
     Returns
     -------
@@ -104,8 +109,24 @@ def upper_limit(draws: Array, prob: float) -> Array:
     >>> import numpy as np
     >>> upper_limit(np.arange(1.0, 100.0)[:, None], 0.95)
     array([95.])
+    >>> curves = np.random.default_rng(1).normal(size=(1000, 20))
+    >>> limit = upper_limit(curves, 0.95, kind="simultaneous")
+    >>> bool((curves <= limit).all(axis=1).mean() >= 0.95)
+    True
     """
-    return np.asarray(np.quantile(draws, prob, axis=0, method="weibull"))
+    single = np.asarray(np.quantile(draws, prob, axis=0, method="weibull"))
+    if kind == "pointwise":
+        return single
+    count = draws.shape[0]
+    order = np.sort(draws, axis=0)
+    # the rank at which a curve is nowhere above; ties count in its favour
+    height = np.ones(count, dtype=np.int64)
+    for point in range(draws.shape[1]):
+        rank = np.searchsorted(order[:, point], draws[:, point], side="left") + 1
+        np.maximum(height, rank, out=height)
+    # 0.95 * 20 is a little more than 19
+    inside = min(math.ceil(prob * (count + 1) - 1e-9), count)
+    return np.asarray(np.maximum(order[np.sort(height)[inside - 1] - 1], single))
 
 
 def fewest_draws(prob: float) -> int:

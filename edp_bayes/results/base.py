@@ -70,7 +70,8 @@ class PrivacyCurves:
     -----
     What describes the posterior, a band or an interval, has ArviZ's ``stats.ci_prob`` by default,
     0.89. What promises something, such as an upper limit, a verdict or noise that must hold, has
-    0.95 (`edp_bayes.utils.defaults.PROB`), whatever ArviZ is set to.
+    0.95 (`edp_bayes.utils.defaults.PROB`), whatever ArviZ is set to. Where both stand on a page, in
+    a report or on the command line, all have the probability of the promise.
     """
 
     tree: xr.DataTree
@@ -134,6 +135,11 @@ class PrivacyCurves:
         """How many checks failed, in words."""
         failed = sum(one.passed is False for one in self.verdicts)
         return f"{failed} of {len(self.verdicts)} checks failed" if failed else "no check failed"
+
+    @property
+    def exact_zeros(self) -> bool:
+        """Whether a risk of zero is that, rather than a number too small to be known."""
+        return False
 
     def epsilon_at(self, delta: ArrayLike) -> xr.DataArray:
         """Return the epsilon at which delta(epsilon) falls to a given delta.
@@ -259,17 +265,23 @@ class PrivacyCurves:
             attrs={"quantity": quantity, "kind": kind, "prob": prob},
         )
 
-    def upper(self, quantity: str = "delta", *, prob: float = PROB) -> xr.DataArray:
+    def upper(
+        self, quantity: str = "delta", *, prob: float = PROB, kind: str = "pointwise"
+    ) -> xr.DataArray:
         """Return the one-sided upper limit: the quantity is at most this, with probability `prob`.
 
-        It is what verdicts rest on. Its coverage has been studied beside that of the bands.
+        Verdicts and reports rest on that of the whole curve. The coverage of the pointwise one,
+        which is nowhere above it, has been studied beside that of the bands.
 
         Parameters
         ----------
         quantity : str
             A variable of the posterior over epsilon, as for `band`.
         prob : float
-            Posterior probability of the claim, at each single epsilon.
+            Posterior probability of the claim.
+        kind : {"pointwise", "simultaneous"}
+            Whether the claim is of each single epsilon, chosen before, or of the whole curve, so
+            that one may look before choosing epsilon.
 
         Returns
         -------
@@ -279,16 +291,18 @@ class PrivacyCurves:
         Raises
         ------
         InvalidInputError
-            If there is no such quantity, or the probability is not between 0 and 1.
+            If there is no such quantity or kind, or the probability is not between 0 and 1.
         """
+        validate.choice(kind, BAND_KINDS, "kind")
         prob = validate.probability(prob, "prob")
-        draws = _joined(self._quantity(quantity), "sample")
         limit: xr.DataArray = xr.apply_ufunc(
-            lambda values: bands.upper_limit(np.moveaxis(values, -1, 0), prob),
-            draws,
-            input_core_dims=[["sample"]],
+            lambda curves: bands.upper_limit(curves.T, prob, kind=kind),
+            _joined(self._quantity(quantity), "sample"),
+            input_core_dims=[["epsilon", "sample"]],
+            output_core_dims=[["epsilon"]],
+            vectorize=True,
         )
-        return limit.rename("upper").assign_attrs(quantity=quantity, prob=prob)
+        return limit.rename("upper").assign_attrs(quantity=quantity, kind=kind, prob=prob)
 
     def summary(
         self,

@@ -158,9 +158,11 @@ class JointAudit(Audit):
         above = IndividualCurves.band(self._raised, quantity, kind=kind, prob=prob)
         return found.assign(upper=above["upper"])
 
-    def upper(self, quantity: str = "delta", *, prob: float = PROB) -> xr.DataArray:
+    def upper(
+        self, quantity: str = "delta", *, prob: float = PROB, kind: str = "pointwise"
+    ) -> xr.DataArray:
         """Return the one-sided upper limit, as `Audit.upper`, with the integrals' errors added."""
-        return IndividualCurves.upper(self._raised, quantity, prob=prob)
+        return IndividualCurves.upper(self._raised, quantity, prob=prob, kind=kind)
 
     @cached_property
     def _raised(self) -> IndividualCurves:

@@ -160,7 +160,9 @@ class MechanismAudit(PrivacyCurves):
         found = super().band(quantity, kind=kind, prob=prob)
         return found.assign(upper=self._raised(found["upper"], 0.5 * (1.0 - found.attrs["prob"])))
 
-    def upper(self, quantity: str = "delta", *, prob: float = PROB) -> xr.DataArray:
+    def upper(
+        self, quantity: str = "delta", *, prob: float = PROB, kind: str = "pointwise"
+    ) -> xr.DataArray:
         """Return the one-sided upper limit, which leaves room for the unseen as `band` does.
 
         Parameters
@@ -168,7 +170,9 @@ class MechanismAudit(PrivacyCurves):
         quantity : {"delta", "pair_delta"}
             Of several pairs also the delta of each.
         prob : float
-            Posterior probability of the claim, at each single epsilon.
+            Posterior probability of the claim.
+        kind : {"pointwise", "simultaneous"}
+            As for `PrivacyCurves.upper`.
 
         Returns
         -------
@@ -178,7 +182,7 @@ class MechanismAudit(PrivacyCurves):
         Raises
         ------
         InvalidInputError
-            If there is no such quantity, or the probability is not between 0 and 1.
+            If there is no such quantity or kind, or the probability is not between 0 and 1.
 
         Examples
         --------
@@ -187,7 +191,7 @@ class MechanismAudit(PrivacyCurves):
         >>> round(float(same.upper()[0]), 3)
         0.03
         """
-        found = super().upper(quantity, prob=prob)
+        found = super().upper(quantity, prob=prob, kind=kind)
         return self._raised(found, 1.0 - prob)
 
     def _raised(self, upper: xr.DataArray, tail: float) -> xr.DataArray:

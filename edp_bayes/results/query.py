@@ -18,7 +18,7 @@ from edp_bayes.interval.response_intervals import WIDTHS
 from edp_bayes.records.known import INSIDERS
 from edp_bayes.results.base import TARGETS, IndividualCurves
 from edp_bayes.results.loading import load_sound_tree
-from edp_bayes.results.summaries import summary_table
+from edp_bayes.results.summaries import contributions_shown, summary_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,6 +98,25 @@ class Audit(IndividualCurves):
     def joint(self) -> bool:
         """Whether several queries were audited together."""
         return "integration_error" in self.tree.children
+
+    @property
+    def exact_zeros(self) -> bool:
+        """Whether a risk of zero is that, rather than a number too small to be known.
+
+        It is where nobody contributes anything, and for Laplace kernels that contributions only
+        move: log ratios of these are bounded. Between mixtures of normal distributions every risk
+        is above zero.
+        """
+        people = "individuals" in self.tree.children
+        if people and not contributions_shown(self)[0].any():
+            return True
+        settings = self.settings
+        moved = str(settings.get("model")).startswith("SmoothedBootstrap(")
+        scaled = "changing scale" in settings.get("known", ())
+        left_out = any(settings.get("screened_out", {}).values()) or "bounded" in settings
+        if not moved or scaled or left_out or self.joint or self._record("noise"):
+            return False
+        return str(self.tree["mixture"].attrs["kernel"]) == "laplace"
 
     @property
     def individual_delta(self) -> xr.DataArray:

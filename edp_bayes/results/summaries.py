@@ -14,6 +14,7 @@ from edp_bayes.utils.defaults import default_probability
 if TYPE_CHECKING:
     import pandas as pd
 
+    from edp_bayes.results.base import IndividualCurves
     from edp_bayes.results.query import Audit
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "finite_draws",
     "interval",
     "log_ratio",
+    "most_total",
     "riskiest",
     "summary_table",
 ]
@@ -95,6 +97,17 @@ def interval(draws: ArrayLike, prob: float) -> tuple[float, float, float]:
     whole = np.quantile(values, levels, method="inverted_cdf")
     lower, middle, upper = np.where(np.isnan(found), whole, found)
     return float(lower), float(middle), float(upper)
+
+
+def most_total(audit: IndividualCurves, prob: float) -> xr.DataArray:
+    """Return what the total risk is at most whatever the dependence: the end of a whole band.
+
+    That of the sum of all risks, and nowhere below that of delta*, which is at most this sum.
+    """
+    total, bound = (
+        audit.band(name, prob=prob)["upper"] for name in ("total_risk", "total_risk_bound")
+    )
+    return total.where(total > bound, bound)
 
 
 def riskiest(audit: Audit, epsilon: float) -> xr.DataArray:

@@ -4,38 +4,90 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["crossing", "first_line", "number", "percent", "risk", "risk_limit", "short"]
+__all__ = [
+    "about",
+    "at_most",
+    "crossing",
+    "first_line",
+    "number",
+    "percent",
+    "risk",
+    "risk_limit",
+    "short",
+]
 
 SMALLEST = 1e-6
 LONGEST = 120
 KNOWN = 0.01  # an epsilon known to a hundredth is given as it is
 
 
-def risk(value: float) -> str:
-    """Return a probability with two digits, in few characters; "0" is exactly zero.
+def risk(value: float, *, exact: bool = False) -> str:
+    """Return a probability with two digits, in few characters, as for a table.
+
+    Parameters
+    ----------
+    value : float
+        The probability.
+    exact : bool
+        Whether a zero is that. Otherwise it is a number too small to be known, and no more is said
+        of it than that it is small.
 
     Examples
     --------
     >>> [risk(value) for value in (0.01234, 0.00012, 3e-9, 0.0)]
-    ['0.012', '1.2e-4', '< 1e-6', '0']
+    ['0.012', '1.2e-4', '< 1e-6', '< 1e-6']
+    >>> risk(0.0, exact=True)
+    '0'
     """
-    if value == 0.0:  # of either sign
-        return "0"
-    if 0.0 < value < SMALLEST:
-        return "< 1e-6"
+    if value < SMALLEST:
+        return "0" if exact and value == 0.0 else "< 1e-6"
     return f"{value:.2g}" if value >= 1e-3 else f"{value:.1e}".replace("e-0", "e-")
 
 
-def risk_limit(value: float) -> str:
-    """Return an upper limit of a probability with two digits, rounded up.
+def about(value: float, *, exact: bool = False) -> str:
+    """Return a probability as `risk` does, for a sentence.
+
+    Examples
+    --------
+    >>> about(0.01234), about(3e-9)
+    ('0.012', 'below 1e-6')
+    """
+    return risk(value, exact=exact).replace("< ", "below ")
+
+
+def at_most(value: float, *, exact: bool = False, resting: str = "") -> str:
+    """Return what an upper limit of a probability says, in words that follow "is".
+
+    Parameters
+    ----------
+    value, exact
+        As for `risk`.
+    resting : str
+        What a limit rests on that is zero or too small to be known.
+
+    Examples
+    --------
+    >>> at_most(0.0451), at_most(0.0, exact=True)
+    ('at most 0.046', 'exactly 0')
+    >>> at_most(0.0, resting="resting on the model")
+    'below 1e-6, resting on the model'
+    """
+    if value >= SMALLEST:
+        return f"at most {risk_limit(value)}"
+    said = "exactly 0" if exact and value == 0.0 else "below 1e-6"
+    return f"{said}, {resting}" if resting else said
+
+
+def risk_limit(value: float, *, exact: bool = False) -> str:
+    """Return an upper limit of a probability with two digits, rounded up, as for a table.
 
     Examples
     --------
     >>> [risk_limit(value) for value in (0.2001, 0.0451, 0.2, 3e-9, 0.0)]
-    ['0.21', '0.046', '0.2', '< 1e-6', '0']
+    ['0.21', '0.046', '0.2', '< 1e-6', '< 1e-6']
     """
     if value < SMALLEST:
-        return risk(value)
+        return risk(value, exact=exact)
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return risk(min(math.ceil(value / unit - 1e-9) * unit, 1.0))
 

@@ -21,7 +21,7 @@ from edp_bayes.report.sections.records import NAMES
 from edp_bayes.report.sections.words import in_words
 from edp_bayes.statistical_privacy import PropertyQuery, Subsampling
 from edp_bayes.utils.defaults import PROB
-from edp_bayes.utils.formatting import risk
+from edp_bayes.utils.formatting import about
 from edp_bayes.utils.sentences import Name, Sentence, restored
 
 
@@ -39,7 +39,8 @@ def test_curves_are_those_of_the_audit(audit, content):
             np.testing.assert_array_equal(getattr(curve, kind).lower, band["lower"])
             np.testing.assert_array_equal(getattr(curve, kind).upper, band["upper"])
         np.testing.assert_array_equal(curve.median, band["median"])
-    bound = audit.total_risk_bound.median(("chain", "draw"))
+    bound = audit.band("total_risk_bound", prob=0.9)["upper"]
+    assert (np.array(content.total.bound) >= content.total.curve.simultaneous.upper).all()
     np.testing.assert_array_equal(content.total.bound, bound)
 
 
@@ -97,10 +98,13 @@ def test_densities_and_their_ratio_are_those_of_the_draws(audit, content):
 
 def test_without_a_wish_the_verdict_is_where_the_risk_is_small(audit):
     content = describe(audit, prob=0.95)
-    upper = audit.band("delta", prob=0.95)["upper"].to_numpy()
+    upper = audit.upper("delta", kind="simultaneous").to_numpy()
+    assert content.limit == tuple(upper)
     assert upper[content.at] <= 0.01 < upper[content.at - 1]
+    shown = f"{content.epsilon[content.at]:.4g}"
+    assert content.why.endswith(f"at which the limit is at most 0.01, here {shown}.")
     whole = describe(audit, epsilon=0.3)
-    assert whole.epsilon[whole.at] == 0.2
+    assert (whole.epsilon[whole.at], whole.why) == (0.2, "")
     with pytest.raises(edp.InvalidInputError, match=r"from 0.02 to 0.8, found 0.9"):
         describe(audit, epsilon=0.9)
 
@@ -186,7 +190,7 @@ def test_verified_noise_says_what_risk_is_left(audit):
     (row,) = describe(audit, noise=found, prob=0.9).noise
     assert row.method == "given, verified"
     middle = float(found.delta.isel(epsilon=0).median())
-    assert f"At ε = 0.02 with this noise, δ is {risk(middle)} (90% interval" in row.message
+    assert f"At ε = 0.02 with this noise, δ is {about(middle)} (90% interval" in row.message
     assert found.probability(epsilon=0.5) == 1.0
     assert row.message.endswith("nobody has any risk in 100% of the draws.")
 
@@ -323,7 +327,7 @@ def test_the_command_line_the_report_and_the_summary_say_the_same(trend):
     from rich.console import Console
 
     from edp_bayes.cli.report import print_report
-    from edp_bayes.utils.formatting import risk_limit
+    from edp_bayes.utils.formatting import at_most
 
     rng = np.random.default_rng(5)
     contribution = rng.gamma(2.0, 0.2, (40, 6))
@@ -347,8 +351,9 @@ def test_the_command_line_the_report_and_the_summary_say_the_same(trend):
     }
     assert content.curve.median[at] == pytest.approx(table.loc[names[said], "median"])
     if audit.withheld is None:
-        assert f"its median is {risk(content.curve.median[at])}." in printed
-        assert f"at most {risk_limit(content.limit[at])}, with" in printed
+        assert f"its median is {about(content.curve.median[at])}." in printed
+        assert f"{at_most(content.limit[at], resting=content.resting)}, with" in printed
+        assert content.why in printed.replace("epsilon", "ε")
     else:
         assert content.withheld == audit.withheld
         assert audit.withheld in printed
@@ -365,7 +370,9 @@ def test_the_command_line_the_report_and_the_summary_say_the_same(trend):
         assert "No check failed" in printed
 
 
-def test_limits_in_words_hold_in_95_percent_of_the_draws(audit, content):
+def test_limits_in_words_hold_in_95_percent_of_the_draws(audit):
+    content = describe(audit)
+    assert content.prob == 0.95
     numbers = [[float(x) for x in re.findall(r"\d+(?:\.\d+)?", said)] for said in content.words]
     (_, power, _), (guessed, _, advantage), (after, _, times, exceeded, _), (end, mu, _) = numbers
     found = audit.membership_probability(prior=0.5)

@@ -24,7 +24,7 @@ from edp_bayes.black_box.auditing import audit_mechanism
 from edp_bayes.characters import clean
 from edp_bayes.report import describe, write_report
 from edp_bayes.statistical_privacy import PropertyQuery
-from edp_bayes.utils.formatting import risk, risk_limit, short
+from edp_bayes.utils.formatting import at_most, risk, risk_limit, short
 
 
 class Elements(HTMLParser):
@@ -76,7 +76,8 @@ def text(browser, selector):
 
 def numbers_at(audit, name, k):
     band = audit.band(name, prob=0.95).isel(epsilon=k)
-    return [risk(float(band[end])) for end in ("median", "lower", "upper")]
+    exact = audit.exact_zeros
+    return [risk(float(band[end]), exact=exact) for end in ("median", "lower", "upper")]
 
 
 def test_nothing_is_loaded_from_elsewhere_and_names_are_no_markup(page):
@@ -134,16 +135,20 @@ def test_the_verdict_and_the_slider(opened, audit):
     from selenium.webdriver.common.keys import Keys
 
     sentence = (
-        "At ε = {} the largest risk of any of 12 individuals is at most δ = {}, "
+        "At ε = {} the largest risk δ of any of 12 individuals is {}, "
         "with 95% probability; its median is {}."
     )
-    total = "the risk that anybody is exposed is δ* = {}, with 95% probability between {} and {}"
+    total = "has the median δ* = {}, and lies with 95% probability between {} and {}"
     slider = find(opened, "#epsilon-slider")
     cursors = []
     for key, k in ((None, 1), (Keys.ARROW_RIGHT, 2), (Keys.END, 5), (Keys.HOME, 0)):
         if key:
             slider.send_keys(key)
-        limit = risk_limit(float(audit.upper("delta")[k]))
+        limit = at_most(
+            float(audit.upper("delta", kind="simultaneous")[k]),
+            exact=audit.exact_zeros,
+            resting="resting on the Laplace kernels of the model",
+        )
         expected = sentence.format(f"{EPSILON[k]:.4g}", limit, numbers_at(audit, "delta", k)[0])
         assert text(opened, "#sentence") == expected
         assert total.format(*numbers_at(audit, "total_risk", k)) in text(opened, "#total .sentence")
@@ -181,7 +186,7 @@ def test_hovering_reads_the_values_of_both_bands(opened, audit):
     ActionChains(opened).move_to_element_with_offset(drawing, round(offset), 0).perform()
     median, lower, upper = numbers_at(audit, "delta", 4)
     inner = audit.band("delta", kind="pointwise", prob=0.95).isel(epsilon=4)
-    low, high = (risk(float(inner[end])) for end in ("lower", "upper"))
+    low, high = (risk(float(inner[end]), exact=True) for end in ("lower", "upper"))
     assert text(opened, "figure[data-live='delta'] .reading") == (
         f"ε = 0.4: {median}; pointwise {low} to {high}; simultaneous {lower} to {upper}"
     )
@@ -312,7 +317,9 @@ def test_without_individuals_the_other_sections_remain(browser, tmp_path):
     result = audit_mechanism(*samples, epsilon=[0.5, 1.0], random_seed=1, progressbar=False)
     look(browser)
     browser.get(write_report(result, tmp_path / "a.html", prob=0.95).as_uri())
-    assert "the outcomes of both databases differ by at most δ = " in text(browser, "#sentence")
+    assert "the outcomes of both databases differ by a δ that is at most " in text(
+        browser, "#sentence"
+    )
     assert "this pair" in text(browser, "#local")
     browser.get(write_report(PropertyQuery(1000, 0.1), tmp_path / "b.html").as_uri())
     assert "this is computed exactly, so it has no band." in text(browser, "#sentence")
@@ -346,10 +353,11 @@ def test_several_properties_stand_in_a_table_by_falling_risk(browser, tmp_path):
     look(browser)
     browser.get(write_report(result, tmp_path / "a.html", prob=0.95, epsilon=0.1).as_uri())
     k = int(np.flatnonzero(EPSILON == 0.1)[0])
-    median, limit = numbers_at(result, "delta", k)[0], risk_limit(float(result.upper()[k]))
+    median = numbers_at(result, "delta", k)[0]
+    limit = risk_limit(float(result.upper(kind="simultaneous")[k]))
     assert text(browser, "#sentence") == (
-        "At ε = 0.1 the risk of the critical entry, for the riskiest of 3 properties, is "
-        f"at most δ = {limit}, with 95% probability; its median is {median}."
+        "At ε = 0.1 the risk δ of the critical entry, for the riskiest of 3 properties, is "
+        f"at most {limit}, with 95% probability; its median is {median}."
     )
     assert text(browser, "h1") == "Privacy of 3 property queries"
     rows = rows_of(browser, "#properties")
@@ -371,14 +379,13 @@ def test_several_pairs_stand_in_a_table_by_falling_epsilon(browser, tmp_path):
     look(browser)
     path = write_report(result, tmp_path / "a.html", prob=0.95, epsilon=0.2)
     browser.get(path.as_uri())
-    assert "the outcomes of the worst of 3 pairs of databases differ by at most δ = " in text(
-        browser, "#sentence"
-    )
+    worst = "the outcomes of the worst of 3 pairs of databases differ by a δ that is at most "
+    assert worst in text(browser, "#sentence")
     rows = rows_of(browser, "#local")
     assert [row[0] for row in rows] == ["worst pair", "pair 2", "pair 0", "pair 1"]
     # Nothing excludes that the neighbour of the last pair never gives one of the outcomes.
     infinite = float(np.isinf(result.pair_local_epsilon.isel(pair=2)).mean())
-    assert rows[1][3] == risk(infinite)
+    assert rows[1][3] == risk(infinite, exact=True)
     assert rows[1][2].endswith("to infinite")
     low, high = map(float, rows[2][2].split(" to "))
     assert low < np.log(3.0) < high

@@ -36,7 +36,7 @@ def test_a_claim_names_the_adversary(tmp_path):
     page = page_of(tmp_path, edp.Adversary(past=2, insiders=[3]))
     seen = "a person who has seen the last 2 releases and is told by an insider"
     assert f"Against {seen}" in page
-    assert "the largest risk of any of 3 individuals is at most" in page
+    assert "the largest risk δ of any of 3 individuals is" in page
     assert "contributed is known, and subtracted from every answer here." in page
     assert "In plain words" in page
     assert "They are no claim" not in page

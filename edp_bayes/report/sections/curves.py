@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from edp_bayes.report.content import Band, Crossing, Curve
 from edp_bayes.results.base import TARGETS
 from edp_bayes.results.summaries import interval
 from edp_bayes.utils import validate
-from edp_bayes.utils.formatting import crossing
+from edp_bayes.utils.formatting import crossing, risk_limit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from edp_bayes.results.base import PrivacyCurves
 
 __all__ = [
+    "Chosen",
     "banded",
+    "chosen",
     "crossings",
     "numbers",
-    "position",
     "shown_positions",
     "thinned",
 ]
@@ -32,7 +33,6 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 MOST_EPSILONS = 201
-GOOD = 1e-2
 KINDS = ("pointwise", "simultaneous")
 
 
@@ -45,24 +45,63 @@ def banded(result: PrivacyCurves, quantity: str, prob: float) -> Curve:
     return Curve(numbers(found["pointwise"]["median"]), **bands)
 
 
-def position(grid: Array, epsilon: float | None, upper: ArrayLike) -> int:
-    """Return where in the grid the verdict is given.
+class Chosen(NamedTuple):
+    """Where in the grid a verdict is given, and why there, in a sentence."""
 
-    Without a wish it is the first epsilon at which the upper limit of delta is at most 0.01, or
-    the last: delta never rises with epsilon, so this is the upper limit of the epsilon at which
-    delta is 0.01, and the claim holds with the probability of the limit. A wish between two values
-    of the grid means the lower one, which errs on the safe side.
-    """
+    at: int
+    why: str
+
+
+def chosen(
+    grid: Array, epsilon: float | None, upper: ArrayLike, *, symbol: str = "ε", what: str = "limit"
+) -> Chosen:
+    """Return where in the grid the verdict is given, and why if nobody asked for it.
+
+    By default it is the first epsilon at which the upper limit of delta is at most the first of
+    the targets, which the sentence names. Where the limit is nowhere that small it is the first of
+    all, the largest risk. A wish between two values of the grid means the lower one, which errs on
+    the safe side.
+
+    Parameters
+    ----------
+    grid, upper : array_like
+        Shape (epsilon,): the grid, and the limit of delta of the whole curve.
+    epsilon : float or None
+        The wish.
+    symbol, what : str
+        What epsilon, and the limit, are called.
+
+    Examples
+    --------
+    >>> chosen(np.array([0.1, 0.2]), None, [0.5, 0.006]).why
+    'By default the first ε is shown at which the limit is at most 0.01, here 0.2.'
+    >>> chosen(np.array([0.1, 0.2]), None, [0.5, 0.02])
+    Chosen(at=0, why='Up to ε = 0.2 the limit is nowhere below 0.01, the default target: it is 0.02 there. Shown is the first ε, 0.1.')
+    """  # noqa: E501
+    target = TARGETS[0]
     if epsilon is None:
-        good = np.flatnonzero(np.asarray(upper) <= GOOD)
-        return int(good[0]) if good.size else grid.size - 1
+        limit = np.asarray(upper)
+        good = np.flatnonzero(limit <= target)
+        if good.size:
+            at = int(good[0])
+            return Chosen(
+                at,
+                f"By default the first {symbol} is shown at which the {what} is at most "
+                f"{target:g}, here {grid[at]:.4g}.",
+            )
+        return Chosen(
+            0,
+            f"Up to {symbol} = {grid[-1]:.4g} the {what} is nowhere below {target:g}, the default "
+            f"target: it is {risk_limit(float(limit[-1]))} there. Shown is the first {symbol}, "
+            f"{grid[0]:.4g}.",
+        )
     wanted = validate.number(epsilon, "epsilon")
     if not grid[0] <= wanted <= grid[-1]:
         raise InvalidInputError(
             f"epsilon must lie in the grid of the result, from {grid[0]:g} to {grid[-1]:g}, "
             f"found {wanted:g}"
         )
-    return int(np.searchsorted(grid, wanted, side="right")) - 1
+    return Chosen(int(np.searchsorted(grid, wanted, side="right")) - 1, "")
 
 
 def shown_positions(size: int, at: int) -> Index:

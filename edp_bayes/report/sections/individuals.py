@@ -21,7 +21,7 @@ from edp_bayes.report.content import (
 from edp_bayes.report.pseudonyms import Namer
 from edp_bayes.report.sections.curves import banded, numbers, thinned
 from edp_bayes.results import bands
-from edp_bayes.results.summaries import contributions_shown, interval, log_ratio
+from edp_bayes.results.summaries import contributions_shown, interval, log_ratio, most_total
 from edp_bayes.utils import labels
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ MOST_DISTRIBUTIONS = 6
 
 
 def total_risk(audit: IndividualCurves, shown: Index, prob: float) -> TotalRisk:
-    """Return delta* and the median of min(1, sum_i delta_i) at some epsilons."""
-    bound = audit.total_risk_bound.median(("chain", "draw")).to_numpy()
+    """Return delta* and the upper end of the band of min(1, sum_i delta_i) at some epsilons."""
+    bound = most_total(audit, prob).to_numpy()
     return TotalRisk(thinned(banded(audit, "total_risk", prob), shown), numbers(bound[shown]))
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from edp_bayes.report.content import Enough, IntervalRow, NoiseFound
 from edp_bayes.report.sections.individuals import rounded_up
 from edp_bayes.results.summaries import contributions_shown, interval
-from edp_bayes.utils.formatting import percent, risk
+from edp_bayes.utils.formatting import about, percent, risk
 
 if TYPE_CHECKING:
     from edp_bayes.noise.distribution import NoiseDistribution
@@ -99,8 +99,8 @@ def _verified(verification: Verification, worded: Callable[[str], str], prob: fl
         low, middle, high = interval(verification.delta.isel(epsilon=k), prob)
         least, total, most = interval(verification.total_risk.isel(epsilon=k), prob)
         said.append(
-            f"At ε = {epsilon:.4g} with this noise, δ is {risk(middle)} "
-            f"({percent(prob)} interval {risk(low)} to {risk(high)}) and δ* is {risk(total)} "
+            f"At ε = {epsilon:.4g} with this noise, δ is {about(middle)} "
+            f"({percent(prob)} interval {risk(low)} to {risk(high)}) and δ* is {about(total)} "
             f"({risk(least)} to {risk(most)}); nobody has any risk in "
             f"{percent(verification.probability(epsilon=float(epsilon)))} of the draws."
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edp_bayes.report.content import Content, Crossing, Curve, PropertyRow
-from edp_bayes.report.sections.curves import numbers, position
+from edp_bayes.report.sections.curves import chosen, numbers
 from edp_bayes.results.base import TARGETS
 from edp_bayes.results.summaries import interval
 from edp_bayes.utils.formatting import number
@@ -54,7 +54,7 @@ def describe_property(
     end = float(query.epsilon_at(start / 1000.0)) if start > 0.0 else 1.0
     grid = np.linspace(0.0, end if 0.0 < end < math.inf else 1.0, POINTS)
     values = np.asarray(query.delta(epsilon=grid))
-    at = position(grid, epsilon, values)
+    at, why = chosen(grid, epsilon, values, what="risk")
     ends = [float(query.epsilon_at(target)) for target in TARGETS]
     crossings = [
         Crossing(target, None, end, None, (number(end),))
@@ -66,6 +66,8 @@ def describe_property(
         prob=1.0,
         epsilon=numbers(grid),
         at=at,
+        why=why,
+        exact_zeros=True,
         curve=Curve(numbers(values)),
         crossings=tuple(crossings),
         assumptions=(*ASSUMPTIONS, *_known(query)),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from edp_bayes import diagnostics
 from edp_bayes.records.known import INSIDERS
 from edp_bayes.report.content import CheckRow
-from edp_bayes.utils.formatting import risk
+from edp_bayes.utils.formatting import at_most
 
 if TYPE_CHECKING:
     from edp_bayes.results.base import PrivacyCurves
@@ -130,8 +130,8 @@ def _of_query(record: Mapping[str, Any]) -> tuple[str, ...]:
         ),
         "δ* takes individuals to be exposed independently of each other. Whatever the "
         "dependence, the total risk lies between the largest risk and the sum of all risks.",
-        "Individuals whose risk cannot matter were not integrated: all of them together add at "
-        f"most {risk(float(screened))} to the sum at any ε.",
+        "Individuals whose risk cannot matter were not integrated. What all of them together add "
+        f"to the sum at any ε is {at_most(float(screened), exact=True)}.",
         *_of_bounds(record),
     )
 
@@ -143,8 +143,8 @@ def _of_bounds(record: Mapping[str, Any]) -> tuple[str, ...]:
     most = max(record["bounded"].values())
     return (
         "In a population this large, individuals whose risk is far below the largest enter by an "
-        f"upper bound. The largest risk is not changed; the sum of all risks, and δ*, are too high "
-        f"by at most {risk(float(most))} in any draw, and lower ends of bands leave this out.",
+        f"upper bound. The largest risk is not changed. What the sum of all risks, and δ*, are too "
+        f"high by in any draw is {at_most(float(most))}; lower ends of bands leave this out.",
     )
 
 
@@ -158,8 +158,8 @@ def _of_several(result: PrivacyCurves) -> str:
         "The answers are published together. The combination of them that exposes the riskiest "
         f"individual most is {said}; densities are shown along it, in standard deviations, and "
         "contributions are in standard deviations of all answers together. Integrals are by "
-        f"quasi-Monte-Carlo, and bands reach farther by their standard errors, on average at most "
-        f"{risk(error)} for δ."
+        "quasi-Monte-Carlo, and bands reach farther by their standard errors. The average of these "
+        f"for δ is {at_most(error)}."
     )
 
 
@@ -177,11 +177,11 @@ def _of_releases(record: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         record["hypotheses"],
         record["assumed"],
-        "Every curve is an upper bound: privacy losses are rounded up. Rounded down instead, δ is "
-        f"lower by at most {risk(record['gap'])}.",
-        "Individuals whose risk is bounded by at most "
-        f"{risk(record['bounded_below'])}, and all but the largest few, enter δ* by that bound: it "
-        f"is too high by at most {risk(record['total_gap'])}.",
+        "Every curve is an upper bound: privacy losses are rounded up. What δ is lower by if they "
+        f"are rounded down instead is {at_most(record['gap'])}.",
+        "Individuals whose bound of the risk is "
+        f"{at_most(record['bounded_below'])}, and all but the largest few, enter δ* by that bound. "
+        f"What δ* is too high by is {at_most(record['total_gap'])}.",
         "δ* takes individuals to be exposed independently of each other. Whatever the dependence, "
         "the total risk lies between the largest risk and the sum of all risks.",
     )

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.tradeoff import LARGEST_MU
 from edp_bayes.utils.defaults import PROB
-from edp_bayes.utils.formatting import number, percent, risk_limit
+from edp_bayes.utils.formatting import at_most, number, percent, risk_limit
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.results.base import PrivacyCurves
 
-__all__ = ["in_words"]
+__all__ = ["in_words", "resting"]
 
 LEVEL, PRIOR = 0.05, 0.5
 
 
-def in_words(result: PrivacyCurves) -> tuple[str, ...]:
-    """Return sentences on the best test and guess, membership and mu: limits that hold with 95%.
+def resting(result: PrivacyCurves) -> str:
+    """Return what a limit of delta rests on that is too small for the data alone to show it."""
+    if result.exact_zeros:
+        contributed = result.tree["individuals"]["largest_contribution"].any()
+        return "resting on the Laplace kernels of the model" if contributed else ""
+    if "mixture" in result.tree.children or "composition" in result.tree.children:
+        return (
+            "resting on how narrow the model lets the distribution of the answer be, not on the "
+            "data alone"
+        )
+    return "resting on the model, not on the data alone"
+
+
+def in_words(result: PrivacyCurves, prob: float = PROB) -> tuple[str, ...]:
+    """Return sentences on the best test and guess, membership and mu, limits of one probability.
 
     What the grid of epsilon says nothing of is left out: membership where it ends at its first
     value, mu where somebody may be revealed.
@@ -29,26 +43,27 @@ def in_words(result: PrivacyCurves) -> tuple[str, ...]:
     membership = result.membership_probability(prior=PRIOR)
     last = membership.isel(epsilon=-1)
     power, guessed, advantage, exceeded = (
-        _limit(draws)
+        _limit(draws, prob)
         for draws in (
             result.power(LEVEL), membership["guessed"], result.advantage(), last["exceeded"],
         )
     )  # fmt: skip
     # a limit of draws some of which are infinite
-    mu = _limit(result.gaussian_mu().clip(max=LARGEST_MU))
-    held = f"with {percent(PROB)} probability"
+    mu = _limit(result.gaussian_mu().clip(max=LARGEST_MU), prob)
+    held = f"with {percent(prob)} probability"
+    said = partial(at_most, exact=result.exact_zeros, resting=resting(result))
     words = [
         f"A test for membership that raises a false alarm in {percent(LEVEL)} of cases detects a "
         f"member with a probability of at most {risk_limit(power)}, {held}.",
         f"Whoever holds membership for as likely as not guesses right with a probability of at "
-        f"most {risk_limit(guessed)}, {held}; the advantage is at most {risk_limit(advantage)}.",
+        f"most {risk_limit(guessed)}, {held}; the advantage is {said(advantage)}.",
     ]
     if exceeded < 1.0:
         after = _up(float(last["posterior"]))
         words.append(
-            f"An answer makes membership of a member likelier than {percent(after)}, from "
-            f"{percent(PRIOR)} before ({number(after / PRIOR)} times), with a probability of at "
-            f"most {risk_limit(exceeded)}, {held}."
+            f"The probability that an answer makes membership of a member likelier than "
+            f"{percent(after)}, from {percent(PRIOR)} before ({number(after / PRIOR)} times), is "
+            f"{said(exceeded)}, {held}."
         )
     if mu < LARGEST_MU:
         words.append(
@@ -63,5 +78,5 @@ def _up(value: float) -> float:
     return round(math.ceil(100.0 * value - 1e-9) / 100.0, 2)
 
 
-def _limit(draws: xr.DataArray) -> float:
-    return float(upper_limit(draws.to_numpy().ravel(), PROB))
+def _limit(draws: xr.DataArray, prob: float) -> float:
+    return float(upper_limit(draws.to_numpy().ravel(), prob))
