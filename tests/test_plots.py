@@ -97,8 +97,8 @@ def test_legend_states_kind_and_probability(audit):
         "90% simultaneous band",
         "90% pointwise band",
         "posterior median",
-        "min(1, sum of risks), median",
-        "largest risk, median",
+        "min(1, sum of risks), upper end of 90% band",
+        "largest risk, lower end of 90% band",
     ]
 
 
