@@ -89,7 +89,7 @@ def check_truncation(
     grid, limits = np.atleast_1d(epsilon), np.maximum(np.atleast_1d(upper), SMALLEST)
     mass = sum(one.mass for one in truncated)
     exceeded = np.flatnonzero(mass > limits)
-    text = f"For one response the components leave out a mass of {risk(mass)}"
+    text = f"For one response the components leave out a mass of {about(mass)}"
     if not exceeded.size:
         text += ", no more than the upper limit of delta at any epsilon"
         return Checks((threshold(TRUNCATION, mass, True, text, ""),), 0.05)
