@@ -114,6 +114,7 @@ def assemble(
         "samples": responses.samples,
         **({} if released.step is None else {"step": released.step}),
         "fingerprint": released.fingerprint,
+        **({"read_as": released.read_as} if released.read_as else {}),
         **settings.record,
         **({} if regression is None else regression.record),
         "screened_out": by_epsilon(epsilon, risks.screened_bound),

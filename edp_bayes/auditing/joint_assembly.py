@@ -126,6 +126,7 @@ def assemble_joint(
         "individuals": responses.n_individuals,
         "samples": 1,
         "fingerprint": released.fingerprint,
+        **({"read_as": released.read_as} if released.read_as else {}),
         **settings.record,
         **({} if regression is None else regression.record),
         "screened_out": by_epsilon(epsilon, risks.screened_bound),

@@ -122,8 +122,9 @@ def audit(
     table: Annotated[
         str,
         typer.Argument(
-            help="Parquet or CSV file, one row for each record; or a folder of them, a pattern "
-            "such as 'data/*.parquet', or a place such as s3://bucket/folder."
+            help="Parquet file, CSV or other text, or Excel workbook, one row for each record; or "
+            "a folder of them, a pattern such as 'data/*.parquet', a place such as "
+            "s3://bucket/folder, or - for standard input."
         ),
     ],
     database: options.Database[list[str]],
@@ -140,6 +141,12 @@ def audit(
     database_every: options.Every = None,
     empty: options.Empty = None,
     missing: options.Missing = None,
+    date_format: options.DateFormat = None,
+    time_zone: options.TimeZone = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
+    encoding: options.Encoding = None,
     collect: options.Collect = None,
     epsilon: options.Epsilon = "0.01:0.5:50",
     model: Annotated[str, typer.Option("--model", help="dpm, finite:K or bootstrap.")] = "dpm",
@@ -258,6 +265,16 @@ def audit(
         table=table,
     )
     keys = options.Keys.parse(
-        database, individual, database_every=database_every, empty=empty, missing=missing
+        database,
+        individual,
+        database_every=database_every,
+        empty=empty,
+        missing=missing,
+        date_format=date_format,
+        time_zone=time_zone,
+        separator=separator,
+        decimal=decimal,
+        thousands=thousands,
+        encoding=encoding,
     )
     audit_databases(lambda: table, keys, run)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
     from edp_bayes.cli.options import Keys, Knows
     from edp_bayes.records.adversary import Adversary
+    from edp_bayes.records.clocks import Clock
     from edp_bayes.records.databases import Databases
+    from edp_bayes.records.keys import Key
 
 __all__ = ["FEWEST", "PAST", "adversary_of", "sentence"]
 
@@ -113,7 +116,7 @@ def _covariates(path: Path, keys: Keys, databases: Databases) -> pd.DataFrame:
             )
         named = columns[:size]
         frame = open_table(path, named).read(columns)
-        rows = _keys(frame, named, databases.database, every=keys.database_every)
+        rows = _keys(frame, named, databases.database, clocks=_clocks(keys))
         table: pd.DataFrame = frame.select(*columns[size:]).to_pandas()
         table.index = pd.Index(rows, dtype=object, name="database", tupleize_cols=False)
         aligned(table, databases.database)
@@ -151,18 +154,24 @@ def _insiders(path: Path, individual: NDArray[Any]) -> tuple[Any, ...]:
 
 
 def _keys(
-    frame: Any, columns: tuple[str, ...], known: NDArray[np.generic], *, every: str | None = None
+    frame: Any,
+    columns: tuple[str, ...],
+    known: NDArray[np.generic],
+    *,
+    clocks: Sequence[Clock] = (),
 ) -> list[Any]:
-    """Return the key of every row, of the type of those that are known."""
+    """Return the key of every row, of the type of those that are known.
+
+    Keys may be times by any of several clocks.
+    """
     from edp_bayes.records.keys import Key, combined
-    from edp_bayes.records.periods import starts
     from edp_bayes.utils.labels import plain_list, show
 
     keys = [Key.of(frame, name) for name in columns]
     for key in keys:
         key.refuse_missing("every row needs one")
-    if every is not None:
-        keys = [Key(key.name, starts(key.column, every, key.name), key.categories) for key in keys]
+    if clocks:
+        keys = [_by_clock(key, clocks) for key in keys]
     code, found = combined(keys)
     example, own = plain_list(known)[0], []
     for key in plain_list(found):
@@ -174,6 +183,32 @@ def _keys(
                 f"{show(example)}"
             ) from None
     return [own[k] for k in code.tolist()]
+
+
+def _clocks(keys: Keys) -> list[Clock]:
+    """Return how keys of covariates may be times: as those of the table, or plainly."""
+    from edp_bayes.records.clocks import Clock
+
+    every, zone = keys.database_every, keys.time_zone
+    ways = [Clock(every, keys.date_format, zone), Clock(every, None, zone), Clock(every)]
+    return [clock for clock in dict.fromkeys(ways) if clock.asks]
+
+
+def _by_clock(key: Key, clocks: Sequence[Clock]) -> Key:
+    """Return a key as the start of its period, by the first clock that it can be read by."""
+    from edp_bayes.records.periods import starts
+
+    for clock in clocks:
+        try:
+            found = clock.converted(key)
+        except EdpBayesError:
+            if clock is clocks[-1]:
+                raise
+            continue
+        break
+    if clock.every is None:
+        return found
+    return replace(found, column=starts(found.column, clock.every, key.name))
 
 
 def _like_or_none(value: Any, example: Any) -> Any:

@@ -51,6 +51,12 @@ def noise(
     database_every: options.Every = None,
     empty: options.Empty = None,
     missing: options.Missing = None,
+    date_format: options.DateFormat = None,
+    time_zone: options.TimeZone = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
+    encoding: options.Encoding = None,
     draws: Annotated[
         int, typer.Option("--draws", min=1, help="Draws of the audit to hold it against.")
     ] = 40,
@@ -94,6 +100,12 @@ def noise(
         database_every=database_every,
         empty=empty,
         missing=missing,
+        date_format=date_format,
+        time_zone=time_zone,
+        separator=separator,
+        decimal=decimal,
+        thousands=thousands,
+        encoding=encoding,
     )
     with warnings.catch_warnings():
         # What they say stands in the noise's message, or in the audit.

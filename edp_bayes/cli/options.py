@@ -29,8 +29,11 @@ __all__ = [
     "Collect",
     "Covariates",
     "Database",
+    "DateFormat",
+    "Decimal",
     "Draws",
     "Empty",
+    "Encoding",
     "Epsilon",
     "Every",
     "ExactUpTo",
@@ -52,8 +55,11 @@ __all__ = [
     "Run",
     "Season",
     "Seed",
+    "Separator",
     "Step",
+    "Thousands",
     "Threshold",
+    "TimeZone",
     "Trend",
     "Where",
     "columns",
@@ -80,7 +86,7 @@ class Keys:
     ----------
     database, individual : tuple of str
         Key columns.
-    database_every, empty, missing
+    database_every, empty, missing, date_format, time_zone, separator, decimal, thousands, encoding
         As for `Databases.from_table`.
     """
 
@@ -89,6 +95,12 @@ class Keys:
     database_every: str | None = None
     empty: str = "drop"
     missing: str = "error"
+    date_format: str | None = None
+    time_zone: str | None = None
+    separator: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    encoding: str | None = None
 
     @classmethod
     def parse(
@@ -100,8 +112,10 @@ class Keys:
         **options: str | None,
     ) -> Self:
         """Return keys from the options given, and from what is known where they were not."""
+        from edp_bayes.records.clocks import Clock
         from edp_bayes.records.owning import EMPTY, MISSING
         from edp_bayes.records.periods import EVERY
+        from edp_bayes.records.reading import Reading
         from edp_bayes.utils import validate
 
         given: dict[str, Any] = {name: value for name, value in options.items() if value}
@@ -111,6 +125,10 @@ class Keys:
         for name, value in (("database", database), ("individual", individual)):
             if value:
                 given[name] = columns(value, f"--{name}")
+        reads = ("date_format", "time_zone")
+        Clock(**{name: given[name] for name in reads if name in given})
+        marks = ("separator", "decimal", "thousands", "encoding")
+        Reading(**{name: given[name] for name in marks if name in given})
         noted = dict(known or {})
         for name in ("database", "individual"):
             noted[name] = tuple(noted.get(name, ()))
@@ -408,6 +426,36 @@ Missing = Annotated[
         help="Records without an individual: error (the default), drop them, or pool them as one "
         "individual.",
     ),
+]
+DateFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--date-format",
+        help="How text of the database column is a date, such as %d.%m.%Y; or unix, unix_ms or "
+        "unix_us for numbers since 1970.",
+    ),
+]
+TimeZone = Annotated[
+    str | None,
+    typer.Option(
+        "--time-zone",
+        help="Zone of the calendar for times with a zone, an offset or since 1970: Europe/Berlin.",
+    ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option("--separator", help="Between the values of a text file: ';', tab, ...; found."),
+]
+Decimal = Annotated[
+    str | None, typer.Option("--decimal", help="Decimal mark of a text file, . or ,; found.")
+]
+Thousands = Annotated[
+    str | None,
+    typer.Option("--thousands", help="Between thousands: . , ' or a blank; found where plain."),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", help="Of a text file, such as cp1252; UTF-8 and UTF-16 are found."),
 ]
 Collect = Annotated[
     int | None,

@@ -48,6 +48,7 @@ def audit_databases(
     from edp_bayes.cli.labelling import label_of
     from edp_bayes.cli.noise_work import DEMO
     from edp_bayes.records.databases import Databases
+    from edp_bayes.records.packed import STDIN
     from edp_bayes.records.responses import Responses
 
     if len(run.query) > 1:
@@ -79,6 +80,8 @@ def audit_databases(
         )
         if not about:
             console.print(sentence(run.knows, databases, adversary))
+        if responses.read_as:
+            console.print(responses.read_as)
         for doubt in responses.warnings:
             console.print(f"WARNING  {doubt}")
         if line := folder.store_found(run.out / STORE, resume=run.resume):
@@ -110,7 +113,7 @@ def audit_databases(
         source = asdict(keys)
         if not isinstance(table, str):
             source["table"] = DEMO
-        elif "://" not in table:
+        elif "://" not in table and table != STDIN:
             source["table"] = Path(table).name
         found.tree.attrs["source"] = json.dumps(source)
         report.print_report(found, console, prob=PROB)

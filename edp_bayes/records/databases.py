@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.records.clocks import Clock
 from edp_bayes.records.doubtful import twins
 from edp_bayes.records.engine import EngineSource
 from edp_bayes.records.ownership import Floats, Ownership
 from edp_bayes.records.owning import EMPTY, MISSING
 from edp_bayes.records.periods import EVERY
 from edp_bayes.records.query import Query
+from edp_bayes.records.reading import Reading
 from edp_bayes.records.remainder import DEFAULT, MOST_PAIRS, reduced_pairs
 from edp_bayes.records.responses import (
     Responses,
@@ -105,6 +107,12 @@ class Databases:
         database_every: str | None = None,
         empty: str = "drop",
         missing: str = "error",
+        date_format: str | None = None,
+        time_zone: str | None = None,
+        separator: str | None = None,
+        decimal: str | None = None,
+        thousands: str | None = None,
+        encoding: str | None = None,
     ) -> Databases:
         """Return the databases of a table with one row for each record.
 
@@ -112,8 +120,10 @@ class Databases:
         ----------
         table : dataframe, str or Path
             Any eager or lazy dataframe that Narwhals supports (pandas, Polars, PyArrow, DuckDB,
-            Ibis, Dask, Spark and others), a PyArrow data set, or the path of Parquet or CSV files:
-            one, several, a folder, a pattern or a place such as s3://bucket/folder. Lazy tables
+            Ibis, Dask, Spark and others), a PyArrow data set, or the path of files: Parquet, text
+            (.csv, .tsv, .txt, compressed as .gz or .zip) or an Excel workbook of one sheet (.xlsx,
+            with the extra "excel"); one, several, a folder, a pattern, a place such as
+            s3://bucket/folder, or "-" for standard input. Lazy tables
             stay in their engine, and Parquet files of more than five million records, or CSV files
             of more than 300 MB, in DuckDB:
             these group the records for every query, and only a row for each individual in each
@@ -127,7 +137,8 @@ class Databases:
             The database column holds dates or times, and each period of the calendar is one
             database, labelled by its start. The calendar is that of the column's time zone, in
             which the hour that the end of summer time repeats is two hours; weeks begin on
-            Mondays.
+            Mondays. Text may be dates or times, such as 2024-03-31, 31.03.2024 or
+            2024-03-31T10:00:00+02:00, whose day is the one that is written.
         empty : {"drop", "zero", "error"}
             What becomes of a period without any record, where dates, whole numbers, codes such as
             202407, 2024-W05 (an ISO week) or 2024-Q3, or `database_every` show that there should
@@ -140,6 +151,21 @@ class Databases:
             What becomes of records whose individual is missing: they are refused; left out, so
             that what is audited is not what is published; or pooled as the individual
             "(missing)", whose risk is that of all of them together. Both have a warning.
+        date_format : str, optional
+            How the text of the database column is a date, as for `datetime.strptime`: "%d.%m.%Y".
+            Or "unix", "unix_ms" or "unix_us" for seconds, milliseconds or microseconds since
+            1970. It is found where it is plain: 03/04/2024 alone is not.
+        time_zone : str, optional
+            Zone such as "Europe/Berlin" in whose calendar the times of the database column lie,
+            where they have a zone or an offset or are counted since 1970; else their own, or UTC.
+            Offsets of more than one clock need it.
+        separator, decimal, thousands : str, optional
+            What stands between the values of a text file, such as ";" or "tab", the decimal mark,
+            "." or ",", and the mark between thousands, one of . , ' and a blank. Found where they
+            are plain, which the result's settings say; refused where 1,234 may be two numbers.
+            Keys stay as they are spelt.
+        encoding : str, optional
+            Encoding of a text file, such as "cp1252"; UTF-8 and UTF-16 are found.
 
         Raises
         ------
@@ -172,11 +198,14 @@ class Databases:
             validate.choice(database_every, EVERY, "database_every")
         validate.choice(empty, EMPTY, "empty")
         validate.choice(missing, MISSING, "missing")
-        source = open_table(table, database + individual)
+        clock = Clock(database_every, date_format, time_zone)
+        reading = Reading(database, clock, separator, decimal, thousands, encoding)
+        source = open_table(table, database + individual, reading)
         source.require(database + individual)
         _refuse_overlap(database, individual)
+        clock = replace(clock, date_format=None) if source.dated else clock
         kind = TableSource if source.lazy is None else EngineSource
-        return cls(kind(source, database, individual, database_every, empty, missing))
+        return cls(kind(source, database, individual, database_every, empty, missing, clock))
 
     @classmethod
     def from_xarray(
@@ -397,6 +426,7 @@ class Databases:
             ask=ask,
             step=step,
             warnings=self.warnings + found,
+            read_as=self._source.read_as,
         )
 
     def answers(
@@ -491,6 +521,7 @@ class Databases:
             step=_step(step, query, owners, response, noise),
             warnings=self.warnings + doubts,
             remainder=remainder,
+            read_as=self._source.read_as,
         )
 
     def _resolved(self, query: Query) -> Query:

@@ -343,7 +343,9 @@ class EngineSource(TableSource):
         needs = needs or Needs()
         with self._asking():
             database = [
-                periods.coarse(nw.col(name), schema[name], self.every).alias(f"d{k}")
+                periods.coarse(
+                    self.clock.coarse(nw.col(name), schema[name]), schema[name], self.every
+                ).alias(f"d{k}")
                 for k, name in enumerate(self.database)
             ]
             individual = [nw.col(name).alias(f"i{k}") for k, name in enumerate(self.individual)]
@@ -390,6 +392,8 @@ class EngineSource(TableSource):
 
         for name in names:
             dtype = self._schema[name]
+            if name in self.table.unclear:
+                raise InvalidInputError(self.table.unclear[name])
             if not (dtype.is_numeric() or dtype == nw.Boolean):
                 raise InputTypeError(
                     f"column {name!r} must be numeric, found values of type {dtype}"
@@ -572,7 +576,9 @@ class EngineSource(TableSource):
         ]
         if self.every is not None and database:
             zone = getattr(self._schema[self.database[0]], "time_zone", None)
+            zone = zone and (self.clock.time_zone or zone)
             database = [replace(k, column=periods.in_zone(k.column, zone)) for k in database]
+        database = [self.clock.converted(key) for key in database]
         individual = [
             Key.of(frame, f"i{k}", name)
             for k, name in enumerate(self.individual)

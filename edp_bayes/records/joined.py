@@ -191,6 +191,11 @@ class JointResponses:
         """Variance of the known noise of every query, shape (d,)."""
         return np.array([0.0 if p.noise is None else p.noise.variance for p in self.parts])
 
+    @property
+    def read_as(self) -> str:
+        """What is unusual about how files of the records were read."""
+        return " ".join(dict.fromkeys(part.read_as for part in self.parts if part.read_as))
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256, in hexadecimal, of the fingerprints of all queries in their order."""

@@ -30,7 +30,9 @@ class Engine(NamedTuple):
     rest: Callable[[], None] = lambda: None
 
 
-def in_engine(found: ds.Dataset, *, whole_files: bool, few: bool = False) -> Engine:
+def in_engine(
+    found: ds.Dataset, *, whole_files: bool, few: bool = False, time_zone: str | None = None
+) -> Engine:
     """Return a data set as a lazy table of DuckDB; none where it is small enough to be read.
 
     DuckDB writes to disk what its memory does not hold.
@@ -44,11 +46,13 @@ def in_engine(found: ds.Dataset, *, whole_files: bool, few: bool = False) -> Eng
         column is of a type that it reads otherwise than PyArrow.
     few : bool
         Whether few records, too, are left to it.
+    time_zone : str, optional
+        Zone of times that have one; their own if not given.
     """
     import narwhals.stable.v2 as nw
 
     zones = {getattr(field.type, "tz", None) for field in found.schema} - {None}
-    if len(zones) > 1 or not (few or found.count_rows() > MOST_IN_MEMORY):
+    if (len(zones) > 1 and time_zone is None) or not (few or found.count_rows() > MOST_IN_MEMORY):
         return Engine()
     import duckdb
 
@@ -68,7 +72,7 @@ def in_engine(found: ds.Dataset, *, whole_files: bool, few: bool = False) -> Eng
         engine.execute("set memory_limit = ?", [limit])
 
     if zones:  # A time of DuckDB has no zone of its own.
-        engine.execute("set TimeZone = ?", [zones.pop()])
+        engine.execute("set TimeZone = ?", [time_zone or zones.pop()])
     if whole_files and all(_is_plain(field.type) for field in found.schema):
         relation = engine.read_parquet(found.files, hive_partitioning=False)
     else:

@@ -11,12 +11,18 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.arrow_columns import beyond_floats, padded
+from edp_bayes.records.clocks import Offsets, require_one_clock, shifted, with_offsets
+from edp_bayes.records.keys import Key
 from edp_bayes.records.large_files import Engine, in_engine
+from edp_bayes.records.reading import Form
 from edp_bayes.records.several_files import require_agreement
+from edp_bayes.records.texts import Texts, is_plain_number, is_zoned, no_text
 from edp_bayes.utils.leftovers import Folder
 
 if TYPE_CHECKING:
@@ -28,16 +34,12 @@ __all__ = ["are_large", "grouped_texts", "write"]
 MOST_BYTES, MOST_COMPRESSED = 300_000_000, 40_000_000
 # Bytes that are read at a time.
 BLOCK = 2**24
-SPELT = "edp_bayes spelt "
+SPELT, OFFSET = "edp_bayes spelt ", "edp_bayes offset "
+# Times by which a compressed file may grow.
+MOST_FOLD = 2000
 
 
-def grouped_texts(
-    files: Sequence[str],
-    keys: Sequence[str],
-    name: str,
-    at_hand: Callable[[str, Callable[[Path], Any]], Any],
-    system: Any = None,
-) -> Engine:
+def grouped_texts(texts: Texts, system: Any = None) -> Engine:
     """Return CSV files as a lazy table of DuckDB; none where they are small enough to be read.
 
     They are written as Parquet files in a temporary folder that only its owner can read, and that
@@ -45,14 +47,8 @@ def grouped_texts(
 
     Parameters
     ----------
-    files : sequence of str
-        Their paths.
-    keys : sequence of str
-        Names of the key columns.
-    name : str
-        What they are called in messages.
-    at_hand : callable
-        Takes a path and an action, and returns what that does with the file on this machine.
+    texts : Texts
+        The files.
     system : fsspec file system, optional
         Where they lie; here by default.
 
@@ -65,26 +61,126 @@ def grouped_texts(
     import pyarrow.dataset as ds
 
     try:
-        size = os.path.getsize if system is None else system.size
-        sizes = {path: size(path) for path in files}
+        size = unpacked_size if system is None else system.size
+        sizes = {path: size(path) for path in texts.files}
     except OSError:  # What cannot be read is said by who reads it.
         return Engine()
     if not are_large(sizes):
         return Engine()
     folder = Folder("edp_bayes_csv_")
-    targets = [folder.path / f"{k:06}.parquet" for k in range(len(files))]
-    schemas = [
-        (path, at_hand(path, partial(write, keys=keys, target=target)))
-        for path, target in zip(files, targets, strict=True)
+    targets = [folder.path / f"{k:06}.parquet" for k in range(len(texts.files))]
+    schemas = _write_all(texts, targets, [() for _ in targets])
+    suspects = [
+        texts.suspects(dict(_kinds(schema)), texts.form_of_known(path)) for path, schema in schemas
     ]
-    require_agreement(schemas, keys, name)
+    if any(suspects):
+        # What may be read in two ways stays text, and is refused by whoever asks for it.
+        marked = [[n for n in names if n not in texts.unclear] for names in suspects]
+        marked = [texts.marked(names) for names in marked]
+        if any(marked):
+            schemas = _write_all(texts, targets, marked)
+    schemas = _on_one_clock(texts, targets, schemas)
+    require_agreement(schemas, texts.keys, texts.name)
     schema = pa.unify_schemas([one for _, one in schemas], promote_options="permissive")
     whole = ds.dataset([str(target) for target in targets], format="parquet", schema=schema)
     alike = all(one.equals(schema) for _, one in schemas)
-    engine = in_engine(whole, whole_files=alike, few=True)
+    zone = texts.reading.clock.time_zone
+    engine = in_engine(whole, whole_files=alike, few=True, time_zone=zone)
     if engine.lazy is None:
         return engine
     return Engine(engine.lazy.select(*schema.names), partial(_rest, engine, folder))
+
+
+def _write_all(
+    texts: Texts, targets: Sequence[Path], marked: Sequence[Sequence[str]]
+) -> list[tuple[str, pa.Schema]]:
+    """Write files of which some columns have numbers with marks; those without any are kept."""
+    import pyarrow.parquet as pq
+
+    found = []
+    for file, target, names in zip(texts.files, targets, marked, strict=True):
+        if names or not target.exists():
+            action = partial(write, texts=texts, file=file, target=target, marked=names)
+            found.append((file, texts.at_hand(file, action)))
+        else:
+            found.append((file, _shown(pq.read_schema(target))))
+    return found
+
+
+def _kinds(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
+    return [(field.name, field.type) for field in schema]
+
+
+def _shown(schema: pa.Schema) -> pa.Schema:
+    """Return the columns of a file that was written, without those for our own use."""
+    import pyarrow as pa
+
+    return pa.schema([(name, kind) for name, kind in _kinds(schema) if not _is_ours(name)])
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith((SPELT, OFFSET))
+
+
+def _on_one_clock(
+    texts: Texts, targets: Sequence[Path], schemas: list[tuple[str, pa.Schema]]
+) -> list[tuple[str, pa.Schema]]:
+    """Return files whose times with offsets are what the clock showed, where that is one clock."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for name in texts.reading.with_offset:
+        having = [k for k, t in enumerate(targets) if OFFSET + name in pq.read_schema(t).names]
+        if not having:
+            continue
+        found = Offsets.joined(_offsets(targets[k], name) for k in having)
+        if not found.minutes.any():
+            continue
+        zone = require_one_clock(found, name)
+        for k in having:
+            file, schema = schemas[k]
+            place = schema.get_field_index(name)
+            if texts.reading.clock.every == "hour" and zone is not None:
+                kind = pa.timestamp("us", zone)
+                _rewritten(targets[k], name, lambda times, _, kind=kind: times.cast(kind))
+            else:
+                kind = pa.timestamp("us")
+                _rewritten(targets[k], name, shifted)
+            schemas[k] = (file, schema.set(place, pa.field(name, kind)))
+    return schemas
+
+
+def _offsets(target: Path, name: str) -> Offsets:
+    """Return the offsets that are written in a file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(target) as file:
+        return Offsets.joined(
+            Offsets.of(batch[name].cast(pa.timestamp("us", "UTC")), batch[OFFSET + name].to_numpy())
+            for batch in file.iter_batches(columns=[name, OFFSET + name])
+        )
+
+
+def _rewritten(target: Path, name: str, change: Callable[..., Any]) -> None:
+    """Change the times of a file, which are UTC beside their offsets."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    part = target.with_suffix(".part")
+    writer: Any = None
+    with pq.ParquetFile(target) as file:
+        for batch in file.iter_batches():
+            times = batch[name].cast(pa.timestamp("us", "UTC"))
+            changed = change(times, batch[OFFSET + name].to_numpy())
+            place = batch.schema.get_field_index(name)
+            kinds = batch.schema.set(place, pa.field(name, changed.type))
+            columns = [changed if k == place else one for k, one in enumerate(batch.columns)]
+            writer = writer or pq.ParquetWriter(part, kinds)
+            writer.write_batch(pa.record_batch(columns, schema=kinds))
+    if writer is not None:
+        writer.close()
+        part.replace(target)
 
 
 def _rest(engine: Engine, folder: Folder) -> None:
@@ -107,55 +203,92 @@ def are_large(files: Mapping[str, int]) -> bool:
     return share > 1.0
 
 
-def write(path: str | Path, keys: Sequence[str], target: Path) -> pa.Schema:
+def unpacked_size(path: str) -> int:
+    """Return the bytes of a file; of a compressed one as many as make it large, if it is.
+
+    A file that is compressed a thousandfold is larger than it looks.
+    """
+    size = os.path.getsize(path)
+    if not path.lower().endswith(".gz") or not size < MOST_COMPRESSED < size * MOST_FOLD:
+        return size
+    import pyarrow as pa
+
+    left = MOST_BYTES
+    try:
+        with pa.input_stream(path) as file:
+            while left > 0 and (block := len(file.read(BLOCK))):
+                left -= block
+    except pa.ArrowException:  # What cannot be read is said by who reads it.
+        return size
+    return size if left > 0 else MOST_COMPRESSED + 1
+
+
+def write(
+    path: str | Path, texts: Texts, file: str, target: Path, marked: Sequence[str] = ()
+) -> pa.Schema:
     """Write a CSV file as a Parquet file, and return its columns.
 
     Parameters
     ----------
     path : str or Path
-        The CSV file, compressed or not.
-    keys : sequence of str
-        Names of the key columns.
+        The CSV file, compressed or not, as it is at hand.
+    texts : Texts
+        The files it is one of.
+    file : str
+        Its name among them.
     target : Path
         The Parquet file.
+    marked : sequence of str
+        Columns of numbers with other marks than points.
 
     Raises
     ------
     InvalidInputError
         If a column is not UTF-8, or the disk is full.
     """
-    from pyarrow import ArrowInvalid, types
+    from pyarrow import ArrowInvalid, string, types
 
-    kinds = _first_kinds(path)
+    form = texts.form(file, Path(path))
+    with form.opened(path) as reader:
+        kinds = {field.name: field.type for field in reader.schema}
     for name, kind in kinds.items():
-        if types.is_binary(kind):
-            raise _no_text(name, path)
-    texts: set[str] = set()
+        if name in texts.reading.as_text or name in marked:
+            kinds[name] = string()
+        elif types.is_binary(kind):
+            raise no_text(name, file)
+    job = Job(path, form, texts, tuple(marked), target)
+    padded_ones: set[str] = set()
     while True:
         try:
-            again = _written(path, keys, kinds, texts, target)
+            again = _written(job, kinds, padded_ones)
         except ArrowInvalid as error:
-            if not _loosened(kinds, str(error), path):
+            if not _loosened(kinds, str(error), file):
                 raise
             continue
         except OSError as error:
             raise _no_room(error, target) from None
         if not again:
             break
-        texts |= again
+        padded_ones |= again
     try:
         return _as_read(target)
     except OSError as error:
         raise _no_room(error, target) from None
 
 
-def _first_kinds(path: str | Path) -> dict[str, Any]:
-    """Return the types of the first block, which those of all of them can only follow."""
-    from pyarrow import csv
+class Job(NamedTuple):
+    """A file that is written, and what is known of it."""
 
-    options = csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
-    with csv.open_csv(path, convert_options=options) as reader:
-        return {field.name: field.type for field in reader.schema}
+    path: str | Path
+    form: Form
+    texts: Texts
+    marked: tuple[str, ...]
+    target: Path
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """Names of the key columns."""
+        return self.texts.keys
 
 
 def _order() -> list[Any]:
@@ -176,32 +309,36 @@ def _loosened(kinds: dict[str, Any], said: str, path: str | Path) -> bool:
         return False
     name = list(kinds)[int(found.group(1))]
     if kinds[name] == pa.string():
-        raise _no_text(name, path)
+        raise no_text(name, path)
     order = _order()
     kinds[name] = order[order.index(kinds[name]) + 1] if kinds[name] in order else pa.string()
     return True
 
 
-def _written(
-    path: str | Path, keys: Sequence[str], kinds: Mapping[str, Any], texts: set[str], target: Path
-) -> set[str]:
+def _written(job: Job, kinds: Mapping[str, Any], texts: set[str]) -> set[str]:
     """Write a file with columns of some types; return those that turn out to be padded numbers.
 
-    Beside a key of numbers stands how it is spelt, for `_as_read` to choose.
+    Beside a key of numbers stands how it is spelt, for `_as_read` to choose, and beside times of
+    databases their offset.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    numbers = [name for name, kind in kinds.items() if _is_number(kind, name in keys)]
-    spelt_keys = [name for name in numbers if name in keys and name not in texts]
+    numbers = [name for name, kind in kinds.items() if is_plain_number(kind, name in job.keys)]
+    spelt_keys = [name for name in numbers if name in job.keys and name not in texts]
+    timed = [name for name in job.texts.reading.with_offset if is_zoned(kinds.get(name))]
+    dates = [name for name in job.texts.reading.converted if name in kinds]
+    own = dict.fromkeys(texts, pa.string()) | dict.fromkeys(job.marked, pa.float64())
+    own |= dict.fromkeys(dates, pa.timestamp("us"))
     schema = pa.schema(
-        [(name, pa.string() if name in texts else kind) for name, kind in kinds.items()]
+        list({**kinds, **own}.items())
         + [(SPELT + name, pa.string()) for name in spelt_keys]
+        + [(OFFSET + name, pa.int64()) for name in timed]
     )
     found: set[str] = set()
-    with pq.ParquetWriter(target, schema) as writer:
-        for batch, spelling in _batches(path, kinds, numbers):
+    with pq.ParquetWriter(job.target, schema) as writer:
+        for batch, spelling in _batches(job, kinds, [*numbers, *timed]):
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             for name in numbers:
                 spelt = pc.utf8_trim_whitespace(spelling[name])
@@ -211,43 +348,36 @@ def _written(
                     found.add(name)
                 if name in spelt_keys:
                     columns[SPELT + name] = spelt
+            for name in timed:
+                offsets = with_offsets(spelling[name])
+                columns[OFFSET + name] = pa.array(
+                    np.zeros(len(batch), dtype=np.int64) if offsets is None else offsets[1]
+                )
+            for name in job.marked:
+                columns[name] = job.texts.marks.numbers(columns[name])
+            for name in dates:
+                key = Key(name, pa.chunked_array([columns[name]]))
+                columns[name] = (
+                    job.texts.reading.clock.converted(key).column.combine_chunks()
+                    if columns[name].null_count < len(columns[name])
+                    else pa.nulls(len(columns[name]), pa.timestamp("us"))
+                )
             if not found:
                 arrays = [columns[name] for name in schema.names]
                 writer.write_batch(pa.record_batch(arrays, schema=schema))
     return found
 
 
-def _is_number(kind: Any, key: bool) -> bool:
-    """Return whether the spelling of a column decides whether it is one of numbers."""
-    from pyarrow import types
-
-    return types.is_integer(kind) or (key and (types.is_floating(kind) or types.is_boolean(kind)))
-
-
-def _batches(
-    path: str | Path, kinds: Mapping[str, Any], numbers: Sequence[str]
-) -> Iterator[tuple[Any, Any]]:
+def _batches(job: Job, kinds: Mapping[str, Any], spelt: Sequence[str]) -> Iterator[tuple[Any, Any]]:
     """Yield the records block by block, and beside them some columns as they are spelt."""
     import pyarrow as pa
-    from pyarrow import csv
 
-    def opened(columns: Sequence[str], types: Mapping[str, Any]) -> Any:
-        return csv.open_csv(
-            path,
-            read_options=csv.ReadOptions(block_size=BLOCK),
-            convert_options=csv.ConvertOptions(
-                null_values=[""],
-                strings_can_be_null=True,
-                include_columns=list(columns),
-                column_types=dict(types),
-            ),
-        )
-
-    with opened(list(kinds), kinds) as reader:
-        if not numbers:
+    with job.form.opened(job.path, list(kinds), kinds, BLOCK) as reader:
+        if not spelt:
             yield from ((batch, None) for batch in reader)
             return
-        with opened(numbers, dict.fromkeys(numbers, pa.string())) as spellings:
+        text = dict.fromkeys(spelt, pa.string())
+        with job.form.opened(job.path, spelt, text, BLOCK) as spellings:
             yield from zip(reader, spellings, strict=True)
 
 
@@ -257,18 +387,20 @@ def _as_read(target: Path) -> pa.Schema:
     import pyarrow.parquet as pq
 
     whole = pq.read_schema(target)
-    kinds = {field.name: field.type for field in whole if not field.name.startswith(SPELT)}
+    kinds = dict(_kinds(_shown(whole)))
     merged = [
         name for name in kinds if SPELT + name in whole.names and _merges(target, name, kinds[name])
     ]
     if not merged:
         return pa.schema(kinds.items())
     schema = pa.schema(kinds | dict.fromkeys(merged, pa.string()))
+    offsets = [field for field in whole if field.name.startswith(OFFSET)]
+    held = pa.schema([*schema, *offsets])
     part = target.with_suffix(".part")
-    with pq.ParquetFile(target) as file, pq.ParquetWriter(part, schema) as writer:
+    with pq.ParquetFile(target) as file, pq.ParquetWriter(part, held) as writer:
         for batch in file.iter_batches():
-            columns = [batch[SPELT + n if n in merged else n] for n in schema.names]
-            writer.write_batch(pa.record_batch(columns, schema=schema))
+            columns = [batch[SPELT + n if n in merged else n] for n in held.names]
+            writer.write_batch(pa.record_batch(columns, schema=held))
     part.replace(target)
     return schema
 
@@ -287,10 +419,6 @@ def _merges(target: Path, name: str, kind: pa.DataType) -> bool:
     merged, *largest = found
     column = pa.chunked_array([pa.array(largest, pa.float64())])
     return bool(merged) or (bool(largest) and beyond_floats(column))
-
-
-def _no_text(name: str, path: str | Path) -> InvalidInputError:
-    return InvalidInputError(f"column {name!r} of {path} is not UTF-8; save the file as UTF-8")
 
 
 def _no_room(error: OSError, target: Path) -> InvalidInputError:

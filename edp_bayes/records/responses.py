@@ -110,6 +110,8 @@ class Responses:
         What is known of individuals whose contributions were not collected, see the option
         ``collect`` of `Databases.respond`. Their columns are empty, and `contribution` refuses
         whatever needs everybody's; those that were collected are in `collected`.
+    read_as : str, optional
+        What is unusual about how a file of the records was read, in a sentence.
 
     Raises
     ------
@@ -154,6 +156,7 @@ class Responses:
     half_step: NDArray[np.float64] | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
     remainder: Remainder | None = field(default=None, repr=False)
+    read_as: str = field(default="", repr=False)
     collected: csc_array[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -28,7 +28,8 @@ __all__ = [
     "require_agreement",
 ]
 
-PARQUET, TEXT = (".parquet", ".pq"), (".csv", ".csv.gz")
+PARQUET = (".parquet", ".pq")
+TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 WILD = frozenset("*?[")
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # a folder's name for records without a value
 WORKS = (

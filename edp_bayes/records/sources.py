@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.records.clocks import AS_IT_IS, Clock
 from edp_bayes.records.doubtful import doubled_records
 from edp_bayes.records.keys import Key, factorise
 from edp_bayes.records.ownership import Integers, Ownership, Records
@@ -42,6 +43,10 @@ class Source(Protocol):
     @property
     def lacking(self) -> Mapping[str, str]:
         """Columns that not all files have, and a file without them."""
+
+    @property
+    def read_as(self) -> str:
+        """What is unusual about how files were read, in a sentence."""
 
     @property
     def owners(self) -> Ownership:
@@ -100,6 +105,8 @@ class TableSource(AtHand):
         What becomes of periods without a record.
     missing : {"error", "drop", "pool"}
         What becomes of records without an individual.
+    clock : Clock
+        How the keys of databases are times, as far as their column does not say it.
     """
 
     table: Table
@@ -108,6 +115,7 @@ class TableSource(AtHand):
     every: str | None = None
     empty: str = "drop"
     missing: str = "error"
+    clock: Clock = AS_IT_IS
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -118,6 +126,11 @@ class TableSource(AtHand):
     def lacking(self) -> Mapping[str, str]:
         """Columns that not all files have, and a file without them."""
         return self.table.lacking
+
+    @property
+    def read_as(self) -> str:
+        """What is unusual about how files were read, in a sentence."""
+        return self.table.read_as()
 
     @property
     def value_columns(self) -> tuple[str, ...]:
@@ -165,7 +178,7 @@ class TableSource(AtHand):
 
     def _owners(self, frame: nw.DataFrame[Any]) -> Owned:
         return self._own(
-            [Key.of(frame, name) for name in self.database],
+            [self.clock.key(frame, name) for name in self.database],
             [Key.of(frame, name) for name in self.individual],
         )
 
@@ -209,6 +222,11 @@ class SubsampleSource(AtHand, AsGiven):
     def lacking(self) -> Mapping[str, str]:
         """Columns that not all files have, and a file without them."""
         return self.table.lacking
+
+    @property
+    def read_as(self) -> str:
+        """What is unusual about how files were read, in a sentence."""
+        return self.table.read_as()
 
     @property
     def value_columns(self) -> tuple[str, ...]:
@@ -280,6 +298,7 @@ class ArraySource(AtHand, AsGiven):
     database_dimensions: int
     value_columns: tuple[str, ...] = field(init=False)
     lacking: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    read_as: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value_columns", (self.name,))

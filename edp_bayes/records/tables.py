@@ -5,25 +5,27 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.records.arrow_columns import beyond_floats, padded
-from edp_bayes.records.large_files import Engine, in_engine
+from edp_bayes.records.large_files import in_engine
 from edp_bayes.records.large_texts import grouped_texts
-from edp_bayes.records.several_files import dataset_of, is_several, load_texts
+from edp_bayes.records.packed import STDIN, WORKBOOK, ZIP, from_stdin, unpacked, workbook
+from edp_bayes.records.reading import AS_FOUND, Reading
+from edp_bayes.records.several_files import PARQUET, TEXT, dataset_of, is_several
+from edp_bayes.records.texts import Texts
 from edp_bayes.utils.formatting import first_line
+from edp_bayes.utils.leftovers import Folder
 
 if TYPE_CHECKING:
     import narwhals as nw
     from narwhals.stable.v2 import LazyFrame
 
-LONGEST_HEADER = 100_000
-SUFFIXES = (".parquet", ".pq", ".csv", ".csv.gz")
+SUFFIXES = (*PARQUET, *TEXT, ZIP, WORKBOOK)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,14 @@ class Table:
         Lets an engine of our own give back memory that it keeps for what may come.
     lacking : mapping of str to str
         Columns that not all files have, and a file without them.
+    unclear : mapping of str to str
+        Columns that an engine holds as text because they may be read in two ways, and why.
+    read_as : callable
+        Returns what is unusual about how files were read, in a sentence.
+    dated : bool
+        Whether the keys of databases are dates already that were text by a format.
+    folders : tuple of Folder
+        Files of our own that the table is read from.
     """
 
     columns: tuple[str, ...]
@@ -52,6 +62,10 @@ class Table:
     lazy: LazyFrame[Any] | None = None
     rest: Callable[[], None] = lambda: None
     lacking: Mapping[str, str] = MappingProxyType({})
+    unclear: Mapping[str, str] = MappingProxyType({})
+    read_as: Callable[[], str] = str
+    dated: bool = False
+    folders: tuple[Folder, ...] = ()
 
     def require(self, names: Sequence[str]) -> None:
         """Refuse names that are not columns, or not of all files."""
@@ -78,33 +92,61 @@ def refuse_lacking(names: Iterable[str], lacking: Mapping[str, str]) -> None:
 def _other_separator(columns: Sequence[str]) -> str:
     """Return a hint where the single column of a file looks like several."""
     found = [mark for mark in (";", "\t", "|") if len(columns) == 1 and mark in columns[0]]
-    return f"; values must be separated by commas, found {found[0]!r}" if found else ""
+    return f"; separator={found[0]!r} (--separator) may be meant" if found else ""
 
 
-def open_table(source: Any, keys: Sequence[str]) -> Table:
+def open_table(source: Any, keys: Sequence[str], reading: Reading = AS_FOUND) -> Table:
     """Return the table behind a dataframe or path.
 
     Parameters
     ----------
     source : dataframe, str, Path or sequence of paths
-        Any eager or lazy dataframe that Narwhals supports, a PyArrow data set, or Parquet or CSV
-        files: one, several, a folder, a folder of partitions, a pattern or a place such as
-        s3://bucket/folder.
+        Any eager or lazy dataframe that Narwhals supports, a PyArrow data set, or files: Parquet,
+        text such as CSV, compressed or not, or an Excel workbook; one, several, a folder, a folder
+        of partitions, a pattern, a place such as s3://bucket/folder, or - for standard input.
     keys : sequence of str
-        Names of the key columns: those of a CSV file are text where numbers would merge keys.
+        Names of the key columns: those of a text file are text where numbers would merge keys.
+    reading : Reading
+        What was said of how text is read.
 
     Raises
     ------
     InputTypeError
         If it is neither.
     InvalidInputError
-        If a file cannot be read, or columns share a name.
+        If a file cannot be read, columns share a name, or text may be read in two ways.
     """
+    if isinstance(source, str | Path) and str(source) == STDIN:
+        folder, source = from_stdin()
+        return _within(folder, open_table(source, keys, reading))
+    if isinstance(source, str | Path) and Path(source).is_file():
+        if str(source).lower().endswith(ZIP):
+            folder, files = unpacked(Path(source))
+            members = files[0] if len(files) == 1 else files
+            return _within(folder, open_table(members, keys, reading))
+        if str(source).lower().endswith(WORKBOOK):
+            _refuse_text(reading, source)
+            return _open_frame(workbook(Path(source)))
     if is_several(source):
-        return _open_several(source, keys)
+        return _open_several(source, keys, reading)
     if isinstance(source, str | Path):
-        return _open_file(Path(source), keys)
+        return _open_file(Path(source), keys, reading)
+    _refuse_text(reading, "a dataframe")
     return _open_frame(source)
+
+
+def _within(folder: Folder, table: Table) -> Table:
+    """Return a table that keeps a folder of our own as long as it is there."""
+    return replace(table, folders=(folder, *table.folders))
+
+
+def _refuse_text(reading: Reading, what: object) -> None:
+    """Refuse options about text for what is no text."""
+    if reading.said:
+        option = next(iter(reading.said))
+        raise InvalidInputError(
+            f"{option}= (--{option}) is for text files such as CSV, found {what}: leave it out"
+        )
 
 
 def _open_frame(source: Any) -> Table:
@@ -149,45 +191,53 @@ def _own(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
     return nw.from_native(native.copy(deep=deep), eager_only=True)
 
 
-def _open_several(source: Any, keys: Sequence[str]) -> Table:
+def _open_several(source: Any, keys: Sequence[str], reading: Reading) -> Table:
     """Return the table in several files; folders named year=2024 are columns."""
     import pyarrow.dataset as ds
     import pyarrow.parquet as pq
 
     name, found, system, lacking = dataset_of(source)
-
-    def load(names: Sequence[str] | None) -> Any:
-        chosen = None if names is None else list(names)
-        if not isinstance(found, list):
-            return _reading(name, lambda: found.to_table(columns=chosen))
-        if system is None:
-            tables = (
-                (path, _reading(path, partial(_load_csv, path, names, keys=keys))) for path in found
-            )
-        else:
-            load_one = partial(_load_csv, names=names, keys=keys)
-            tables = ((path, _remote(system, path, load_one)) for path in found)
-        return load_texts(tables, keys, name)
+    if isinstance(found, list):
+        return _open_texts(Texts(found, keys, name, reading, partial(_at_hand, system)), system)
+    _refuse_text(reading, "Parquet")
 
     def read(names: Sequence[str] | None) -> nw.DataFrame[Any]:
-        import narwhals as nw
+        chosen = None if names is None else list(names)
+        return _eager(_reading(name, lambda: found.to_table(columns=chosen)), names)
 
-        table = load(names)
-        return nw.from_native(table.to_pandas() if names is None else table, eager_only=True)
-
-    engine = Engine()
-    if not isinstance(found, list):
-        columns = tuple(found.schema.names)
-        local = system is None and not isinstance(source, ds.Dataset)
-        plain = local and pq.read_schema(found.files[0]).equals(found.schema)
-        engine = _reading(name, lambda: in_engine(found, whole_files=plain))
-    else:
-        if system is None:
-            columns = tuple(_reading(found[0], partial(_csv_schema, found[0])))
-        else:
-            columns = tuple(_remote(system, found[0], _csv_schema))
-        engine = grouped_texts(found, keys, name, partial(_at_hand, system), system)
+    columns = tuple(found.schema.names)
+    local = system is None and not isinstance(source, ds.Dataset)
+    plain = local and pq.read_schema(found.files[0]).equals(found.schema)
+    zone = reading.clock.time_zone
+    engine = _reading(name, lambda: in_engine(found, whole_files=plain, time_zone=zone))
     return Table(columns, read, False, *engine, lacking)
+
+
+def _open_texts(texts: Texts, system: Any = None) -> Table:
+    """Return the table in one text file or several."""
+    columns = texts.columns
+    doubled = [column for column in columns if columns.count(column) > 1]
+    if doubled:
+        raise InvalidInputError(f"{texts.name} has more than one column {doubled[0]!r}")
+    engine = grouped_texts(texts, system)
+    unclear = {} if engine.lazy is None else texts.found_unclear
+    return Table(
+        columns,
+        lambda names: _eager(texts.load(names), names),
+        False,
+        *engine,
+        unclear=unclear,
+        dated=engine.lazy is not None and bool(texts.reading.converted),
+        read_as=lambda: texts.words,
+    )
+
+
+def _eager(table: Any, names: Sequence[str] | None) -> nw.DataFrame[Any]:
+    """Return an Arrow table as a frame."""
+    import narwhals as nw
+
+    # A callable query gets whole rows, and of a file pandas is the likeliest form wanted.
+    return nw.from_native(table.to_pandas() if names is None else table, eager_only=True)
 
 
 def _remote[T](system: Any, path: str, action: Callable[[Path], T]) -> T:
@@ -208,7 +258,7 @@ def _at_hand[T](system: Any, path: str, action: Callable[[Path], T]) -> T:
     return _reading(path, lambda: action(Path(path)))
 
 
-def _open_file(path: Path, keys: Sequence[str]) -> Table:
+def _open_file(path: Path, keys: Sequence[str], reading: Reading) -> Table:
     name = path.name.lower()
     if not path.suffix and not path.exists():
         raise InvalidInputError(f"cannot read {path}: there is no such file or folder")
@@ -216,28 +266,19 @@ def _open_file(path: Path, keys: Sequence[str]) -> Table:
         raise InvalidInputError(
             f"cannot tell the format of {path}: its name must end in {', '.join(SUFFIXES)}"
         )
-    schema, load = (
-        (_parquet_schema, _load_parquet)
-        if name.endswith((".parquet", ".pq"))
-        else (_csv_schema, partial(_load_csv, keys=keys))
-    )
+    if not name.endswith(PARQUET):
+        return _open_texts(Texts([str(path)], keys, str(path), reading, partial(_at_hand, None)))
+    _refuse_text(reading, path)
 
     def read(names: Sequence[str] | None) -> nw.DataFrame[Any]:
-        import narwhals as nw
+        return _eager(_reading(path, lambda: _load_parquet(path, names)), names)
 
-        table = _reading(path, lambda: load(path, names))
-        # A callable query gets whole rows, and of a file pandas is the likeliest form wanted.
-        return nw.from_native(table.to_pandas() if names is None else table, eager_only=True)
-
-    columns = _reading(path, lambda: schema(path))
+    columns = _reading(path, lambda: _parquet_schema(path))
     doubled = [column for column in columns if columns.count(column) > 1]
     if doubled:
         raise InvalidInputError(f"{path} has more than one column {doubled[0]!r}")
-    engine = Engine()
-    if load is _load_parquet:
-        engine = _reading(path, lambda: in_engine(_dataset(path), whole_files=True))
-    else:
-        engine = grouped_texts([str(path)], keys, str(path), partial(_at_hand, None))
+    zone = reading.clock.time_zone
+    engine = _reading(path, lambda: in_engine(_dataset(path), whole_files=True, time_zone=zone))
     return Table(tuple(columns), read, False, *engine)
 
 
@@ -249,13 +290,13 @@ def _reading[T](place: str | Path, action: Callable[[], T]) -> T:
         return action()
     except UnicodeDecodeError:
         raise InvalidInputError(
-            f"the column names of {path} are not UTF-8; save the file as UTF-8"
+            f"the column names of {path} are not UTF-8; save the file as UTF-8, or give its "
+            "encoding, such as encoding='cp1252' (--encoding cp1252)"
         ) from None
     except OSError as error:
         raise InvalidInputError(f"cannot read {path}: {_system_words(path, error)}") from None
     except pa.ArrowException as error:
-        hint = _other_separator(_first_line(path)) if isinstance(error, pa.ArrowInvalid) else ""
-        raise InvalidInputError(f"cannot read {path}: {error}{hint}") from error
+        raise InvalidInputError(f"cannot read {path}: {error}") from error
 
 
 def _system_words(path: Path, error: OSError) -> str:
@@ -268,18 +309,6 @@ def _system_words(path: Path, error: OSError) -> str:
         return os.strerror(error.errno)
     kind = "Parquet" if path.suffix.lower() in (".parquet", ".pq") else "CSV"
     return f"it is not a whole {kind} file"
-
-
-def _first_line(path: Path) -> list[str]:
-    """Return what a CSV file without its separator would have as columns; nothing of others."""
-    import pyarrow as pa
-
-    if not path.name.lower().endswith((".csv", ".csv.gz")):
-        return []
-    with pa.input_stream(str(path)) as file:
-        start: bytes = file.read(LONGEST_HEADER)
-    line = start.partition(b"\n")[0].decode("utf-8", "replace")
-    return line.split(",")
 
 
 def _parquet_schema(path: Path) -> list[str]:
@@ -300,65 +329,3 @@ def _load_parquet(path: Path, names: Sequence[str] | None) -> Any:
     # The plain file reader: the data set reader would turn a folder's name into a column.
     with pq.ParquetFile(path) as file:
         return file.read(columns=None if names is None else list(names))
-
-
-def _csv_schema(path: str | Path) -> list[str]:
-    from pyarrow import csv
-
-    with csv.open_csv(path, convert_options=csv.ConvertOptions(null_values=[""])) as reader:
-        return list(reader.schema.names)
-
-
-def _load_csv(path: str | Path, names: Sequence[str] | None, *, keys: Sequence[str]) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    from pyarrow import csv
-
-    # Only an empty field is missing: a key that reads "NA" or "null" is a key.
-    def read(columns: Sequence[str] | None, types: Mapping[str, Any]) -> Any:
-        options = csv.ConvertOptions(
-            null_values=[""],
-            strings_can_be_null=True,
-            include_columns=columns,
-            column_types=types,
-        )
-        return csv.read_csv(path, convert_options=options)
-
-    try:
-        table = read(None if names is None else list(names), {})
-    except pa.ArrowKeyError:
-        columns = _csv_schema(path)
-        lacking = next(name for name in names or () if name not in columns)
-        raise InvalidInputError(
-            f"{path} has no column {lacking!r}, as other files have; its columns are "
-            f"{', '.join(columns)}"
-        ) from None
-    kinds = {field.name: field.type for field in table.schema}
-    for name, kind in kinds.items():
-        if pa.types.is_binary(kind):
-            raise InvalidInputError(
-                f"column {name!r} of {path} is not UTF-8; save the file as UTF-8"
-            )
-    numbers = [
-        name
-        for name, kind in kinds.items()
-        if pa.types.is_integer(kind)
-        or (name in keys and (pa.types.is_floating(kind) or pa.types.is_boolean(kind)))
-    ]
-    if numbers:
-        text = read(numbers, dict.fromkeys(numbers, pa.string()))
-        for name in numbers:
-            spelt = pc.utf8_trim_whitespace(text[name])
-            # 007 and 7 are two keys, and so are the months 2023.1 and 2023.10.
-            if padded(spelt) or (
-                name in keys and (_merges(table[name], spelt) or beyond_floats(table[name]))
-            ):
-                table = table.set_column(table.schema.get_field_index(name), name, spelt)
-    return table
-
-
-def _merges(values: Any, text: Any) -> bool:
-    """Return whether two spellings are one value."""
-    import pyarrow.compute as pc
-
-    return bool(pc.less(pc.count_distinct(values), pc.count_distinct(text)).as_py())
