@@ -271,5 +271,9 @@ def test_the_zone_that_offsets_show(zone):
 
 
 def test_clocks_refuse_what_is_none():
+    table = written(moments(), "unix").assign(shop=1)
+    for option in ({"date_format": "unix"}, {"time_zone": BERLIN}):
+        with pytest.raises(InvalidInputError, match="for one key column of times, found 'shop'"):
+            edp.Databases.from_table(table, database=["shop", "when"], individual="who", **option)
     with pytest.raises(InputTypeError, match="date_format must be text"):
         Clock(date_format=5)  # type: ignore[arg-type]

@@ -252,7 +252,7 @@ def test_a_file_that_is_not_there_is_said_in_our_words(tmp_path, capsys, name):
     words = f"cannot read {tmp_path / name}: there is no such file"
     if name.startswith("folder"):
         (tmp_path / name).mkdir()
-        words = f"{tmp_path / name} must hold files whose names end in .parquet, .pq, .csv, .csv.gz"
+        words = f"{tmp_path / name} must hold files whose names end in .parquet, .pq, .csv, .tsv"
     with pytest.raises(InvalidInputError) as error:
         Databases.from_table(tmp_path / name, **KEYS)
     assert str(error.value).startswith(words)

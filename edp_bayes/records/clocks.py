@@ -108,7 +108,7 @@ class Clock:
         Other columns are returned as they are.
         """
         zone = getattr(dtype, "time_zone", None)
-        if None not in (self.time_zone, zone) and zone != self.time_zone:
+        if self.time_zone is not None and zone not in (None, self.time_zone):
             return key.dt.convert_time_zone(self.time_zone)
         if self.every is None or self.date_format not in UNIX or not dtype.is_integer():
             return key
@@ -168,10 +168,11 @@ class Clock:
             if types.is_floating(whole.type):
                 whole = pc.round(whole)
             made = whole.cast(pa.int64()).cast(pa.timestamp("us", "UTC"))
-            years = pc.year(pc.min_max(made)["min"]), pc.year(pc.min_max(made)["max"])
+            ends = pc.min_max(made)
+            years = [pc.year(ends[end]).as_py() or 1970 for end in ("min", "max")]
         except (pa.ArrowInvalid, OverflowError):
-            years = ()
-        if not years or not all(1900 <= (year.as_py() or 1970) <= 2200 for year in years):
+            years = [0]
+        if not all(1900 <= year <= 2200 for year in years):
             others = ", ".join(repr(one) for one in UNIX if one != self.date_format)
             raise InvalidInputError(
                 f"column {name!r} as date_format={self.date_format!r} lies outside the years 1900 "

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
-from edp_bayes.records.clocks import Clock
+from edp_bayes.records.clocks import AS_IT_IS, Clock
 from edp_bayes.records.doubtful import twins
 from edp_bayes.records.engine import EngineSource
 from edp_bayes.records.ownership import Floats, Ownership
@@ -199,6 +199,8 @@ class Databases:
         validate.choice(empty, EMPTY, "empty")
         validate.choice(missing, MISSING, "missing")
         clock = Clock(database_every, date_format, time_zone)
+        if len(database) > 1:
+            clock = _no_clock(clock, database)
         reading = Reading(database, clock, separator, decimal, thousands, encoding)
         source = open_table(table, database + individual, reading)
         source.require(database + individual)
@@ -579,6 +581,17 @@ def _names(value: str | Sequence[str], what: str) -> tuple[str, ...]:
     if not names or len(set(names)) < len(names):
         raise InvalidInputError(f"{what} must name at least one key, each once, found {value!r}")
     return tuple(names)
+
+
+def _no_clock(clock: Clock, database: tuple[str, ...]) -> Clock:
+    """Return that of compound keys, which are no times, and refuse what would make them such."""
+    for name in ("date_format", "time_zone"):
+        if getattr(clock, name) is not None:
+            raise InvalidInputError(
+                f"{name}= (--{name.replace('_', '-')}) is for one key column of times, found "
+                f"{', '.join(map(repr, database))}"
+            )
+    return AS_IT_IS
 
 
 def _refuse_overlap(database: tuple[str, ...], individual: tuple[str, ...]) -> None:

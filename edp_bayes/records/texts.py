@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +138,7 @@ class Texts:
         found: dict[str, Shown] = {}
         points: list[str] = []
         for file in self.files:
-            self.at_hand(file, lambda path, file=file: self._look(file, path, found, points))
+            self.at_hand(file, partial(self._look, file, found, points))
         marks, unclear = decide(
             found,
             decimal=self.reading.decimal or ("." if points and not _commas(found) else None),
@@ -147,7 +147,7 @@ class Texts:
         )
         return marks, found, unclear
 
-    def _look(self, file: str, path: Path, found: dict[str, Shown], points: list[str]) -> None:
+    def _look(self, file: str, found: dict[str, Shown], points: list[str], path: Path) -> None:
         """Add what the columns of a file show."""
         import pyarrow as pa
 
