@@ -233,7 +233,7 @@ DATES = "\n".join(f"{day:%Y-%m-%d},{k}" for k, day in enumerate(WEEKS[:-1]))
         ("covariates", "day\n2023-01-02", "must have columns beside the key column of the databa"),
         ("covariates", "day,warm\nMonday,3", "'day' holds 'Monday', where keys are like 2023-01-0"),
         ("covariates", "day,warm\n,3\n2023-01-02,2", "'day' has 1 missing value(s)"),
-        ("covariates", "day;warm\n2023-01-02;3", "of the database, found 'day;warm'"),
+        ("covariates", "day_warm\n2023-01-02", "of the database, found 'day_warm'"),
         ("insiders", "who\nm1\nm9\n", "'who' names 'm9', who is no individual (1 of 2 are none)"),
         ("insiders", "m1\nm2\n", "the first line must name the column, found 'm1', an individual"),
         ("insiders", "town,who\nx,m1\n", "the key column of the individual and no more, found 'to"),
