@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.diagnostics.checks import Check, Checks, threshold
-from edp_bayes.utils.formatting import SMALLEST, risk
+from edp_bayes.utils.formatting import SMALLEST, about
 
 __all__ = ["TRUNCATION", "Truncation", "check_truncation"]
 
