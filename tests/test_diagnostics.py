@@ -9,6 +9,7 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edp_bayes.auditing.query import audit
 from edp_bayes.diagnostics import (
     check_databases,
     check_draws,
@@ -16,11 +17,17 @@ from edp_bayes.diagnostics import (
     withheld,
 )
 from edp_bayes.diagnostics.checks import holm
-from edp_bayes.diagnostics.independence import database_means, lag_one, ljung_box
+from edp_bayes.diagnostics.independence import (
+    database_means,
+    lag_one,
+    ljung_box,
+    rank_sum_p_values,
+)
 from edp_bayes.diagnostics.predictive import skewness
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.noise import LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.responses import Responses
 
 N = 41
@@ -94,22 +101,74 @@ def test_an_individual_who_follows_the_rest_is_named(present, how, samples):
     assert check.sentence in checks.warnings
 
 
-def test_presence_is_a_rank_sum_test():
+def test_presence_is_a_rank_sum_test_of_those_who_can_matter_alike():
     from scipy import stats
 
     rng = np.random.default_rng(8)
-    responses = come_and_go(rng, lambda r: rng.random(r.size) < 0.3)
+    rest, contribution = rng.normal(size=80), np.zeros((80, 4))
+    for k in range(4):
+        contribution[rng.permutation(80)[:25], k] = 0.3
+    responses = responses_of(rest + contribution.sum(axis=1), contribution)
     p_values = []
     for name in responses.individual:
-        rest, own = responses.response_without(name), responses.contribution_of(name)
+        others, own = responses.response_without(name), responses.contribution_of(name)
         p_values.append(
             stats.mannwhitneyu(
-                rest[own != 0], rest[own == 0], method="asymptotic", use_continuity=False
+                others[own != 0], others[own == 0], method="asymptotic", use_continuity=False
             ).pvalue
         )
     check = check_databases(responses)["presence"]
-    assert check.p_value == pytest.approx(min(1.0, len(p_values) * min(p_values)), rel=1e-9)
+    assert check.p_value == pytest.approx(min(1.0, 4 * min(p_values)), rel=1e-9)
     assert check.passed
+
+
+@settings(derandomize=True, deadline=None, max_examples=30)
+@given(st.integers(0, 10_000), st.integers(2, 12), st.integers(30, 60))
+def test_rank_sums_of_few_have_exact_p_values(seed, few, n):
+    from scipy import stats
+
+    values = np.random.default_rng(seed).normal(size=n)
+    excess = stats.rankdata(values)[:few].sum() - few * (n + 1) / 2
+    z = excess / np.sqrt(few * (n - few) * (n + 1) / 12)
+    expected = stats.mannwhitneyu(values[:few], values[few:], method="exact").pvalue
+    for seen, sign in ((few, 1.0), (n - few, -1.0)):
+        found = rank_sum_p_values(n, np.array([seen]), np.array([sign * excess]), np.array([z]))
+        assert found[0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_two_busy_days_are_enough_to_notice_who_comes_on_them_alone():
+    """By normal approximation they would be 2.2 standard deviations, among hundreds of others."""
+    rng = np.random.default_rng(2)
+    holiday = np.isin(np.arange(41), [7, 30])
+    own = np.where(holiday, 0.5, 0.0)
+    others = np.where(rng.random((41, 200)) < 0.3, 0.01, 0.0)
+    y = rng.normal(size=41) + 6.0 * holiday + own
+    names = ["ann", *map(str, range(200))]
+    check = check_databases(
+        responses_of(y, np.column_stack([own, others]), individual=names), least=0.01
+    )["presence"]
+    assert not check.passed
+    assert "Individual 'ann' comes when the response without them is high" in check.sentence
+
+
+def test_covariates_that_both_follow_are_a_remedy():
+    rng = np.random.default_rng(5)
+    holiday = rng.random(60) < 0.15
+    own = np.where(holiday, 0.5, 0.0)
+    responses = responses_of(rng.normal(size=60) + 6.0 * holiday + own, own[:, None])
+    options = {"epsilon": [0.1], "draws": 40, "tune": 40, "chains": 2, "progressbar": False}
+    plain = audit(responses, random_seed=1, **options)
+    assert "Adversary(covariates=...)" in plain.checks.loc["presence", "sentence"]
+    assert "comes when the response without them is high" in plain.withheld
+    known = Adversary(covariates={"holiday": holiday.astype(float)})
+    given = audit(responses, adversary=known, random_seed=1, **options)
+    assert given.checks.loc["presence", "passed"]
+
+
+def test_presence_is_of_no_account_where_it_cannot_add_to_the_largest_risk():
+    responses = come_and_go(np.random.default_rng(4), lambda r: r > 0.5)
+    assert not check_databases(responses, least=0.01)["presence"].passed
+    assert "presence" not in check_databases(responses, least=0.4).table().index
 
 
 def test_false_alarms_about_presence_are_rare():
@@ -124,7 +183,7 @@ def test_false_alarms_about_presence_are_rare():
 def test_nobody_who_comes_and_goes_is_not_tested():
     y = np.random.default_rng(3).normal(10, 1, N)
     contribution = np.zeros((N, 3))
-    contribution[:, 0], contribution[:2, 1], contribution[:-2, 2] = 0.1, 0.1, 0.1
+    contribution[:, 0], contribution[:1, 1], contribution[:-1, 2] = 0.1, 0.1, 0.1
     checks = check_databases(responses_of(y, contribution))
     with pytest.raises(InvalidInputError, match="no check is named 'presence'"):
         checks["presence"]

@@ -58,11 +58,12 @@ def assemble(
     kept: NDArray[np.int64],
     settings: SamplerSettings,
     more: Sequence[diagnostics.Checks] = (),
+    appear_once: bool = False,
 ) -> Audit:
     """Return the audit; nothing is sampled here but replicates for the predictive check.
 
     `responses` are those of the database at hand, `released` as they were; `more` are checks that
-    were made before.
+    were made before, `appear_once` that individuals are persons who come once.
     """
     shape = (settings.chains, settings.draws)
     names = labels.as_coordinate(responses.individual)
@@ -85,7 +86,11 @@ def assemble(
         },
         coords={**chains, "epsilon": epsilon, "individual": names[kept]},
     )
-    checks, warnings = _checks(responses, fitted, posterior, settings, regression, more)
+    raw = _raw(released, regression)
+    more = (*more, diagnostics.check_identifier(released, appear_once=appear_once))
+    checks, warnings = _checks(
+        responses, released, raw, fitted, posterior, settings, regression, more
+    )
     groups: dict[str, xr.Dataset] = {
         "posterior": posterior,
         "lower_bounds": xr.Dataset(
@@ -96,7 +101,7 @@ def assemble(
             },
             coords=posterior.coords.to_dataset().isel(draw=slice(None, None, tested.step)).coords,
         ),
-        "individuals": _individuals(responses, _raw(released, regression), risks, names, epsilon),
+        "individuals": _individuals(responses, raw, risks, names, epsilon),
         "densities": _densities(responses, fitted, kept, names, chains),
         "mixture": _mixture(_next_response(fitted), chains),
         "observed_data": _observed(responses),
@@ -386,13 +391,18 @@ def _observed(responses: Responses) -> xr.Dataset:
 
 def _checks(
     responses: Responses,
+    released: Responses,
+    raw: Responses,
     fitted: FittedModel,
     posterior: xr.Dataset,
     settings: SamplerSettings,
     regression: Regression | None,
     more: Sequence[diagnostics.Checks],
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return every check as a row, and the sentences of those that failed."""
+    """Return every check as a row, and the sentences of those that failed.
+
+    `released` are the responses as they were, `raw` the same less what insiders contributed.
+    """
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
     tests: list[diagnostics.Checks] = [
@@ -403,11 +413,14 @@ def _checks(
             upper=limit,
             pooled=not isinstance(fitted.coupling, ShiftCoupling),
         ),
+        diagnostics.check_grid(raw, epsilon=grid, upper=limit),
         diagnostics.check_databases(
             responses,
             scores=None if fitted.at_hand is None else fitted.at_hand.scores,
             past=0 if regression is None else regression.known.past,
             regressors=0 if regression is None else len(regression.known.regressors),
+            records=released,
+            least=float(limit.min()),
         ),
         check_truncation(fitted.truncated, epsilon=grid, upper=limit),
     ]

@@ -44,6 +44,7 @@ def audit_joint(
     run: Runner,
     store: str | PathLike[str] | None,
     exact_up_to: int,
+    appear_once: bool = False,
 ) -> JointAudit:
     """Audit several queries together; arguments are those of `edp_bayes.audit`, checked.
 
@@ -86,4 +87,5 @@ def audit_joint(
             risks=risks,
             kept=kept,
             settings=settings,
+            appear_once=appear_once,
         )

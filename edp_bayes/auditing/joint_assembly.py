@@ -14,10 +14,15 @@ from edp_bayes.auditing.assembly import by_epsilon, checked, groups_of_fit
 from edp_bayes.auditing.joint_knowledge import answers_at_hand, known_group
 from edp_bayes.auditing.lower_bounds import lower_bounds
 from edp_bayes.coupling.joint_direction import most_exposing
-from edp_bayes.diagnostics.joint import check_joint_databases, joint_predictive_check
+from edp_bayes.diagnostics.joint import (
+    check_joint_databases,
+    check_joint_grid,
+    joint_predictive_check,
+)
 from edp_bayes.diagnostics.truncation import check_truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.records.joined import JointResponses
+from edp_bayes.records.known import explained
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.recording import recorded
@@ -52,6 +57,7 @@ def assemble_joint(
     risks: JointRisks,
     kept: Index,
     settings: SamplerSettings,
+    appear_once: bool = False,
 ) -> JointAudit:
     """Return the audit; `responses` are those of all queries, also of redundant ones.
 
@@ -117,7 +123,11 @@ def assemble_joint(
         groups["at_hand"] = answers_at_hand(
             coupling, fitted.at_hand.shift, kept, names[kept], group["query"].to_numpy().tolist()
         )
-    checks, warnings = _checks(responses, dependence, fitted, posterior, settings, regression)
+    insiders = () if regression is None else regression.known.insiders
+    checks, warnings = _checks(
+        responses, dependence, fitted, posterior, settings, regression, released, insiders,
+        appear_once,
+    )  # fmt: skip
     record = {
         "query": responses.query,
         "queries": list(responses.names),
@@ -291,6 +301,12 @@ def _mixture(
     )
 
 
+def _raw(released: JointResponses, insiders: tuple[Any, ...]) -> JointResponses:
+    """Return the responses of all databases as they were, without individuals who are insiders."""
+    rows = np.arange(released.n_databases)
+    return JointResponses(tuple(explained(part, rows, insiders) for part in released.parts))
+
+
 def _modelled(fitted: FittedJoint) -> JointResponses:
     """Return what was fitted, of everybody."""
     found = fitted.coupling.responses
@@ -305,6 +321,9 @@ def _checks(
     posterior: xr.Dataset,
     settings: SamplerSettings,
     regression: JointRegression | None,
+    released: JointResponses,
+    insiders: tuple[Any, ...],
+    appear_once: bool,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return every check as a row, and the sentences of those that failed."""
     kept, hand = _modelled(fitted), fitted.at_hand
@@ -312,11 +331,15 @@ def _checks(
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
     tests: list[diagnostics.Checks] = [
         diagnostics.check_individuals(kept, epsilon=grid, upper=limit, pooled=fitted.pooled),
+        diagnostics.check_identifier(released, appear_once=appear_once),
+        check_joint_grid(_raw(released, insiders), epsilon=grid, upper=limit),
         check_joint_databases(
             kept,
             scores=None if hand is None else hand.scores,
             past=0 if regression is None else regression.known.past,
             regressors=0 if regression is None else len(regression.known.regressors),
+            records=released,
+            least=float(limit.min()),
         ),
         check_truncation(fitted.truncated, epsilon=grid, upper=limit),
     ]

@@ -67,6 +67,7 @@ def audit(
     store: str | PathLike[str] | None = None,
     keep_store: bool = False,
     exact_up_to: int = EXACT_UP_TO,
+    appear_once: bool = False,
     **sample_kwargs: Any,
 ) -> Audit:
     """Put posterior draws on delta_i, delta and delta* of a query.
@@ -123,6 +124,9 @@ def audit(
         as it is; delta* and the sum of all risks become too high, never too low, by no more than
         ``settings["bounded"]`` says. Lower ends of bands leave these individuals out. Of several
         queries together it is all whose bounds show that their risk is not the largest.
+    appear_once : bool
+        Individuals are persons, although nearly each is in one database alone. It has to be said:
+        otherwise the identifier passes for the number of a record, and there is no verdict.
     **sample_kwargs
         Further arguments of ``pymc.sample``, ``target_accept`` for one, for NUTS; refused where a
         mixture is drawn by Gibbs sampling.
@@ -215,6 +219,7 @@ def audit(
                 run=run,
                 store=store,
                 exact_up_to=exact_up_to,
+                appear_once=appear_once,
             )
         if store is not None and not keep_store:
             remove(store)
@@ -254,6 +259,7 @@ def audit(
             kept=kept,
             settings=settings,
             more=checks,
+            appear_once=appear_once,
         )
     if store is not None and not keep_store:
         remove(Path(store) / SECOND)

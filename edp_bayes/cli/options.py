@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STORE",
+    "AppearOnce",
     "At",
     "Bins",
     "Chains",
@@ -244,6 +245,8 @@ class Run:
         How many individuals' contributions are collected; None takes what is usual.
     step : float, "found" or None
         Answers are rounded to a grid of this step.
+    appear_once : bool
+        As for `edp_bayes.audit`.
     published : Published or None
         What is published of the answer; None for the whole of it.
     sampler, draws, tune, chains, keep, seed, target_accept
@@ -285,6 +288,7 @@ class Run:
     echoes: bool = False
     collect: int | None = None
     step: float | str | None = FOUND
+    appear_once: bool = False
     published: Published | None = None
 
     @property
@@ -483,6 +487,13 @@ Resume = Annotated[
         "--resume",
         help="Keep what is finished in audit.store, in the folder of the results, and continue "
         "from it after a kill, with the same numbers.",
+    ),
+]
+AppearOnce = Annotated[
+    bool,
+    typer.Option(
+        "--appear-once",
+        help="Individuals are persons, although nearly each of them is in one database alone.",
     ),
 ]
 KeepStore = Annotated[bool, typer.Option("--keep-store", help="Leave audit.store at the end.")]

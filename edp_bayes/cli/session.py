@@ -104,6 +104,7 @@ def audit_databases(
             executor=run.where,
             store=run.store,
             keep_store=True,
+            appear_once=run.appear_once,
             **run.bounding,
             **run.nuts,
         )

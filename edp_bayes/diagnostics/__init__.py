@@ -4,12 +4,16 @@
 of one distribution, none of them the work of one individual. `check_draws` asks whether the draws
 of a privacy quantity have converged. `posterior_predictive_check` asks whether the density model
 could have produced the responses. `check_individuals` compares the risk with what the own
-contributions of every individual say. `prior_sensitivity` asks how far the result follows the
+contributions of every individual say. `check_grid` looks for those who break a grid on which the
+answers lie without them, `check_identifier` whether individuals are persons or records.
+`prior_sensitivity` asks how far the result follows the
 prior.
 """
 
 from edp_bayes.diagnostics.checks import Check, Checks
 from edp_bayes.diagnostics.convergence import DrawChecks, check_draws
+from edp_bayes.diagnostics.grids import check_grid
+from edp_bayes.diagnostics.identifiers import check_identifier
 from edp_bayes.diagnostics.independence import DatabaseChecks, check_databases
 from edp_bayes.diagnostics.individuals import check_individuals
 from edp_bayes.diagnostics.predictive import (
@@ -29,6 +33,8 @@ __all__ = [
     "PredictiveChecks",
     "check_databases",
     "check_draws",
+    "check_grid",
+    "check_identifier",
     "check_individuals",
     "posterior_predictive_check",
     "prior_sensitivity",

@@ -29,8 +29,10 @@ LEVEL = 0.05
 MAX_TIES = 0.1
 MAX_SHARE = 0.25
 MAX_RATIO = 5.0
-WATCHED = 20  # individuals whose presence is compared with the rest
-LEAST_SEEN = 3  # databases with and without an individual
+WATCHED = 100  # individuals whose presence is compared with the rest
+MOST_EXACT, MOST_RANKED = 12, 500  # databases with an individual, of how many, for exact p-values
+QUARTILES = 1.349  # between those of a normal distribution, in standard deviations
+LEAST_SEEN = 2  # databases with and without an individual
 ALIKE = (
     "The bands assume independent databases and are likely too narrow, and whoever has seen the "
     "earlier answers knows more"
@@ -44,8 +46,8 @@ REPEATS = (
 )
 LEFT = "The bands assume that databases are independent given what the adversary knows."
 COMES_AND_GOES = (
-    "The mixture models know that only from one component to another, the smoothed bootstrap "
-    "(SmoothedBootstrap(), --model bootstrap) assumes nothing of the kind: see what it says."
+    "No model here knows that within a component, and risks may be larger: give what both follow "
+    "as covariates, adversary=Adversary(covariates=...), --covariates."
 )
 ONE_DISTRIBUTION = "The bands assume that all databases follow one distribution"
 ONE_GIVEN = (
@@ -100,6 +102,8 @@ def check_databases(
     past: int = 0,
     regressors: int = 0,
     queries: int = 1,
+    records: Responses | None = None,
+    least: float = 0.0,
 ) -> DatabaseChecks:
     """Check that the databases look independent and identically distributed.
 
@@ -107,9 +111,10 @@ def check_databases(
     trend, and the first half of the databases against the second in distribution
     (Kolmogorov-Smirnov) and in spread (Brown-Forsythe). A test of presence, where an individual is
     sometimes absent: the responses without them, in the databases in which they contribute against
-    the others (Wilcoxon's rank sum, by normal approximation), for the 20 largest contributions; it
-    fails, too, where the databases depend on each other. Holm's correction keeps the probability of
-    any false alarm among all tests at about the level. Thresholds, without p-values: at most 10% of
+    the others (Wilcoxon's rank sum, exact where either are few), for the 100 individuals who can
+    matter most by contribution and presence, weighted by that; it fails, too, where the databases
+    depend on each other. Holm's correction keeps the probability of any false alarm among all tests
+    at about the level. Thresholds, without p-values: at most 10% of
     the responses tied; no individual above 25% of the size of a response in any database; no
     individual's largest contribution above 5 times that of the next.
 
@@ -131,6 +136,12 @@ def check_databases(
         All that they know of each database: says what more they may be given.
     queries : int
         Queries that are published together.
+    records : Responses, optional
+        The responses as they were, where `responses` are those of the database at hand. Ties and
+        the largest contributions are those of records.
+    least : float
+        Presence is of no account where it can add no more than this to an individual's risk: the
+        smallest upper limit of delta.
 
     Returns
     -------
@@ -171,9 +182,10 @@ def check_databases(
     tests = (
         *_dependence(order, advice, past=past, given=given),
         *_drift(order, advice, given=given),
-        *_presence(responses, y),
+        *_presence(responses, y, least),
     )
-    checks = (*decide(tests, level), _ties(responses), *_dominance(responses))
+    raw = responses if records is None else records
+    checks = (*decide(tests, level), _ties(raw), *_dominance(raw))
     return DatabaseChecks(checks, level)
 
 
@@ -304,31 +316,36 @@ def _brown_forsythe(early: Floats, late: Floats) -> tuple[float, float]:
     return float(statistic), float(p)
 
 
-def _presence(responses: Responses, y: Floats) -> tuple[PendingTest, ...]:
+def _presence(responses: Responses, y: Floats, least: float) -> tuple[PendingTest, ...]:
     """Return the test that those who come and go do not follow the rest, if there are any."""
     from scipy import stats
-    from scipy.special import ndtr
 
     n = y.size
-    people = _come_and_go(responses)
+    people, most = _come_and_go(responses, y, least)
     own = responses.collected[:, people].toarray()
     samples = own.reshape(n, responses.samples, people.size)
     present = (samples != 0).any(axis=1)
     seen = present.sum(axis=0)
     rank = stats.rankdata(y[:, None] - samples.mean(axis=1), axis=0)
-    excess = np.where(present, rank, 0.0).sum(axis=0) - seen * (n + 1) / 2
+    total = np.where(present, rank, 0.0).sum(axis=0)
+    excess = total - seen * (n + 1) / 2
     deviation = np.sqrt(seen * (n - seen) / n * rank.var(axis=0, ddof=1))
     usable = (deviation > 0) & (np.minimum(seen, n - seen) >= LEAST_SEEN)
     if not usable.any():
         return ()
     z = np.where(usable, excess / np.where(usable, deviation, 1.0), 0.0)
-    worst, tried = int(np.abs(z).argmax()), int(usable.sum())
+    # Bonferroni, weighted: who can matter more has more of the level.
+    weight = np.where(usable, most**2, 0.0)
+    share = weight / weight.sum()
+    p = np.full(people.size, np.inf)
+    p[usable] = rank_sum_p_values(n, seen[usable], excess[usable], z[usable]) / share[usable]
+    worst, tried = int(np.lexsort((-np.abs(z), p))[0]), int(usable.sum())
     name = name_of(responses.individual, people[worst])
     return (
         PendingTest(
             "presence",
             float(z[worst]),
-            min(1.0, tried * 2.0 * float(ndtr(-abs(z[worst])))),  # Bonferroni
+            min(1.0, float(p[worst])),
             Sentence(
                 f"rank sum {abs(z[worst]):.1f} standard deviations off for individual ",
                 name,
@@ -344,13 +361,65 @@ def _presence(responses: Responses, y: Floats) -> tuple[PendingTest, ...]:
     )
 
 
-def _come_and_go(responses: Responses) -> NDArray[np.int64]:
-    """Return the positions of those with the largest contributions, of those sometimes absent."""
+def rank_sum_p_values(
+    n: int, seen: NDArray[np.int64], excess: Floats, z: Floats
+) -> NDArray[np.float64]:
+    """Return two-sided p-values of rank sums of some of n values.
+
+    Of up to 12 of at most 500 they are exact, or somewhat too high where values are tied; of others
+    by normal approximation.
+
+    Parameters
+    ----------
+    n : int
+        Number of values.
+    seen : ndarray of int
+        How many of them each sum is of.
+    excess, z : ndarray
+        By how much each sum exceeds its mean, and that in standard deviations.
+    """
+    from scipy.special import comb, ndtr
+
+    p = 2.0 * ndtr(-np.abs(z))
+    fewer = np.minimum(seen, n - seen)
+    exact = (fewer <= MOST_EXACT) & (fewer > 0)
+    if n > MOST_RANKED or not exact.any():
+        return np.asarray(p)
+    most = int(fewer[exact].max())
+    size = most * (n - 1) // 2 + 2
+    ways = np.zeros((most + 1, size))  # sets of so many of the ranks from 0 on with each sum
+    ways[0, 0] = 1.0
+    for rank in range(n):
+        ways[1:, rank:] += ways[:-1, : max(size - rank, 0)]
+    tails = np.cumsum(ways, axis=1)
+    lower = np.ceil(fewer * (n - 1) / 2 - np.abs(excess) - 1e-9).astype(np.int64)[exact]
+    found = tails[fewer[exact], np.minimum(lower, size - 1)] / comb(n, fewer[exact])
+    p[exact] = np.minimum(1.0, 2.0 * found)
+    return np.asarray(p)
+
+
+def _come_and_go(responses: Responses, y: Floats, least: float) -> tuple[NDArray[np.int64], Floats]:
+    """Return who is sometimes absent and can matter most by coming with the rest, and how much.
+
+    At worst they come in the databases alone in which the response without them lies just above a
+    threshold: an interval of the size of their contribution is then empty with them and not without
+    them. Its probability, and the share of databases in which they are, bound what that adds to
+    their risk; who adds less than `least` is left out.
+    """
+    n = responses.n_databases
     entries = np.diff(responses.collected.indptr)
-    often = (responses.n_databases - LEAST_SEEN) * responses.samples
+    often = (n - LEAST_SEEN) * responses.samples
     eligible = np.flatnonzero((entries >= LEAST_SEEN) & (entries <= often))
-    order = np.argsort(-responses.largest_contribution[eligible], kind="stable")
-    return np.asarray(eligible[order[:WATCHED]], dtype=np.int64)
+    low, high = np.quantile(y, [0.25, 0.75])
+    spread = min(float(y.std()), float(high - low) / QUARTILES) or float(y.std())
+    moved = responses.largest_contribution[eligible] / (spread * np.sqrt(2.0 * np.pi))
+    most = np.minimum(moved, entries[eligible] / (n * responses.samples))
+    eligible, most = eligible[most > least], most[most > least]
+    if eligible.size > WATCHED:
+        top = np.partition(most, eligible.size - WATCHED)[eligible.size - WATCHED]
+        eligible, most = eligible[most >= top], most[most >= top]
+    order = np.argsort(-most, kind="stable")[:WATCHED]
+    return eligible[order].astype(np.int64), most[order]
 
 
 def _ties(responses: Responses) -> Check:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.diagnostics.checks import Check, Checks
+from edp_bayes.diagnostics.grids import check_grid
 from edp_bayes.diagnostics.independence import LEVEL, DatabaseChecks, check_databases
 from edp_bayes.diagnostics.predictive import ADVICE, predictive_checks_of
 from edp_bayes.utils.sentences import Sentence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from edp_bayes.distributions.multivariate import NormalMixture
     from edp_bayes.records.joined import JointResponses
 
-__all__ = ["check_joint_databases", "joint_predictive_check"]
+__all__ = ["check_joint_databases", "check_joint_grid", "joint_predictive_check"]
 
 
 def check_joint_databases(
@@ -27,6 +28,8 @@ def check_joint_databases(
     scores: NDArray[np.float64] | None = None,
     past: int = 0,
     regressors: int = 0,
+    records: JointResponses | None = None,
+    least: float = 0.0,
 ) -> DatabaseChecks:
     """Make the checks of `check_databases` of every response, at the level over their number.
 
@@ -44,7 +47,13 @@ def check_joint_databases(
         Lags of a response of its own among that.
     regressors : int
         All that is known of each database.
+    records : JointResponses, optional
+        The same queries' responses as they were, where `responses` are those of the database at
+        hand.
+    least : float
+        As for `check_databases`.
     """
+    raw = dict(zip(records.names, records.parts, strict=True)) if records is not None else {}
     share = level / responses.n_queries
     columns = [None] * responses.n_queries if scores is None else list(scores.T)
     each = [
@@ -55,8 +64,10 @@ def check_joint_databases(
             past=past,
             regressors=regressors,
             queries=responses.n_queries,
+            records=raw.get(name),
+            least=least,
         ).checks
-        for part, column in zip(responses.parts, columns, strict=True)
+        for name, part, column in zip(responses.names, responses.parts, columns, strict=True)
     ]
     found: dict[str, list[Check]] = {}
     for name, checks in zip(responses.names, each, strict=True):
@@ -64,6 +75,26 @@ def check_joint_databases(
             said = replace(check, sentence=Sentence(f"{name}: ", check.sentence))
             found.setdefault(check.name, []).append(said)
     return DatabaseChecks(tuple(min(some, key=_worst) for some in found.values()), level)
+
+
+def check_joint_grid(
+    responses: JointResponses, *, epsilon: NDArray[np.float64], upper: NDArray[np.float64]
+) -> Checks:
+    """Make the check of `check_grid` of every response and tell the worst, with its query's name.
+
+    Whoever is seen in one of the answers is seen in all of them.
+    """
+    found = [
+        (name, check)
+        for name, part in zip(responses.names, responses.parts, strict=True)
+        for check in check_grid(
+            part, epsilon=epsilon, upper=upper, level=LEVEL / responses.n_queries
+        ).checks
+    ]
+    name, worst = min(found, key=lambda one: _worst(one[1]))
+    if not worst.passed:
+        worst = replace(worst, sentence=Sentence(f"{name}: ", worst.sentence))
+    return Checks((worst,), LEVEL)
 
 
 def joint_predictive_check(

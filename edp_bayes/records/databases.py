@@ -429,6 +429,7 @@ class Databases:
             step=step,
             warnings=self.warnings + found,
             read_as=self._source.read_as,
+            identifier=self._identifier,
         )
 
     def answers(
@@ -522,9 +523,15 @@ class Databases:
             ask=Asking(self, query),
             step=_step(step, query, owners, response, noise),
             warnings=self.warnings + doubts,
+            identifier=self._identifier,
             remainder=remainder,
             read_as=self._source.read_as,
         )
+
+    @property
+    def _identifier(self) -> str:
+        """The key of individuals, in words; empty of an array."""
+        return ", ".join(map(str, getattr(self._source, "individual", ())))
 
     def _resolved(self, query: Query) -> Query:
         """Return a query whose columns are known to be there."""

@@ -106,6 +106,8 @@ class Responses:
     warnings : tuple of str
         What was found to be legal but doubtful about the records. What is doubtful about the
         responses themselves is put before it; each was also a warning.
+    identifier : str
+        Name of the column that identifies individuals, where there is one.
     remainder : Remainder, optional
         What is known of individuals whose contributions were not collected, see the option
         ``collect`` of `Databases.respond`. Their columns are empty, and `contribution` refuses
@@ -155,6 +157,7 @@ class Responses:
     step: float | str | None = FOUND
     half_step: NDArray[np.float64] | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
+    identifier: str = ""
     remainder: Remainder | None = field(default=None, repr=False)
     read_as: str = field(default="", repr=False)
     collected: csc_array[np.float64] = field(init=False, repr=False)

@@ -36,7 +36,9 @@ _PRECISION = "how precise the draws are, in either direction"
 # Every check by its name. Where several fail, the reason given is that of the first one here.
 EFFECTS = MappingProxyType(
     {
+        "identifier": Effect(WITHHOLDS, "records pass for persons, whose risks are larger"),
         "individuals": Effect(WITHHOLDS, "contributions contradict their model"),
+        "grid": Effect(WITHHOLDS, "digits of the answer tell who is in it"),
         "own contribution": Effect(WITHHOLDS, "the risk is larger against another individual"),
         "Ljung-Box": Effect(WITHHOLDS, _DEPENDS),
         "lag-1 autocorrelation": Effect(WITHHOLDS, _DEPENDS),

@@ -1,0 +1,279 @@
+"""Whether answers without an individual lie on a coarser grid than those with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.diagnostics.checks import Check, Checks, threshold
+from edp_bayes.utils.formatting import risk, risk_limit
+from edp_bayes.utils.sentences import Sentence, name_of
+
+if TYPE_CHECKING:
+    from edp_bayes.records.responses import Responses
+
+__all__ = ["GRID", "check_grid"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+GRID = "grid"
+LEVEL = 0.05
+STEPS = (1.0, 2.0, 2.5, 5.0)  # times a power of ten
+ROUNDING = 2.0**-44  # of the largest response: what sums of many floats may be off by
+FINEST = 1e4  # times that: finer steps are not told from rounding
+LEAST_CHANCE = 1e-3  # that a total lies on a grid by chance, at least
+HIDDEN = 0.25  # of a step: noise of a larger standard deviation hides its grid
+MOST_NAMED = 3
+
+
+class _Break(NamedTuple):
+    """A grid that an individual breaks: in how many databases, and what that alone reveals."""
+
+    person: int
+    step: float
+    broken: int
+    on_without: int
+    on_with: int
+    level: int
+    exposure: float
+    excess: float
+
+
+def check_grid(
+    responses: Responses, *, epsilon: Array, upper: Array, level: float = LEVEL
+) -> Checks:
+    """Look for individuals without whom answers lie on a grid that they leave with them.
+
+    Grids are multiples of 1, 2, 2.5 and 5 times powers of ten, from the last digit that sums of
+    floats hold up to the largest response. Were the others' amounts as fine as those of an
+    individual who contributes cents, the response without them would be a whole number in one
+    database of a hundred. Where it is one more often (binomial test at the level, over all
+    individuals and grids together), the individual breaks that grid. What the event "a multiple of
+    the step" alone reveals of them is compared with the upper limit of the largest risk, and the
+    check fails where it is more at any epsilon.
+
+    Rounded responses and counts are modelled on their grid, and samples of a randomised query have
+    none: nothing is looked for. Noise hides the grids of less than four times its standard
+    deviation. The grid is that of what is published: a mean has that of its numerator in units of
+    its count, which nobody shares, and is not looked into.
+
+    Parameters
+    ----------
+    responses : Responses
+        Leave-one-out responses as they were, of all databases.
+    epsilon, upper : ndarray
+        Shape (epsilon,): the grid of epsilon and the upper limit of delta.
+    level : float
+        Probability of a false alarm.
+
+    Returns
+    -------
+    Checks
+        The check `grid`; its statistic is the largest share of databases in which an individual
+        breaks a grid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> amount = rng.integers(1, 400, (40, 8)) / 2
+    >>> amount[:, 0] += 0.13
+    >>> data = edp.Responses.from_arrays(amount.sum(axis=1), contribution=amount)
+    >>> check = check_grid(data, epsilon=np.array([0.1]), upper=np.array([0.3]))["grid"]
+    >>> check.passed, check.statistic
+    (False, 1.0)
+    """
+    found = _worst(responses, epsilon, upper, level)
+    if not found:
+        text = "Nobody alone takes the answer off a grid of digits or multiples on which it lies"
+        return Checks((threshold(GRID, 0.0, True, text + " without them", ""),), level)
+    worst = found[0]
+    return Checks((_failed(responses, found, worst, epsilon, upper),), level)
+
+
+def _failed(
+    responses: Responses, found: list[_Break], worst: _Break, epsilon: Array, upper: Array
+) -> Check:
+    names = [name_of(responses.individual, one.person) for one in found[:MOST_NAMED]]
+    others = [part for name in names[1:] for part in ("; so does individual ", name)]
+    more = f"; and {len(found) - len(names)} more do" if len(found) > len(names) else ""
+    n = responses.n_databases
+    text = Sentence(
+        "Individual ",
+        names[0],
+        f" breaks a grid: without them the answer is a multiple of {worst.step:g} in "
+        f"{worst.on_without} of {n} databases, with them in {worst.on_with}. That alone says a "
+        f"risk of {risk(worst.exposure)} at epsilon = {epsilon[worst.level]:g}, the upper limit of "
+        f"the largest risk is {risk_limit(float(upper[worst.level]))}",
+        *others,
+        more,
+    )
+    advice = (
+        f"Round amounts to multiples of {worst.step:g} before they are added, or publish with "
+        "noise of that size."
+    )
+    share = max(one.broken for one in found) / n
+    return threshold(GRID, share, False, text, advice)
+
+
+def _worst(responses: Responses, epsilon: Array, upper: Array, level: float) -> list[_Break]:
+    """Return one grid for each individual who breaks some, the worst first."""
+    if responses.samples > 1 or responses.half_step is not None:
+        return []
+    best: dict[int, _Break] = {}
+    for found in _breaks(responses, level):
+        broken = _compared(*found, responses.n_databases, epsilon, upper)
+        if broken is not None and broken.excess >= best.get(broken.person, broken).excess:
+            best[broken.person] = broken  # of equal ones the coarsest
+    return sorted(best.values(), key=lambda one: -one.excess)
+
+
+def _compared(
+    person: int,
+    step: float,
+    broken: int,
+    finer: int,
+    without: int,
+    with_them: int,
+    n: int,
+    epsilon: Array,
+    upper: Array,
+) -> _Break | None:
+    """Return what the event reveals where that is more than the limit at some epsilon.
+
+    `finer` is in how many databases the own contribution is no multiple: had it nothing to do with
+    the rest, it would break the grid in that share of the databases in which the rest lies on it.
+    """
+    growth = np.exp(epsilon)
+    both = []
+    for on in (with_them, without * (1.0 - finer / n)):
+        off = (n - on) - growth * (n - without)
+        both.append(np.maximum(off, without - growth * on) / n)
+    exposure = np.minimum(*both)
+    excess = exposure - upper
+    level = int(np.argmax(excess))
+    if excess[level] <= 0.0:
+        return None
+    said = float(exposure[level]), float(excess[level])
+    return _Break(person, step, broken, without, with_them, level, *said)
+
+
+def _breaks(responses: Responses, level: float) -> Iterator[tuple[int, float, int, int, int, int]]:
+    """Yield who breaks which grid more often than by chance.
+
+    Beside individual and step, numbers of databases: in which they break it, in which their own
+    contribution is no multiple, and in which the response without and with them is one.
+    """
+    from scipy.special import bdtrc
+
+    c, y, n = responses.collected, responses.response, responses.n_databases
+    size = float(np.abs(y).max())
+    everything = _Entries.of(responses, ROUNDING * size)
+    all_steps = _steps(FINEST * everything.tolerance, size)
+    first = everything.first_broken(y, all_steps)
+    steps, finest = all_steps[first:], all_steps[max(0, first - len(STEPS)) :]
+    if responses.noise is not None:
+        steps = steps[HIDDEN * steps > math.sqrt(responses.noise.variance)]
+    people = int((np.diff(c.indptr) > 0).sum())
+    left, decade, tests = everything, 0.0, people * steps.size
+    for step in steps:
+        if (below := _decade(step)) != decade:  # all steps from here on are multiples of it
+            decade = below
+            left = left.some(left.on(left.rest, decade))
+            if not left.owner.size:
+                return
+        on = everything.on(y, step) & (np.abs(y) > everything.tolerance)
+        alone = left.some(left.on(left.rest, step))
+        hits = alone.some(~alone.on(alone.own, step))
+        person, broken = np.unique(hits.owner, return_counts=True)
+        if not person.size:
+            continue
+        theirs = everything.some(np.isin(everything.owner, person))
+        own = theirs.some(~theirs.on(theirs.own, step))
+        at = np.searchsorted(person, own.owner)
+        finer = np.bincount(at, minlength=person.size)
+        chance = np.bincount(at, own.chances(step, finest), person.size) / finer
+        moved = np.bincount(np.searchsorted(person, theirs.owner), on[theirs.row], person.size)
+        kept = np.bincount(
+            np.searchsorted(person, alone.owner[np.isin(alone.owner, person)]),
+            minlength=person.size,
+        )
+        without = int(on.sum()) - moved.astype(np.int64) + kept
+        p = np.where(without > n * chance, bdtrc(without - 1.0, n, chance), 1.0)
+        for k in np.flatnonzero(p * tests < level):
+            yield (
+                int(person[k]), float(step), int(broken[k]), int(finer[k]), int(without[k]),
+                int(on.sum()),
+            )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """Contributions, and what is left of the response without them."""
+
+    owner: Index
+    row: Index
+    own: Array
+    rest: Array
+    tolerance: float
+
+    @classmethod
+    def of(cls, responses: Responses, tolerance: float) -> _Entries:
+        """Return all entries but those without which nothing is left, which lies on every grid."""
+        c = responses.collected
+        row = c.indices.astype(np.int64)
+        found = cls(responses.owner, row, c.data, responses.response[row] - c.data, tolerance)
+        return found.some(np.abs(found.rest) > tolerance)
+
+    def some(self, kept: Flags) -> _Entries:
+        """Return some of the entries."""
+        parts = (self.owner[kept], self.row[kept], self.own[kept], self.rest[kept])
+        return _Entries(*parts, self.tolerance)
+
+    def on(self, values: Array, step: float) -> Flags:
+        """Return which values are multiples of the step, but for rounding."""
+        parts = values / step
+        return np.asarray(np.abs(parts - np.rint(parts)) <= self.tolerance / step)
+
+    def first_broken(self, y: Array, steps: Array) -> int:
+        """Return the place of the first step of a grid on which not everything lies."""
+        for k, step in enumerate(steps):
+            if not (self.on(y, step).all() and self.on(self.own, step).all()):
+                return k
+        return int(steps.size)
+
+    def chances(self, step: float, steps: Array) -> Array:
+        """Return how likely what is left is a multiple of the step, on the grid of the own part.
+
+        That grid is the coarsest one, of a step that is contained in this one, on which the own
+        contribution lies.
+        """
+        found = np.full(self.own.size, LEAST_CHANCE)
+        for finer in steps[steps < step]:
+            parts = step / finer
+            if abs(parts - round(parts)) < 1e-9 and 1.0 / parts > LEAST_CHANCE:
+                found[self.on(self.own, finer)] = 1.0 / parts
+        return found
+
+
+def _steps(least: float, most: float) -> Array:
+    """Return the steps of all grids between two sizes, increasing."""
+    if not 0.0 < least < most:
+        return np.empty(0)
+    low, high = math.floor(math.log10(least)), math.ceil(math.log10(most))
+    found = np.array([float(f"{m}e{k}") for k in range(low, high + 1) for m in STEPS])
+    return np.asarray(found[(found >= least) & (found <= most)])
+
+
+def _decade(step: float) -> float:
+    """Return the power of ten of which this step and all coarser ones are multiples."""
+    exponent = math.floor(math.log10(step) + 1e-9)
+    return float(f"1e{exponent - 1}")
