@@ -97,6 +97,8 @@ def test_days_are_those_of_the_clock_as_written(form, every, tmp_path, engine):
     assert local(found.database) == local(expected.database)
     if every == "day":
         assert found.n_databases == 16
+        said = "Times of 'when' are those of the clock as written, at +01:00, +02:00."
+        assert found.read_as == said
 
 
 @pytest.mark.parametrize("form", ["csv", "several", "frame"])
@@ -192,6 +194,9 @@ def test_days_as_people_write_them(form, spelling, given, tmp_path, engine):
     table = moments(zone=None if "%z" not in spelling else BERLIN)
     expected = respond(table, "day")[1]
     found = respond(place(written(table, spelling), form, tmp_path), "day", date_format=given)[1]
+    said = {"%d.%m.%Y": "day.month.year", "%m/%d/%Y": "month/day/year"}.get(spelling)
+    if said and given is None:
+        assert found.read_as == f"Dates of 'when' are read as {said}."
     assert np.array_equal(found.response, expected.response)
     assert local(found.database) == local(expected.database)
 

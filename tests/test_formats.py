@@ -221,6 +221,16 @@ def test_options_of_text_are_refused_for_other_tables(tmp_path):
             respond(source, decimal=",")
 
 
+def test_subsamples_are_read_alike(tmp_path, engine):
+    path = tmp_path / "a.csv"
+    path.write_text(text(";", ",").replace("0", "1"), encoding="cp1252")
+    options = {"individual": "kundin", "size": 5, "count": 9, "random_seed": 1}
+    with pytest.raises(InvalidInputError, match="encoding"):
+        edp.Databases.subsamples(path, **options)
+    databases = edp.Databases.subsamples(path, encoding="cp1252", **options)
+    assert databases.respond(edp.queries.Sum("liter")).read_as.startswith("Read with semicolons")
+
+
 # Archives, workbooks, standard input
 
 

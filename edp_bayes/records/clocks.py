@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,6 @@ __all__ = [
     "UNIX",
     "Clock",
     "Offsets",
-    "require_one_clock",
     "shifted",
     "with_offsets",
     "zone_of",
@@ -64,11 +63,14 @@ class Clock:
         numbers since 1970.
     time_zone : str, optional
         Zone in whose calendar times with a zone, with an offset or since 1970 lie.
+    found : dict, optional
+        Takes up what was found rather than said, in sentences.
     """
 
     every: str | None = None
     date_format: str | None = None
     time_zone: str | None = None
+    found: dict[str, None] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.date_format is not None and self.date_format not in UNIX:
@@ -97,6 +99,19 @@ class Clock:
         return self.converted(
             _with_written_offsets(frame, column, name) or Key.of(frame, column, name)
         )
+
+    def say(self, sentence: str) -> None:
+        """Take up a sentence on what was found."""
+        self.found[sentence] = None
+
+    def zone(self, offsets: Offsets, name: str) -> str | None:
+        """Return the zone whose clock shows offsets, say that it is it, and refuse several clocks.
+
+        None stands for a single offset.
+        """
+        zone = _require_one_clock(offsets, name)
+        self.say(f"Times of {name!r} are those of the clock as written, at {offsets.words}.")
+        return zone
 
     def converted(self, key: Key) -> Key:
         """Return a key column of databases as times; see `key`."""
@@ -207,7 +222,10 @@ class Clock:
         elif self.every is None:
             return None
         else:
-            local, offset = _plain_dates(values, name), None
+            local, order = _plain_dates(values, name)
+            offset = None
+            if order:
+                self.say(f"Dates of {name!r} are read as {order}.")
             if local is None:
                 raise _no_dates(self.every, values, name)
         if offset is None:
@@ -217,7 +235,7 @@ class Clock:
         instants = shifted(local, -offset)
         if self.time_zone is not None or not offset.any():
             return instants.cast(pa.timestamp("us", self.time_zone or "UTC"))
-        zone = require_one_clock(Offsets.of(instants, offset), name)
+        zone = self.zone(Offsets.of(instants, offset), name)
         if self.every == "hour" and zone is not None:
             return instants.cast(pa.timestamp("us", zone))
         return local
@@ -268,7 +286,7 @@ class Offsets:
         return ", ".join(_written(int(one)) for one in np.unique(self.minutes))
 
 
-def require_one_clock(found: Offsets, name: str) -> str | None:
+def _require_one_clock(found: Offsets, name: str) -> str | None:
     """Return the zone whose clock shows all offsets, None for a single one; refuse several clocks.
 
     Raises
@@ -396,18 +414,21 @@ def _with_written_offsets(frame: nw.DataFrame[Any], column: str, name: str | Non
     return Key(column if name is None else name, pa.chunked_array([pa.array(text, pa.string())]))
 
 
-def _plain_dates(values: Any, name: str) -> Any:
-    """Return text such as 2024-03-01, 31.12.2024 or 12/31/2024 as times; None for other text."""
+def _plain_dates(values: Any, name: str) -> tuple[Any, str]:
+    """Return text such as 2024-03-01, 31.12.2024 or 12/31/2024 as times, and the order found.
+
+    None stands for other text.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     try:
-        return _as_times(pc.utf8_trim_whitespace(values))
+        return _as_times(pc.utf8_trim_whitespace(values)), ""
     except pa.ArrowInvalid:
         pass
     parts = pc.extract_regex(values, pattern=NUMBERED)
     if parts.null_count > values.null_count or values.null_count == len(values):
-        return None
+        return None, ""
     first, second, year = (
         pc.struct_field(parts, part).cast(pa.int64()) for part in ("first", "second", "year")
     )
@@ -430,7 +451,8 @@ def _plain_dates(values: Any, name: str) -> Any:
     rest = pc.if_else(pc.equal(pc.utf8_length(rest), 0), "00:00", rest)
     rest = pc.replace_substring_regex(rest, r"^(\d):", r"0\1:")
     try:
-        return _as_times(pc.binary_join_element_wise(text, rest, " "))
+        order = ("day", "month", "year") if days else ("month", "day", "year")
+        return _as_times(pc.binary_join_element_wise(text, rest, " ")), _mark(parts).join(order)
     except pa.ArrowInvalid as error:
         raise InvalidInputError(
             f"the dates of {name!r} such as {example} cannot be read ({error}): date_format= "

@@ -261,6 +261,10 @@ class Databases:
         size: int,
         count: int,
         random_seed: int | None = None,
+        separator: str | None = None,
+        decimal: str | None = None,
+        thousands: str | None = None,
+        encoding: str | None = None,
     ) -> Databases:
         """Return random subsets of the individuals of one table, each with all their records.
 
@@ -276,6 +280,8 @@ class Databases:
             Number of subsets, labelled 0..count-1.
         random_seed : int, optional
             Seed of the draws; subset k is the same whatever the count.
+        separator, decimal, thousands, encoding : str, optional
+            As for `from_table`.
 
         Raises
         ------
@@ -283,7 +289,8 @@ class Databases:
             As for `from_table`, or if `size` is not below the number of individuals.
         """
         individual = _names(individual, "individual")
-        source = open_table(table, individual)
+        reading = Reading((), AS_IT_IS, separator, decimal, thousands, encoding)
+        source = open_table(table, individual, reading)
         source.require(individual)
         size = validate.positive_integer(size, "size")
         count = validate.positive_integer(count, "count")

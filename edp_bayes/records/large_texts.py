@@ -17,7 +17,7 @@ import numpy as np
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.arrow_columns import beyond_floats, padded
-from edp_bayes.records.clocks import Offsets, require_one_clock, shifted, with_offsets
+from edp_bayes.records.clocks import Offsets, shifted, with_offsets
 from edp_bayes.records.keys import Key
 from edp_bayes.records.large_files import Engine, in_engine
 from edp_bayes.records.reading import Form
@@ -136,7 +136,7 @@ def _on_one_clock(
         found = Offsets.joined(_offsets(targets[k], name) for k in having)
         if not found.minutes.any():
             continue
-        zone = require_one_clock(found, name)
+        zone = texts.reading.clock.zone(found, name)
         for k in having:
             file, schema = schemas[k]
             place = schema.get_field_index(name)

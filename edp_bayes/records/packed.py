@@ -83,7 +83,8 @@ def unpacked(path: Path) -> tuple[Folder, list[str]]:
 
 def _is_record(member: zipfile.ZipInfo) -> bool:
     parts = PurePosixPath(member.filename).parts
-    return not member.is_dir() and not any(part.startswith((".", "_")) for part in parts)
+    hidden = any(part.startswith((".", "_")) and part != ".." for part in parts)
+    return not (member.is_dir() or hidden)
 
 
 def workbook(path: Path) -> Any:

@@ -675,7 +675,8 @@ def _warnings(
         found.append(
             f"the databases are in the order of text such as {database[0]!r} and "
             f"{database[1]!r}, which is not that of time: the checks of independence and drift "
-            "mean nothing until the keys are dates or text such as 2024-12-31"
+            "mean nothing until the keys are dates or text such as 2024-12-31: date_format= "
+            "(--date-format), such as %d.%m.%Y, makes them dates"
         )
     if database.size < FEW_DATABASES:
         found.append(

@@ -129,8 +129,8 @@ class TableSource(AtHand):
 
     @property
     def read_as(self) -> str:
-        """What is unusual about how files were read, in a sentence."""
-        return self.table.read_as()
+        """What was found of how files and dates are to be read, in sentences."""
+        return " ".join([*filter(None, [self.table.read_as()]), *self.clock.found])
 
     @property
     def value_columns(self) -> tuple[str, ...]:
