@@ -6,6 +6,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
+from edp_bayes.report.sections.mechanisms import has_local_epsilon
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.tradeoff import LARGEST_MU
 from edp_bayes.utils.defaults import PROB
@@ -40,6 +41,9 @@ def in_words(result: PrivacyCurves, prob: float = PROB) -> tuple[str, ...]:
     What the grid of epsilon says nothing of is left out: membership where it ends at its first
     value, mu where somebody may be revealed.
     """
+    if has_local_epsilon(result):
+        # what was not seen in the samples has room up to this probability
+        prob = min(prob, PROB)
     membership = result.membership_probability(prior=PRIOR)
     last = membership.isel(epsilon=-1)
     power, guessed, advantage, exceeded = (
