@@ -46,15 +46,20 @@ def composed(audit, databases, **options):
         return edp.compose(audit, databases=databases, progressbar=False, **options)
 
 
-@cache
-def rare_and_steady():
-    """Return an audit of one who comes rarely and gives much, one steady, and others alike."""
+def alike_and_rare():
+    """Return contributions of one who comes rarely, one who gives more than others, and others."""
     rng = np.random.default_rng(3)
     contribution = rng.gamma(50.0, 0.002, (40, 8))
     contribution[:, 0] = 0.0
     contribution[[4, 17], 0] = 3.0
     contribution[:, 1] = rng.gamma(50.0, 0.006, 40)
-    return audited(responses_of(contribution, individual=[f"P{k}" for k in range(8)]))
+    return contribution
+
+
+@cache
+def rare_and_steady():
+    """Return an audit of one who comes rarely and gives much, one steady, and others alike."""
+    return audited(responses_of(alike_and_rare(), individual=[f"P{k}" for k in range(8)]))
 
 
 def by_hand(audit, databases):
@@ -81,22 +86,80 @@ def test_delta_is_the_largest_of_composed_individuals(databases):
     total = result.total_risk.to_numpy().reshape(found.shape)
     # who is bounded by a thousandth enters by the bound
     exact = 1.0 - np.prod(1.0 - upper, axis=1)
-    assert (total >= exact - 1e-9).all()
+    least = 1.0 - np.prod(1.0 - lower, axis=1)
+    assert (total >= (exact if databases > 1 else least) - 1e-9).all()
     assert (total <= exact + 8e-3).all()
-    assert (total >= 1.0 - np.prod(1.0 - lower, axis=1) - 1e-9).all()
+    assert (total >= least - 1e-9).all()
+
+
+QUANTITIES = ("delta", "total_risk", "total_risk_bound", "individual_delta")
 
 
 def test_one_database_is_the_audit_itself():
     audit = rare_and_steady()
-    result = composed(audit, 1)
-    for name in ("delta", "total_risk"):
-        one, several = (getattr(each, name).to_numpy() for each in (audit, result))
-        assert (several >= one - 1e-9).all()
-        assert np.abs(several - one).max() < 8e-3
-    assert np.abs((result.delta - audit.delta).to_numpy()).max() < 2e-3
-    for end in ("lower", "upper"):
-        first, second = (each.band(prob=0.9)[end].to_numpy() for each in (audit, result))
-        np.testing.assert_allclose(first, second, atol=5e-3)
+    result = composed(audit, 1, draws=5)
+    for name in QUANTITIES:
+        one, several = (each.tree["posterior"][name] for each in (audit, result))
+        np.testing.assert_array_equal(several, one)
+        np.testing.assert_array_equal(result.upper(name), audit.upper(name))
+    assert result.band(prob=0.9).identical(audit.band(prob=0.9))
+    assert result.settings["gap"] == result.settings["total_gap"] == 0.0
+    assert result.failures == audit.failures
+
+
+def test_one_database_at_other_epsilons_is_the_audit_there():
+    audit = rare_and_steady()
+    grid = np.array([0.2, 0.7])
+    result = composed(audit, 1, epsilon=grid, draws=5)
+    assert result.delta.shape[:2] == audit.delta.shape[:2]
+    again = edp.audit(
+        responses_of(alike_and_rare(), individual=[f"P{k}" for k in range(8)]), epsilon=grid,
+        draws=15, chains=2, tune=200, random_seed=1, progressbar=False,
+    )  # fmt: skip
+    for name in QUANTITIES:
+        exact, found = (each.tree["posterior"][name] for each in (again, result))
+        np.testing.assert_array_equal(found, exact)
+        np.testing.assert_array_equal(result.upper(name), again.upper(name))
+    np.testing.assert_array_equal(result.band()["lower"], again.band()["lower"])
+
+
+@pytest.mark.parametrize("databases", [1, 2, [1, 1], [2, 1]])
+@pytest.mark.parametrize("epsilon", [None, [0.05, 0.8]])
+def test_no_limit_lies_below_that_of_a_part(databases, epsilon):
+    """Whatever draws are taken: of few, quantiles err to either side."""
+    rare = np.zeros((40, 2))
+    rare[::9, 0], rare[::7, 1] = 4.0, 5.0
+    parts = [audited(responses_of(rare, seed=k), draws=60, seed=k) for k in (1, 2)]
+    used = parts if isinstance(databases, list) else parts[:1]
+    grid = EPSILON if epsilon is None else np.array(epsilon)
+    found = composed(used, databases, epsilon=epsilon, draws=3, fresh=True)
+    for part in used:
+        alone = composed(part, 1, epsilon=epsilon)
+        for name in QUANTITIES:
+            for prob in (0.5, 0.8, 0.95):
+                own = alone.upper(name, prob=prob)
+                if name == "individual_delta":
+                    own = own.sel(individual=found.individual_delta["individual"])
+                assert (found.upper(name, prob=prob).to_numpy() >= own.to_numpy()).all()
+            for kind in ("pointwise", "simultaneous"):
+                ends = [each.band("delta", kind=kind)["upper"] for each in (found, alone)]
+                assert (ends[0] >= ends[1]).all()
+        levels = [0.01, 0.1, 0.5]
+        power = [each.tradeoff(levels)["upper"].to_numpy() for each in (found, alone)]
+        assert (power[0] >= power[1] - 1e-12).all()
+    np.testing.assert_array_equal(found.epsilon, grid)
+
+
+def test_so_many_releases_are_safe_only_where_one_is_by_the_limit_of_the_audit():
+    rare = np.zeros((40, 2))
+    rare[::9, 0], rare[::7, 1] = 4.0, 5.0
+    audit = audited(responses_of(rare), draws=60)
+    limit = float(audit.upper().sel(epsilon=0.5))
+    for target in (0.99 * limit, 0.9999 * limit):
+        found = audit.releases_until(epsilon=0.5, delta=target, draws=3, progressbar=False)
+        assert float(found["safe"]) == 0.0
+    assert float(audit.releases_until(epsilon=0.45, delta=0.99 * limit, draws=3,
+                                      progressbar=False)["safe"]) == 0.0  # fmt: skip
 
 
 def test_who_is_riskiest_changes_with_the_number_of_databases():
@@ -189,29 +252,165 @@ def test_audits_of_one_seed_share_their_draws_and_others_do_not():
     other = audited(responses_of(contribution, seed=2))
     reseeded = audited(responses_of(contribution), seed=7)
     whole = composed(first, 5)
-    shared = composed([first, again], [2, 3])
+    shared = composed([first, again], [2, 3], fresh=True)
     assert "share data and seed" in shared.settings["assumed"]
+    assert "are fresh ones as was stated: audits 1" in shared.settings["assumed"]
     np.testing.assert_allclose(shared.delta, whole.delta, atol=2e-3)
-    apart = composed([first, other], [2, 3])
+    apart = composed([first, other], [2, 3], fresh=True)
     assert "do not share draws" in apart.settings["assumed"]
     assert apart.databases == 5
     with pytest.warns(EdpBayesWarning, match="different seeds or models"):
-        edp.compose([first, reseeded], progressbar=False)
+        edp.compose([first, reseeded], fresh=True, progressbar=False)
 
 
 def test_individuals_who_are_in_some_audits_only_are_named_a_doubt():
     rng = np.random.default_rng(3)
     contribution = rng.gamma(20.0, 0.01, (40, 3))
     first = audited(responses_of(contribution, individual=["a", "b", "c"]), draws=10)
-    second = audited(responses_of(contribution, 2, individual=["b", "c", "d"]), draws=10)
+    later = 100 + np.arange(40)
+    second = audited(
+        responses_of(contribution, 2, individual=["b", "c", "d"], database=later), draws=10
+    )
     with pytest.warns(EdpBayesWarning, match="different individuals, 4 in all"):
         found = edp.compose([first, second], progressbar=False)
     alone = composed(second, 1)
     own = found.individual_delta.sel(individual="d").to_numpy().ravel()
-    assert sorted(own.tolist()) != []
     np.testing.assert_allclose(
         np.sort(own), np.sort(alone.individual_delta.sel(individual="d"), axis=None), atol=2e-3
     )
+    assert not found.settings["fresh"]
+
+
+def weeks(start, count=40, step=7):
+    return np.datetime64(start) + step * np.arange(count)
+
+
+@cache
+def labelled(start="2023-01-02", seed=1, *, step=7, individual=("a", "b", "c"), query="sales"):
+    rng = np.random.default_rng(3)
+    contribution = rng.gamma(20.0, 0.01, (40, len(individual)))
+    return audited(
+        responses_of(contribution, seed, individual=list(individual), query=query,
+                     database=weeks(start, step=step)),
+        draws=10,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({}, "are of the same data"),
+        ({"seed": 2, "query": "orders"}, r"1 \(sales\) and 2 \(orders\) have 40 of 40 databases"),
+        ({"seed": 2, "start": "2023-10-02"}, "have 1 of 40 databases and 3 individuals"),
+        ({"seed": 2, "individual": ("c", "d")}, "have 40 of 40 databases and 1 individuals"),
+        (
+            {"seed": 2, "start": "2023-02-02", "step": 28},
+            "in the same time, 2023-02-02 to 2023-10-",
+        ),
+    ],
+)
+def test_audits_that_share_databases_are_refused(other, said):
+    parts = [labelled(), labelled(**other)]
+    with pytest.raises(InvalidInputError, match=said) as caught:
+        edp.compose(parts, progressbar=False)
+    assert "Responses.join" in str(caught.value)
+    assert "fresh=True" in str(caught.value)
+    found = composed(parts, [1, 1], fresh=True)
+    assert found.settings["fresh"]
+    assert "as was stated" in found.settings["assumed"]
+
+
+def test_databases_of_other_weeks_or_other_people_are_fresh():
+    later = labelled("2024-01-01", seed=2)
+    found = composed([labelled(), later], [1, 1])
+    assert not found.settings["fresh"]
+    assert "stated" not in found.settings["assumed"]
+    with pytest.warns(EdpBayesWarning, match="40 databases with the same labels and nobody"):
+        edp.compose([labelled(), labelled(seed=2, individual=("x", "y"))], progressbar=False)
+
+
+def test_a_query_and_the_same_without_somebody_are_no_fresh_databases(tmp_path):
+    """41 databases, whoever sees both knows what A gave: no composition may say less."""
+    rng = np.random.default_rng(1)
+    contribution = rng.gamma(2.0, 0.1, (41, 4))
+    left = contribution.copy()
+    left[:, 0] = 0.0
+    response = rng.normal(10.0, 1.0, 41) + contribution.sum(axis=1)
+    sales = edp.Responses.from_arrays(response, contribution=contribution, query="sales")
+    without = edp.Responses.from_arrays(
+        response - contribution[:, 0], contribution=left, query="sales without A"
+    )
+    audits = [audited(each) for each in (sales, without)]
+    loaded = edp.load_audit(audits[1].save(tmp_path / "without.nc"))
+    for parts in (audits, [audits[0], loaded], audits[::-1]):
+        with pytest.raises(InvalidInputError, match=r"Responses\.join"):
+            edp.compose(parts, progressbar=False)
+    both = audited(edp.Responses.join(sales, without))
+    assert (both.upper() > 0.99).all()
+    with pytest.raises(InvalidInputError, match=r"Responses\.join"):
+        edp.compose([audits[0], both], progressbar=False)
+    with pytest.raises(InputTypeError, match="fresh must be True or False"):
+        edp.compose(audits, fresh="yes")
+
+
+def test_audits_against_the_past_count_the_databases_of_the_past():
+    """The first ones serve as lags only, and are databases that were released."""
+    rng = np.random.default_rng(3)
+    contribution = rng.gamma(20.0, 0.01, (60, 3))
+    responses = responses_of(contribution, database=weeks("2023-01-02", 60))
+    known = audited(responses, adversary=edp.Adversary(past=2), draws=10)
+    before = audited(responses_of(contribution[:20], 2, database=weeks("2022-08-29", 20)), draws=10)
+    assert str(before.tree["observed_data"]["database"].to_numpy()[-1])[:10] == "2023-01-09"
+    with pytest.raises(InvalidInputError, match="have 2 of 20 databases"):
+        edp.compose([known, before], progressbar=False)
+
+
+def test_a_number_and_the_same_number_as_text_are_one_individual():
+    contribution = np.random.default_rng(3).gamma(20.0, 0.01, (40, 2))
+    numbers, text = (
+        audited(responses_of(contribution, seed, individual=people), draws=10)
+        for seed, people in ((1, [5, 6]), (2, ["5", "x"]))
+    )
+    with pytest.raises(InvalidInputError, match="40 of 40 databases and 1 individuals"):
+        edp.compose([numbers, text], progressbar=False)
+    found = composed([numbers, text], [3, 4], fresh=True)
+    assert set(found.individual_delta["individual"].to_numpy()) == {"5", "6", "x"}
+    for label in ("5", "6"):
+        own = composed(numbers, 1).upper("individual_delta").sel(individual=int(label))
+        assert (found.upper("individual_delta").sel(individual=label) >= own).all()
+
+
+def drifting(seed, start):
+    rng = np.random.default_rng(seed)
+    contribution = rng.gamma(20.0, 0.01, (40, 3))
+    return audited(
+        edp.Responses.from_arrays(
+            0.3 * np.arange(40) + rng.normal(10.0, 1.0, 40) + contribution.sum(axis=1),
+            contribution=contribution, database=weeks(start), query="drifting",
+        ),
+        draws=10,
+    )  # fmt: skip
+
+
+def test_what_a_part_does_not_establish_is_not_established(tmp_path):
+    sound, drift = labelled(), drifting(1, "2025-01-06")
+    assert sound.withheld is None
+    assert drift.withheld is not None
+    assert composed(sound, 5).withheld is None
+    year = composed(drift, 5)
+    assert year.withheld == drift.withheld
+    for order in (1, -1):
+        found = composed([sound, drift][::order], [2, 3])
+        place = 2 if order == 1 else 1
+        assert f"Part {place} (drifting)" in found.withheld
+        assert "(sales)" not in found.withheld
+        assert set(found.checks["part"]) == {"Part 1 (sales)", "Part 2 (drifting)"} or order == -1
+        again = edp.load_composed_audit(found.save(tmp_path / f"both{order}.nc"))
+        assert again.withheld == found.withheld
+    twice = composed([drift, drifting(2, "2027-01-04")], [2, 3])
+    assert "Withheld as well: Part 2 (drifting)." in twice.withheld
+    page = twice.report(tmp_path / "twice.html").read_text(encoding="utf-8")
+    assert "Not established. Part 1 (drifting): " in page
 
 
 def test_fewer_draws_are_some_of_them():

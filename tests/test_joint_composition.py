@@ -136,11 +136,29 @@ def test_an_audit_composes_alone_and_beside_a_single_query(audit, tmp_path):
         joint_responses(people=6).parts[0], epsilon=EPSILON, draws=25, chains=2, tune=200,
         random_seed=1, progressbar=False,
     )  # fmt: skip
-    both = edp.compose([single, audit], databases=[1, 12], progressbar=False)
+    with pytest.raises(InvalidInputError, match=r"Responses\.join"):
+        edp.compose([single, audit], databases=[1, 12], progressbar=False)
+    both = edp.compose([single, audit], databases=[1, 12], fresh=True, progressbar=False)
     assert both.databases == 13
     assert (
         both.delta.median(("chain", "draw")) > year.delta.median(("chain", "draw")) - 0.02
     ).all()
+
+
+def test_one_release_of_several_queries_has_the_limits_of_the_audit(audit):
+    once = audit.compose(databases=1, progressbar=False)
+    for name in ("delta", "total_risk", "total_risk_bound", "individual_delta"):
+        assert once.upper(name).equals(audit.upper(name))
+        own = audit.band(name)
+        assert once.band(name)["upper"].equals(own["upper"])
+        away = once.band(name)["lower"] - own["lower"]
+        assert float(np.abs(away).max()) <= once.settings["gap"]
+    assert 0.0 < once.settings["gap"] < 0.1
+    few = audit.compose(databases=2, draws=3, progressbar=False)
+    assert (few.upper() >= audit.upper()).all()
+    other = audit.compose(databases=1, epsilon=[0.2, 0.7], progressbar=False)
+    beside = audit.compose(databases=2, epsilon=[0.2, 0.7], draws=3, progressbar=False)
+    assert (beside.upper() >= other.tree["part_1"]["delta"].quantile(0.9, ("chain", "draw"))).all()
 
 
 def test_what_has_no_fit_is_refused(audit, tmp_path):
@@ -157,7 +175,8 @@ def test_releases_agree_with_compositions(audit):
     assert (found["releases"] <= found["at_most"]).all()
     for databases in (1, 3, 6):
         delta = audit.compose(databases, draws=10, progressbar=False).delta.isel(epsilon=-1)
-        fits = (delta <= target).to_numpy()
+        # of one release all draws are there
+        fits = (delta.sel(draw=found["draw"]) <= target).to_numpy()
         assert (fits == (found["releases"] >= databases).to_numpy()).all()
     assert 0 < (found["releases"] >= 3).mean() < 1
 

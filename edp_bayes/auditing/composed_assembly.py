@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from edp_bayes.auditing.composed_parts import CURVE, OWN, TOTALS, fit_of, on_grid
 from edp_bayes.auditing.composing import THRESHOLD
 from edp_bayes.auditing.echoing import RELEASED, echo_of
+from edp_bayes.auditing.sharing import alike_only, names_of, shared
 from edp_bayes.results.composition import ComposedAudit
 from edp_bayes.results.recording import recorded
+from edp_bayes.utils.defaults import EXACT_UP_TO
 from edp_bayes.utils.sentences import Sentence, restored
 
 if TYPE_CHECKING:
     from edp_bayes.auditing.composing import ComposedRisks
     from edp_bayes.results.query import Audit
 
-__all__ = ["assemble"]
+__all__ = ["Groups", "assemble", "composed_groups", "own_groups"]
 
 # How the bound is asked for, in Python and on the command line.
 BOUND = 'past="others" (--echoes)'
@@ -28,19 +31,131 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
-def assemble(
-    audits: Sequence[Audit],
-    counts: Sequence[int],
+class Groups(NamedTuple):
+    """The draws of a composition.
+
+    Attributes
+    ----------
+    posterior, lower_bounds, composition : Dataset
+        Upper bounds; what tests reach; delta_lower, total_risk_lower and by_bound.
+    composed : float
+        Mean number of individuals composed in a draw.
+    parts : dict of str to Dataset
+        What each part says in all of its draws, by the name of its group.
+    """
+
+    posterior: xr.Dataset
+    lower_bounds: xr.Dataset
+    composition: xr.Dataset
+    composed: float
+    parts: dict[str, xr.Dataset]
+
+    def beside(self, parts: dict[str, xr.Dataset]) -> Groups:
+        """Return them with the draws of each part."""
+        return self._replace(parts=parts)
+
+    def most(self, upper: str, lower: str) -> float:
+        """Return by how much an upper bound is above a lower one at most."""
+        return float((self.posterior[upper] - self.composition[lower]).max())
+
+
+def own_groups(audit: Audit, keep: int, epsilon: Array, progressbar: bool) -> Groups:
+    """Return the draws of one release: those of the audit, as its limits are made from them.
+
+    At other epsilons than the audit's they are evaluated anew.
+    """
+    if not on_grid(audit, epsilon):
+        return _evaluated(audit, keep, epsilon, progressbar)
+    some = {"individual": slice(None, keep)}
+    drawn = audit.safe_draws[["individual_delta", *TOTALS]]
+    posterior = drawn.isel(some).sel(epsilon=epsilon)
+    lower = audit.tree["lower_bounds"].to_dataset().isel(some).sel(epsilon=epsilon)
+    # as far above the integrals as below where these have errors
+    plain = audit.tree["posterior"].to_dataset().sel(epsilon=epsilon)
+    least = [(2.0 * plain[name] - posterior[name]).clip(0.0) for name in TOTALS[:2]]
+    return Groups(posterior, lower, _least(*least), 0.0, {})
+
+
+def _least(delta: xr.DataArray, total_risk: xr.DataArray) -> xr.Dataset:
+    """Return lower bounds of everybody's risk where nobody is bounded."""
+    return xr.Dataset(
+        {
+            "delta_lower": delta,
+            "total_risk_lower": total_risk,
+            "by_bound": xr.zeros_like(delta),
+        }
+    )
+
+
+def _evaluated(audit: Audit, keep: int, epsilon: Array, progressbar: bool) -> Groups:
+    from edp_bayes.auditing.evaluation import evaluate, riskiest
+    from edp_bayes.auditing.lower_bounds import lower_bounds
+
+    fit = fit_of(audit)
+    risks = evaluate(fit, epsilon, progressbar=progressbar, exact_up_to=EXACT_UP_TO)
+    kept = riskiest(risks.mean, keep)
+    curves = risks.curves_of(kept, fit, epsilon)
+    least = risks.least_delta, risks.least_total_risk
+    tested = lower_bounds(fit, kept, curves, *least, epsilon)
+    lead = {name: audit.delta[name].to_numpy() for name in ("chain", "draw")}
+    shape = tuple(values.size for values in lead.values())
+    coords = {
+        **lead,
+        "epsilon": epsilon,
+        "individual": audit.individuals["individual"].to_numpy()[kept],
+    }
+
+    def totals(values: dict[str, Array]) -> xr.Dataset:
+        drawn = {name: (CURVE, found.reshape(*shape, -1)) for name, found in values.items()}
+        return xr.Dataset(drawn, coords={name: coords[name] for name in CURVE})
+
+    posterior = totals({name: getattr(risks, name) for name in TOTALS})
+    own = (OWN, curves.reshape(*shape, kept.size, epsilon.size))
+    lower = xr.Dataset(
+        {
+            "individual_delta": (OWN, tested.individual_delta),
+            "delta": (CURVE, tested.delta),
+            "total_risk": (CURVE, tested.total_risk),
+        },
+        coords=coords | {"draw": lead["draw"][:: tested.step]},
+    )
+    whole = totals(dict(zip(TOTALS[:2], least, strict=True)))
+    return Groups(
+        xr.Dataset({"individual_delta": own, **posterior.data_vars}, coords=coords),
+        lower,
+        _least(whole["delta"], whole["total_risk"]),
+        0.0,
+        {},
+    )
+
+
+def composed_groups(
+    first: Audit,
     people: NDArray[Any],
     rows: Index,
-    assumed: str,
-    past: str,
     epsilon: Array,
     risks: ComposedRisks,
     tested: Array,
-) -> ComposedAudit:
-    """Return the composition; `tested` is what tests chosen once reach, (draw, kept, epsilon)."""
-    first, total = audits[0], sum(counts)
+    *,
+    echoes: bool,
+) -> Groups:
+    """Return the draws of a composition.
+
+    Parameters
+    ----------
+    first : Audit
+        Whose draws, at `rows`, name those of the composition.
+    people : ndarray
+        Everybody's label.
+    rows : ndarray of int
+        Shape (chain, draw).
+    epsilon : ndarray
+    risks : ComposedRisks
+    tested : ndarray
+        Shape (draw, kept, epsilon): what tests chosen once reach.
+    echoes : bool
+        Whether risks are those of enlarged contributions.
+    """
     chains = np.unravel_index(rows, (first.delta.sizes["chain"], first.delta.sizes["draw"]))
     coords = {
         "chain": first.delta["chain"].to_numpy()[chains[0][:, 0]],
@@ -70,8 +185,7 @@ def assemble(
         },
         coords={name: values for name, values in coords.items() if name != "individual"},
     )
-    echoes = [echo_of(part, count) for part, count in zip(audits, counts, strict=True)]
-    if past == RELEASED or max(echoes) == 1.0:
+    if not echoes:
         delta, everybody = _lowered(risks, tested)
     else:
         # lower bounds of enlarged contributions are none of those as they are
@@ -84,8 +198,24 @@ def assemble(
         },
         coords=coords,
     )
-    gap = float((risks.delta - risks.delta_lower).max())
-    checks = [row for part in audits for row in _checks(part)]
+    return Groups(posterior, lower, bounds, risks.composed, {})
+
+
+def assemble(
+    audits: Sequence[Audit],
+    counts: Sequence[int],
+    people: NDArray[Any],
+    groups: Groups,
+    assumed: str,
+    past: str,
+    *,
+    fresh: bool,
+) -> ComposedAudit:
+    """Return the composition of draws, with what they rest on."""
+    first, total = audits[0], sum(counts)
+    echoes = [echo_of(part, count) for part, count in zip(audits, counts, strict=True)]
+    checks = [row for k in range(len(audits)) for row in _checks(audits, k)]
+    stated = shared(audits) if fresh else []
     record = {
         **_common(audits),
         "composed": list(counts),
@@ -94,21 +224,23 @@ def assemble(
         "hypotheses": _hypotheses(audits, total, past),
         "past": past,
         "echo": [echo if np.isfinite(echo) else None for echo in echoes],
-        "assumed": _assumed(len(audits), assumed),
-        "gap": gap,
-        "total_gap": float((risks.total_risk - risks.total_risk_lower).max()),
+        "assumed": _assumed(len(audits), assumed, stated),
+        "fresh": bool(stated),
+        "gap": groups.most("delta", "delta_lower"),
+        "total_gap": groups.most("total_risk", "total_risk_lower"),
         "bounded_below": THRESHOLD,
-        "composed_in_a_draw": risks.composed,
-        "chains": rows.shape[0],
-        "draws": rows.shape[1],
+        "composed_in_a_draw": groups.composed,
+        "chains": groups.posterior.sizes["chain"],
+        "draws": groups.posterior.sizes["draw"],
     }
     said = dict.fromkeys(warning for part in audits for warning in part.warnings)
     warnings = [*said, *_doubts(audits, people, echoes, past)]
     tree = recorded(
         {
-            "posterior": posterior,
-            "lower_bounds": lower,
-            "composition": bounds,
+            "posterior": groups.posterior,
+            "lower_bounds": groups.lower_bounds,
+            "composition": groups.composition,
+            **groups.parts,
             "individuals": _individuals(audits, people),
             # what a key of pseudonyms is derived from, as for the audit
             "observed_data": first.tree["observed_data"].to_dataset(),
@@ -122,14 +254,17 @@ def assemble(
 
 def _individuals(audits: Sequence[Audit], people: NDArray[Any]) -> xr.Dataset:
     """Return presence and largest contribution of everybody, in the databases of all audits."""
-    joint = any(part.joint for part in audits)
-    names = ("presence", "adjusted_contribution" if joint else "largest_contribution")
-    parts = [
-        part.individuals[list(names)].reindex(individual=people, fill_value=0.0) for part in audits
-    ]
-    found = parts[0]
-    for part in parts[1:]:
-        found = xr.Dataset({name: np.maximum(found[name], part[name]) for name in names})
+    # of several queries contributions are in another unit
+    each = ["adjusted_contribution" if part.joint else "largest_contribution" for part in audits]
+    together: dict[str, xr.DataArray] = {}
+    for part, labels, contribution in zip(audits, names_of(audits), each, strict=True):
+        own = part.individuals.reset_coords(drop=True).assign_coords(individual=labels)
+        for name in ("presence", contribution):
+            values = own[name].reindex(individual=people, fill_value=0.0)
+            if name in together:
+                values = values.copy(data=np.maximum(together[name].to_numpy(), values.to_numpy()))
+            together[name] = values
+    found = xr.Dataset(together)
     return found.reset_coords(drop=True)
 
 
@@ -189,17 +324,28 @@ def _lagged(audit: Audit) -> bool:
     return any(str(name).startswith("lag ") for name in audit.settings.get("known", []))
 
 
-def _assumed(kinds: int, assumed: str) -> str:
+def _assumed(kinds: int, assumed: str, stated: Sequence[str]) -> str:
     if kinds == 1:
         return "All databases follow the same draw of the distribution."
+    if stated:
+        said = "; ".join(stated)
+        return f"{_assumed(kinds, assumed, ())} Databases are fresh ones as was stated: {said}."
     if assumed.startswith("the same"):
         return "The audits share data and seed: all databases follow the same draw."
     return "The audits do not share draws: those of one are independent of those of the others."
 
 
-def _checks(audit: Audit) -> list[dict[str, Any]]:
-    rows = json.loads(audit.tree.attrs["checks"])
-    return [{**row, "sentence": restored(row["sentence"])} for row in rows]
+def _checks(audits: Sequence[Audit], place: int) -> list[dict[str, Any]]:
+    """Return the checks of a part; of several their sentences begin with its name."""
+    rows = json.loads(audits[place].tree.attrs["checks"])
+    said = [restored(row["sentence"]) for row in rows]
+    if len(audits) == 1:
+        return [{**row, "sentence": text} for row, text in zip(rows, said, strict=True)]
+    name = f"Part {place + 1} ({audits[place].settings['query']})"
+    return [
+        {**row, "part": name, "sentence": Sentence(f"{name}: ", text)}
+        for row, text in zip(rows, said, strict=True)
+    ]
 
 
 def _doubts(
@@ -222,6 +368,7 @@ def _doubts(
             f"The audits are of different individuals, {people.size:,} in all: who is not in an "
             "audit is taken to be in none of its databases."
         )
+    found += [f"{said[0].upper()}{said[1:]}." for said in alike_only(audits)]
     prints = {part.settings.get("fingerprint") for part in audits}
     if len(audits) > 1 and len(prints) == 1 and not _one_seed(audits):
         found.append(

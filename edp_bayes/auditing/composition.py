@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edp_bayes.auditing.composed_parts import fit_of, itself, part_groups
 from edp_bayes.auditing.composed_tests import tested_risks
 from edp_bayes.auditing.composing import Source, composed_risks
-from edp_bayes.auditing.echoing import RELEASED, checked_past, with_echo
+from edp_bayes.auditing.echoing import RELEASED, checked_past, echo_of, with_echo
+from edp_bayes.auditing.sharing import names_of, refuse_shared
 from edp_bayes.coupling.stacked import pick
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
-from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.query import Audit
 from edp_bayes.utils import validate
 
@@ -39,19 +40,21 @@ def compose(
     keep: int = 10,
     draws: int | None = DRAWS,
     past: str = RELEASED,
+    fresh: bool = False,
     progressbar: bool = True,
 ) -> ComposedAudit:
     """Put posterior draws on delta_i, delta and delta* of several releases together.
 
     Every release is of a fresh database: one the distribution gives anew, independent of all
-    others. What an individual risks is that someone tells, from all releases together, whether
-    they were in all of these databases or in none.
+    others. Several answers on the same databases tell more, and their audits are refused: join the
+    responses (`Responses.join`) and audit these. What an individual risks is that someone tells,
+    from all releases together, whether they were in all of these databases or in none.
 
     Parameters
     ----------
     audits : Audit or iterable of Audit
-        What is released, one audit for each kind of database or query, with the fit: as
-        `edp_bayes.audit` returns them.
+        What is released, one audit for each kind of database, with the fit: as `edp_bayes.audit`
+        returns them.
     databases : int or sequence of int
         How many databases there are of each, 100,000 at most in all.
     epsilon : array_like, optional
@@ -59,11 +62,16 @@ def compose(
     keep : int
         How many of the riskiest individuals keep their draws.
     draws : int, optional
-        At most so many posterior draws are used, evenly spaced in each chain; None for all.
+        At most so many posterior draws are used, evenly spaced in each chain; None for all. Of one
+        database all are.
     past : {"released", "others"}
         What later databases follow where an adversary knows earlier answers: the answers as they
         were released, or what the others contributed, so that contributions echo in later answers.
         With "others" risks are upper bounds in both cases.
+    fresh : bool
+        State that the databases of all audits are fresh ones, although their data are the same or
+        their labels agree: of another shop, say, or of later weeks. It stands in the result.
+        Databases of one audit are fresh by definition.
     progressbar : bool
         Show progress.
 
@@ -71,12 +79,15 @@ def compose(
     -------
     ComposedAudit
         Draws of delta and delta* as of one audit. All are upper bounds, and the distance to the
-        lower ones is the setting ``gap``.
+        lower ones is the setting ``gap``. No upper limit, no upper end of a band and of the power
+        of tests is below that of a part, which is found in all of the part's draws. One database
+        of one audit is the audit: its draws, and of no more individuals than it keeps.
 
     Raises
     ------
     InvalidInputError, InputTypeError
-        If an audit was loaded from a file and has no fit, or an argument is out of its range.
+        If audits share databases; an audit was loaded from a file and has no fit; or an argument
+        is out of its range.
 
     Warns
     -----
@@ -86,6 +97,10 @@ def compose(
     Notes
     -----
     The largest risk is the maximum of the composed risks, never the composition of the maximum.
+    Audits share databases where they are of the same data (fingerprint), or where individuals and
+    databases have the same labels, some of them at least, or databases lie in the same time. Data
+    without labels are numbered from zero, and these labels agree, too.
+
     Audits of the same data with the same seed share their draws of the distribution, individual by
     individual; others are taken as independent. The setting ``assumed`` says which.
 
@@ -122,17 +137,30 @@ def compose(
     >>> bool((year.delta.mean(("chain", "draw")) > audit.delta.mean(("chain", "draw"))).all())
     True
     """
-    from edp_bayes.auditing.composed_assembly import assemble
+    from edp_bayes.auditing import composed_assembly
 
-    parts = _audits(audits)
+    if not isinstance(fresh, bool):
+        raise InputTypeError(f"fresh must be True or False, found {fresh!r}")
+    parts = _audits(audits, fresh=fresh)
     counts = _counts(databases, len(parts))
     grid = parts[0].epsilon.to_numpy() if epsilon is None else validate.epsilon_grid(epsilon)
     keep = validate.positive_integer(keep, "keep")
     past = checked_past(past)
-    sources, people, rows, assumed = sources_of(parts, counts, draws, past)
-    risks = composed_risks(sources, grid, keep=keep, progressbar=progressbar)
-    tested = np.minimum(tested_risks(sources, risks.kept, grid), risks.individual)
-    result = assemble(parts, counts, people, rows, assumed, past, grid, risks, tested)
+    if itself(parts, counts, grid):
+        groups = composed_assembly.own_groups(parts[0], keep, grid, progressbar)
+        people, assumed = parts[0].individuals["individual"].to_numpy(), SHARED
+    else:
+        sources, people, rows, assumed = sources_of(
+            parts, counts, None if sum(counts) == 1 else draws, past
+        )
+        risks = composed_risks(sources, grid, keep=keep, progressbar=progressbar)
+        tested = np.minimum(tested_risks(sources, risks.kept, grid), risks.individual)
+        echoes = past != RELEASED and max(map(echo_of, parts, counts)) > 1.0
+        groups = composed_assembly.composed_groups(
+            parts[0], people, rows, grid, risks, tested, echoes=echoes
+        )
+        groups = groups.beside(part_groups(parts, people[risks.kept], grid, progressbar))
+    result = composed_assembly.assemble(parts, counts, people, groups, assumed, past, fresh=fresh)
     before = {str(said) for part in parts for said in part.warnings}
     for warning in result.warnings:
         if str(warning) not in before:
@@ -153,7 +181,7 @@ def sources_of(
     chains, each = (min(sizes) for sizes in zip(*shapes, strict=True))
     step = 1 if draws is None else -(-chains * each // draws)
     shared = all(same_draws(audits[0], other) for other in audits[1:])
-    names = [a.individuals["individual"].to_numpy() for a in audits]
+    names = names_of(audits)
     people = names[0]
     if not all(np.array_equal(people, other) for other in names[1:]):
         people = np.array(list(dict.fromkeys(label for part in names for label in part.tolist())))
@@ -173,7 +201,7 @@ def sources_of(
     return sources, people, taken, SHARED if shared else INDEPENDENT
 
 
-def _audits(audits: Audit | Iterable[Audit]) -> list[Audit]:
+def _audits(audits: Audit | Iterable[Audit], *, fresh: bool) -> list[Audit]:
     parts = [audits] if isinstance(audits, Audit) else list(audits)
     if not parts:
         raise InvalidInputError("audits must hold at least one Audit, found none")
@@ -182,13 +210,16 @@ def _audits(audits: Audit | Iterable[Audit]) -> list[Audit]:
             raise InputTypeError(
                 f"audits must be of a query, as edp.audit returns them, found {type(part).__name__}"
             )
+    if not fresh:
+        refuse_shared(parts)
+    for part in parts:
         _coupling(part)
     return parts
 
 
 def _coupling(audit: Audit) -> Any:
     """Return the fit of an audit, or say that it is gone."""
-    found = audit.fit if isinstance(audit, JointAudit) else getattr(audit.source, "coupling", None)
+    found = fit_of(audit)
     if "reduced" in audit.settings:
         raise InvalidInputError(
             "the risks of individuals whose contributions were not collected are bounded for the "

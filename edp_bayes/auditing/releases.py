@@ -9,10 +9,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from edp_bayes.auditing.composed_parts import whole_draws
 from edp_bayes.auditing.composing import Source, blocks
 from edp_bayes.auditing.composition import DRAWS, sources_of
 from edp_bayes.auditing.echoing import RELEASED, checked_past
 from edp_bayes.exceptions import InputTypeError
+from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.query import Audit
 from edp_bayes.utils import validate
 from edp_bayes.utils.defaults import PROB, default_probability
@@ -69,7 +71,8 @@ def releases_until(
         the same dims: one more is too many by a lower bound of delta, so that the number sought
         lies between the two; the bounds of several queries allow for their integration errors.
         lower, median, upper: of releases. safe: as many stay within the target with a posterior
-        probability of 0.95.
+        probability of 0.95; none where the upper limit of the audit, in all of its draws, is above
+        the target.
 
     Raises
     ------
@@ -111,6 +114,10 @@ def releases_until(
     count = found.size
     place = int(np.floor((1.0 - PROB) * (count + 1))) - 1
     safe = float(np.sort(found, axis=None)[place]) if place >= 0 else 0.0
+    if safe > 0.0:
+        # one release is within the target by the limit of the audit, which is of all its draws
+        once = whole_draws(audit, level, progressbar)["delta"].to_numpy()
+        safe = safe if float(upper_limit(once.ravel(), PROB)) <= target else 0.0
     return xr.Dataset(
         {
             "releases": (("chain", "draw"), found),

@@ -95,7 +95,10 @@ def print_releases(releases: ComposedAudit, console: Console, *, prob: float) ->
     doubts = [str(one) for one in releases.warnings if str(one).startswith(COMPOSED)]
     said = [releases.hypotheses, releases.settings["assumed"], *doubts]
     title = f"{releases.databases:,} fresh databases: median and {percent(prob)} simultaneous band"
-    print_parts(((title, _risks(releases, prob)), (None, Text(" ".join(said)))), console)
+    claim = verdict(releases, prob)
+    print_parts(
+        ((title, _risks(releases, prob)), (None, claim), (None, Text(" ".join(said)))), console
+    )
 
 
 def print_published(audit: Audit, console: Console, *, prob: float) -> None:
@@ -114,7 +117,7 @@ def print_parts(parts: Iterable[tuple[str | None, RenderableType]], console: Con
         console.print(part)
 
 
-def verdict(audit: Audit, prob: float) -> Text:
+def verdict(audit: Audit | ComposedAudit, prob: float) -> Text:
     """Return the claim that the audit makes, or why it makes none, in a sentence."""
     if audit.withheld is not None:
         return Text(audit.withheld, style="bold red")

@@ -14,7 +14,7 @@ from edp_bayes.records.codes import numbers_of, texts_of
 from edp_bayes.records.periods import in_longest_unit
 from edp_bayes.utils import labels
 
-__all__ = ["Timeline"]
+__all__ = ["Timeline", "time_of"]
 
 Array = NDArray[np.float64]
 
@@ -152,3 +152,21 @@ def _times(items: list[Any]) -> NDArray[Any] | None:
 
 def _neighbours(database: NDArray[Any], k: Any) -> str:
     return f"{labels.show(database[k])} before {labels.show(database[k + 1])}"
+
+
+def time_of(database: NDArray[Any]) -> tuple[np.datetime64, np.datetime64] | None:
+    """Return the time that databases cover, from the first to a usual step after the last.
+
+    Examples
+    --------
+    >>> time_of(np.array(["2024-01-01", "2024-01-08", "2024-01-15"], "M8[D]"))[1]
+    np.datetime64('2024-01-22T00:00:00.000000')
+    >>> time_of(np.arange(3)) is None
+    True
+    """
+    times = _times(database.tolist()) if database.dtype.kind in "OU" else database
+    if times is None or times.dtype.kind != "M" or times.size == 0:
+        return None
+    order = np.unique(times.astype("M8[us]"))
+    step = np.median(np.diff(order)) if order.size > 1 else np.timedelta64(1, "us")
+    return order[0], order[-1] + step

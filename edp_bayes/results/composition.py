@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results.base import IndividualCurves
+from edp_bayes.results.effects import withheld
 from edp_bayes.results.loading import load_sound_tree
+from edp_bayes.utils.defaults import PROB
+from edp_bayes.utils.sentences import restored
 
 __all__ = ["ComposedAudit", "load_composed_audit"]
 
@@ -24,8 +30,10 @@ class ComposedAudit(IndividualCurves):
     ----------
     tree : xarray.DataTree
         Groups posterior (delta, total_risk, total_risk_bound, individual_delta), all of them upper
-        bounds, and lower_bounds. Settings say how many databases there are of each audit, which
-        hypotheses are compared, what is assumed of draws, and the gap to the lower bounds.
+        bounds, and lower_bounds; part_1, part_2 and so on hold the same quantities of every part
+        in all of its draws, which no upper limit lies below. Settings say how many databases there
+        are of each audit, which hypotheses are compared, what is assumed of draws, and the gap to
+        the lower bounds.
 
     Examples
     --------
@@ -54,6 +62,68 @@ class ComposedAudit(IndividualCurves):
         return self._posterior["individual_delta"]
 
     @property
+    def withheld(self) -> str | None:
+        """Why the result establishes nothing: a part does not; None where all do."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for row in self._record("checks"):
+            if row["passed"] is False:
+                name = str(row.get("part", ""))
+                found.setdefault(name, []).append((row["check"], restored(row["sentence"])))
+        reasons = {name: withheld(rows) for name, rows in found.items()}
+        whole = {name: reason for name, reason in reasons.items() if reason is not None}
+        if not whole:
+            return None
+        first, *others = whole
+        also = f" Withheld as well: {'; '.join(others)}." if others else ""
+        return f"{whole[first]}{also}"
+
+    def upper(self, quantity: str = "delta", *, prob: float = PROB) -> xr.DataArray:
+        """Return the one-sided upper limit, as `Audit.upper`; at least that of every part.
+
+        Of a part in all of its draws: those of the composition are some of them.
+        """
+        found = super().upper(quantity, prob=prob)
+        for part in self._parts:
+            found = _larger(found, part.upper(quantity, prob=prob))
+        return found
+
+    def band(
+        self, quantity: str = "delta", *, kind: str = "simultaneous", prob: float | None = None
+    ) -> xr.Dataset:
+        """Return a credible band over epsilon, as `Audit.band`.
+
+        Its upper end is at least that of every part, in all draws of the part.
+        """
+        found = super().band(quantity, kind=kind, prob=prob)
+        for part in self._parts:
+            above = part.band(quantity, kind=kind, prob=prob)["upper"]
+            found = found.assign(upper=_larger(found["upper"], above))
+        return found
+
+    def tradeoff(
+        self,
+        levels: ArrayLike | None = None,
+        *,
+        kind: str = "simultaneous",
+        prob: float | None = None,
+    ) -> xr.Dataset:
+        """Return the power of the best test, as `Audit.tradeoff`; the upper end as for `band`."""
+        found = super().tradeoff(levels, kind=kind, prob=prob)
+        for part in self._parts:
+            above = part.tradeoff(levels, kind=kind, prob=prob)["upper"]
+            found = found.assign(upper=_larger(found["upper"], above))
+        return found
+
+    @cached_property
+    def _parts(self) -> list[IndividualCurves]:
+        """What every part says on its own; none of one release of one audit."""
+        return [
+            IndividualCurves(xr.DataTree.from_dict({"posterior": node.to_dataset()}))
+            for name, node in self.tree.children.items()
+            if name.startswith("part_")
+        ]
+
+    @property
     def hypotheses(self) -> str:
         """Which two hypotheses are compared, in a sentence."""
         return str(self.settings["hypotheses"])
@@ -73,6 +143,11 @@ class ComposedAudit(IndividualCurves):
     @property
     def _subject(self) -> str:
         return f"{self.subject[0]}, "
+
+
+def _larger(one: xr.DataArray, other: xr.DataArray) -> xr.DataArray:
+    """Return the larger of two limits; everybody has the same place in both."""
+    return one.copy(data=np.maximum(one.to_numpy(), other.transpose(*one.dims).to_numpy()))
 
 
 def load_composed_audit(path: str | Path) -> ComposedAudit:

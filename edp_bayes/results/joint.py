@@ -164,6 +164,11 @@ class JointAudit(Audit):
         """Return the one-sided upper limit, as `Audit.upper`, with the integrals' errors added."""
         return IndividualCurves.upper(self._raised, quantity, prob=prob, kind=kind)
 
+    @property
+    def safe_draws(self) -> xr.Dataset:
+        """The draws that upper limits are made from: with the integrals' errors added."""
+        return self._raised._posterior
+
     @cached_property
     def _raised(self) -> IndividualCurves:
         return self._moved(1.0)

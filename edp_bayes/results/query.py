@@ -119,6 +119,11 @@ class Audit(IndividualCurves):
         return str(self.tree["mixture"].attrs["kernel"]) == "laplace"
 
     @property
+    def safe_draws(self) -> xr.Dataset:
+        """The draws that upper limits are made from, variables and dims of the posterior."""
+        return self._posterior
+
+    @property
     def individual_delta(self) -> xr.DataArray:
         """delta_i(epsilon) of the riskiest and the named, (chain, draw, individual, epsilon).
 
