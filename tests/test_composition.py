@@ -136,11 +136,11 @@ def test_no_limit_lies_below_that_of_a_part(databases, epsilon):
     for part in used:
         alone = composed(part, 1, epsilon=epsilon)
         for name in QUANTITIES:
-            for prob in (0.5, 0.8, 0.95):
-                own = alone.upper(name, prob=prob)
+            for prob, end in itertools.product((0.5, 0.8, 0.95), ("pointwise", "simultaneous")):
+                own = alone.upper(name, prob=prob, kind=end)
                 if name == "individual_delta":
                     own = own.sel(individual=found.individual_delta["individual"])
-                assert (found.upper(name, prob=prob).to_numpy() >= own.to_numpy()).all()
+                assert (found.upper(name, prob=prob, kind=end).to_numpy() >= own.to_numpy()).all()
             for kind in ("pointwise", "simultaneous"):
                 ends = [each.band("delta", kind=kind)["upper"] for each in (found, alone)]
                 assert (ends[0] >= ends[1]).all()

@@ -77,14 +77,16 @@ class ComposedAudit(IndividualCurves):
         also = f" Withheld as well: {'; '.join(others)}." if others else ""
         return f"{whole[first]}{also}"
 
-    def upper(self, quantity: str = "delta", *, prob: float = PROB) -> xr.DataArray:
+    def upper(
+        self, quantity: str = "delta", *, prob: float = PROB, kind: str = "pointwise"
+    ) -> xr.DataArray:
         """Return the one-sided upper limit, as `Audit.upper`; at least that of every part.
 
         Of a part in all of its draws: those of the composition are some of them.
         """
-        found = super().upper(quantity, prob=prob)
+        found = super().upper(quantity, prob=prob, kind=kind)
         for part in self._parts:
-            found = _larger(found, part.upper(quantity, prob=prob))
+            found = _larger(found, part.upper(quantity, prob=prob, kind=kind))
         return found
 
     def band(
