@@ -84,6 +84,8 @@ def test_total_risk_has_its_bounds(audit):
         high, np.maximum(audit.band("total_risk_bound")["upper"], band["upper"])
     )
     assert (high >= band["upper"]).all()
+    shown = plots.plot_total_risk(audit, backend="matplotlib").get_viz("plot", "total_risk")
+    assert shown.get_ylim()[1] >= high.max()
     middle = drawn(pc, "median", "total_risk")["y"]
     assert (low <= middle + 1e-12).all()
     assert (middle <= high + 1e-12).all()

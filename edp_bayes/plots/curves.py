@@ -166,11 +166,14 @@ def plot_total_risk(
     'PlotCollection'
     """
     require(audit, IndividualCurves, "plot_total_risk", "an Audit or Verification")
+    prob = default_probability(ci_prob)
+    most, least = most_total(audit, prob), audit.band("delta", prob=prob)["lower"]
     canvas = _curve(
         audit,
         "total_risk",
         "delta*: risk that anybody is exposed",
         "Total risk",
+        highest=float(most.max()),
         kind=kind,
         ci_prob=ci_prob,
         log=log,
@@ -180,10 +183,7 @@ def plot_total_risk(
         **pc_kwargs,
     )
     thin: dict[str, Any] = {"color": "black", "width": 0.9}
-    prob = default_probability(ci_prob)
     share = percent(prob)
-    most = most_total(audit, prob)
-    least = audit.band("delta", prob=prob)["lower"]
     for visual, curve, label, dash in (
         ("upper_bound", most, f"min(1, sum of risks), upper end of {share} band", "--"),
         ("lower_bound", least, f"largest risk, lower end of {share} band", ":"),
@@ -200,6 +200,7 @@ def _curve(
     label: str,
     title: str,
     *,
+    highest: float = 0.0,
     kind: str | None,
     ci_prob: float | None,
     log: bool,
@@ -231,9 +232,8 @@ def _curve(
     middle = next(iter(bands.values()))["median"].rename(quantity)
     canvas.line("median", middle, "posterior median", color=COLOR, width=2)
     _dress(canvas, audit, quantity, label, title)
-    _limit(
-        canvas, quantity, middle, max(float(band["upper"].max()) for band in bands.values()), log
-    )
+    top = max(highest, *(float(band["upper"].max()) for band in bands.values()))
+    _limit(canvas, quantity, middle, top, log)
     return canvas
 
 
