@@ -240,7 +240,7 @@ def regressed(adversary: Adversary, responses: Responses, at: Any) -> Known:
     timeline, found = Timeline.of(responses.database), []
     timed = (adversary.past, adversary.trend, adversary.season, adversary.changing_scale)
     if any(timed):
-        timeline.require_order("an adversary who knows the past or the calendar")
+        timeline.require_order("an adversary who knows earlier releases, a trend or a season")
         if timeline.uneven:
             found.append(_uneven(timeline))
     insiders = _insiders(adversary, responses)

@@ -42,7 +42,9 @@ class Audit(IndividualCurves):
     tree : xarray.DataTree
         Groups posterior (delta, total_risk, total_risk_bound, individual_delta), individuals (a
         summary of every individual), densities (with and without the riskiest), mixture,
-        observed_data, log_likelihood and, from NUTS, sample_stats. Settings, versions, seed,
+        observed_data, log_likelihood and, from NUTS, sample_stats. Where there is an adversary the
+        densities and observed_data are of responses adjusted to the database at hand, and the
+        group known holds the responses as they were released. Settings, versions, seed,
         diagnostics and a fingerprint of the data stand in the attributes.
 
     References
