@@ -188,6 +188,17 @@ def test_numbers_of_a_plain_file_are_never_doubted(tmp_path, engine):
     assert found.read_as == ""
 
 
+def test_points_beside_decimal_commas_are_thousands_whatever_is_between_values(tmp_path, engine):
+    path = tmp_path / "a.csv"
+    rows = [f'{w},k{k},"{w + k},50",1.{w:03}' for w in range(12) for k in range(4)]
+    path.write_text("\n".join(["woche,kundin,betrag,liter", *rows]))
+    assert respond(path, "liter")[1].response[1] == 4 * 1001.0
+    assert respond(path)[1].response[0] == 0.5 + 1.5 + 2.5 + 3.5
+    path.write_text("\n".join(["woche,kundin,betrag,liter", *rows]).replace('"', "").replace(
+        ",50,", ","))  # fmt: skip
+    assert respond(path, "liter")[1].response[1] == pytest.approx(4 * 1.001)
+
+
 def test_two_separators_are_asked_for(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("woche;kundin,x\n" + "".join(f"{w};{k},1\n" for w in range(9) for k in (1, 2)))

@@ -22,7 +22,7 @@ from edp_bayes.records.keys import Key
 from edp_bayes.records.large_files import Engine, in_engine
 from edp_bayes.records.reading import Form
 from edp_bayes.records.several_files import require_agreement
-from edp_bayes.records.texts import Texts, is_plain_number, is_zoned, no_text
+from edp_bayes.records.texts import Texts, is_plain_number, is_zoned, may_be_numbers, no_text
 from edp_bayes.utils.leftovers import Folder
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def grouped_texts(texts: Texts, system: Any = None) -> Engine:
     suspects = [
         texts.suspects(dict(_kinds(schema)), texts.form_of_known(path)) for path, schema in schemas
     ]
+    suspects = [_of_numbers(*pair) for pair in zip(targets, suspects, strict=True)]
     if any(suspects):
         # What may be read in two ways stays text, and is refused by whoever asks for it.
         marked = [[n for n in names if n not in texts.unclear] for names in suspects]
@@ -89,6 +90,20 @@ def grouped_texts(texts: Texts, system: Any = None) -> Engine:
     if engine.lazy is None:
         return engine
     return Engine(engine.lazy.select(*schema.names), partial(_rest, engine, folder))
+
+
+def _of_numbers(target: Path, names: Sequence[str]) -> list[str]:
+    """Return which columns may be numbers with marks, as far as the first records show."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not names:
+        return []
+    with pq.ParquetFile(target) as file:
+        first = next(file.iter_batches(batch_size=64, columns=list(names)), None)
+    if first is None:
+        return []
+    return [n for n in names if pa.types.is_floating(first[n].type) or may_be_numbers(first[n])]
 
 
 def _write_all(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ __all__ = ["AS_FOUND", "Form", "Reading", "form_of"]
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 NAMES = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "bar": "|"}
+# A number in quotes that has a comma.
+WITH_COMMA = re.compile(r'"\s*[+-]?[\d.\']*\d,\d+[\d,.]*\s*"')
 # Bytes from which separator and encoding are told, and lines of them.
 SAMPLE, LINES = 2**18, 200
 BYTE_ORDERS = (
@@ -102,10 +105,14 @@ AS_FOUND = Reading()  # nothing was said
 
 @dataclass(frozen=True)
 class Form:
-    """What separates the values of a text file, and its encoding."""
+    """What separates the values of a text file, its encoding, and whether points are decimal marks.
+
+    That is so where commas stand between values, and none within numbers.
+    """
 
     separator: str = ","
     encoding: str = "utf8"
+    points: bool = True
 
     @property
     def words(self) -> list[str]:
@@ -180,14 +187,16 @@ def form_of(path: str | Path, reading: Reading) -> Form:
     with pa.input_stream(str(path)) as file:
         start: bytes = file.read(SAMPLE)
     encoding = reading.encoding or _plain_encoding(start)
-    if reading.separator is not None:
-        return Form(reading.separator, encoding)
-    if str(path).lower().removesuffix(".gz").endswith(".tsv"):
-        return Form("\t", encoding)
     text = codecs.getincrementaldecoder(encoding)(errors="replace").decode(start)
     if len(start) == SAMPLE:
         text = text.rpartition("\n")[0]
-    return Form(_plain_separator(text, path), encoding)
+    if reading.separator is not None:
+        separator = reading.separator
+    elif str(path).lower().removesuffix(".gz").endswith(".tsv"):
+        separator = "\t"
+    else:
+        separator = _plain_separator(text, path)
+    return Form(separator, encoding, separator == "," and not WITH_COMMA.search(text))
 
 
 def _plain_encoding(start: bytes) -> str:

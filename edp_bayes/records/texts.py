@@ -15,7 +15,10 @@ from edp_bayes.records.marks import NO_NUMBERS, Marks, Shown, decide, shown
 from edp_bayes.records.reading import Form, Reading, form_of
 from edp_bayes.records.several_files import load_texts
 
-__all__ = ["Texts", "is_plain_number", "is_zoned", "no_text"]
+__all__ = ["Texts", "is_plain_number", "is_zoned", "may_be_numbers", "no_text"]
+
+
+FIRST = 64  # values that tell text from numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +92,12 @@ class Texts:
     def suspects(self, kinds: Mapping[str, Any], form: Form) -> list[str]:
         """Return columns that may be numbers with other marks: text, and numbers with points.
 
-        The latter only where no commas stand between values, which leave no doubt of points.
+        The latter only where points are in doubt: where no commas stand between values, or some
+        numbers have commas themselves.
         """
         from pyarrow import types
 
-        plain = form.separator == "," and self.reading.decimal != ","
+        plain = form.points and self.reading.decimal != ","
         return [
             name
             for name, kind in kinds.items()
@@ -188,7 +192,7 @@ class Texts:
         suspects = [
             name
             for name in self.suspects(kinds, form)
-            if pa.types.is_floating(kinds[name]) or shown(table[name].slice(0, 64)) != NO_NUMBERS
+            if pa.types.is_floating(kinds[name]) or may_be_numbers(table[name])
         ]
         marked = self.marked(suspects) if suspects else []
         if numbers or timed or marked:
@@ -222,6 +226,11 @@ class Texts:
                         except pa.ArrowInvalid:
                             continue
         return table
+
+
+def may_be_numbers(column: Any) -> bool:
+    """Return whether the first values of text are numbers, with any marks."""
+    return shown(column.slice(0, FIRST)) != NO_NUMBERS
 
 
 def is_plain_number(kind: Any, key: bool) -> bool:
