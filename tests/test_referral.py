@@ -7,8 +7,11 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.coupling.contributions import ContributionPosterior
+from edp_bayes.coupling.pooling import presence_at_hand
 from edp_bayes.coupling.referral import VARIANCES, _Slopes, refer
+from edp_bayes.coupling.spells import joint_at_hand, responses_at_hand
 from edp_bayes.models.base import fit_as_asked
+from edp_bayes.models.joint_regression import JointRegression
 from edp_bayes.models.regression import Regression
 from edp_bayes.models.sampling import SamplerSettings
 
@@ -175,14 +178,18 @@ def test_models_that_overlook_the_referral_say_so():
     settings = SamplerSettings(**options)
     regression = Regression.of(edp.Adversary(trend=True).given(responses))
     kernel = edp.SmoothedBootstrap(kernel="gaussian")
-    presence, slopes = fit_as_asked(kernel, regression, settings).warnings
-    odds = regression.referred(*regression.mode).referral.odds
-    assert f"{odds:.2g} times their usual odds" in presence
-    assert "risk is too small" in presence
+    fitted = fit_as_asked(kernel, regression, settings)
+    (slopes,) = fitted.warnings
     assert "takes the slopes for known" in slopes
+    # presence is that of the database at hand, as under every model
+    referred = regression.referred(*regression.mode)
+    share = referred.presence / 60
+    wanted = presence_at_hand(share, referred.referral.own_odds)
+    found = fitted.coupling.responses.presence / 60
+    np.testing.assert_allclose(found, np.maximum(wanted, share), atol=0.5 / 60 + 1e-9)
     mixture = fit_as_asked(edp.FiniteMixture(components=1), regression, settings)
     assert not mixture.warnings
-    with pytest.warns(edp.exceptions.EdpBayesWarning, match="usual odds"):
+    with pytest.warns(edp.exceptions.EdpBayesWarning, match="slopes for known"):
         audit = edp.audit(
             responses,
             epsilon=[0.1],
@@ -190,4 +197,128 @@ def test_models_that_overlook_the_referral_say_so():
             adversary=edp.Adversary(trend=True),
             **options,
         )
-    assert presence in audit.warnings
+    assert slopes in audit.warnings
+
+
+def chains(seed, n=40, people=60, alike=0.9, share=0.4):
+    """Return presence of individuals who come and leave in spells: (n, people)."""
+    rng = np.random.default_rng(seed)
+    there = np.zeros((n, people), dtype=bool)
+    there[0] = rng.random(people) < share
+    for t in range(1, n):
+        there[t] = rng.random(people) < share * (1.0 - alike) + alike * there[t - 1]
+    return there
+
+
+def of_presence(there, seed=1):
+    rng = np.random.default_rng(seed)
+    contribution = there * (1.0 + 0.1 * rng.standard_normal(there.shape))
+    y = 100.0 + rng.normal(0.0, 5.0, len(there)) + contribution.sum(axis=1)
+    return edp.Responses.from_arrays(y, contribution=contribution, additive=True)
+
+
+def referral_of(data, adversary, at=None):
+    regression = Regression.of(adversary.given(data, at=at))
+    return regression.referred(*regression.mode)
+
+
+def test_whoever_is_there_stays_and_whoever_left_comes_back_as_others_did():
+    there = chains(11)
+    data = of_presence(there)
+    found = referral_of(data, edp.Adversary(past=1))
+    share = found.presence / found.n_databases
+    chance = presence_at_hand(share, found.referral.own_odds)
+    sometimes, here = (share > 0.0) & (share < 1.0), there[-1]
+    assert (chance[sometimes & here] >= share[sometimes & here]).all()
+    assert chance[sometimes & here].mean() == pytest.approx(0.9 + 0.1 * 0.4, abs=0.06)
+    gone = sometimes & ~here
+    usual = presence_at_hand(share, found.referral.odds)
+    assert (chance[gone] > 0.0).all()
+    assert (chance[gone] <= usual[gone] + 1e-12).all()
+    # on the safe side of the true rate of coming back, and far below their share
+    assert 0.04 <= chance[gone].mean() < 0.6 * share[gone].mean()
+
+
+def test_presence_without_spells_keeps_its_share():
+    there = chains(12, alike=0.0)
+    found = referral_of(of_presence(there), edp.Adversary(past=1))
+    share = found.presence / found.n_databases
+    np.testing.assert_allclose(
+        presence_at_hand(share, found.referral.recent), share, rtol=0.35, atol=0.02
+    )
+
+
+def test_databases_without_an_order_keep_the_share():
+    data = of_presence(chains(13))
+    rng = np.random.default_rng(1)
+    found = referral_of(data, edp.Adversary(covariates={"weather": rng.normal(size=40)}))
+    assert (found.referral.recent == 1.0).all()
+
+
+def test_at_an_earlier_database_spells_are_those_of_the_time():
+    there = np.zeros((40, 12), dtype=bool)
+    there[5:20] = True  # all come and leave together but for one
+    there[:, 0] = False
+    there[25:, 0] = True
+    there[::7, 1:6] = True
+    data = of_presence(there)
+    early = referral_of(data, edp.Adversary(past=1), at=data.database[15]).referral.recent
+    late = referral_of(data, edp.Adversary(past=1)).referral.recent
+    assert early[0] <= 1.0 < late[0]
+
+
+@pytest.mark.parametrize("model", [edp.SmoothedBootstrap(), edp.FiniteMixture(components=1)])
+def test_who_left_long_ago_is_not_the_riskiest_for_the_next_database(model):
+    """Of 32 years, the largest contributor came in the last 8, an equal one left in the first."""
+    there = np.zeros((32, 30), dtype=bool)
+    rng = np.random.default_rng(5)
+    for i in range(2, 30):
+        start = rng.integers(0, 28)
+        there[start : start + rng.integers(3, 12), i] = True
+    there[:8, 0], there[24:, 1] = True, True
+    contribution = there * np.where(np.arange(30) < 2, 4.0, 1.0)
+    contribution = contribution * (1.0 + 0.05 * rng.standard_normal(there.shape))
+    y = 100.0 + rng.normal(0.0, 4.0, 32) + contribution.sum(axis=1)
+    data = edp.Responses.from_arrays(y, contribution=contribution, additive=True)
+    options = {"epsilon": [0.2], "draws": 60, "chains": 2, "random_seed": 1, "progressbar": False}
+    audit = edp.audit(data, model=model, adversary=edp.Adversary(trend=True), **options)
+    median = audit.individuals["median"].isel(epsilon=0).to_numpy()
+    plain = edp.audit(data, model=model, **options).individuals["median"].isel(epsilon=0)
+    assert median.argmax() == 1
+    assert 0.0 < median[0] < 0.5 * median[1]
+    assert median[1] > float(plain[1])
+
+
+def test_joint_answers_refer_presence_to_the_same_databases():
+    there = chains(14, people=20)
+    data = of_presence(there)
+    orders = edp.Responses.from_arrays(
+        50.0 + np.random.default_rng(2).normal(size=40) + there.sum(axis=1),
+        contribution=there.astype(float),
+        additive=True,
+        query="orders",
+    )
+    joint = edp.Responses.join(data, orders)
+    regression = JointRegression.of(edp.Adversary(past=1).given(joint))
+    referred = regression.referred(*regression.mode)
+    found = joint_at_hand(referred)
+    share = np.bincount(referred.contribution.owner, minlength=20) / referred.n_databases
+    wanted = presence_at_hand(share, referred.referral.own_odds)
+    now = np.bincount(found.contribution.owner, minlength=20) / referred.n_databases
+    np.testing.assert_allclose(now, wanted, atol=1.0 / referred.n_databases)
+    assert (now != share).any()
+    assert np.isin(found.contribution.value, referred.contribution.value).all()
+
+
+def test_samples_of_a_database_move_together():
+    there = chains(15, n=30, people=15)
+    rng = np.random.default_rng(3)
+    c = np.repeat(there, 2, axis=0) * (1.0 + 0.1 * rng.standard_normal((60, 15)))
+    data = edp.Responses.from_arrays(
+        100.0 + rng.normal(0.0, 5.0, 60) + c.sum(axis=1), contribution=c, samples=2
+    )
+    found = referral_of(data, edp.Adversary(past=1))
+    moved = responses_at_hand(found).contribution.toarray().reshape(29, 2, 15) != 0.0
+    assert (moved[:, 0] == moved[:, 1]).all()
+    wanted = presence_at_hand(found.presence / 29, found.referral.own_odds)
+    np.testing.assert_allclose(moved[:, 0].mean(axis=0), wanted, atol=1.0 / 29)

@@ -424,6 +424,7 @@ class _Study:
                 variance=share * referral.variance[self.kept],
                 odds=referral.odds**share,
                 spells=referral.spells[self.kept],
+                recent=referral.recent[self.kept] ** share,
             )
         )
 

@@ -24,6 +24,7 @@ from edp_bayes.coupling.pooling import (
     pool_magnitude,
     pool_presence,
     pool_spread,
+    presence_at_hand,
     stand_out,
 )
 from edp_bayes.exceptions import InvalidInputError
@@ -37,7 +38,6 @@ __all__ = [
     "ContributionDraws",
     "ContributionPosterior",
     "ContributionPrior",
-    "presence_at_hand",
 ]
 
 Array = NDArray[np.float64]
@@ -118,8 +118,10 @@ class ContributionPosterior:
         else is drawn or in which order.
     pool : Pool or None
         What all together say of an individual not among them; None under a given prior.
-    odds : float
-        Odds of presence in the database at hand over those on average.
+    odds : ndarray, optional
+        Shape (m,): odds of presence in the database at hand over those on average; 1 if not given.
+    new_odds : float
+        The same of an individual not among them.
     """
 
     presence_a: Array
@@ -132,7 +134,8 @@ class ContributionPosterior:
     rank: NDArray[np.int64]
     seed: int
     pool: Pool | None = None
-    odds: float = 1.0
+    odds: Array | None = None
+    new_odds: float = 1.0
 
     @classmethod
     def fit(
@@ -205,7 +208,8 @@ class ContributionPosterior:
             rank=rank,
             seed=seed,
             pool=pool,
-            odds=referral.odds,
+            odds=referral.own_odds,
+            new_odds=referral.odds,
         )
 
     def taken(self, individuals: NDArray[np.int64]) -> ContributionPosterior:
@@ -222,7 +226,7 @@ class ContributionPosterior:
             raise InvalidInputError("an individual not in the sample is not known under this prior")
         rng = np.random.Generator(np.random.Philox(key=[self.seed, 0], counter=NEW))
         presence, mean, spread = (part[:, None] for part in self.pool.draw(rng, draws))
-        presence = presence_at_hand(presence, self.odds)
+        presence = presence_at_hand(presence, self.new_odds)
         presence = np.repeat(presence[..., None], components, axis=2)
         return ContributionDraws(presence, mean, np.zeros_like(mean), spread)
 
@@ -245,7 +249,8 @@ class ContributionPosterior:
                 rng.standard_normal(out=normal[row])
                 if self.presence_b[i] > 0:
                     drawn = rng.beta(self.presence_a[i], self.presence_b[i], draws)
-                    presence[row] = presence_at_hand(drawn, self.odds)
+                    odds = 1.0 if self.odds is None else float(self.odds[i])
+                    presence[row] = presence_at_hand(drawn, odds)
 
         in_threads(fill, len(individuals), least=LEAST_OF_A_THREAD)
         mean, factor = self.mean[individuals, :, None], self.factor[individuals, :, :, None]
@@ -257,13 +262,6 @@ class ContributionPosterior:
         intercept = middle - slope * self.centre[individuals, None]
         others = (np.ascontiguousarray(part.T) for part in (intercept, slope, spread))
         return ContributionDraws(np.repeat(presence.T[..., None], components, axis=2), *others)
-
-
-def presence_at_hand(presence: Array, odds: float) -> Array:
-    """Return presence in the database at hand, whose odds are so many times those on average."""
-    if odds == 1.0:
-        return presence
-    return odds * presence / (1.0 - presence + odds * presence)
 
 
 @dataclass(frozen=True)

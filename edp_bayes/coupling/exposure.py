@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.coupling.pooling import presence_at_hand
+
 if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.records.responses import Referral, Responses
 
 __all__ = ["CONSTANT", "raw_exposure"]
 
@@ -24,9 +26,10 @@ def raw_exposure(responses: Responses | JointResponses, epsilon: Array) -> Array
     """Return the risk that contributions as observed would be beside a normal distribution.
 
     That of p = (1 - rho) q + rho g against q = N(0, s_i^2), with rho the share of databases in
-    which the individual contributes, s_i the standard deviation of the responses without them, and
-    g the mixture of N(c_ij, s_i^2) over these databases. By joint convexity over the c_ij, exact
-    where they are all equal, an upper bound where they vary.
+    which the individual contributes, that of the database at hand where presence is referred to it,
+    s_i the standard deviation of the responses without them, and g the mixture of N(c_ij, s_i^2)
+    over these databases. By joint convexity over the c_ij, exact where they are all equal, an upper
+    bound where they vary.
 
     Parameters
     ----------
@@ -62,6 +65,7 @@ def raw_exposure(responses: Responses | JointResponses, epsilon: Array) -> Array
             responses.contribution.owner,
             (responses.n_databases, responses.n_individuals),
             epsilon,
+            responses.referral,
         )
     c, people = responses.collected, responses.n_individuals
     owner, others = responses.owner, responses.remainder
@@ -69,7 +73,8 @@ def raw_exposure(responses: Responses | JointResponses, epsilon: Array) -> Array
     known = 0.0 if responses.noise is None else responses.noise.variance
     spread = np.maximum(np.sqrt(responses.variance_without + known), least)
     shift = np.abs(c.data) / spread[owner]
-    out = _of_shifts(shift, owner, (responses.response.size, people), epsilon)
+    sizes = (responses.response.size, people)
+    out = _of_shifts(shift, owner, sizes, epsilon, responses.referral)
     if others is not None:
         # as if all contributions of these were as large as their largest
         shift = others.largest / spread[others.individuals]
@@ -78,14 +83,22 @@ def raw_exposure(responses: Responses | JointResponses, epsilon: Array) -> Array
 
 
 def _of_shifts(
-    shift: Array, owner: NDArray[np.int64], sizes: tuple[int, int], epsilon: Array
+    shift: Array,
+    owner: NDArray[np.int64],
+    sizes: tuple[int, int],
+    epsilon: Array,
+    referral: Referral | None,
 ) -> Array:
     """Return the risks of contributions by so many standard deviations."""
     rows, people = sizes
-    rho = np.bincount(owner, minlength=people)[owner] / rows
+    count = np.bincount(owner, minlength=people)
+    share = count / rows
+    if referral is not None:
+        share = presence_at_hand(share, referral.own_odds)
     out = np.empty((people, epsilon.size))
     for level, e in enumerate(epsilon):
-        out[:, level] = np.bincount(owner, _where_present(shift, rho, e), people) / rows
+        where = np.bincount(owner, _where_present(shift, share[owner], e), people)
+        out[:, level] = share * where / np.maximum(count, 1)
     return out
 
 

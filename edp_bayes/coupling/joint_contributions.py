@@ -18,7 +18,6 @@ from edp_bayes.coupling.contributions import (
     FLAT,
     INDEPENDENCE_WEIGHT,
     STEEPEST,
-    presence_at_hand,
 )
 from edp_bayes.coupling.exposure import CONSTANT
 from edp_bayes.coupling.pooling import (
@@ -27,6 +26,7 @@ from edp_bayes.coupling.pooling import (
     pool_magnitude,
     pool_presence,
     pool_spread,
+    presence_at_hand,
     stand_out,
 )
 from edp_bayes.records.joined import outer
@@ -88,8 +88,8 @@ class JointContributionPosterior:
         Shape (m,): place in the order of sorted labels, which numbers the streams.
     seed : int
         Seed.
-    odds : float
-        Odds of presence in the database at hand over those on average.
+    odds : ndarray, optional
+        Shape (m,): odds of presence in the database at hand over those on average; 1 if not given.
     """
 
     presence_a: Array
@@ -101,7 +101,7 @@ class JointContributionPosterior:
     centre: Array
     rank: Index
     seed: int
-    odds: float = 1.0
+    odds: Array | None = None
 
     @classmethod
     def fit(cls, responses: JointResponses, units: Units, seed: int) -> JointContributionPosterior:
@@ -145,12 +145,13 @@ class JointContributionPosterior:
             centre=stats.centre[rank],
             rank=rank,
             seed=seed,
-            odds=referral.odds,
+            odds=referral.own_odds,
         )
 
     def taken(self, members: Index) -> JointContributionPosterior:
         """Return that of some individuals."""
-        names = [part.name for part in fields(self) if part.name not in ("seed", "odds")]
+        arrays = (part.name for part in fields(self) if part.name != "seed")
+        names = [name for name in arrays if getattr(self, name) is not None]
         return replace(self, **{name: getattr(self, name)[members] for name in names})
 
     @property
@@ -177,7 +178,8 @@ class JointContributionPosterior:
             rng.standard_normal(out=normal[row])
             if self.presence_b[i] > 0:
                 drawn = rng.beta(self.presence_a[i], self.presence_b[i], draws)
-                presence[:, row] = presence_at_hand(drawn, self.odds)
+                odds = 1.0 if self.odds is None else float(self.odds[i])
+                presence[:, row] = presence_at_hand(drawn, odds)
         intercept = np.empty((draws, people, d))
         slope, spread = np.empty((2, draws, people, d, d))
         some = tuple(

@@ -22,6 +22,7 @@ __all__ = [
     "pool_magnitude",
     "pool_presence",
     "pool_spread",
+    "presence_at_hand",
     "stand_out",
 ]
 
@@ -133,6 +134,13 @@ class Pool:
         spread = self.spread.relative * size * np.sqrt(self.spread.degrees / chi)
         sign = np.where(rng.random(draws) < self.negative, -1.0, 1.0)
         return presence, sign * size, spread
+
+
+def presence_at_hand(presence: Array, odds: float | Array) -> Array:
+    """Return presence in the database at hand, whose odds are so many times those on average."""
+    if np.isscalar(odds) and odds == 1.0:
+        return presence
+    return odds * presence / (1.0 - presence + odds * presence)
 
 
 def stand_out(count: Array, size: Array) -> NDArray[np.bool_]:

@@ -7,7 +7,8 @@ How common each value is among all individuals is learned from them, and so is w
 individual follows: those without a season keep their contributions, those with one lose it. How
 many individuals are present is regressed on x_t as a whole, by its log odds, and the odds of
 everybody who is sometimes absent follow. Whoever comes in spells is seen in fewer databases than
-there are: presence like that of the database before counts for less.
+there are: presence like that of the database before counts for less. In the database at hand they
+are there as whoever was in the one before, or was not (`edp_bayes.coupling.spells`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.coupling.spells import recent_odds
 from edp_bayes.records.joined import JointResponses
 from edp_bayes.records.responses import Referral, entry_columns
 from edp_bayes.utils.sentences import Sentence
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from edp_bayes.records.responses import Responses
 
-__all__ = ["overlooked", "refer", "refer_jointly"]
+__all__ = ["overlooked", "presence_cells", "refer", "refer_jointly"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -40,8 +42,8 @@ ROUNDING = 1e-12
 ACTIVITY = 0.5  # prior standard deviation of a slope of the log odds of presence
 MOST_ALIKE = 0.9  # autocorrelation of presence
 BLOCK = 4096  # individuals
-# What a coupling may overlook unsaid: a change of the odds, and of the mean's variance.
-ODDS, ADDED = 1.1, 0.1
+# What a coupling may overlook unsaid: a change of the mean's variance.
+ADDED = 0.1
 
 
 def refer(
@@ -50,6 +52,7 @@ def refer(
     target: Array,
     response: Array,
     *,
+    row: int | None = None,
     half_step: Array | None = None,
 ) -> Responses:
     """Return responses at the database at hand, with contributions and presence referred to it.
@@ -64,6 +67,8 @@ def refer(
         Shape (regressor,): x*.
     response : ndarray
         Shape (n * samples,): the responses referred to the database at hand.
+    row : int, optional
+        Which of the databases is at hand, n for the next one, where they are in the order of time.
     half_step : ndarray, optional
         Shape (n,): half the widths of their bins, where they are rounded.
 
@@ -76,18 +81,21 @@ def refer(
         return responses.replaced(response=response, half_step=half_step)
     x, at = _standardised(design, target)
     matrix = responses.contribution.copy()
-    present, people, n = _presence(responses), responses.n_individuals, responses.n_databases
+    present, people, n = presence_cells(responses), responses.n_individuals, responses.n_databases
     matrix.data, degrees, variance = _moved(matrix, responses.samples, x, at)
-    referral = Referral(
-        degrees, variance, _odds(present, people, n, x, at), _spells(present, people, n)
-    )
+    referral = _referral(degrees, variance, present, people, n, x, at, row)
     return responses.replaced(
         response=response, contribution=matrix, referral=referral, half_step=half_step
     )
 
 
 def refer_jointly(
-    responses: JointResponses, design: Array, target: Array, response: Array
+    responses: JointResponses,
+    design: Array,
+    target: Array,
+    response: Array,
+    *,
+    row: int | None = None,
 ) -> JointResponses:
     """Return several queries' responses at the database at hand, as `refer` does those of one.
 
@@ -98,7 +106,7 @@ def refer_jointly(
     ----------
     responses : JointResponses
         Contributions as they were.
-    design, target
+    design, target, row
         As for `refer`.
     response : ndarray
         Shape (n, query): the responses referred to the database at hand.
@@ -122,11 +130,27 @@ def refer_jointly(
                 response=y, contribution=matrix, presence=np.maximum(part.presence, count)
             )
         )
-    present = _presence(responses)
-    referral = Referral(
-        degrees, variance, _odds(present, people, n, x, at), _spells(present, people, n)
-    )
+    present = presence_cells(responses)
+    referral = _referral(degrees, variance, present, people, n, x, at, row)
     return JointResponses(tuple(parts), referral)
+
+
+def _referral(
+    degrees: Array,
+    variance: Array,
+    present: Index,
+    people: int,
+    n: int,
+    x: Array,
+    at: Array,
+    row: int | None,
+) -> Referral:
+    """Return how presence is referred, too, by everybody's and by that in the database before."""
+    odds, course = _odds(present, people, n, x, at)
+    recent = np.ones(people)
+    if row:
+        recent = recent_odds(present, people, n, course, odds, row)
+    return Referral(degrees, variance, odds, _spells(present, people, n), recent)
 
 
 def _standardised(design: Array, target: Array) -> tuple[Array, Array]:
@@ -154,27 +178,19 @@ def _moved(
 def overlooked(responses: Responses | JointResponses) -> tuple[str, ...]:
     """Return what is doubtful of a coupling that takes referred contributions as they are.
 
-    Presence is then that of the past, and slopes are taken for known.
+    Slopes are then taken for known.
     """
     referral, found = responses.referral, []
     if referral is None:
         return ()
-    present, people = _presence(responses), responses.n_individuals
-    absent = _absent(present, people, responses.n_databases)
-    if not 1.0 / ODDS <= referral.odds <= ODDS and absent.any():
-        side = "small" if referral.odds > 1.0 else "large"
-        found.append(
-            f"Individuals who are sometimes absent are present in the database at hand with "
-            f"{referral.odds:.2g} times their usual odds, but this model takes the usual: their "
-            f"risk is too {side}. DirichletProcessMixture() allows for it."
-        )
+    present, people = presence_cells(responses), responses.n_individuals
     seen = np.bincount(present // responses.n_databases, minlength=people) > 0
     count = int((referral.variance[seen] > ADDED).sum())
     if count:
         found.append(
             f"What {count} of {int(seen.sum())} individuals contribute was referred to the "
             "database at hand by regression, and this model takes the slopes for known: bands are "
-            "too narrow for them. DirichletProcessMixture() allows for it."
+            "too narrow for them. DirichletProcessMixture() (--model dpm) allows for it."
         )
     return tuple(map(Sentence, found))
 
@@ -293,7 +309,7 @@ def _absent(present: Index, people: int, n: int) -> NDArray[np.bool_]:
     return np.asarray((count > 0) & (count < n))
 
 
-def _presence(responses: Responses | JointResponses) -> Index:
+def presence_cells(responses: Responses | JointResponses) -> Index:
     """Return individual * databases + database of every presence, in order."""
     n = responses.n_databases
     if isinstance(responses, JointResponses):
@@ -331,15 +347,16 @@ def _spells(present: Index, people: int, n: int) -> Array:
     return out
 
 
-def _odds(cells: Index, everybody: int, n: int, x: Array, at: Array) -> float:
-    """Return the odds of presence at the database at hand over those on average.
+def _odds(cells: Index, everybody: int, n: int, x: Array, at: Array) -> tuple[float, Array]:
+    """Return the odds of presence at the database at hand over those on average, and its course.
 
-    By a regression of the log odds of presence, among individuals sometimes absent.
+    By a regression of the log odds of presence, among individuals sometimes absent. The course is
+    presence as fitted to each database over that on average, shape (n,).
     """
     some = _absent(cells, everybody, n)
     people = int(some.sum())
     if people == 0:
-        return 1.0
+        return 1.0, np.ones(n)
     present = np.bincount(cells[some[cells // n]] % n, minlength=n).astype(np.float64)
     y = np.log(present + 0.5) - np.log(people - present + 0.5)
     centred = x - x.mean(axis=0)
@@ -352,8 +369,9 @@ def _odds(cells: Index, everybody: int, n: int, x: Array, at: Array) -> float:
     precision = weighted.T @ centred + np.eye(x.shape[1]) / ACTIVITY**2
     slope = np.linalg.solve(precision, weighted.T @ (y - y.mean()))
     level = y.mean() - x.mean(axis=0) @ slope
-    usual = _share(level + x @ slope).mean()
-    return float(np.exp(level + at @ slope) * (1.0 - usual) / usual)
+    share = _share(level + x @ slope)
+    usual = share.mean()
+    return float(np.exp(level + at @ slope) * (1.0 - usual) / usual), share / usual
 
 
 def _autocorrelation(residual: Array) -> Array:

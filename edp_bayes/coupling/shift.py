@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import FLOOR, draw_count, flat, pair_curves
+from edp_bayes.coupling.spells import responses_at_hand
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InvalidInputError
 
@@ -38,6 +39,11 @@ class ShiftCoupling:
 
     mixture: Mixture
     responses: Responses | Contributions
+
+    @classmethod
+    def fit(cls, mixture: Mixture, responses: Responses) -> ShiftCoupling:
+        """Take individuals to be present as often as in the database at hand."""
+        return cls(mixture, responses_at_hand(responses))
 
     @property
     def n_individuals(self) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.joint_shift import JointShiftCoupling
+from edp_bayes.coupling.spells import joint_at_hand
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import DefaultKernel
@@ -73,7 +74,7 @@ def fit_joint_bootstrap(
         coupling=JointShiftCoupling(
             mixture=joined_chains(mixture),
             units=units,
-            responses=responses,
+            responses=joint_at_hand(responses),
             revealed={one.individual: (one.databases, one.alone) for one in dependence.revealed},
             seed=settings.random_seed or 0,
         ),

@@ -133,7 +133,8 @@ class JointRegression(Conditional):
         residuals = self.modified(beta, gamma)
         moved = (residuals - residuals.mean(axis=0)) * self.growth(gamma) + self.place
         response = self.units.centre + moved @ self.units.factor.T
-        return refer_jointly(self.responses, *self.predicting(gamma), response)
+        row = self.known.row if self.known.timed else None
+        return refer_jointly(self.responses, *self.predicting(gamma), response, row=row)
 
     def in_responses(self, beta: Array) -> Array:
         """Return coefficients (..., p, query) in the units of the responses and of `known`."""

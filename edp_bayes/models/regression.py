@@ -119,7 +119,13 @@ class Regression(Conditional):
         half = self.known.responses.half_step
         if half is not None:
             half = half * self.stretch(gamma) * self.growth(gamma) / np.exp(gamma * self.position)
-        return refer(self.known.responses, *self.predicting(gamma), response, half_step=half)
+        return refer(
+            self.known.responses,
+            *self.predicting(gamma),
+            response,
+            row=self.known.row if self.known.timed else None,
+            half_step=half,
+        )
 
     def fitted_to_residuals(self, model: DensityModel, settings: SamplerSettings) -> FittedModel:
         """Fit a model that knows of no regression to the residuals at the mode.
@@ -278,7 +284,7 @@ def restored(group: xr.Dataset, responses: Responses) -> tuple[Regression, Array
         target_position=float(group.attrs["target_position"]),
         scaled=scaled,
         against="",
-        at=None,
+        at=_at(group, responses),
         warnings=(),
         insiders=insiders,
     )
@@ -291,6 +297,13 @@ def restored(group: xr.Dataset, responses: Responses) -> tuple[Regression, Array
         float(gamma.mean()),
         shift[..., None],
     )
+
+
+def _at(group: xr.Dataset, responses: Responses) -> Any:
+    """Return the database at hand of a saved audit, None for the next one."""
+    first = responses.n_databases - group["position"].size
+    row = int(group.attrs.get("row", group["position"].size))
+    return None if row == group["position"].size else responses.database[first + row]
 
 
 @dataclass(frozen=True, eq=False)

@@ -131,7 +131,7 @@ class SmoothedBootstrap(ShortRepr, OfRounded):
         variable = "" if self.variable else ", variable=True"
         return FittedModel(
             mixture=mixture,
-            coupling=ShiftCoupling(mixture, responses),
+            coupling=ShiftCoupling.fit(mixture, responses),
             log_likelihood=known.scores[index],
             predictive=known.predictive(),
             log_prior=gather({"bandwidth": self._log_prior(bandwidth, responses)}),

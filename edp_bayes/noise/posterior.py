@@ -226,7 +226,7 @@ class FixedBandwidth:
         )
         return FittedModel(
             mixture=mixture,
-            coupling=ShiftCoupling(mixture, responses),
+            coupling=ShiftCoupling.fit(mixture, responses),
             log_likelihood=database_log_likelihood(mixture, responses),
             attributes={"model": repr(self), "sampler": "none"},
         )
@@ -381,7 +381,7 @@ def _of_audit(audit: Audit, responses: Responses | None, most_draws: int | None)
         data = regression.referred(beta, gamma)
     mixture = _thinned(mixture, most_draws)
     if model.startswith("SmoothedBootstrap("):
-        coupling: Coupling = ShiftCoupling(mixture, data)
+        coupling: Coupling = ShiftCoupling.fit(mixture, data)
     else:
         without = {
             i: _thinned(distribution, most_draws) for i, distribution in audit.without.items()

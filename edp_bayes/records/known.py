@@ -6,6 +6,7 @@ other regressors have unit standard deviation, all of them mean zero; z runs fro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,7 @@ Index = NDArray[np.int64]
 # Prior standard deviations of coefficients: of lags, of all others in residual deviations.
 LAG, OTHER = 0.5, 2.0
 TREND, INSIDERS = "trend", "insiders' records"  # names of regressors
+HARMONIC = re.compile(r", (co)?sine \d+$")  # of those of a season
 FEWEST_FREE = 8  # databases beyond the regressors
 MANY = 1 / 6  # regressors a database, beyond which bands are said to be wide
 SHORT = 10  # databases for each step of a season all of whose harmonics are taken
@@ -129,6 +131,12 @@ class Explained:
     def names(self) -> list[str]:
         """Name of every regressor."""
         return [part.name for part in self.regressors]
+
+    @property
+    def timed(self) -> bool:
+        """Whether the databases are in the order of time: only such have a past or a calendar."""
+        ordered = (part.lag or part.name == TREND for part in self.regressors)
+        return self.scaled or any(ordered) or any(map(HARMONIC.search, self.names))
 
     def row_of(self, database: NDArray[Any]) -> int:
         """Return which of the databases that are explained is at hand, their number if the next."""

@@ -52,17 +52,26 @@ class Referral(NamedTuple):
     spells : ndarray
         Shape (m,): by how much spells widen the variance of the share of databases in which an
         individual is present, at least 1.
+    recent : ndarray
+        Shape (m,): odds of presence at the database at hand, given whether an individual was in the
+        one before, over those of everybody.
     """
 
     degrees: NDArray[np.float64]
     variance: NDArray[np.float64]
     odds: float
     spells: NDArray[np.float64]
+    recent: NDArray[np.float64]
 
     @classmethod
     def none(cls, m: int) -> Referral:
         """Return that of contributions as they were."""
-        return cls(np.zeros(m), np.zeros(m), 1.0, np.ones(m))
+        return cls(np.zeros(m), np.zeros(m), 1.0, np.ones(m), np.ones(m))
+
+    @property
+    def own_odds(self) -> NDArray[np.float64]:
+        """Odds of everybody's presence at the database at hand over those on average, (m,)."""
+        return self.odds * self.recent
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,221 @@
+"""Presence in the database at hand of individuals who come and leave in spells.
+
+Whoever was in the database before is likelier to be in the one at hand than their share of all
+databases says, and who has left is there as those who left come back. Presence is taken for a
+Markov chain of two states: with the share rho of databases and the autocorrelation a, it is
+rho + a (1 - rho) after presence and rho (1 - a) after absence. Where a is uncertain it is drawn
+towards zero; after absence one standard deviation more is taken off, and nobody is there less often
+than those who had left came back, or than their own share. Nobody who is there now is taken for
+less than their share.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from edp_bayes.records.joined import JointResponses
+    from edp_bayes.records.responses import Responses
+
+__all__ = ["joint_at_hand", "recent_odds", "responses_at_hand"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+LEAST = 3  # presences of whom an autocorrelation of their own is learned
+MOST_ALIKE = 0.9
+
+
+def recent_odds(cells: Index, people: int, n: int, course: Array, odds: float, row: int) -> Array:
+    """Return the odds of presence at the database at hand over those of everybody, shape (m,).
+
+    Parameters
+    ----------
+    cells : ndarray of int
+        individual * n + database of every presence, in order.
+    people, n : int
+        Individuals and databases.
+    course : ndarray
+        Shape (n,): presence in each database over that on average, as all individuals have it.
+    odds : float
+        Everybody's odds at the database at hand over those on average.
+    row : int
+        Which of the databases is at hand, from 1; n for the next one.
+    """
+    owner, place = np.divmod(cells, n)
+    count = np.bincount(owner, minlength=people).astype(np.float64)
+    out, changing = np.ones(people), (count > 0.0) & (count < n)
+    if not changing.any():
+        return out
+    alike, variance = _autocorrelation(owner, place, count, course)
+    share = count[changing] / n
+    usual = odds * share / (1.0 - share + odds * share)
+    there = np.zeros(people, dtype=bool)
+    there[owner[place == row - 1]] = True
+    there = there[changing]
+    stay = usual + alike[changing] * (1.0 - usual)
+    less = np.maximum(alike - np.sqrt(variance), 0.0)[changing]
+    back = np.minimum(usual, np.maximum(usual * (1.0 - less), _returns(owner, place, count, n)))
+    chance = np.where(there, np.maximum(stay, share), back)
+    out[changing] = chance / (1.0 - chance) * (1.0 - usual) / usual
+    return out
+
+
+def _autocorrelation(
+    owner: Index, place: Index, count: Array, course: Array
+) -> tuple[Array, Array]:
+    """Return everybody's autocorrelation of presence beside the course of all, and its variance.
+
+    Of those seen three times or more it is drawn to the mean as far as their own errors explain how
+    they differ; all others have the mean. Then it is drawn to zero, as James and Stein do.
+    """
+    people, n = count.size, course.size
+    before, after = np.append(0.0, course[:-1]), np.append(course[1:], 0.0)
+
+    def total(values: Array) -> Array:
+        return np.bincount(owner, values, people)
+
+    again = np.append((np.diff(place) == 1) & (np.diff(owner) == 0), False).astype(np.float64)
+    share = count / n
+    product = total(again) - share * total((before + after)[place])
+    product += share**2 * float(course[1:] @ course[:-1])
+    square = count - 2.0 * share * total(course[place]) + share**2 * float(course @ course)
+    some = (count >= LEAST) & (count < n)
+    if not some.any():
+        return np.zeros(people), np.ones(people)
+    # one over n is the bias of independent presence
+    own = product[some] / square[some] + 1.0 / n
+    common, noise = float(own.mean()), 1.0 / n
+    between = max(float(own.var()) - noise, 0.0)
+    kept = between / (between + noise)
+    alike, variance = np.full(people, common), np.full(people, between + noise / own.size)
+    alike[some] = common + kept * (own - common)
+    variance[some] = kept * noise + noise / own.size
+    with np.errstate(divide="ignore"):
+        certain = np.maximum(1.0 - variance / np.maximum(alike, 0.0) ** 2, 0.0)
+    return np.clip(np.where(alike > 0.0, certain * alike, 0.0), 0.0, MOST_ALIKE), variance
+
+
+def _returns(owner: Index, place: Index, count: Array, n: int) -> float:
+    """Return how often those who had been there and were not came back, of all together."""
+    seen = count > 0.0
+    first, there = np.full(count.size, n), np.bincount(owner[place < n - 1], minlength=count.size)
+    np.minimum.at(first, owner, place)
+    runs = np.append(True, (np.diff(place) != 1) | (np.diff(owner) != 0))
+    back = np.bincount(owner[runs], minlength=count.size) - 1
+    away = n - 1 - first - there
+    return float((back[seen].sum() + 0.5) / (np.maximum(away[seen], 0).sum() + 1.0))
+
+
+def responses_at_hand(responses: Responses) -> Responses:
+    """Return responses whose individuals are present as often as in the database at hand.
+
+    For couplings that move each database by what an individual contributed there. Whoever has left
+    keeps their largest contributions, whoever is there again and again has theirs in further
+    databases, too: all in as many as the odds of the referral say.
+    """
+    from edp_bayes.coupling.referral import presence_cells
+
+    referral = responses.referral
+    if referral is None or responses.remainder is not None:
+        return responses
+    samples = responses.samples
+    n, matrix, cells = responses.n_databases, responses.contribution, presence_cells(responses)
+    weight = np.zeros(cells.size)
+    entry = responses.owner * n + matrix.indices // samples
+    np.maximum.at(weight, np.searchsorted(cells, entry), np.abs(matrix.data))
+    order = responses.response_by_database.mean(axis=1)
+    moved = _taken(cells, weight, responses.n_individuals, n, referral.own_odds, order)
+    if moved is None:
+        return responses
+    changed = _rearranged(matrix, samples, *moved)
+    return responses.replaced(
+        contribution=changed,
+        half_step=responses.half_step,
+        presence=_counts(changed, samples),
+    )
+
+
+def joint_at_hand(responses: JointResponses) -> JointResponses:
+    """Return the same of several queries: all answers move in the same databases."""
+    from edp_bayes.coupling.referral import presence_cells
+    from edp_bayes.records.joined import JointResponses
+
+    referral = responses.referral
+    if referral is None:
+        return responses
+    cells = presence_cells(responses)
+    spread = responses.response.std(axis=0)
+    weight = (np.abs(responses.contribution.value) / np.maximum(spread, 1e-300)).sum(axis=1)
+    moved = _taken(
+        cells, weight, responses.n_individuals, responses.n_databases, referral.own_odds,
+        responses.response[:, 0],
+    )  # fmt: skip
+    if moved is None:
+        return responses
+    parts = []
+    for part in responses.parts:
+        changed = _rearranged(part.contribution, 1, *moved)
+        parts.append(
+            part.replaced(
+                contribution=changed, half_step=part.half_step, presence=_counts(changed, 1)
+            )
+        )
+    return JointResponses(tuple(parts), referral)
+
+
+def _taken(
+    cells: Index, weight: Array, people: int, n: int, odds: Array, response: Array
+) -> tuple[Index, Index, Index] | None:
+    """Return in which databases individuals are present at hand, and as in which they were there.
+
+    As owner, database and the database whose contributions are taken; None where nothing changes.
+    """
+    count = np.bincount(cells // n, minlength=people)
+    share = count / n
+    wanted = np.rint(n * odds * share / (1.0 - share + odds * share)).astype(np.int64)
+    wanted = np.where((count == 0) | (count == n), count, np.clip(wanted, 1, n))
+    if (wanted == count).all():
+        return None
+    start = np.concatenate([[0], np.cumsum(count)])
+    by_response = np.argsort(response, kind="stable")
+    owner, database, donor = [], [], []
+    for i in range(people):
+        part = slice(start[i], start[i + 1])
+        own = cells[part] % n
+        if wanted[i] < count[i]:
+            own = np.sort(own[np.argsort(-weight[part], kind="stable")[: wanted[i]]])
+        source = own
+        if wanted[i] > count[i]:
+            others = by_response[~np.isin(by_response, own)]
+            more = wanted[i] - count[i]
+            # as many low as high responses, so that presence follows none of them
+            added = others[((np.arange(more) + 0.5) * others.size / more).astype(np.int64)]
+            source = np.concatenate([own, own[np.arange(more) % own.size]])
+            own = np.concatenate([own, added])
+        owner.append(np.full(own.size, i))
+        database.append(own)
+        donor.append(source)
+    return np.concatenate(owner), np.concatenate(database), np.concatenate(donor)
+
+
+def _rearranged(matrix, samples: int, owner: Index, database: Index, donor: Index):  # type: ignore[no-untyped-def]
+    """Return contributions to databases, taken from others of the same individual."""
+    from scipy.sparse import csc_array
+
+    sample = np.arange(samples)
+    rows = (database[:, None] * samples + sample).ravel()
+    taken = (donor[:, None] * samples + sample).ravel()
+    columns = np.repeat(owner, samples)
+    values = np.asarray(matrix.tocsr()[taken, columns]).ravel()
+    kept = values != 0.0
+    return csc_array((values[kept], (rows[kept], columns[kept])), shape=matrix.shape)
+
+
+def _counts(matrix, samples: int) -> Index:  # type: ignore[no-untyped-def]
+    from edp_bayes.records.responses import contributing
+
+    return contributing(matrix, matrix.shape[0] // samples, samples)
