@@ -91,6 +91,17 @@ def test_it_is_saved_and_loaded(found, tmp_path):
         Leakage.load(audit.save(tmp_path / "audit.nc"))
 
 
+def test_it_says_for_what_it_establishes_nothing(found, tmp_path):
+    """Answers follow the last one: whoever is taken to know none of them knows too little."""
+    assert "past 0" in found.withheld
+    assert "insiders 0" in found.withheld
+    assert "past 1" not in found.withheld
+    assert Leakage.load(found.save(tmp_path / "leakage.nc")).withheld == found.withheld
+    older = found.tree.copy()
+    older.attrs = {name: value for name, value in older.attrs.items() if name != "withheld"}
+    assert "does not say" in Leakage(older).withheld
+
+
 def test_the_plot_shows_the_tables_and_says_which_end_is_classical(found):
     pc = found.plot(backend="none", ci_prob=0.9)
     for name in ("past", "insiders"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -76,6 +77,17 @@ class Leakage:
     def insiders(self) -> pd.DataFrame:
         """Median and pointwise band of delta for every share of insiders."""
         return self.table("insiders")
+
+    @property
+    def withheld(self) -> str | None:
+        """For what the result establishes nothing, None where it does; audit against that to see.
+
+        A file of a version that did not keep this establishes nothing.
+        """
+        if "withheld" not in self.tree.attrs:
+            return "Not established. The file does not say which checks failed: compute it again."
+        cases = json.loads(self.tree.attrs["withheld"])
+        return f"Not established. {_unestablished(cases)}." if cases else None
 
     def table(self, of: str, *, prob: float | None = None) -> pd.DataFrame:
         """Return median, lower and upper end of delta.
@@ -267,15 +279,11 @@ def leakage(
             (result.delta.to_numpy().ravel(), below)
         )
     if doubtful:
-        warnings.warn(
-            f"audits establish nothing for {', '.join(dict.fromkeys(doubtful))}: checks failed; "
-            "audit against these adversaries to see which",
-            EdpBayesWarning,
-            stacklevel=2,
-        )
+        warnings.warn(_unestablished(doubtful), EdpBayesWarning, stacklevel=2)
     tree = xr.DataTree.from_dict({of: _group(of, values) for of, values in found.items()})
     tree.attrs |= {
         "holds": "leakage",
+        "withheld": json.dumps(list(dict.fromkeys(doubtful))),
         "epsilon": level,
         "query": responses.query,
         "seeds": seeds,
@@ -283,6 +291,13 @@ def leakage(
         "given": "" if base.nothing else base.words,
     }
     return Leakage(tree)
+
+
+def _unestablished(cases: Sequence[str]) -> str:
+    return (
+        f"Audits establish nothing for {', '.join(dict.fromkeys(cases))}: checks failed; audit "
+        "against these adversaries to see which"
+    )
 
 
 def _others(responses: Responses, without: Audit, most: float) -> Index:
