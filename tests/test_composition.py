@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import warnings
 from dataclasses import replace
 from functools import cache
@@ -21,6 +22,7 @@ from edp_bayes.divergence.any_pair.components import GAUSSIAN, rows
 from edp_bayes.divergence.composition import pairs
 from edp_bayes.divergence.shifts import gaussian_shift
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.report.sections.words import in_words
 
 EPSILON = np.array([0.1, 0.5, 1.0])
 
@@ -123,6 +125,11 @@ def test_one_database_at_other_epsilons_is_the_audit_there():
     np.testing.assert_array_equal(result.band()["lower"], again.band()["lower"])
 
 
+def first_limit(result):
+    """Return the limit of the power that the report prints."""
+    return float(re.search(r"of at most ([0-9.]*[0-9])", in_words(result)[0])[1])
+
+
 @pytest.mark.parametrize("databases", [1, 2, [1, 1], [2, 1]])
 @pytest.mark.parametrize("epsilon", [None, [0.05, 0.8]])
 def test_no_limit_lies_below_that_of_a_part(databases, epsilon):
@@ -147,6 +154,8 @@ def test_no_limit_lies_below_that_of_a_part(databases, epsilon):
         levels = [0.01, 0.1, 0.5]
         power = [each.tradeoff(levels)["upper"].to_numpy() for each in (found, alone)]
         assert (power[0] >= power[1] - 1e-12).all()
+        printed, own = (first_limit(each) for each in (found, alone))
+        assert printed >= own
     np.testing.assert_array_equal(found.epsilon, grid)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -140,6 +140,11 @@ class PrivacyCurves:
     def exact_zeros(self) -> bool:
         """Whether a risk of zero is that, rather than a number too small to be known."""
         return False
+
+    @property
+    def parts(self) -> Sequence[PrivacyCurves]:
+        """What it is put together from, below whose limits no limit of it lies; mostly nothing."""
+        return ()
 
     def epsilon_at(self, delta: ArrayLike) -> xr.DataArray:
         """Return the epsilon at which delta(epsilon) falls to a given delta.

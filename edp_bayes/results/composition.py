@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -85,7 +86,7 @@ class ComposedAudit(IndividualCurves):
         Of a part in all of its draws: those of the composition are some of them.
         """
         found = super().upper(quantity, prob=prob, kind=kind)
-        for part in self._parts:
+        for part in self.parts:
             found = _larger(found, part.upper(quantity, prob=prob, kind=kind))
         return found
 
@@ -97,7 +98,7 @@ class ComposedAudit(IndividualCurves):
         Its upper end is at least that of every part, in all draws of the part.
         """
         found = super().band(quantity, kind=kind, prob=prob)
-        for part in self._parts:
+        for part in self.parts:
             above = part.band(quantity, kind=kind, prob=prob)["upper"]
             found = found.assign(upper=_larger(found["upper"], above))
         return found
@@ -111,14 +112,14 @@ class ComposedAudit(IndividualCurves):
     ) -> xr.Dataset:
         """Return the power of the best test, as `Audit.tradeoff`; the upper end as for `band`."""
         found = super().tradeoff(levels, kind=kind, prob=prob)
-        for part in self._parts:
+        for part in self.parts:
             above = part.tradeoff(levels, kind=kind, prob=prob)["upper"]
             found = found.assign(upper=_larger(found["upper"], above))
         return found
 
     @cached_property
-    def _parts(self) -> list[IndividualCurves]:
-        """What every part says on its own; none of one release of one audit."""
+    def parts(self) -> Sequence[IndividualCurves]:
+        """What every part says on its own in all of its draws; none of one release of one audit."""
         return [
             IndividualCurves(xr.DataTree.from_dict({"posterior": node.to_dataset()}))
             for name, node in self.tree.children.items()

@@ -44,16 +44,10 @@ def in_words(result: PrivacyCurves, prob: float = PROB) -> tuple[str, ...]:
     if has_local_epsilon(result):
         # what was not seen in the samples has room up to this probability
         prob = min(prob, PROB)
-    membership = result.membership_probability(prior=PRIOR)
-    last = membership.isel(epsilon=-1)
-    power, guessed, advantage, exceeded = (
-        _limit(draws, prob)
-        for draws in (
-            result.power(LEVEL), membership["guessed"], result.advantage(), last["exceeded"],
-        )
-    )  # fmt: skip
-    # a limit of draws some of which are infinite
-    mu = _limit(result.gaussian_mu().clip(max=LARGEST_MU), prob)
+    last = result.membership_probability(prior=PRIOR).isel(epsilon=-1)
+    # of a composition of some draws no limit is below that of a part in all of its draws
+    every = [_limits(one, prob) for one in (result, *result.parts)]
+    power, guessed, advantage, exceeded, mu = map(max, zip(*every, strict=True))
     held = f"with {percent(prob)} probability"
     said = partial(at_most, exact=result.exact_zeros, resting=resting(result))
     words = [
@@ -75,6 +69,20 @@ def in_words(result: PrivacyCurves, prob: float = PROB) -> tuple[str, ...]:
             f"normal one that an individual moves by {_up(mu):g} standard deviations (mu), {held}."
         )
     return tuple(words)
+
+
+def _limits(result: PrivacyCurves, prob: float) -> tuple[float, ...]:
+    """Return limits of power, right guesses, advantage, likelier membership and mu."""
+    membership = result.membership_probability(prior=PRIOR)
+    draws = (
+        result.power(LEVEL),
+        membership["guessed"],
+        result.advantage(),
+        membership["exceeded"].isel(epsilon=-1),
+        # a limit of draws some of which are infinite
+        result.gaussian_mu().clip(max=LARGEST_MU),
+    )
+    return tuple(_limit(one, prob) for one in draws)
 
 
 def _up(value: float) -> float:
