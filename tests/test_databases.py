@@ -341,7 +341,8 @@ def test_files_that_are_not_there_or_of_another_format(tmp_path):
 
 def test_a_client_may_be_called_na(tmp_path):
     table = TABLE.replace({"client": {"c0": "NA", "c1": "null"}})
-    databases = Databases.from_table(write_csv(table, tmp_path), **KEYS)
+    with pytest.warns(EdpBayesWarning, match="look like damage: 'null'"):
+        databases = Databases.from_table(write_csv(table, tmp_path), **KEYS)
     assert set(databases.individual) == {"NA", "null", "c2", "c3", "c4", "c5"}
 
 

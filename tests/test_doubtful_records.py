@@ -276,7 +276,8 @@ def test_one_individual_in_two_spellings_is_said(first, second):
     assert "2 individuals may be 1: " in text
     assert repr(first) in text
     assert repr(second) in text
-    assert "strip such keys and bring them to the form NFC" in text
+    assert "(50.0% of the records) differ by" in text
+    assert "bring such keys to one case" in text
     pair = make(town="n").assign(who=[first, second, "c", "d"] * 20)
     with pytest.warns(EdpBayesWarning, match="2 individuals may be 1"):
         Databases.from_table(pair, database="week", individual=("town", "who"))

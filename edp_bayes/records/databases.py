@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.records.clocks import AS_IT_IS, Clock
-from edp_bayes.records.doubtful import twins
+from edp_bayes.records.doubtful_labels import doubtful_labels, sums_of_others
 from edp_bayes.records.engine import EngineSource
 from edp_bayes.records.ownership import Floats, Ownership
 from edp_bayes.records.owning import EMPTY, MISSING
@@ -94,7 +94,9 @@ class Databases:
         object.__setattr__(self, "database", owners.databases)
         object.__setattr__(self, "individual", owners.individuals)
         object.__setattr__(self, "too_fine", self._source.too_fine)
-        object.__setattr__(self, "warnings", self._source.warnings + twins(owners.individuals))
+        alike = doubtful_labels(owners.individuals, owners.individual_size)
+        alike += doubtful_labels(owners.databases, owners.database_size, of="database")
+        object.__setattr__(self, "warnings", self._source.warnings + alike)
         _warn(self.warnings)
 
     @classmethod
@@ -180,8 +182,9 @@ class Databases:
         -----
         EdpBayesWarning
             If databases have so few records each that a longer period may be meant, periods have
-            no record, records no individual, or individuals differ by blanks alone. It stands
-            in the responses, too.
+            no record, records no individual, or labels look like damage (such as "nan" or
+            1.23457E+15) or differ by case, blanks and the like alone. It stands in the
+            responses, too.
 
         Examples
         --------
@@ -398,6 +401,8 @@ class Databases:
             with np.errstate(all="ignore"):  # Responses refuses whatever is not finite.
                 response, contribution = query.leave_one_out(summaries)
                 found += tuple(map(Sentence, query.warnings(response, owners, contribution)))
+                if query.additive:
+                    found += sums_of_others(owners, response, contribution)
             del summaries  # They may be as large as what follows.
             _warn(found)
             name = str(query)
@@ -516,7 +521,7 @@ class Databases:
             presence = owners.presence
             collected, remainder = reduced_pairs(owners, response, every, collect)
             owners, contribution = _of_some(owners, every, collected)
-        doubts = (*doubts, *said)
+        doubts = (*doubts, *said, *sums_of_others(owners, response, contribution))
         _warn(doubts)
         return Responses(
             response=response,

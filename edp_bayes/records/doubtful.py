@@ -1,13 +1,11 @@
-"""What is legal but doubtful about individuals and their records: twins and doubled records."""
+"""What is legal but doubtful about records: those that repeat another one."""
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.records import arrow_columns
 from edp_bayes.records.ownership import Integers, Records
@@ -17,9 +15,8 @@ from edp_bayes.utils.sentences import Sentence, name_of
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["COPIED", "doubled_records", "twins"]
+__all__ = ["COPIED", "doubled_records"]
 
-SHOWN = 2
 MOST_COMPARED = 100_000
 # Share of records that repeat another, from which it is no coincidence in what is read.
 FEWEST_COPIES = 0.3
@@ -27,50 +24,6 @@ COPIED = (
     ". If they are copies, they widen the distribution of the answer, which may understate the "
     "risk of other individuals: remove them, or give each record a number of its own"
 )
-
-
-def twins(individuals: NDArray[Any]) -> tuple[Sentence, ...]:
-    """Return a warning where labels differ by blanks or the Unicode form of a letter alone.
-
-    Examples
-    --------
-    >>> twins(np.array(["ann", "ann ", "bob"], dtype=object))[0][:50]
-    "2 individuals may be 1: 'ann' and 'ann ' differ by"
-    """
-    if individuals.dtype != object:
-        return ()
-    held = individuals.tolist()
-    changed = {k: form for k, label in enumerate(held) if (form := _plain_form(label)) != label}
-    if not changed:
-        return ()
-    forms = set(changed.values())
-    alike: dict[Any, list[int]] = {}
-    for k, label in enumerate(held):
-        form = changed.get(k, label)
-        if form in forms:
-            alike.setdefault(form, []).append(k)
-    groups = [places for places in alike.values() if len(places) > 1]
-    if not groups:
-        return ()
-    count = sum(map(len, groups))
-    examples: list[str | Any] = []
-    for places in groups[:SHOWN]:
-        first, second = (name_of(individuals, k) for k in places[:2])
-        examples += [", " if examples else "", first, " and ", second]
-    return (
-        Sentence(
-            f"{count:,} individuals may be {len(groups):,}: ",
-            *examples,
-            " differ by blanks at an end or the Unicode form of a letter alone. The risk of who is "
-            "counted as several is understated: strip such keys and bring them to the form NFC",
-        ),
-    )
-
-
-def _plain_form(label: Any) -> Any:
-    if isinstance(label, str):
-        return unicodedata.normalize("NFC", label).strip()
-    return tuple(map(_plain_form, label)) if isinstance(label, tuple) else label
 
 
 def doubled_records(

@@ -82,7 +82,15 @@ class EngineSource(TableSource):
             second = second.append_column(name, databases[name].take(other))
         rows = pa.concat_tables([first, second.select(first.column_names)])
         weight = np.append(integers(databases, COUNT), np.zeros(len(individuals), dtype=np.int64))
-        return self._own(*self._keys(rows), weight)
+        owned = self._own(*self._keys(rows), weight)
+        counts = np.append(np.zeros(len(databases), np.int64), integers(individuals, COUNT))
+        counts[: len(databases)][lacking] = integers(databases, COUNT)[lacking]
+        owners = owned.owners
+        counts = counts if owned.rows is None else counts[owned.rows]
+        owners.__dict__["individual_size"] = np.bincount(  # As the property would find it.
+            owners.individual, counts, owners.individuals.size
+        ).astype(np.int64)
+        return owned
 
     def summaries(self, query: Query) -> tuple[Summaries, tuple[Sentence, ...]]:
         """Return what a query needs of every pair, by one group-by, and what is doubtful."""

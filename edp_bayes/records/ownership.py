@@ -76,6 +76,11 @@ class Ownership:
         return self._counted(self.database, self.databases.size)
 
     @cached_property
+    def individual_size(self) -> Integers:
+        """Records of every individual, shape (m,)."""
+        return self._counted(self.individual, self.individuals.size)
+
+    @cached_property
     def pair_size(self) -> Integers:
         """Records of every pair, shape (pair,)."""
         return self._counted(self.pair, self.pair_database.size)
