@@ -120,6 +120,7 @@ def assemble(
         **({} if released.step is None else {"step": released.step}),
         "fingerprint": released.fingerprint,
         **({"read_as": released.read_as} if released.read_as else {}),
+        **({} if released.partial is None else {"partial": released.partial.words}),
         **settings.record,
         **({} if regression is None else regression.record),
         "screened_out": by_epsilon(epsilon, risks.screened_bound),

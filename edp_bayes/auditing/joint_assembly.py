@@ -128,6 +128,7 @@ def assemble_joint(
         responses, dependence, fitted, posterior, settings, regression, released, insiders,
         appear_once,
     )  # fmt: skip
+    partial = released.parts[0].partial
     record = {
         "query": responses.query,
         "queries": list(responses.names),
@@ -137,6 +138,7 @@ def assemble_joint(
         "samples": 1,
         "fingerprint": released.fingerprint,
         **({"read_as": released.read_as} if released.read_as else {}),
+        **({} if partial is None else {"partial": partial.words}),
         **settings.record,
         **({} if regression is None else regression.record),
         "screened_out": by_epsilon(epsilon, risks.screened_bound),

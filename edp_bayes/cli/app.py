@@ -147,6 +147,7 @@ def audit(
     decimal: options.Decimal = None,
     thousands: options.Thousands = None,
     encoding: options.Encoding = None,
+    partial: options.Partial = None,
     collect: options.Collect = None,
     epsilon: options.Epsilon = "0.01:0.5:50",
     model: Annotated[str, typer.Option("--model", help="dpm, finite:K or bootstrap.")] = "dpm",
@@ -278,5 +279,6 @@ def audit(
         decimal=decimal,
         thousands=thousands,
         encoding=encoding,
+        partial=partial,
     )
     audit_databases(lambda: table, keys, run)

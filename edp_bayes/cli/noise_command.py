@@ -57,6 +57,7 @@ def noise(
     decimal: options.Decimal = None,
     thousands: options.Thousands = None,
     encoding: options.Encoding = None,
+    partial: options.Partial = None,
     draws: Annotated[
         int, typer.Option("--draws", min=1, help="Draws of the audit to hold it against.")
     ] = 40,
@@ -106,6 +107,7 @@ def noise(
         decimal=decimal,
         thousands=thousands,
         encoding=encoding,
+        partial=partial,
     )
     with warnings.catch_warnings():
         # What they say stands in the noise's message, or in the audit.

@@ -49,6 +49,7 @@ __all__ = [
     "NoStep",
     "Offset",
     "Out",
+    "Partial",
     "Past",
     "Quiet",
     "Resume",
@@ -87,7 +88,8 @@ class Keys:
     ----------
     database, individual : tuple of str
         Key columns.
-    database_every, empty, missing, date_format, time_zone, separator, decimal, thousands, encoding
+    database_every, empty, missing, partial, date_format, time_zone, separator, decimal, thousands
+    encoding
         As for `Databases.from_table`.
     """
 
@@ -102,6 +104,7 @@ class Keys:
     decimal: str | None = None
     thousands: str | None = None
     encoding: str | None = None
+    partial: str = "keep"
 
     @classmethod
     def parse(
@@ -114,13 +117,19 @@ class Keys:
     ) -> Self:
         """Return keys from the options given, and from what is known where they were not."""
         from edp_bayes.records.clocks import Clock
+        from edp_bayes.records.cut_off import PARTIAL
         from edp_bayes.records.owning import EMPTY, MISSING
         from edp_bayes.records.periods import EVERY
         from edp_bayes.records.reading import Reading
         from edp_bayes.utils import validate
 
         given: dict[str, Any] = {name: value for name, value in options.items() if value}
-        for name, choices in (("database_every", EVERY), ("empty", EMPTY), ("missing", MISSING)):
+        for name, choices in (
+            ("database_every", EVERY),
+            ("empty", EMPTY),
+            ("missing", MISSING),
+            ("partial", PARTIAL),
+        ):
             if name in given:
                 validate.choice(given[name], choices, f"--{name.replace('_', '-')}")
         for name, value in (("database", database), ("individual", individual)):
@@ -460,6 +469,14 @@ Thousands = Annotated[
 Encoding = Annotated[
     str | None,
     typer.Option("--encoding", help="Of a text file, such as cp1252; UTF-8 and UTF-16 are found."),
+]
+Partial = Annotated[
+    str | None,
+    typer.Option(
+        "--partial",
+        help="A first or last period that is cut off: keep it, with a warning (the default), or "
+        "drop it.",
+    ),
 ]
 Collect = Annotated[
     int | None,

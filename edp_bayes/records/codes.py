@@ -159,7 +159,7 @@ def _days(year: Integers, part: Integers) -> tuple[Integers, str] | None:
     if month.min() < 1 or month.max() > 12 or day.min() < 1:
         return None
     months = (12 * (year - 1970) + month - 1).astype("M8[M]")
-    days = months.astype("M8[D]") + (day - 1)
+    days = months.astype("M8[D]") + (day - 1).astype("m8[D]")
     return (days.astype(np.int64), "days") if (days.astype("M8[M]") == months).all() else None
 
 

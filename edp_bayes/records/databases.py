@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.records.clocks import AS_IT_IS, Clock
+from edp_bayes.records.cut_off import PARTIAL
 from edp_bayes.records.doubtful_labels import doubtful_labels, sums_of_others
 from edp_bayes.records.engine import EngineSource
 from edp_bayes.records.ownership import Floats, Ownership
@@ -115,6 +116,7 @@ class Databases:
         decimal: str | None = None,
         thousands: str | None = None,
         encoding: str | None = None,
+        partial: str = "keep",
     ) -> Databases:
         """Return the databases of a table with one row for each record.
 
@@ -168,6 +170,11 @@ class Databases:
             Keys stay as they are spelt.
         encoding : str, optional
             Encoding of a text file, such as "cp1252"; UTF-8 and UTF-16 are found.
+        partial : {"keep", "drop"}
+            What becomes of a first or last period that looks cut off: its records begin or end
+            well inside it, by the days or hours that other periods reach, or are less than half as
+            many as in its neighbours and fewer than chance explains. It is kept or left out, both
+            with a warning. Looked at where keys are periods, as for `empty`.
 
         Raises
         ------
@@ -182,8 +189,8 @@ class Databases:
         -----
         EdpBayesWarning
             If databases have so few records each that a longer period may be meant, periods have
-            no record, records no individual, or labels look like damage (such as "nan" or
-            1.23457E+15) or differ by case, blanks and the like alone. It stands in the
+            no record or are cut off, records no individual, or labels look like damage (such as
+            "nan" or 1.23457E+15) or differ by case, blanks and the like alone. It stands in the
             responses, too.
 
         Examples
@@ -201,6 +208,7 @@ class Databases:
             validate.choice(database_every, EVERY, "database_every")
         validate.choice(empty, EMPTY, "empty")
         validate.choice(missing, MISSING, "missing")
+        validate.choice(partial, PARTIAL, "partial")
         clock = Clock(database_every, date_format, time_zone)
         if len(database) > 1:
             clock = _no_clock(clock, database)
@@ -210,7 +218,8 @@ class Databases:
         _refuse_overlap(database, individual)
         clock = replace(clock, date_format=None) if source.dated else clock
         kind = TableSource if source.lazy is None else EngineSource
-        return cls(kind(source, database, individual, database_every, empty, missing, clock))
+        made = kind(source, database, individual, database_every, empty, missing, clock, partial)
+        return cls(made)
 
     @classmethod
     def from_xarray(
@@ -442,6 +451,7 @@ class Databases:
             warnings=self.warnings + found,
             read_as=self._source.read_as,
             identifier=self._identifier,
+            partial=self._source.partial,
         )
 
     def answers(
@@ -538,6 +548,7 @@ class Databases:
             identifier=self._identifier,
             remainder=remainder,
             read_as=self._source.read_as,
+            partial=self._source.partial,
         )
 
     @property

@@ -9,15 +9,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edp_bayes.exceptions import EdpBayesError, InputTypeError, InvalidInputError
 from edp_bayes.records import periods
+from edp_bayes.records.cut_off import Moments
 from edp_bayes.records.doubtful import COPIED
 from edp_bayes.records.engine_reduction import Pairs, Reduced, integers, with_parts
 from edp_bayes.records.exact import ExactSum, multiples, wide
 from edp_bayes.records.keys import POOLED, Key, combined
 from edp_bayes.records.memory import require_room
-from edp_bayes.records.owning import Owned, databases_of
+from edp_bayes.records.owning import NO_ENDS, Ends, Owned, databases_of, ends_of
 from edp_bayes.records.query import Query
 from edp_bayes.records.remainder import MOST_PAIRS
 from edp_bayes.records.sources import TableSource
@@ -56,15 +58,10 @@ class EngineSource(TableSource):
         import narwhals.stable.v2 as nw
         import pyarrow as pa
 
-        lacks = nw.any_horizontal(
-            *map(self._absent, self._individual_keys, self.individual), ignore_nulls=True
-        )
-        keyed = self._keyed().with_columns(
-            nw.when(lacks).then(nw.lit(1)).otherwise(nw.lit(0)).alias("lacks")
-        )
-        databases = self._collect(
-            keyed.group_by(*self._database_keys, "lacks").agg(nw.len().alias(COUNT))
-        )
+        databases, ends, within = self._found
+        keyed = self._lacking(self._keyed())
+        if within is not None:
+            databases = databases.filter(pa.array(within))
         individuals = self._collect(
             keyed.filter(nw.col("lacks") == 0)
             .group_by(*self._individual_keys)
@@ -82,7 +79,7 @@ class EngineSource(TableSource):
             second = second.append_column(name, databases[name].take(other))
         rows = pa.concat_tables([first, second.select(first.column_names)])
         weight = np.append(integers(databases, COUNT), np.zeros(len(individuals), dtype=np.int64))
-        owned = self._own(*self._keys(rows), weight)
+        owned = self._own(*self._keys(rows), weight, ends)
         counts = np.append(np.zeros(len(databases), np.int64), integers(individuals, COUNT))
         counts[: len(databases)][lacking] = integers(databases, COUNT)[lacking]
         owners = owned.owners
@@ -91,6 +88,63 @@ class EngineSource(TableSource):
             owners.individual, counts, owners.individuals.size
         ).astype(np.int64)
         return owned
+
+    @cached_property
+    def _found(self) -> tuple[pa.Table, Ends, NDArray[np.bool_] | None]:
+        """The keys of databases with their records, what is cut off, and which rows are kept.
+
+        The latter is None where all are.
+        """
+        import narwhals.stable.v2 as nw
+
+        timed = self.every in ("day", "hour") and self._schema[self.database[0]] == nw.Datetime
+        moment = nw.col("moment")
+        table = self._collect(
+            self._lacking(self._keyed(all_periods=True, moment=timed))
+            .group_by(*self._database_keys, "lacks")
+            .agg(
+                nw.len().alias(COUNT),
+                *([moment.min().alias("earliest"), moment.max().alias("latest")] if timed else []),
+            )
+        )
+        moments = [table[name] for name in ("earliest", "latest")] if timed else []
+        table = table.drop_columns(["earliest", "latest"] if timed else [])
+        judged = np.ones(len(table), dtype=np.bool_)
+        if self.missing == "drop":
+            judged = integers(table, "lacks") == 0
+        if len(self.database) > 1 or not judged.any():
+            return table, NO_ENDS, None
+        rows = np.flatnonzero(judged)
+        key = self._keys(table)[0][0]
+        if key.missing.any():  # It is refused with all others.
+            return table, NO_ENDS, None
+        weight = integers(table, COUNT)[rows]
+        found = databases_of([key.take(rows)], self.every, "drop")
+        when = [periods.instants(column)[rows] for column in moments]
+        ends = ends_of(
+            key.take(rows),
+            found,
+            self.every,
+            self.partial_ends,
+            weight,
+            Moments(*when) if when else None,
+        )
+        if self.partial_ends == "keep" or not ends.codes.size:
+            return table, ends, None
+        kept = np.ones(len(table), dtype=np.bool_)
+        kept[rows[np.isin(found.code, ends.codes)]] = False
+        return table, ends, kept
+
+    def _lacking(self, frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        """Return a frame that says whose records lack an individual."""
+        import narwhals.stable.v2 as nw
+
+        lacks = nw.any_horizontal(
+            *map(self._absent, self._individual_keys, self.individual), ignore_nulls=True
+        )
+        return frame.with_columns(
+            nw.when(lacks).then(nw.lit(1)).otherwise(nw.lit(0)).alias("lacks")
+        )
 
     def summaries(self, query: Query) -> tuple[Summaries, tuple[Sentence, ...]]:
         """Return what a query needs of every pair, by one group-by, and what is doubtful."""
@@ -129,12 +183,7 @@ class EngineSource(TableSource):
         for its_units in of:
             frame = with_parts(frame, "v0", its_units)
         parts = [f"v0p{k}" for its_units in of for k in range(len(its_units))]
-        lacks = nw.any_horizontal(
-            *map(self._absent, self._individual_keys, self.individual), ignore_nulls=True
-        )
-        frame = frame.with_columns(
-            nw.when(lacks).then(nw.lit(1)).otherwise(nw.lit(0)).alias("lacks")
-        )
+        frame = self._lacking(frame)
         keys = self._database_keys + self._individual_keys
         frame = frame.group_by(*keys, "lacks").agg(
             nw.len().alias(COUNT),
@@ -341,8 +390,14 @@ class EngineSource(TableSource):
     def _engine(self) -> str:
         return str(self._lazy.implementation)
 
-    def _keyed(self, needs: Needs | None = None) -> nw.LazyFrame[Any]:
-        """Return the keys as d0.. and i0.., numbers as v0.. and where the condition holds."""
+    def _keyed(
+        self, needs: Needs | None = None, *, all_periods: bool = False, moment: bool = False
+    ) -> nw.LazyFrame[Any]:
+        """Return the keys as d0.. and i0.., numbers as v0.. and where the condition holds.
+
+        Periods that are cut off and left out are among them on request, and so are the times
+        themselves.
+        """
         import narwhals.stable.v2 as nw
 
         lazy, schema = self._lazy, self._schema
@@ -372,7 +427,25 @@ class EngineSource(TableSource):
                 if needs.condition.flag:
                     self._numeric([name])
                     condition.append(nw.col(name).cast(nw.Float64).alias("flag"))
-            return lazy.select(*database, *individual, *numbers, *condition)
+            when = [nw.col(self.database[0]).alias("moment")] if moment else []
+            frame = lazy.select(*database, *individual, *numbers, *condition, *when)
+            return frame if all_periods else self._whole(frame)
+
+    def _whole(self, frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        """Return a frame without the periods that are cut off and left out."""
+        import narwhals.stable.v2 as nw
+        import pyarrow as pa
+
+        table, _, kept = self._found
+        if kept is None:
+            return frame
+        key, values = nw.col("d0"), table["d0"]
+        types = pa.types
+        in_order = types.is_temporal(values.type) or types.is_integer(values.type)
+        if self.every is None or not in_order:
+            return frame.filter(~key.is_in(values.filter(pa.array(~kept)).unique().to_pylist()))
+        inside = values.filter(pa.array(kept)).to_pylist()
+        return frame.filter((key >= nw.lit(min(inside))) & (key <= nw.lit(max(inside))))
 
     @property
     def _database_keys(self) -> list[str]:

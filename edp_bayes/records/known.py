@@ -251,6 +251,7 @@ def regressed(adversary: Adversary, responses: Responses, at: Any) -> Known:
         timeline.require_order("an adversary who knows earlier releases, a trend or a season")
         if timeline.uneven:
             found.append(_uneven(timeline))
+    found += _partial(adversary, responses, at)
     insiders = _insiders(adversary, responses)
     rest, shared = _without(responses, insiders)
     first = adversary.past
@@ -550,6 +551,23 @@ def _uneven(timeline: Timeline) -> str:
         f"The databases are not evenly spaced: {'; '.join(timeline.uneven[:3])}{more}. Lags count "
         "databases, not time."
     )
+
+
+def _partial(adversary: Adversary, responses: Responses, at: Any) -> list[str]:
+    """Return that the last database, which is cut off, is what a forecast follows, or at hand."""
+    partial = responses.partial
+    if partial is None or partial.choice != "keep" or partial.last is None:
+        return []
+    last = labels.show(partial.last)
+    remedy = "partial='drop' (--partial drop) leaves it out"
+    if at is None and adversary.past:
+        return [
+            f"The last period, {last}, is cut off, and is lag 1 of the next database: what the "
+            f"adversary expects follows a partial answer; {remedy}."
+        ]
+    if at is not None and labels.show(at) == last:
+        return [f"The database at hand, {last}, is cut off; {remedy}."]
+    return []
 
 
 def say_many(count: int, n: int) -> Sentence:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records import periods
+from edp_bayes.records.cut_off import Moments, Partial, cut_off
 from edp_bayes.records.keys import POOLED, Key, combined, counted, pooled
 from edp_bayes.records.ownership import Integers, Ownership
 from edp_bayes.records.spacing import spacing
@@ -20,7 +21,7 @@ from edp_bayes.utils.sentences import Sentence
 if TYPE_CHECKING:
     from edp_bayes.records.spacing import Spacing
 
-__all__ = ["EMPTY", "MISSING", "Owned", "databases_of", "own"]
+__all__ = ["EMPTY", "MISSING", "NO_ENDS", "Ends", "Owned", "databases_of", "ends_of", "own"]
 
 EMPTY = ("drop", "zero", "error")
 MISSING = ("error", "drop", "pool")
@@ -48,12 +49,36 @@ class Owned:
         What is doubtful about the keys.
     too_fine : str
         What makes the databases look like moments rather than periods, if anything.
+    partial : Partial or None
+        First and last periods that look cut off.
     """
 
     owners: Ownership
     rows: Integers | None
     warnings: tuple[Sentence, ...]
     too_fine: str
+    partial: Partial | None = None
+
+
+class Ends(NamedTuple):
+    """The first and the last period, where they look cut off.
+
+    Attributes
+    ----------
+    partial : Partial or None
+        Which do; None where none does.
+    warnings : tuple of str
+        That they do, and why.
+    codes : ndarray of int
+        Which of the databases they are.
+    """
+
+    partial: Partial | None
+    warnings: tuple[str, ...]
+    codes: Integers
+
+
+NO_ENDS = Ends(None, (), np.empty(0, dtype=np.int64))
 
 
 def own(
@@ -63,7 +88,9 @@ def own(
     every: str | None,
     empty: str,
     missing: str,
+    partial: str,
     weight: Integers | None = None,
+    ends: Ends | None = None,
 ) -> Owned:
     """Return who owns which record.
 
@@ -71,10 +98,12 @@ def own(
     ----------
     database, individual : sequence of Key
         Their columns.
-    every, empty, missing
+    every, empty, missing, partial
         As for `Databases.from_table`.
     weight : ndarray of int, optional
         How many records each row stands for; one if not given.
+    ends : Ends, optional
+        Which periods are cut off, where that is known; if they are left out, no row is of them.
 
     Raises
     ------
@@ -95,17 +124,61 @@ def own(
         database = [key.take(rows) for key in database]
         individual = [key.take(rows) for key in individual]
         weight = None if weight is None else weight[rows]
+        absent = absent[rows]
+    found = databases_of(database, every, empty, weight)
+    if ends is None:
+        ends = ends_of(database[0], found, every, partial, weight)
+        if partial == "drop" and ends.codes.size:
+            kept = np.flatnonzero(~np.isin(found.code, ends.codes))
+            database = [key.take(kept) for key in database]
+            individual = [key.take(kept) for key in individual]
+            weight = None if weight is None else weight[kept]
+            rows, absent = kept if rows is None else rows[kept], absent[kept]
+            found = databases_of(database, every, empty, weight)
+    warnings += [*found.warnings, *ends.warnings]
     if missing == "pool" and absent.any():
         individual_code, individuals = pooled(individual, absent)
     else:
         individual_code, individuals = combined(individual)
-    found = databases_of(database, every, empty, weight)
-    warnings += found.warnings
     owners = Ownership(found.code, individual_code, found.databases, individuals, weight)
     too_fine = _too_fine(owners.database_size, found.times)
     if too_fine:
         warnings.append(f"{too_fine}; give database_every='week' (--database-every week)")
-    return Owned(owners, rows, tuple(map(Sentence, warnings)), too_fine)
+    return Owned(owners, rows, tuple(map(Sentence, warnings)), too_fine, ends.partial)
+
+
+def ends_of(
+    key: Key,
+    found: Found,
+    every: str | None,
+    partial: str,
+    weight: Integers | None,
+    moments: Moments | None = None,
+) -> Ends:
+    """Return which of the first and the last period look cut off."""
+    if found.starts is None:
+        return NO_ENDS
+    size = np.bincount(found.code, weight, found.databases.size).astype(np.int64)
+    cut = cut_off(key.column, found.code, size, found.starts, every, weight=weight, moments=moments)
+    told, codes = [], []
+    for side, why, code in (("first", cut.first, 0), ("last", cut.last, size.size - 1)):
+        if why:
+            told.append(f"the {side}, {labels.show(found.databases[code])}: {why}")
+            codes.append(code)
+    if not codes:
+        return NO_ENDS
+    ends = [found.databases[code] if why else None for why, code in zip(cut, (0, -1), strict=True)]
+    said = (
+        f"{len(codes)} period{'' if len(codes) == 1 else 's'} of {key.name!r} look"
+        f"{'s' if len(codes) == 1 else ''} cut off, {' and '.join(told)}. "
+        + (
+            "Partial periods are left out"
+            if partial == "drop"
+            else "Partial periods widen the distribution of the answer, which may understate all "
+            "risks: partial='drop' (--partial drop) leaves them out"
+        )
+    )
+    return Ends(Partial(partial, *ends), (said,), np.array(codes))
 
 
 class Found(NamedTuple):

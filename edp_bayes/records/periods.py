@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EVERY",
     "coarse",
+    "days_of",
     "has_time_of_day",
     "in_longest_unit",
     "in_zone",
@@ -74,6 +75,14 @@ def starts(column: Any, every: str, name: str) -> Any:
     number = shown.astype(f"M8[{unit}]").astype(np.int64)
     shift = FIRST_MONDAY if every == "week" else 0
     return pa.chunked_array([_of_calendar(number - (number - shift) % count, unit, kind)])
+
+
+def days_of(starts: Any, every: str) -> tuple[Integers, Integers]:
+    """Return the first day of periods of a day and more, and that after their last, since 1970."""
+    unit, count = EVERY[every]
+    first = local(starts).astype(f"M8[{unit}]")
+    after = (first.astype(np.int64) + count).astype(f"M8[{unit}]")
+    return first.astype("M8[D]").astype(np.int64), after.astype("M8[D]").astype(np.int64)
 
 
 def coarse(key: nw.Expr, dtype: Any, every: str | None) -> nw.Expr:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.records.cut_off import Partial
 from edp_bayes.records.remainder import NotCollected, Remainder
 from edp_bayes.records.rounding import FOUND, checked_step
 from edp_bayes.utils import labels, validate
@@ -123,6 +124,8 @@ class Responses:
         whatever needs everybody's; those that were collected are in `collected`.
     read_as : str, optional
         What is unusual about how a file of the records was read, in a sentence.
+    partial : Partial, optional
+        First and last databases that are periods cut off, and whether they were kept.
 
     Raises
     ------
@@ -169,6 +172,7 @@ class Responses:
     identifier: str = ""
     remainder: Remainder | None = field(default=None, repr=False)
     read_as: str = field(default="", repr=False)
+    partial: Partial | None = field(default=None, repr=False)
     collected: csc_array[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records.clocks import AS_IT_IS, Clock
+from edp_bayes.records.cut_off import Partial
 from edp_bayes.records.doubtful import doubled_records
 from edp_bayes.records.keys import Key, factorise
 from edp_bayes.records.ownership import Integers, Ownership, Records
-from edp_bayes.records.owning import Owned, own
+from edp_bayes.records.owning import Ends, Owned, own
 from edp_bayes.records.query import Query
 from edp_bayes.records.summaries import Summaries, summarise
 from edp_bayes.records.tables import Table
@@ -59,6 +60,10 @@ class Source(Protocol):
     @property
     def too_fine(self) -> str:
         """What makes the databases look like moments rather than periods, if anything."""
+
+    @property
+    def partial(self) -> Partial | None:
+        """First and last periods that look cut off, if any."""
 
     def read(self, columns: Sequence[str] | None) -> Records:
         """Return the records with some columns, or with all."""
@@ -107,6 +112,8 @@ class TableSource(AtHand):
         What becomes of records without an individual.
     clock : Clock
         How the keys of databases are times, as far as their column does not say it.
+    partial_ends : {"keep", "drop"}
+        What becomes of a first or last period that is cut off.
     """
 
     table: Table
@@ -116,6 +123,7 @@ class TableSource(AtHand):
     empty: str = "drop"
     missing: str = "error"
     clock: Clock = AS_IT_IS
+    partial_ends: str = "keep"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -156,6 +164,11 @@ class TableSource(AtHand):
         """What makes the databases look like moments rather than periods, if anything."""
         return self._owned.too_fine
 
+    @property
+    def partial(self) -> Partial | None:
+        """First and last periods that look cut off, if any."""
+        return self._owned.partial
+
     def read(self, columns: Sequence[str] | None) -> Records:
         """Return the records with some columns, or with all.
 
@@ -183,7 +196,11 @@ class TableSource(AtHand):
         )
 
     def _own(
-        self, database: Sequence[Key], individual: Sequence[Key], weight: Integers | None = None
+        self,
+        database: Sequence[Key],
+        individual: Sequence[Key],
+        weight: Integers | None = None,
+        ends: Ends | None = None,
     ) -> Owned:
         _refuse_empty(database[0].column)
         return own(
@@ -192,7 +209,9 @@ class TableSource(AtHand):
             every=self.every,
             empty=self.empty,
             missing=self.missing,
+            partial=self.partial_ends,
             weight=weight,
+            ends=ends,
         )
 
 
@@ -201,6 +220,7 @@ class AsGiven:
 
     warnings: ClassVar[tuple[Sentence, ...]] = ()
     too_fine: ClassVar[str] = ""
+    partial: ClassVar[Partial | None] = None
 
 
 @dataclass(frozen=True, eq=False)

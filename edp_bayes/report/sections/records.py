@@ -19,6 +19,7 @@ __all__ = ["assumptions", "checks", "settings", "title", "withheld"]
 # Settings whose own name says too little.
 NAMES = {
     "edp_bayes": "edp_bayes",
+    "partial": "first and last periods that are cut off",
     "screened_out": "bound on what was not integrated, by epsilon",
     "bounded": "bound on what individuals of bounded risk add to the sum, by epsilon",
     "reduced": "individuals whose contributions were not collected, and the upper limit of their "
