@@ -320,3 +320,19 @@ def test_the_choice_is_one_of_two_and_stands_in_every_command(capsys, tmp_path):
     noise += ["--out", tmp_path / "noise.json"]
     assert "Written to" in printed(capsys, *noise)
     assert "not those of the audit" in refused(capsys, *noise, "--partial", "keep")
+
+
+@pytest.mark.parametrize("form", ["pandas", "lazy polars", "duckdb"])
+@pytest.mark.parametrize("written", ["%d.%m.%Y", "unix"])
+def test_dates_that_are_read_from_text_or_numbers_are_cut_off_too(form, written, tmp_path):
+    table = sold("2024-03-09", "2024-11-15")
+    expected = read(table, partial="drop")[0].respond(queries.Sum("x"))
+    days = table["time"].dt.strftime("%d.%m.%Y")
+    seconds = table["time"].astype("datetime64[s]").astype("int64")
+    changed = table.assign(time=seconds if written == "unix" else days)
+    source = FORMS[form](changed, tmp_path)
+    found, words = read(source, partial="drop", date_format=written)
+    assert "2 periods of 'time' look cut off" in words
+    responses = found.respond(queries.Sum("x"))
+    np.testing.assert_array_equal(responses.response, expected.response)
+    assert responses.n_databases == 35
