@@ -322,3 +322,60 @@ def test_samples_of_a_database_move_together():
     assert (moved[:, 0] == moved[:, 1]).all()
     wanted = presence_at_hand(found.presence / 29, found.referral.own_odds)
     np.testing.assert_allclose(moved[:, 0].mean(axis=0), wanted, atol=1.0 / 29)
+
+
+@pytest.fixture(scope="module")
+def only_in_lags():
+    """Forty days; the first two individuals come in the first two of them alone."""
+    there = chains(16, n=40, people=12)
+    there[:, :2] = False
+    there[:2, :2] = True
+    days = np.arange("2024-01-01", "2024-02-10", dtype="M8[D]")
+    names = np.array([f"p{k}" for k in range(12)])
+    data = of_presence(there)
+    return edp.Responses.from_arrays(
+        data.response, contribution=data.contribution, individual=names, database=days
+    )
+
+
+OPTIONS = {"epsilon": [0.2], "draws": 40, "chains": 2, "random_seed": 1, "progressbar": False}
+
+
+@pytest.mark.parametrize("model", [edp.SmoothedBootstrap(), edp.FiniteMixture(components=1)])
+def test_who_was_seen_in_lags_alone_is_not_assessed(model, only_in_lags, tmp_path):
+    adversary = edp.Adversary(past=2)
+    audit = edp.audit(only_in_lags, model=model, adversary=adversary, keep=12, **OPTIONS)
+    said = "2 of 12 individuals contributed only to the first 2 databases, which serve as lags"
+    (sentence,) = [one for one in audit.warnings if said in one]
+    assert "not assessed ('p0', 'p1')" in sentence
+    assert audit.settings["not_assessed"] == 2
+    page = audit.report(tmp_path / "report.html", names=True).read_text()
+    table = page[page.index('<table id="people"') :]
+    table = table[: table.index("</table>")]
+    assert ">p0<" not in table
+    assert ">p2<" in table
+    assert said in page
+    with pytest.raises(edp.InvalidInputError, match="'p1' contributed only to databases that"):
+        edp.audit(only_in_lags, model=model, adversary=adversary, individuals=["p1"], **OPTIONS)
+    both = edp.Responses.join(
+        only_in_lags,
+        only_in_lags.replaced(response=np.random.default_rng(1).normal(size=40), query="other"),
+    )
+    assert list(adversary.given(both).unassessed) == ["p0", "p1"]
+    assert "not_assessed" not in edp.audit(only_in_lags, model=model, **OPTIONS).settings
+
+
+def test_tables_say_when_individuals_were_last_seen(only_in_lags, tmp_path):
+    audit = edp.audit(
+        only_in_lags, model=edp.SmoothedBootstrap(), adversary=edp.Adversary(past=1), **OPTIONS
+    )
+    seen = audit.individuals["last_seen"]
+    rows = only_in_lags.contribution.toarray() != 0.0
+    for name, column in zip(only_in_lags.individual, rows.T, strict=True):
+        last = str(only_in_lags.database[np.flatnonzero(column)[-1]]) if column.any() else ""
+        assert str(seen.sel(individual=name).values) == last
+    again = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    assert (again.individuals["last_seen"].to_numpy() == seen.to_numpy()).all()
+    page = again.report(tmp_path / "report.html", names=True).read_text()
+    assert "last seen" in page
+    assert "2024-02-09" in page

@@ -21,6 +21,7 @@ from edp_bayes.diagnostics.truncation import check_truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models.leave_one_out import LEAST_DRAWS, doubtful, leave_one_out
 from edp_bayes.records.known import explained
+from edp_bayes.records.last_seen import last_seen
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.query import Audit
 from edp_bayes.results.recording import recorded
@@ -204,6 +205,7 @@ def _individuals(
             "sd": (("individual", "epsilon"), risks.deviation),
             "median": (("individual", "epsilon"), risks.median),
             "presence": ("individual", responses.presence),
+            "last_seen": ("individual", last_seen(raw)),
             "largest_contribution": ("individual", raw.largest_contribution),
             "signed_contribution": ("individual", _signed(raw)),
             **{name: ("individual", values) for name, values in adjusted.items()},

@@ -23,6 +23,7 @@ from edp_bayes.diagnostics.truncation import check_truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.records.joined import JointResponses
 from edp_bayes.records.known import explained
+from edp_bayes.records.last_seen import last_seen
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.recording import recorded
@@ -275,6 +276,7 @@ def _individuals(
             "median": (("individual", "epsilon"), risks.median),
             "integration_error": (("individual", "epsilon"), risks.error),
             "presence": ("individual", responses.presence),
+            "last_seen": ("individual", last_seen(*responses.parts)),
             "adjusted_contribution": ("individual", largest),
         },
         coords={"individual": names, "epsilon": epsilon},

@@ -358,8 +358,14 @@ def _refuse_insiders(
     asked: list[Any], responses: Responses | JointResponses, known: Explained
 ) -> None:
     """Refuse to keep the risk of an individual whose contributions are known."""
+    lags = {responses.index_of(name) for name in known.unassessed}
     insiders, tellers = {responses.index_of(name) for name in known.insiders}, known.tellers
     for label in asked:
+        if responses.index_of(label) in lags:
+            raise InvalidInputError(
+                f"individual {labels.show(label)} contributed only to databases that serve as "
+                "lags, and their risk is not assessed: leave them out, or give fewer lags"
+            )
         if responses.index_of(label) in insiders:
             own = bool(tellers) and responses.index_of(label) == responses.index_of(tellers[0])
             raise InvalidInputError(

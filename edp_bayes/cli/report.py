@@ -198,10 +198,19 @@ def _last(audit: Audit, prob: float, tailed: str) -> tuple[tuple[str | None, Any
 
 def _individuals(audit: Audit, prob: float, epsilon: float) -> Table:
     draws = riskiest(audit, epsilon)
+    if audit.settings.get("not_assessed"):
+        assessed = audit.individuals["presence"] > 0
+        draws = draws.isel(individual=assessed.sel(individual=draws["individual"]).to_numpy())
     table = Table()
     table.add_column("individual", overflow="fold")
     contribution, name = contributions_shown(audit)
-    for head in ("delta_i", "interval", "databases\npresent", name.replace(" ", "\n")):
+    for head in (
+        "delta_i",
+        "interval",
+        "databases\npresent",
+        "last\nseen",
+        name.replace(" ", "\n"),
+    ):
         table.add_column(head, justify="right")
     for k in range(min(INDIVIDUALS, draws.sizes["individual"])):
         one = draws.isel(individual=k)
@@ -214,6 +223,7 @@ def _individuals(audit: Audit, prob: float, epsilon: float) -> Table:
             risk(middle, exact=exact),
             f"{risk(lower, exact=exact)} to {risk(upper, exact=exact)}",
             f"{int(facts['presence'])}",
+            Text(clean(str(facts["last_seen"].values)) if "last_seen" in facts else ""),
             f"{float(most):.4g}",
         )
     return table

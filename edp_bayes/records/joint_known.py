@@ -23,6 +23,7 @@ from edp_bayes.records.known import (
     refuse_many,
     regressed,
     say_many,
+    say_unassessed,
 )
 
 __all__ = ["JointKnown", "joint_known"]
@@ -85,6 +86,9 @@ def joint_known(adversary: Adversary, responses: JointResponses, at: Any) -> Joi
     for name, part in zip(responses.names, rest.parts, strict=True):
         refuse_determined(part, regressors, f"the answers to {name}")
     first = parts[0]
+    shared = set.intersection(*(set(part.unassessed) for part in parts))
+    unassessed = tuple(label for label in first.unassessed if label in shared)
+    said = (say_unassessed(unassessed, responses, past),) if unassessed else ()
     many = (say_many(len(regressors), n),) if len(regressors) > MANY * n else ()
     return JointKnown(
         responses=rest,
@@ -96,8 +100,9 @@ def joint_known(adversary: Adversary, responses: JointResponses, at: Any) -> Joi
         scaled=adversary.changing_scale,
         against=adversary.words,
         at=at,
-        warnings=tuple(dict.fromkeys(w for part in parts for w in part.warnings)) + many,
+        warnings=tuple(dict.fromkeys(w for part in parts for w in part.warnings)) + many + said,
         insiders=first.insiders,
+        unassessed=unassessed,
     )
 
 

@@ -20,10 +20,12 @@ from edp_bayes.records.covariates import Covariate, aligned, buckets
 from edp_bayes.records.responses import Responses
 from edp_bayes.records.timeline import Timeline
 from edp_bayes.utils import labels
-from edp_bayes.utils.sentences import Sentence
+from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
+
+    from edp_bayes.records.joined import JointResponses
 
 __all__ = [
     "INSIDERS",
@@ -40,6 +42,7 @@ __all__ = [
     "refuse_many",
     "regressed",
     "say_many",
+    "say_unassessed",
 ]
 
 Array = NDArray[np.float64]
@@ -48,6 +51,7 @@ Index = NDArray[np.int64]
 # Prior standard deviations of coefficients: of lags, of all others in residual deviations.
 LAG, OTHER = 0.5, 2.0
 TREND, INSIDERS = "trend", "insiders' records"  # names of regressors
+NAMED = 3  # of those not assessed
 HARMONIC = re.compile(r", (co)?sine \d+$")  # of those of a season
 FEWEST_FREE = 8  # databases beyond the regressors
 MANY = 1 / 6  # regressors a database, beyond which bands are said to be wide
@@ -104,6 +108,8 @@ class Explained:
     tellers : tuple
         Where the adversary knows their own contribution, whose it is; then the other of the two
         whose contributions tell most of the response.
+    unassessed : tuple
+        Labels of those who contributed only to databases that serve as lags.
     """
 
     regressors: tuple[Regressor, ...]
@@ -115,6 +121,7 @@ class Explained:
     warnings: tuple[str, ...]
     insiders: tuple[Any, ...]
     tellers: tuple[Any, ...] = ()
+    unassessed: tuple[Any, ...] = ()
 
     @property
     def design(self) -> Array:
@@ -235,6 +242,9 @@ def known(adversary: Adversary, responses: Responses, at: Any, *, teller: int = 
     if adversary.own:
         return _with_own(adversary, responses, at, teller)
     found = regressed(adversary, responses, at)
+    if found.unassessed:
+        said = say_unassessed(found.unassessed, responses, adversary.past)
+        found = replace(found, warnings=(*found.warnings, said))
     count, n = len(found.regressors), found.position.size
     refuse_many(count, n, responses.n_databases)
     refuse_determined(found.responses, found.regressors)
@@ -282,8 +292,9 @@ def regressed(adversary: Adversary, responses: Responses, at: Any) -> Known:
         for name, values, target in covariate.columns(where):
             regressors.append(_numeric(name, values[first:], target))
     z = np.linspace(-0.5, 0.5, n)
+    kept = _kept(rest, rows, insiders)
     return Known(
-        responses=_kept(rest, rows, insiders),
+        responses=kept,
         regressors=tuple(regressors),
         position=z,
         target_position=0.5 + 1.0 / (n - 1) if row is None else float(z[row]),
@@ -292,6 +303,39 @@ def regressed(adversary: Adversary, responses: Responses, at: Any) -> Known:
         at=at,
         warnings=tuple(map(Sentence, found)),
         insiders=insiders,
+        unassessed=_only_in_lags(rest, kept),
+    )
+
+
+def _only_in_lags(responses: Responses, kept: Responses) -> tuple[Any, ...]:
+    """Return the labels of those who contributed, but to no database that is explained."""
+    from edp_bayes.records.responses import contributing
+
+    ever = np.zeros(responses.n_individuals, dtype=bool)
+    ever[responses.owner] = True
+    among = [responses.index_of(label) for label in labels.plain_list(kept.individual)]
+    now = contributing(kept.contribution, kept.n_databases, kept.samples) > 0
+    return tuple(labels.plain_list(kept.individual[ever[among] & ~now]))
+
+
+def say_unassessed(
+    unassessed: tuple[Any, ...], responses: Responses | JointResponses, past: int
+) -> Sentence:
+    """Say who contributed to nothing that is explained."""
+    first = (
+        "first database, which serves as lag"
+        if past == 1
+        else (f"first {past} databases, which serve as lags")
+    )
+    named: list[Any] = []
+    for label in unassessed[:NAMED]:
+        named += [", ", name_of(responses.individual, responses.index_of(label))]
+    more = len(unassessed) - NAMED
+    return Sentence(
+        f"{len(unassessed):,} of {responses.n_individuals:,} individuals contributed only to the "
+        f"{first}: their risk in the database at hand is not assessed (",
+        *named[1:],
+        f" and {more:,} more)." if more > 0 else ").",
     )
 
 

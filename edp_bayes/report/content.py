@@ -119,6 +119,7 @@ class Person:
 
     name: str
     presence: int
+    last_seen: str
     contribution: float
     median: float
     interval: tuple[float, float, float] | None

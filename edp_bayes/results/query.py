@@ -137,11 +137,12 @@ class Audit(IndividualCurves):
     def individuals(self) -> xr.Dataset:
         """Posterior median, mean and sd of delta_i, presence and largest contribution.
 
-        Dims (individual, epsilon), for every individual. ``largest_contribution`` is what they
-        contributed at most, in any database, ``signed_contribution`` the same with its sign. Where
-        there is an adversary, ``adjusted_contribution`` is that of largest size after contributions
-        were referred to the database at hand. Of several queries there is the latter alone, in
-        standard deviations of all answers together.
+        ``last_seen`` is the label of the last database that they contributed to. Dims (individual,
+        epsilon), for every individual. ``largest_contribution`` is what they contributed at most,
+        in any database, ``signed_contribution`` the same with its sign. Where there is an
+        adversary, ``adjusted_contribution`` is that of largest size after contributions were
+        referred to the database at hand. Of several queries there is the latter alone, in standard
+        deviations of all answers together.
         """
         return self.tree["individuals"].to_dataset()
 

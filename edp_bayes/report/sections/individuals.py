@@ -57,7 +57,12 @@ def people(audit: Audit, at: int, prob: float, named: Namer) -> People:
     shown, contributes = contributions_shown(audit)
     contribution = shown.to_numpy()
     kept = _kept(audit, at, prob)
+    seen = about["last_seen"].to_numpy().astype(str) if "last_seen" in about else None
     order = np.lexsort((-mean.sum(axis=1), -median[:, at]))
+    # who was seen in lags alone is not assessed, and stands in no table
+    unassessed = audit.settings.get("not_assessed", 0) > 0
+    left_out = np.flatnonzero((presence == 0) & unassessed)
+    order = order[~np.isin(order, left_out)]
     where = {label: k for k, label in enumerate(plain)}
     must = {where[label] for label in kept}
     chosen = [*order[:MOST_ROWS].tolist()]
@@ -66,6 +71,7 @@ def people(audit: Audit, at: int, prob: float, named: Namer) -> People:
         Person(
             name=named(plain[k]),
             presence=int(presence[k]),
+            last_seen="" if seen is None else str(seen[k]),
             contribution=float(contribution[k])
             if named.described is None
             else rounded_up(float(contribution[k])),
@@ -75,10 +81,10 @@ def people(audit: Audit, at: int, prob: float, named: Namer) -> People:
         )
         for k in chosen
     )
-    rest = np.delete(median[:, at], chosen)
+    rest = np.delete(median[:, at], [*chosen, *left_out])
     return People(
         rows,
-        total=len(plain),
+        total=order.size,
         rest=_histogram(rest),
         means="median" not in about,
         contributes=contributes,
