@@ -87,7 +87,7 @@ def doubtful_labels(
 
     Examples
     --------
-    >>> doubtful_labels(np.array(["ann", "bob", "nan"], dtype=object), np.array([5, 3, 2]))[0][:53]
+    >>> doubtful_labels(np.array(["ann", "bob", "nan"], dtype=object), np.array([5, 3, 2]))[0][:54]
     "labels of individuals look like damage: 'nan' (20.0% o"
     """
     judged = _judged(held)
