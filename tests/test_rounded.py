@@ -287,6 +287,8 @@ def test_the_twin_has_the_likelihood_of_bins(kernel):
     mu, s = (float(part[0]) for part in find(point))
     other = model.build(plain)
     prior = float(other.compile_logp(vars=other.free_RVs)(point))
+    # the floor of the components is part of the prior, and is another for rounded answers
+    prior += float(twin.compile_logp(vars=[twin["finest"]])(point))
     y, family = rounded.response, norm if kernel == "gaussian" else laplace
     mass = family.cdf(y + 0.5, mu, s) - family.cdf(y - 0.5, mu, s)
     found = float(twin.compile_logp()(point))
@@ -342,7 +344,8 @@ def test_gibbs_and_nuts_draw_the_same_rounded_mixture():
 
 def test_an_edge_of_the_answers_is_seen():
     # a count of zero is impossible with the individual, and likely without
-    y, c = CELLS[2].sample(4)
+    # (of sample 4 the upper end at epsilon 1 is 0.35 with many draws, under either kind of floor)
+    y, c = CELLS[2].sample(5)
     audit = edp.audit(
         edp.Responses.from_arrays(y, contribution=c, step=1.0), epsilon=[0.3, 0.6, 1.0], **QUICK
     )

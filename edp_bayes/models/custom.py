@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from edp_bayes.records.responses import Responses
 
 __all__ = ["PyMCMixture"]
@@ -54,6 +56,9 @@ class PyMCMixture:
     A model that sees to this itself has a likelihood named ``rounded_response``. Any other is
     audited as one of continuous answers, with a warning.
 
+    The log prior, from which sensitivity to the prior is read, is left out with a warning where
+    PyMC cannot compute it, as for variables with ``initval=``.
+
     Examples
     --------
     >>> import edp_bayes as edp
@@ -87,15 +92,18 @@ class PyMCMixture:
             _of_bins(model, responses)
         tree = sample_nuts(model, settings)
         names = (self.weights, self.locations, self.scales)
-        return fitted_mixture(
-            mixture_from(tree, self.kernel, names),
+        mixture = mixture_from(tree, self.kernel, names)
+        log_prior, said = _log_prior(model, tree)
+        fitted = fitted_mixture(
+            mixture,
             responses,
             settings,
             tree=tree,
-            log_prior=from_pymc(model, tree, top=()),
+            log_prior=log_prior,
             attributes={"model": repr(self)},
             remedy="change the model that build returns, or try a transform of the responses",
         )
+        return replace(fitted, warnings=(*fitted.warnings, *said))
 
     def _built(self, responses: Responses) -> Any:
         import pymc as pm
@@ -104,6 +112,19 @@ class PyMCMixture:
         if not isinstance(model, pm.Model):
             raise InputTypeError(f"build must return a pm.Model, found {type(model).__name__}")
         return model
+
+
+def _log_prior(model: Any, tree: xr.DataTree) -> tuple[xr.Dataset | None, tuple[str, ...]]:
+    """Return the log prior at the draws; or none, and why: the draws are worth more than it."""
+    try:
+        return from_pymc(model, tree, top=()), ()
+    except Exception as error:
+        return None, (
+            "the log prior of this model could not be computed, so its sensitivity to the prior "
+            "cannot be told; PyMC says: "
+            f"{str(error).strip().partition('\n')[0] or type(error).__name__}. A model without "
+            "initval= in its variables has one",
+        )
 
 
 def _of_bins(model: Any, responses: Responses) -> bool:

@@ -21,7 +21,7 @@ from edp_bayes.diagnostics.truncation import Truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import SamplingError
 from edp_bayes.models.base import FittedModel, fitted_mixture
-from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_of
+from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_of, least_of
 from edp_bayes.models.conditional import Given, given_of
 from edp_bayes.models.dirichlet_process import REMEDY as PROCESS_REMEDY
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
@@ -45,7 +45,6 @@ __all__ = ["draw_parameters", "fit_dirichlet_process", "fit_finite"]
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-TRIES = 10
 BINNED_TRIES = 1000
 UNITS = Standardisation(0.0, 1.0)  # of residuals
 # Steps of gamma in a sweep, and the share of them that is taken.
@@ -154,8 +153,9 @@ class GibbsDraws:
         Shape (chain, draw): log of the weight that the sticks leave to the last component.
     units : Standardisation
         What one and zero stand for.
-    finest : float
-        Standard deviation in the response's units below which no component of the mixture is.
+    least : float
+        What keeps components from being finer than the responses can show; see
+        `edp_bayes.models.base_measure.least_of`.
     coefficients : ndarray
         Shape (chain, draw, coefficient): of what is known.
     growth : ndarray
@@ -171,7 +171,7 @@ class GibbsDraws:
     precision: Array
     log_rest: Array
     units: Standardisation
-    finest: float
+    least: float
     coefficients: Array
     growth: Array
 
@@ -179,8 +179,7 @@ class GibbsDraws:
     def mixture(self) -> Mixture:
         """Distribution of the response, in its own units."""
         centre, spread = self.units.centre, self.units.spread
-        scales = np.maximum(spread * self.spreads, self.finest)
-        return Mixture(self.weights, centre + spread * self.locations, scales)
+        return Mixture(self.weights, centre + spread * self.locations, spread * self.spreads)
 
     def component_priors(self, base: BaseMeasure) -> dict[str, Array]:
         """Return log prior densities of the components and their base measure."""
@@ -191,6 +190,7 @@ class GibbsDraws:
             precision=self.precision,
             locations=self.locations,
             variances=self.spreads**2,
+            least=self.least,
         )
 
 
@@ -230,7 +230,7 @@ def draw_parameters(
     if units is None:
         units = Standardisation.of(sample)
     given = given_of(regression, len(sample))
-    finest = finest_of(sample, half, regression)
+    least = least_of(finest_of(sample, half, regression) / units.spread)
     y = np.ascontiguousarray((sample - units.centre) / units.spread)
     hyper = np.array(
         [
@@ -241,7 +241,7 @@ def draw_parameters(
             base.precision_rate,
             base.location_scale**2,
             base.scale_shape or 0.0,
-            (finest / units.spread) ** 2,
+            least,
             *concentration,
             weight_concentration,
         ]
@@ -264,26 +264,8 @@ def draw_parameters(
         raise SamplingError("the Gibbs sampler returned draws that are not finite")
     alpha, centre, rate, precision, log_rest = np.moveaxis(hyperparameters, -1, 0)
     return GibbsDraws(
-        w, mu, sd, alpha, centre, rate, precision, log_rest, units, finest, coefficients, growth
+        w, mu, sd, alpha, centre, rate, precision, log_rest, units, least, coefficients, growth
     )
-
-
-@borrowing
-def _variance(rng: np.random.Generator, shape: float, rate: float, least: float) -> float:
-    """Draw from an inverse gamma distribution above a least variance, by two kinds of rejection.
-
-    Where neither takes one the mass is all at the least.
-    """
-    for _ in range(TRIES):
-        variance: float = rate / rng.standard_gamma(shape)
-        if variance >= least:
-            return variance
-    for _ in range(TRIES):
-        # The precision has the density x^(shape - 1) exp(-rate x) below 1 / least.
-        precision: float = rng.random() ** (1.0 / shape) / least
-        if rng.random() < math.exp(-rate * precision):
-            return 1.0 / precision
-    return least
 
 
 @borrowing
@@ -406,7 +388,8 @@ def sweep_chain(
             strength = precision + count[k]
             middle = (precision * centre + total[k]) / strength
             rest = squares[k] + precision * centre**2 - strength * middle**2
-            v[k] = _variance(rng, shape + 0.5 * count[k], rates[k] + 0.5 * max(rest, 0.0), least)
+            sharp = rng.standard_gamma(shape + 0.5 * count[k])
+            v[k] = (rates[k] + 0.5 * (max(rest, 0.0) + least)) / sharp
             mu[k] = middle + math.sqrt(v[k] / strength) * rng.standard_normal()
             inverse += 1.0 / v[k]
             pull += mu[k] / v[k]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.exceptions import SamplingError
-from edp_bayes.models.base_measure import finest_spread
+from edp_bayes.models.base_measure import finest_spread, least_of
 from edp_bayes.models.conditional import given_of
 from edp_bayes.utils.compiled import borrowing, compiled
 from edp_bayes.utils.progress import working
@@ -38,7 +38,6 @@ Array = NDArray[np.float64]
 
 # Steps of gamma in a sweep, and the share of them that is taken.
 WALKS, ACCEPTED = 2, 0.4
-FLOORS = 4.0  # squares of the finest spread that every component has in its scale
 
 
 class Weights(NamedTuple):
@@ -114,7 +113,8 @@ def hyperparameters(z: Array, base: BaseMeasure, weights: Weights) -> Hyperparam
     Degrees of freedom are such that each response on its own has the prior of one dimension:
     nu = 2 shape + d - 1. Components narrower than the responses can show
     (`edp_bayes.models.base_measure.finest_spread`) have next to no density: that of Sigma_k is
-    multiplied by exp(-least trace(Sigma_k^-1) / 2).
+    multiplied by exp(-least trace(Sigma_k^-1) / 2), as in one dimension
+    (`edp_bayes.models.base_measure.least_of`).
     """
     d = z.shape[1]
     finest = min(finest_spread(z[:, [a]]) for a in range(d))
@@ -126,7 +126,7 @@ def hyperparameters(z: Array, base: BaseMeasure, weights: Weights) -> Hyperparam
         precision_shape=base.precision_shape,
         precision_rate=base.precision_rate,
         centre_variance=base.location_scale**2,
-        least=FLOORS * finest**2,
+        least=least_of(finest),
         alpha_shape=weights.concentration[0],
         alpha_rate=weights.concentration[1],
         dirichlet=weights.dirichlet,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.distributions.multivariate import NormalMixture, Units
+from edp_bayes.models.base_measure import FINEST
 from edp_bayes.models.conditional import given_of
 from edp_bayes.models.joint_gibbs import JointDraws, Weights, hyperparameters
 from edp_bayes.models.sampling import sample_nuts
@@ -59,7 +60,7 @@ def build_joint(
             heights.append(pt.log(pt.diagonal(inner[k])).sum() - d * pt.log(scale))
         root, whiten = pt.stack(roots), pt.stack(sharp)
         # components narrower than the responses can show have next to no density
-        pm.Potential("finest", -0.5 * prior.least * (whiten**2).sum())
+        pm.Potential(FINEST, -0.5 * prior.least * (whiten**2).sum())
         moved = (root * offset[:, None, :]).sum(axis=2) / pt.sqrt(precision)
         locations = pm.Deterministic("locations", centre + moved)
         pm.Deterministic("roots", root)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.models.base_measure import FINEST
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -49,16 +51,38 @@ def gather(densities: Mapping[str, Array], top: Iterable[str] = HYPERPARAMETERS)
 
 
 def from_pymc(model: Any, tree: xr.DataTree, top: Iterable[str] = HYPERPARAMETERS) -> xr.Dataset:
-    """Return the log prior density of every free variable of a PyMC model at its draws."""
+    """Return the log prior density of every free variable of a PyMC model at its draws.
+
+    The factor of the base measure that keeps components from being too fine is among them.
+    """
+    from pymc.model.transform.conditioning import remove_value_transforms
     from pymc.stats import compute_log_prior
 
     found = compute_log_prior(tree, model=model, extend_inferencedata=False, progressbar=False)
     densities = {
         str(name): values.transpose("chain", "draw", ...).to_numpy()
-        for name, values in sorted(found.data_vars.items())
+        for name, values in found.data_vars.items()
     }
     shape = next(iter(densities.values())).shape[:2]
-    return gather({name: v.reshape(*shape, -1).sum(-1) for name, v in densities.items()}, top)
+    sums = {name: v.reshape(*shape, -1).sum(-1) for name, v in densities.items()}
+    if any(factor.name == FINEST for factor in model.potentials):
+        sums[FINEST] = _factor(remove_value_transforms(model), FINEST, tree)
+    return gather(dict(sorted(sums.items())), top)
+
+
+def _factor(model: Any, name: str, tree: xr.DataTree) -> Array:
+    """Return a potential of a model without transforms at all draws, shape (chain, draw)."""
+    inputs = [value for value in model.value_vars if value.name in tree["posterior"]]
+    density = model.compile_fn(
+        model.logp(vars=[model.named_vars[name]]), inputs=inputs, on_unused_input="ignore",
+        point_fn=False,
+    )  # fmt: skip
+    draws = [
+        tree["posterior"][value.name].transpose("chain", "draw", ...).to_numpy() for value in inputs
+    ]
+    shape = draws[0].shape[:2]
+    found = [density(*(part[at] for part in draws)) for at in np.ndindex(*shape)]
+    return np.reshape(np.asarray(found, dtype=np.float64), shape)
 
 
 def stick_priors(
@@ -86,8 +110,12 @@ def component_priors(
     precision: Array,
     locations: Array,
     variances: Array,
+    least: float,
 ) -> dict[str, Array]:
-    """Return the densities of components in standardised units, shape (chain, draw, component)."""
+    """Return the densities of components in standardised units, shape (chain, draw, component).
+
+    That of ``finest`` is the factor exp(-least / (2 v)) of every variance v.
+    """
     from scipy.stats import beta, gamma, invgamma, norm
 
     offset = (locations - centre[..., None]) * np.sqrt(precision[..., None] / variances)
@@ -104,6 +132,7 @@ def component_priors(
         "precision": gamma.logpdf(precision, base.precision_shape, scale=1.0 / base.precision_rate),
         **scale,
         "offset": norm.logpdf(offset).sum(-1),
+        FINEST: -0.5 * least * (1.0 / variances).sum(-1),
     }
 
 
