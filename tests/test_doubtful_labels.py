@@ -1,6 +1,5 @@
 """Labels that look like damage or like each other, and rows of totals."""
 
-import time
 import unicodedata
 import warnings
 
@@ -217,25 +216,9 @@ def test_half_of_few_or_small_databases_is_no_total():
     assert said(rare, queries.Sum("x"))[0] == []
 
 
-# Cost
-
-
-def test_a_million_labels_are_judged_in_a_small_part_of_the_time_to_read_them():
-    people = 200_000
-    rng = np.random.default_rng(3)
-    table = pd.DataFrame(
-        {
-            "week": rng.integers(0, 40, people),
-            "who": [f"user{k:07d}" for k in range(people)],
-            "x": 1.0,
-        }
-    )
-    start = time.process_time()
-    databases = Databases.from_table(table, database="week", individual="who")
-    read = time.process_time() - start
-    start = time.process_time()
-    assert doubtful_labels(databases.individual, np.ones(people)) == ()
-    assert time.process_time() - start < 0.1 * read  # 2% or so; a busy machine may double it.
+def test_many_labels_that_look_like_nothing_are_not_named():
+    people = [f"user{k:06d}" for k in range(20_000)]
+    assert doubtful_labels(np.array(people, dtype=object), np.ones(len(people))) == ()
 
 
 def test_the_command_line_prints_them_escaped(capsys, tmp_path):

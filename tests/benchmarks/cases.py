@@ -248,7 +248,41 @@ def conditional() -> list[Row]:
     ]
 
 
+def doubtful() -> list[Row]:
+    """A million labels of individuals judged, beside the reading of their table."""
+    import pandas as pd
+
+    from edp_bayes.records.doubtful_labels import doubtful_labels
+
+    people = 1_000_000
+    week = np.random.default_rng(3).integers(0, 40, people)
+    rows = []
+    for name, form in (("of one case", "user{:07d}"), ("mixed case", "User{:07d}")):
+        table = pd.DataFrame(
+            {"week": week, "who": [form.format(k) for k in range(people)], "x": 1.0}
+        )
+        start = time.process_time()
+        databases = edp.Databases.from_table(table, database="week", individual="who")
+        read = time.process_time() - start
+        start = time.process_time()
+        doubtful_labels(databases.individual, np.ones(people))
+        judged = time.process_time() - start
+        rows.append(
+            (f"labels {name}: reading, judging them alone", f"{read:.2f} s, {judged:.2f} s")
+        )
+    return rows
+
+
 CASES: dict[str, Callable[[], list[Row]]] = {
     case.__name__: case
-    for case in (gpcp_bootstrap, gpcp_mixture, gpcp_gibbs, literal, millions, large, conditional)
+    for case in (
+        gpcp_bootstrap,
+        gpcp_mixture,
+        gpcp_gibbs,
+        literal,
+        millions,
+        large,
+        conditional,
+        doubtful,
+    )
 }
