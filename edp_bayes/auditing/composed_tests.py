@@ -34,7 +34,7 @@ def tested_risks(sources: Sequence[Source], people: Index, epsilon: Array) -> Ar
 
 
 def _tested(sources: Sequence[Source], person: int, epsilon: Array) -> Array:
-    from edp_bayes.divergence.composition.folding import folded_draws
+    from edp_bayes.divergence.composition.folding import folded_draws, slack
 
     parts, counts = [], []
     for source in sources:
@@ -63,7 +63,8 @@ def _tested(sources: Sequence[Source], person: int, epsilon: Array) -> Array:
         best = (above.mean(axis=0) - growth[:, None] * beside.mean(axis=0)).argmax(axis=1)
         both.append(above[:, best] - growth * beside[:, best])
     forwards = both[0].mean(axis=0) >= both[1].mean(axis=0)
-    return np.asarray(np.clip(np.where(forwards, *both) - lost, 0.0, 1.0 - 1e-12))
+    reached = np.where(forwards, *both) - slack(epsilon, lost)
+    return np.asarray(np.clip(reached, 0.0, 1.0 - 1e-12))
 
 
 def _log_ratio(p: Array, q: Array) -> Array:

@@ -15,6 +15,7 @@ from edp_bayes.auditing.composing import Source, composed_risks
 from edp_bayes.auditing.echoing import RELEASED, checked_past, echo_of, with_echo
 from edp_bayes.auditing.sharing import names_of, refuse_shared
 from edp_bayes.coupling.stacked import pick
+from edp_bayes.divergence.composition.rounding import refuse_large
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.results.query import Audit
 from edp_bayes.utils import validate
@@ -58,7 +59,8 @@ def compose(
     databases : int or sequence of int
         How many databases there are of each, 100,000 at most in all.
     epsilon : array_like, optional
-        Shape (epsilon,): increasing, not negative; the grid of the first audit if not given.
+        Shape (epsilon,): increasing, from 0 to at most 30; the grid of the first audit if not
+        given.
     keep : int
         How many of the riskiest individuals keep their draws.
     draws : int, optional
@@ -144,6 +146,7 @@ def compose(
     parts = _audits(audits, fresh=fresh)
     counts = _counts(databases, len(parts))
     grid = parts[0].epsilon.to_numpy() if epsilon is None else validate.epsilon_grid(epsilon)
+    refuse_large(float(grid[-1]))
     keep = validate.positive_integer(keep, "keep")
     past = checked_past(past)
     if itself(parts, counts, grid):

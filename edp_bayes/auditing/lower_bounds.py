@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from edp_bayes.distributions.mixtures import Mixture
+    from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
     from edp_bayes.distributions.published import Published
 
 __all__ = ["Cells", "LowerBounds", "Pairs", "cell_masses", "lower_bounds", "tested_risks"]
@@ -94,31 +95,27 @@ def lower_bounds(
     epsilon : ndarray
         Shape (epsilon,).
     """
-    chains, draws = coupling.mixture.weights.shape[:2]
-    step = _step(coupling)
-    tested = tested_risks(coupling, individuals, epsilon)
-
-    def taken(values: Array) -> Array:
-        return np.asarray(values.reshape(chains, draws, *values.shape[1:])[:, ::step])
-
-    best, everybody = taken(curves), taken(total)
+    best, everybody = _taken(coupling, curves), _taken(coupling, total)
+    tested = tested_risks(coupling, individuals, curves, epsilon)
     # the product is the same with these individuals' factors exchanged
     with np.errstate(divide="ignore", invalid="ignore"):
         exchanged = (np.log1p(-tested) - np.log1p(-best)).sum(axis=2)
         survival = (1.0 - everybody) * np.exp(exchanged)
-    top = taken(largest)
+    top = _taken(coupling, largest)
     return LowerBounds(
-        step,
+        _step(coupling),
         tested,
         np.where(top > best.max(axis=2), top, tested.max(axis=2)),
         np.where(everybody < 1.0, np.maximum(1.0 - survival, 0.0), tested.max(axis=2)),
     )
 
 
-def tested_risks(coupling: Pairs, individuals: Index, epsilon: Array) -> Array:
+def tested_risks(coupling: Pairs, individuals: Index, curves: Array, epsilon: Array) -> Array:
     """Return what the test for the mean densities reaches, in at most 500 draws.
 
-    The shape is (chain, draw, individual, epsilon), of every so many draws of each chain.
+    The shape is (chain, draw, individual, epsilon), of every so many draws of each chain. It is
+    never above the curves, delta_i of the same individuals in shape (chain * draw, individual,
+    epsilon): no test does better than the best one, whatever rounding makes of either.
     """
     step, published = _step(coupling), getattr(coupling, "published", None)
     found = []
@@ -129,12 +126,18 @@ def tested_risks(coupling: Pairs, individuals: Index, epsilon: Array) -> Array:
         if cells is None or not _equal(p, cells.distribution):
             cells = Cells.of(p, published)
         found.append(cells.risk(q, epsilon))
-    return np.stack(found, axis=2)
+    return np.minimum(np.stack(found, axis=2), _taken(coupling, curves))
 
 
 def _equal(p: Mixture, q: Mixture) -> bool:
     names = ("weights", "locations", "scales")
     return all(np.array_equal(getattr(p, name), getattr(q, name)) for name in names)
+
+
+def _taken(coupling: Pairs, values: Array) -> Array:
+    """Return what belongs to the draws that are taken, by chain."""
+    chains, draws = coupling.mixture.weights.shape[:2]
+    return np.asarray(values.reshape(chains, draws, *values.shape[1:])[:, :: _step(coupling)])
 
 
 def _step(coupling: Pairs) -> int:
@@ -195,7 +198,7 @@ class Cells:
 
 def cell_masses(distribution: Mixture, edges: Array, noise: Array | None = None) -> Array:
     """Return the probability of every cell, shape (leading axes) + (cell,)."""
-    masses = np.diff(distribution.cdf(edges), axis=-1, prepend=0.0, append=1.0)
+    masses = distribution.masses(edges)
     return masses if noise is None else masses @ noise
 
 
@@ -213,10 +216,17 @@ def _published(edges: Array, published: Published) -> tuple[Array, Array | None]
         middles = np.append(edges - 0.5 * step, edges[-1] + 0.5 * step)
         reach = REACH * noise.scale
         ends = np.linspace(middles[0] - reach, middles[-1] + reach, CELLS)
-        below = noise.cdf(ends - middles[:, None])
-        return edges, np.diff(below, axis=1, prepend=0.0, append=1.0)
+        return edges, _noisy(middles, noise).masses(ends)
     first = published.first_edge
     return np.unique(np.append(edges[edges > first], first if first > -np.inf else edges)), None
+
+
+def _noisy(middles: Array, noise: GaussianNoise | LaplaceNoise) -> Mixture:
+    """Return the distributions of known values with noise, shape (value,)."""
+    from edp_bayes.distributions.mixtures import Mixture
+
+    kernel = "laplace" if isinstance(noise, LaplaceNoise) else "gaussian"
+    return Mixture(np.ones((middles.size, 1)), middles[:, None], noise.scale, kernel=kernel)
 
 
 def _edges(distribution: Mixture) -> Array:

@@ -394,8 +394,9 @@ class _Study:
     def _ends(self, coupling: Coupling) -> tuple[Array, Array]:
         """Return the band of delta, as `Audit.band` does for an audit that keeps everybody."""
         everybody = np.arange(coupling.n_individuals)
-        delta = coupling.curves(everybody, self.epsilon).max(axis=1)
-        tested = tested_risks(coupling, everybody, self.epsilon).max(axis=2)
+        curves = coupling.curves(everybody, self.epsilon)
+        delta = curves.max(axis=1)
+        tested = tested_risks(coupling, everybody, curves, self.epsilon).max(axis=2)
         below = tested.reshape(-1, self.epsilon.size)
         return bands.band(delta, self.prob, kind=self.kind, below=below)
 

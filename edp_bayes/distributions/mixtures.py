@@ -151,6 +151,40 @@ class Mixture:
             result += w * self._tail(-u, s)
         return np.minimum(result, 1.0)
 
+    def masses(self, edges: ArrayLike) -> NDArray[np.float64]:
+        """Return the probabilities of the cells between edges, and of both cells beyond them.
+
+        Each keeps its relative precision far out: of every component the tail on its own side is
+        taken, so that exp(epsilon) times a mass means something for any epsilon.
+
+        Parameters
+        ----------
+        edges : array_like
+            Finite, increasing, shape (edge,).
+
+        Returns
+        -------
+        ndarray
+            Shape (leading axes) + (edge + 1,).
+
+        Examples
+        --------
+        >>> Mixture(1.0, 0.0, 1.0).masses([0.0, 12.0])
+        array([5.00000000e-01, 5.00000000e-01, 1.77648211e-33])
+        """
+        points = validate.finite_array(edges, "edges")
+        result = np.zeros((*self._lead, points.size + 1))
+        for w, u, s in self._components(points):
+            tail = self._tail(-np.abs(u), s)
+            below, right = np.where(u <= 0.0, tail, 0.0), u > 0.0
+            above = np.where(right, tail, 0.0)
+            cells = np.diff(below, axis=-1, prepend=0.0, append=0.0)
+            cells -= np.diff(above, axis=-1, prepend=0.0, append=0.0)
+            # the cell with the location has what both tails leave
+            crossing = np.diff(right, axis=-1, prepend=False, append=True)
+            result += w * (cells + crossing)
+        return np.asarray(np.clip(result, 0.0, 1.0))
+
     def mean(self) -> NDArray[np.float64]:
         """Return the mean of every draw, shape (leading axes)."""
         return np.asarray(np.sum(self.weights * self.locations, axis=-1))

@@ -39,8 +39,7 @@ def hockey_stick(p: Mixture, q: Mixture, *, epsilon: ArrayLike) -> Array | float
         however close p and q are. Kernels and noise may differ.
     epsilon : array_like
         Non-negative, any shape; infinity is allowed and gives 0, since q is positive everywhere.
-        Finite values above 620 may count as smaller, since densities leave the range of doubles
-        there: the result is then an upper bound.
+        Large values are as good as small ones: integrals are then formed in logarithms.
 
     Returns
     -------
@@ -53,7 +52,8 @@ def hockey_stick(p: Mixture, q: Mixture, *, epsilon: ArrayLike) -> Array | float
     InputTypeError
         If p or q is not a Mixture or epsilon is not numeric.
     InvalidInputError
-        If epsilon is negative or NaN, or the leading axes do not broadcast.
+        If epsilon is negative or NaN, or the leading axes do not broadcast; or if epsilon is so
+        large (from about 1e6 on) that the rounding of a log ratio alone decides the result.
 
     Examples
     --------

@@ -16,6 +16,9 @@ __all__ = ["gaussian_shift", "laplace_shift"]
 Array = NDArray[np.float64]
 
 _SMALL_SHIFT = 0.5
+_LARGE = 16.0  # epsilon from which on a sum of squares is formed without rounding
+_SPLIT = 134217729.0  # 2^27 + 1
+_LARGEST_SPLIT = 1e140
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
@@ -70,14 +73,25 @@ def gaussian_shift(shift: ArrayLike, epsilon: ArrayLike) -> Array:
     def mills(z: Array) -> Array:
         return np.asarray(math.sqrt(math.pi / 2.0) * erfcx(z / math.sqrt(2.0)))
 
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         centre = eps / s
         a, b = centre - 0.5 * s, centre + 0.5 * s
+        large = (eps > _LARGE) & (s < _LARGEST_SPLIT)
+        a[large] = _exact_difference(eps[large], s[large])
         density = np.exp(-0.5 * a * a) / math.sqrt(2.0 * math.pi)
         z = np.maximum(centre[:, None] + 0.5 * s[:, None] * _NODES, -1.0)
         small = density * 0.5 * s * np.sum(_WEIGHTS * (1.0 - z * mills(z)), axis=1)
-        large = ndtr(-a) - density * mills(b)
+        value = ndtr(-a) - density * mills(b)
     # beyond 40 standard deviations the normal density is zero in double precision
-    value = np.where(s < _SMALL_SHIFT, small, large)
+    value = np.where(s < _SMALL_SHIFT, small, value)
     result[live] = np.where(a > 40.0, 0.0, np.clip(value, 0.0, 1.0))
     return result
+
+
+def _exact_difference(epsilon: Array, s: Array) -> Array:
+    """Return eps / s - s / 2, which is what decides where both are large, to its last digits."""
+    square = s * s
+    upper = _SPLIT * s - (_SPLIT * s - s)
+    lower = s - upper
+    lost = ((upper * upper - square) + 2.0 * upper * lower) + lower * lower
+    return np.asarray(((epsilon - 0.5 * square) - 0.5 * lost) / s)

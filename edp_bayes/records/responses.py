@@ -34,6 +34,8 @@ FEW_DATABASES = 20
 HEAVY_TIES = 0.5
 # Responses this close to each other, relative to their size, differ by rounding alone.
 ROUNDING = 16 * np.finfo(np.float64).eps
+# Between these, powers up to the fourth and densities stay in the range of doubles.
+LEAST_UNIT, LARGEST_UNIT = 1e-60, 1e60
 # A dataclass's own __init__ counts as ours; its file is "<string>".
 _OWN_FILES = (os.path.dirname(__file__), "<string>")
 
@@ -130,8 +132,9 @@ class Responses:
     Raises
     ------
     InvalidInputError
-        If a value is not finite, there are fewer than 8 databases, the responses are constant,
-        labels are missing or repeated, or shapes disagree.
+        If a value is not finite, there are fewer than 8 databases, the responses are constant or
+        spread by less than 1e-60, a value is above 1e60, labels are missing or repeated, or shapes
+        disagree.
     InputTypeError
         If an argument has a type that cannot be used.
 
@@ -190,6 +193,7 @@ class Responses:
         _refuse_non_finite(contribution, individual, database, samples)
         _refuse_constant(response)
         require_noise(self.noise)
+        _refuse_extreme(response, contribution, self.noise)
         presence = _presence(self.presence, contribution, individual, database.size, samples)
         response.setflags(write=False)
         plain = samples == 1 and self.noise is None
@@ -622,6 +626,31 @@ def _refuse_constant(response: NDArray[np.float64]) -> None:
             f"the responses of all {response.size} rows equal {response[0]:.12g}: "
             "a constant response has no density to compare"
         )
+
+
+def _refuse_extreme(
+    response: NDArray[np.float64],
+    contribution: csc_array[np.float64],
+    noise: GaussianNoise | LaplaceNoise | None,
+) -> None:
+    """Refuse units in which squares, products and densities leave the range of doubles."""
+    spread = float(response.max() - response.min())
+    if spread < LEAST_UNIT:
+        raise InvalidInputError(
+            f"the responses spread by {spread:.3g}: give them in another unit, in which they "
+            f"spread by at least {LEAST_UNIT:g}"
+        )
+    largest = {
+        "response": float(np.abs(response).max()),
+        "contribution": float(np.abs(contribution.data).max(initial=0.0)),
+        "scale of the noise": 0.0 if noise is None else float(noise.scale),
+    }
+    for name, value in largest.items():
+        if value > LARGEST_UNIT:
+            raise InvalidInputError(
+                f"the largest {name} is {value:.3g}: give responses, contributions and noise in "
+                f"another unit, in which they are at most {LARGEST_UNIT:g}"
+            )
 
 
 def _presence(

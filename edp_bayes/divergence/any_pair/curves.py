@@ -34,17 +34,18 @@ from edp_bayes.divergence.any_pair.sign_changes import (
     resolve,
     signed_level,
 )
-from edp_bayes.divergence.centring import common_location
+from edp_bayes.divergence.centring import common_location, in_common_units
+from edp_bayes.divergence.logarithmic.curves import fill, is_uneven
 from edp_bayes.utils.compiled import ZERO, compiled, in_threads
 
-__all__ = ["BATCH", "BOTH", "FORWARD", "by_draw", "by_level", "centred", "curves"]
+__all__ = ["BATCH", "BOTH", "FAR", "FORWARD", "by_draw", "by_level", "centred", "curves"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 FORWARD, BOTH = 0, 1  # H(p || q), or the larger of the two directions
 
-LARGEST_GROWTH = 1e270  # densities leave the range of doubles soon after
+FAR = 16.0  # epsilon beyond which integrals are formed in logarithms
 BATCH = 16  # nodes of a cell
 CELL = 1.25  # half the width of a cell, in scales of a Gaussian component
 CELL_GROWTH = 12.0  # largest change of a log density over half a cell
@@ -81,8 +82,9 @@ def curves(
     q : ndarray, shape (S, B, L, 5)
         Components of B mixtures compared with p under the same draw.
     epsilon : ndarray, shape (E,) or (S, E)
-        Finite, non-negative, increasing, the same in all draws or of each draw; from 621 on it
-        counts as that, which bounds the result.
+        Finite, non-negative, increasing, the same in all draws or of each draw. Above FAR, and of
+        pairs whose scales are far apart, integrals are formed in logarithms, see
+        `edp_bayes.divergence.logarithmic`.
     direction : int
         FORWARD for H(p || q), BOTH for the larger of H(p || q) and H(q || p).
     floor : float
@@ -92,25 +94,45 @@ def curves(
     -------
     ndarray, shape (S, B, E)
     """
+    p, q = in_common_units(p, q)
+    epsilon = by_draw(epsilon, len(p))
+    out = np.zeros((*q.shape[:2], epsilon.shape[1]))
+    uneven = is_uneven(p, q)
+    ordinary = int((epsilon <= FAR).sum(axis=1).max(initial=0)) if not uneven.all() else 0
+    far = np.broadcast_to((epsilon > FAR)[:, None], out.shape) | uneven[..., None]
+    if not far.any():
+        _ordinary(p, q, epsilon, direction, floor, out)
+        return out
+    if ordinary:
+        # where a curve is zero at FAR, so it is beyond
+        near = np.minimum(epsilon[:, : min(ordinary + 1, epsilon.shape[1])], FAR)
+        found = np.zeros((*q.shape[:2], near.shape[1]))
+        _ordinary(p, q, near, direction, floor, found)
+        out[..., :ordinary] = found[..., :ordinary]
+        far &= uneven[..., None] | (found[..., -1:] > 0.0)
+        out[..., :ordinary] *= epsilon[:, None, :ordinary] <= FAR
+        out[uneven] = 0.0
+    fill(p, q, epsilon, far, out, both=direction == BOTH, floor=floor)
+    return out
+
+
+def _ordinary(p: Array, q: Array, epsilon: Array, direction: int, floor: float, out: Array) -> None:
+    """Fill in the integrals at epsilons up to FAR, shape (S, E)."""
     p, q = centred(p, q)
     reach_laplace = -math.log(max(floor * 1e-9, SMALLEST))
-    with np.errstate(over="ignore"):
-        growth = np.minimum(np.expm1(by_draw(epsilon, len(p))), LARGEST_GROWTH)
-    out = np.zeros((*q.shape[:2], growth.shape[1]))
     in_threads(
         _curves,
         q.shape[0] * q.shape[1],
         evaluator(bool((p[..., 4] == GAUSSIAN).all() and (q[..., 4] == GAUSSIAN).all())),
         p,
         q,
-        growth,
+        np.expm1(epsilon),
         direction,
         float(floor),
         math.sqrt(2.0 * reach_laplace),
         reach_laplace,
         out,
     )
-    return out
 
 
 def by_draw(epsilon: Array, draws: int) -> Array:

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from edp_bayes.divergence.composition.doubling import PLACES, RoundedDown, RoundedUp, Sums, powered
 from edp_bayes.divergence.composition.rounding import RoundedLosses
 
-__all__ = ["SLACK", "composed_curves", "folded_draws", "power"]
+__all__ = ["composed_curves", "folded_draws", "power", "slack"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # What the window and rounding may be wrong by; it is added to upper and taken off lower curves.
 SLACK = 1e-10
+TRANSFORMED = 1e-13  # error of a mass that was found by transforms, of which exp(epsilon) counts
 OUTSIDE = 1e-12  # mass outside the window, at either end
 LOST = 5e-12  # what both may be wrong by where sums in a window are doubled
 # Places of a window for all databases, from which on sums over fewer are doubled: of one pair, and
@@ -71,7 +72,8 @@ def composed_curves(
         _folded([(one.places, one.tested[side]) for one in parts], counts, size, first)
         for side in (0, 1)
     ]
-    return _bounded(upper, _best_of_both(under[0], under[1], epsilon), SLACK, SLACK)
+    lower = _best_of_both(under[0], under[1], epsilon)
+    return _bounded(upper, lower, SLACK, slack(epsilon))
 
 
 def _doubled_curves(
@@ -103,10 +105,15 @@ def _doubled_curves(
         [RoundedDown()] * len(parts),
     )
     lower = _best_of_both(under.masses[0], under.masses[1], epsilon)
-    return _bounded(upper, lower, lost, max(SLACK, under.lost))
+    return _bounded(upper, lower, lost, slack(epsilon, under.lost))
 
 
-def _bounded(upper: Array, lower: Array, above: float, below: float) -> tuple[Array, Array]:
+def slack(epsilon: Array, lost: float = 0.0) -> Array:
+    """Return what a lower bound P(S) - exp(epsilon) Q(S) may be wrong by at every epsilon."""
+    return np.maximum(max(SLACK, lost), TRANSFORMED * np.exp(epsilon))
+
+
+def _bounded(upper: Array, lower: Array, above: float, below: Array) -> tuple[Array, Array]:
     """Return both bounds with what each may be wrong by."""
     upper = np.minimum(upper + above, 1.0)
     return upper, np.clip(lower - below, 0.0, upper)

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.divergence.composition.losses import bucket_masses
+from edp_bayes.exceptions import InvalidInputError
 
-__all__ = ["Masses", "RoundedLosses", "rounded", "rounded_losses"]
+__all__ = ["Masses", "RoundedLosses", "refuse_large", "rounded", "rounded_losses"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -30,6 +31,10 @@ Masses = Callable[[Array, Array], tuple[Array, Array]]
 EDGES = 64  # above the middle, as many below
 # Edges grow by this ratio far from the middle, where it is reached with EDGES of them.
 FIRST_EDGES = np.concatenate([[0.0], np.geomspace(1e-4, 600.0, 40)])
+# Losses beyond it count as infinite, which is sound; up to it masses are exact.
+LARGEST_LOSS = 60.0
+FIRST_EDGES = FIRST_EDGES[FIRST_EDGES <= LARGEST_LOSS]
+LARGEST_EPSILON = 30.0  # above, too little would be left between epsilon and the largest loss
 BEYOND = 1e-8  # of delta, for all databases: what losses beyond the last edge may add to it
 LARGEST = 1.0  # losses count as that in the spread
 MIDDLE = 0.5  # of the spread: buckets have about one width up to there
@@ -96,6 +101,7 @@ def rounded(
     masses_of: Masses, pairs: int, *, databases: int, largest: float, step: Array | None = None
 ) -> RoundedLosses:
     """Return the privacy losses of pairs whose masses by bucket are known; see `rounded_losses`."""
+    refuse_large(largest)
     offset, spread, end = _extent(masses_of, pairs, databases, largest)
     middle = MIDDLE * spread
     ratio = np.arcsinh(end / middle) / EDGES
@@ -113,6 +119,20 @@ def rounded(
     )
 
 
+def refuse_large(epsilon: float) -> None:
+    """Refuse epsilons at which losses of several databases are not bounded.
+
+    Raises
+    ------
+    InvalidInputError
+    """
+    if epsilon > LARGEST_EPSILON:
+        raise InvalidInputError(
+            f"epsilon must be at most {LARGEST_EPSILON:g} for several databases together, found "
+            f"{epsilon:g}: ask for smaller values with epsilon="
+        )
+
+
 def _extent(
     masses_of: Masses, pairs: int, databases: int, largest: float
 ) -> tuple[Array, Array, Array]:
@@ -122,7 +142,7 @@ def _extent(
     losses = _losses(masses, excess, np.zeros(pairs))
     rows = np.arange(pairs)
     heaviest = masses.sum(axis=1).argmax(axis=1)
-    offset = losses[rows, heaviest]
+    offset = np.clip(losses[rows, heaviest], -LARGEST_EPSILON, LARGEST_EPSILON)
     away = np.abs(losses - offset[:, None])
     mean = masses.mean(axis=1)
     spread = np.sqrt((mean * np.minimum(away, LARGEST) ** 2).sum(axis=1)).clip(LEAST_SPREAD)
@@ -134,7 +154,8 @@ def _extent(
     last = np.take_along_axis(away, order, axis=1)
     kept = (beyond > allowed).argmax(axis=1)
     end = 1.5 * last[rows, kept]
-    return offset, spread, np.maximum(end, 4.0 * spread)
+    end = np.minimum(np.maximum(end, 4.0 * spread), LARGEST_LOSS + np.abs(offset))
+    return offset, spread, end
 
 
 def _losses(masses: Array, excess: Array, offset: Array) -> Array:

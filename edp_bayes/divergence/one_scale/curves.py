@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from edp_bayes.divergence.any_pair import curves as any_pair
 from edp_bayes.divergence.any_pair.components import LAPLACE
 from edp_bayes.divergence.any_pair.components import rows as component_rows
+from edp_bayes.divergence.logarithmic.curves import fill
 from edp_bayes.divergence.one_scale import interval_sums, knots, shared_scale
 from edp_bayes.divergence.one_scale.shared_scale import LANES
 from edp_bayes.utils.compiled import compiled, in_threads
@@ -20,7 +21,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 EARLY = 4  # epsilon evaluated for all draws of a block at once, the others draw by draw
-LARGEST_GROWTH = 1e292  # log ratios from 672 on count as infinite: densities reach zero at 708
+FAR = 600.0  # epsilon beyond which integrals are formed in logarithms: densities are zero at 708
 MIN_TASKS = 16  # individuals are split over draws when there are fewer of them than this
 
 
@@ -70,12 +71,18 @@ def shift_curves(
     >>> shift_curves(w, y, h, ptr, rows, c, np.array([0.0, 0.5])).round(6)
     array([[[0.167238, 0.      ]]])
     """
-    order = np.argsort(locations, kind="stable")
-    rank = np.empty(order.size, dtype=np.int64)
-    rank[order] = np.arange(order.size)
     draws, people = len(scales), len(indptr) - 1
     if out is None:
         out = np.empty((draws, people, len(epsilon)))
+    if len(epsilon) and epsilon[-1] > FAR:
+        near = np.append(epsilon[epsilon <= FAR], FAR)
+        found = shift_curves(weights, locations, scales, indptr, rows, values, near)
+        out[..., : near.size - 1], out[..., near.size - 1 :] = found[..., :-1], 0.0
+        _fill_far(weights, locations, scales, indptr, rows, values, epsilon, found, out)
+        return out
+    order = np.argsort(locations, kind="stable")
+    rank = np.empty(order.size, dtype=np.int64)
+    rank[order] = np.arange(order.size)
     # Draws of nearly the same scale share a block, so that whole blocks are safe.
     sequence = np.argsort(scales, kind="stable")
     blocks = -(-draws // LANES)
@@ -92,10 +99,35 @@ def shift_curves(
         rank[rows],
         np.asarray(values, dtype=np.float64),
         np.asarray(epsilon, dtype=np.float64),
-        _growth(epsilon),
+        np.expm1(np.asarray(epsilon, dtype=np.float64)),
         out,
     )
     return out
+
+
+def _fill_far(
+    weights: Array,
+    locations: Array,
+    scales: Array,
+    indptr: Index,
+    rows: Index,
+    values: Array,
+    epsilon: Array,
+    near: Array,
+    out: Array,
+) -> None:
+    """Fill in what lies beyond FAR, of those who are not zero there, one individual at a time."""
+    levels = np.broadcast_to(epsilon, (len(scales), len(epsilon)))
+    for person in np.flatnonzero(near[..., -1].any(axis=0)):
+        part = slice(indptr[person], indptr[person + 1])
+        moved = np.bincount(rows[part], values[part], len(locations))
+        some = np.flatnonzero(near[:, person, -1])
+        p = component_rows(LAPLACE, weights[some], locations, scales[some, None])
+        q = component_rows(LAPLACE, weights[some], locations - moved, scales[some, None])
+        found = out[some, person][:, None]
+        far = np.broadcast_to(levels[some, None] > FAR, found.shape)
+        fill(p, q[:, None], levels[some], far, found, both=True)
+        out[some, person] = found[:, 0]
 
 
 def curves(
@@ -146,22 +178,27 @@ def curves(
     shared = (p[..., 2] == scale[:, None]).all(axis=1)[:, None] & (
         q[..., 2] == scale[:, None, None]
     ).all(axis=2)
+    epsilon = np.asarray(epsilon, dtype=np.float64)
     out = np.zeros((*q.shape[:2], len(epsilon)))
     if shared.any():
         draw, person = np.nonzero(shared)
-        out[shared] = _shared_curves(p, q, draw, person, np.asarray(epsilon), direction, floor)
+        near = epsilon[epsilon <= FAR]
+        at = near.size
+        if at < epsilon.size:  # where a curve is zero at FAR, so it is beyond
+            near = np.append(near, FAR)
+        found = _shared_curves(p, q, draw, person, near, direction, floor)
+        out[shared, :at] = found[:, :at]
+        if at < epsilon.size:
+            far = np.zeros(out.shape, dtype=bool)
+            far[shared, at:] = found[:, -1:] > 0.0
+            fill(p, q, np.broadcast_to(epsilon, (len(p), epsilon.size)), far, out,
+                 both=direction == any_pair.BOTH, floor=floor)  # fmt: skip
     if not shared.all():
         draw, person = np.nonzero(~shared)
         out[~shared] = any_pair.curves(
             p[draw], q[draw, person][:, None], epsilon, direction=direction, floor=floor
         )[:, 0]  # fmt: skip
     return out
-
-
-def _growth(epsilon: Array) -> Array:
-    """Return exp(eps) - 1, but never the infinity, which zero densities could not meet."""
-    with np.errstate(over="ignore"):
-        return np.minimum(np.expm1(np.asarray(epsilon, dtype=np.float64)), LARGEST_GROWTH)
 
 
 def _in_lanes(weights: Array) -> Array:
@@ -290,7 +327,7 @@ def _shared_curves(
     b = np.take_along_axis(b, order[..., None], axis=1)
     both = np.zeros((len(a), 2, epsilon.size))
     in_threads(_shared_tasks, len(a), np.ascontiguousarray(a), np.ascontiguousarray(b),
-               _growth(epsilon), both)  # fmt: skip
+               np.expm1(epsilon), both)  # fmt: skip
     result = both.max(axis=1) if direction == any_pair.BOTH else both[:, 0]
     return np.where(result >= floor, result, 0.0)
 

@@ -53,20 +53,30 @@ def released_curves(
     -------
     ndarray, shape (pair, E)
     """
-    with np.errstate(over="ignore"):
-        growth = np.minimum(np.expm1(epsilon), any_pair.LARGEST_GROWTH)
+    growth = np.expm1(epsilon)
     both = _directions(p, q, epsilon, floor) if worst else None
     out, few = masses.curves(p, q, growth, grid, centre, both)
     many = np.flatnonzero(~few)
     if both is not None:
         out[many] = both[many].max(axis=1)
     elif many.size:
-        out[many] = sign_changes.curves(
-            p[many], q[many], growth[many], grid, centre[many], floor=floor
-        )
+        out[many] = _of_many_bins(p[many], q[many], epsilon[many], grid, centre[many], floor)
     if noise is not None and few.any():
         out[few] = _with_noise(p[few], q[few], epsilon[few], grid, centre[few], noise, floor)
     return out
+
+
+def _of_many_bins(
+    p: Array, q: Array, epsilon: Array, grid: Grid, centre: Array, floor: float
+) -> Array:
+    """Return the risk of pairs with many bins; beyond FAR that of the full answer, never below."""
+    ordinary = np.minimum(epsilon, any_pair.FAR)
+    found = sign_changes.curves(p, q, np.expm1(ordinary), grid, centre, floor=floor)
+    far = epsilon > any_pair.FAR
+    if far.any():
+        full = any_pair.curves(p, q[:, None], epsilon, floor=floor)[:, 0]
+        found = np.where(far, np.minimum(full, found), found)
+    return np.asarray(found)
 
 
 def _directions(p: Array, q: Array, epsilon: Array, floor: float) -> Array:

@@ -1,0 +1,1 @@
+"""Hockey-stick integrals in logarithms: for large epsilon and scales far apart."""
