@@ -263,7 +263,7 @@ def test_upper_is_a_quantile_that_never_rises():
     assert limit.dims == ("epsilon",)
     assert (draws[899] <= limit).all()
     assert (limit <= draws[901]).all()
-    assert limit.attrs == {"quantity": "delta", "prob": 0.9}
+    assert limit.attrs == {"quantity": "delta", "prob": 0.9, "kind": "pointwise"}
     assert audit.upper("individual_delta").dims == ("individual", "epsilon")
     with pytest.raises(edp.InvalidInputError, match="prob must lie"):
         audit.upper("delta", prob=1.0)

@@ -29,7 +29,8 @@ def test_the_smallest_numbers_are_below_the_limit_not_zero():
 def test_a_limit_too_small_to_be_known_says_what_it_rests_on():
     said = [at_most(x, resting="resting on the model") for x in (0.2, 1e-30, 0.0)]
     assert said == ["at most 0.2", *["below 1e-6, resting on the model"] * 2]
-    assert at_most(0.0, exact=True, resting="resting on the model") == "exactly 0"
+    assert at_most(0.0, exact=True) == "exactly 0"
+    assert at_most(0.0, exact=True, resting="resting on it") == "exactly 0, resting on it"
     assert (about(0.0), about(0.0, exact=True), about(0.2)) == ("below 1e-6", "0", "0.2")
 
 

@@ -224,6 +224,7 @@ def _published(edges: Array, published: Published) -> tuple[Array, Array | None]
 def _noisy(middles: Array, noise: GaussianNoise | LaplaceNoise) -> Mixture:
     """Return the distributions of known values with noise, shape (value,)."""
     from edp_bayes.distributions.mixtures import Mixture
+    from edp_bayes.distributions.noise import LaplaceNoise
 
     kernel = "laplace" if isinstance(noise, LaplaceNoise) else "gaussian"
     return Mixture(np.ones((middles.size, 1)), middles[:, None], noise.scale, kernel=kernel)

@@ -146,10 +146,11 @@ class Explained:
         return self.scaled or any(ordered) or any(map(HARMONIC.search, self.names))
 
     def row_of(self, database: NDArray[Any]) -> int:
-        """Return which of the databases that are explained is at hand, their number if the next."""
+        """Return which of these databases is at hand, their number if it comes after them."""
         if self.at is None:
             return int(database.size)
-        return labels.positions_of(database)[labels.lookup_key(self.at, database)]
+        place = labels.positions_of(database)
+        return place.get(labels.lookup_key(self.at, database), int(database.size))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -34,8 +34,9 @@ FEW_DATABASES = 20
 HEAVY_TIES = 0.5
 # Responses this close to each other, relative to their size, differ by rounding alone.
 ROUNDING = 16 * np.finfo(np.float64).eps
-# Between these, powers up to the fourth and densities stay in the range of doubles.
-LEAST_UNIT, LARGEST_UNIT = 1e-60, 1e60
+# Between these, powers up to the fourth stay in the range of doubles, and densities in that of the
+# floats of single precision in which they are kept.
+LEAST_UNIT, LARGEST_UNIT = 1e-30, 1e30
 # A dataclass's own __init__ counts as ours; its file is "<string>".
 _OWN_FILES = (os.path.dirname(__file__), "<string>")
 
@@ -133,7 +134,7 @@ class Responses:
     ------
     InvalidInputError
         If a value is not finite, there are fewer than 8 databases, the responses are constant or
-        spread by less than 1e-60, a value is above 1e60, labels are missing or repeated, or shapes
+        spread by less than 1e-30, a value is above 1e30, labels are missing or repeated, or shapes
         disagree.
     InputTypeError
         If an argument has a type that cannot be used.
@@ -633,7 +634,7 @@ def _refuse_extreme(
     contribution: csc_array[np.float64],
     noise: GaussianNoise | LaplaceNoise | None,
 ) -> None:
-    """Refuse units in which squares, products and densities leave the range of doubles."""
+    """Refuse units in which powers of responses or their densities leave the range of floats."""
     spread = float(response.max() - response.min())
     if spread < LEAST_UNIT:
         raise InvalidInputError(

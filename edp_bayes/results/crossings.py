@@ -226,7 +226,8 @@ def _least(points: Array, curves: Array, target: float, convex: bool) -> Array:
             falls = (high > low) & (growth[i, j + 1] > growth[i, j])
             i, j, high, low = i[falls], j[falls], high[falls], low[falls]
             slope = (high - low) / (growth[i, j + 1] - growth[i, j])
-            meets = growth[i, j] + (high - target) / slope
+            with np.errstate(over="ignore"):  # of a slope next to nothing, it is clipped
+                meets = growth[i, j] + (high - target) / slope
             found[i] = np.clip(meets, found[i], growth[i, last[i] + 1])
     return np.where(last < 0, 0.0, np.log(found))
 
