@@ -2,6 +2,7 @@
 
 import json
 import re
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -94,3 +95,28 @@ def test_report_and_saved_files_say_the_same(audit, tmp_path):
 def test_every_result_has_it(audit):
     year = audit.compose(databases=2, progressbar=False)
     assert year.withheld == audit.withheld
+
+
+def test_the_command_line_says_what_each_check_does(audit):
+    from rich.console import Console
+
+    from edp_bayes.cli.report import diagnostics
+
+    console = Console(width=400, file=StringIO())
+    console.print(diagnostics(audit))
+    lines = [line.strip() for line in console.file.getvalue().splitlines()]
+    for one in audit.verdicts:
+        if one.passed is False:
+            assert any(
+                line.startswith(f"{one.effect.upper()} ") and str(one.sentence) in line
+                for line in lines
+            )
+        else:
+            (line,) = [
+                line
+                for line in lines
+                if re.search(rf"(^passed +|; ){re.escape(one.check)}(;| \()", line)
+            ]
+            assert f"({one.effect})" in line or f"(would {one.effect[:-1]})" in line
+    order = [line.split(" ")[0] for line in lines if line.startswith(("WITHHOLDS", "ADVISES"))]
+    assert order == sorted(order, reverse=True)

@@ -61,8 +61,8 @@ def check_grid(
 
     Rounded responses and counts are modelled on their grid, and samples of a randomised query have
     none: nothing is looked for. Noise hides the grids of less than four times its standard
-    deviation. The grid is that of what is published: a mean has that of its numerator in units of
-    its count, which nobody shares, and is not looked into.
+    deviation. The grid is that of what is published: the numerator of a mean or of a proportion is
+    not looked into.
 
     Parameters
     ----------
