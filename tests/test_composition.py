@@ -329,6 +329,25 @@ def test_audits_that_share_databases_are_refused(other, said):
     assert "as was stated" in found.settings["assumed"]
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [f"{2021 + k // 4}Q{k % 4 + 1}" for k in range(40)],
+        [100 * (2021 + k // 12) + k % 12 + 1 for k in range(40)],
+        [f"{2023 + k // 52}-W{k % 52 + 1:02d}" for k in range(40)],
+        list(range(1990, 2030)),
+    ],
+    ids=["quarters", "months", "weeks", "years"],
+)
+def test_codes_of_periods_lie_in_time(keys):
+    contribution = np.random.default_rng(4).gamma(20.0, 0.01, (40, 3))
+    other = responses_of(
+        contribution, 5, individual=["a", "b", "c"], query="orders", database=np.array(keys)
+    )
+    with pytest.raises(InvalidInputError, match="have databases in the same time, 20"):
+        edp.compose([labelled(), audited(other, draws=10)], progressbar=False)
+
+
 def test_databases_of_other_weeks_or_other_people_are_fresh():
     later = labelled("2024-01-01", seed=2)
     found = composed([labelled(), later], [1, 1])

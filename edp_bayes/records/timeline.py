@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.records.codes import numbers_of, texts_of
+from edp_bayes.records.codes import Coded, numbers_of, texts_of
 from edp_bayes.records.periods import in_longest_unit
 from edp_bayes.utils import labels
 
@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 
 HOUR = 3_600_000_000  # microseconds
 DAYS_A_YEAR = 365.2425
+EARLIEST, LATEST = 1900, 2100  # whole numbers that are taken as years
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +117,7 @@ class Timeline:
 
 def _numbers(database: NDArray[Any]) -> tuple[Array, str] | None:
     """Return keys as numbers of a unit, None where they are neither dates nor numbers."""
-    whole = database.dtype.kind == "i"
-    text = database.dtype.kind in "OU"
-    coded = numbers_of(database.astype(np.int64)) if whole else None
-    if text and all(isinstance(label, str) for label in database):
-        coded = texts_of(database.tolist())
+    text, coded = database.dtype.kind in "OU", _coded(database)
     if coded is not None:
         number, unit = coded.dates
         return number.astype(np.float64), unit
@@ -131,6 +128,15 @@ def _numbers(database: NDArray[Any]) -> tuple[Array, str] | None:
         return None
     number, unit = in_longest_unit(times.astype("M8[us]"))
     return number.astype(np.float64), unit
+
+
+def _coded(database: NDArray[Any]) -> Coded | None:
+    """Return codes of periods, as numbers or text; None where the keys are none."""
+    if database.dtype.kind == "i":
+        return numbers_of(database.astype(np.int64))
+    if database.dtype.kind in "OU" and all(isinstance(label, str) for label in database):
+        return texts_of(database.tolist())
+    return None
 
 
 def _times(items: list[Any]) -> NDArray[Any] | None:
@@ -157,16 +163,31 @@ def _neighbours(database: NDArray[Any], k: Any) -> str:
 def time_of(database: NDArray[Any]) -> tuple[np.datetime64, np.datetime64] | None:
     """Return the time that databases cover, from the first to a usual step after the last.
 
+    Databases are named by dates, codes of periods or years; None where by something else.
+
     Examples
     --------
     >>> time_of(np.array(["2024-01-01", "2024-01-08", "2024-01-15"], "M8[D]"))[1]
     np.datetime64('2024-01-22T00:00:00.000000')
+    >>> str(time_of(np.array([202407, 202408, 202409, 202410, 202411, 202412]))[1])
+    '2025-01-01T00:00:00.000000'
     >>> time_of(np.arange(3)) is None
     True
     """
-    times = _times(database.tolist()) if database.dtype.kind in "OU" else database
+    coded = _coded(database)
+    if coded is not None:
+        number, unit = coded.dates
+        times: NDArray[Any] | None = number.astype(f"M8[{unit}]")
+    elif database.dtype.kind == "i" and _are_years(database):
+        times = (database - 1970).astype("M8[Y]")
+    else:
+        times = _times(database.tolist()) if database.dtype.kind in "OU" else database
     if times is None or times.dtype.kind != "M" or times.size == 0:
         return None
     order = np.unique(times.astype("M8[us]"))
     step = np.median(np.diff(order)) if order.size > 1 else np.timedelta64(1, "us")
     return order[0], order[-1] + step
+
+
+def _are_years(database: NDArray[Any]) -> bool:
+    return bool(database.size and database.min() >= EARLIEST and database.max() <= LATEST)

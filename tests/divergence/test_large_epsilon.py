@@ -144,6 +144,25 @@ def test_mixtures_agree_with_arithmetic_of_many_digits(kernel, kind):
             assert found == pytest.approx(exact(p, q, epsilon, kernel), abs=2e-13)
 
 
+@pytest.mark.parametrize("floor", [0.0, 1e-7])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+@pytest.mark.parametrize("away", [15.0, 20.0, 40.0, 44.0, 50.0, 99.0, 101.0])
+def test_clusters_with_nothing_between_them(kernel, away, floor):
+    family = {"gaussian": GAUSSIAN, "laplace": LAPLACE}[kernel]
+    for places, weights in (((0.0, away), (0.7, 0.3)), ((0.0, 0.3 * away, away), (0.5, 0.2, 0.3))):
+        p = Mixture(weights, places, 1.0, kernel=kernel)
+        q = Mixture(1.0, 0.0, 1.0, kernel=kernel)
+        parts = [rows(family, d.weights[None], d.locations[None], d.scales[None]) for d in (p, q)]
+        for epsilon in (15.0, 18.0, 40.0):
+            expected = exact(p, q, epsilon, kernel)
+            assert hockey_stick(p, q, epsilon=epsilon) == pytest.approx(expected, abs=1e-13)
+            found = any_pair.curves(
+                parts[0], parts[1][:, None], np.array([epsilon]), direction=any_pair.FORWARD,
+                floor=floor,
+            )  # fmt: skip
+            assert found[0, 0, 0] == pytest.approx(expected, abs=1e-9)
+
+
 def test_forty_components_of_one_scale():
     rng = np.random.default_rng(1)
     w, m = rng.dirichlet(np.ones(40)), rng.normal(0.0, 2.0, 40)

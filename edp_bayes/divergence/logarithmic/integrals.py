@@ -162,7 +162,7 @@ def _start(first: int, size: int, reach_gaussian: float, reach_laplace: float, w
             middle = 0.5 * _from(edges, j, table, k) + 0.5 * _from(edges, j + 1, table, k)
             if abs(middle) < radius and (anchor < 0 or _scale(table, k) < _scale(table, anchor)):
                 anchor = k
-        if alone and anchor >= 0:
+        if alone:
             anchor = narrowest
         if anchor >= 0:
             left, right = _from(edges, j, table, anchor), _from(edges, j + 1, table, anchor)
