@@ -9,7 +9,7 @@ import edp_bayes as edp
 from edp_bayes.coupling.contributions import ContributionPosterior
 from edp_bayes.coupling.pooling import presence_at_hand
 from edp_bayes.coupling.referral import VARIANCES, _Slopes, refer
-from edp_bayes.coupling.spells import joint_at_hand, responses_at_hand
+from edp_bayes.coupling.spells import joint_at_hand, recent_odds, responses_at_hand
 from edp_bayes.models.base import fit_as_asked
 from edp_bayes.models.joint_regression import JointRegression
 from edp_bayes.models.regression import Regression
@@ -253,6 +253,51 @@ def test_databases_without_an_order_keep_the_share():
     rng = np.random.default_rng(1)
     found = referral_of(data, edp.Adversary(covariates={"weather": rng.normal(size=40)}))
     assert (found.referral.recent == 1.0).all()
+
+
+def chances(present):
+    """Return presence at the next database, by individual, of presence (n, people)."""
+    n, people = present.shape
+    owner, place = np.nonzero(present.T)
+    odds = recent_odds(owner * n + place, people, n, np.ones(n), 1.0, n)
+    share = present.mean(axis=0)
+    return odds * share / (1.0 - share + odds * share)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 10, 20])
+def test_a_newcomer_stays_as_others_do(k):
+    present = np.ones((40, 12), dtype=bool)
+    present[: 40 - k, 0] = False
+    # eleven others always stayed
+    assert chances(present)[0] >= 11.5 / 12.0 - 1e-12
+    # where those who come leave at once, so may a newcomer
+    rng = np.random.default_rng(1)
+    seldom = rng.random((40, 200)) < 0.03
+    seldom[:, 0] = np.arange(40) == 39
+    assert chances(seldom)[0] < 0.1
+
+
+@pytest.mark.parametrize("n", [24, 41, 60, 104])
+def test_pooling_yields_to_who_does_not_come_in_spells(n):
+    rng = np.random.default_rng(2)
+    present = np.zeros((n, 201), dtype=bool)
+    state = rng.random(200) < 0.5
+    for row in range(n):
+        state = rng.random(200) < np.where(state, 0.9, 0.1)
+        present[row, :200] = state
+    found = []
+    for _ in range(30):
+        present[:, 200] = rng.random(n) < 0.5
+        present[-1, 200] = False
+        found.append(chances(present)[200] / present[:, 200].mean())
+    assert np.mean(found) > 0.93
+    for every in (2, 4):
+        present[:, 200] = np.arange(n) % every == n % every
+        share = present[:, 200].mean()
+        assert chances(present)[200] == pytest.approx(share, rel=0.04)
+    # of those who have left most are still taken to be away
+    left = ~present[-1, :200] & present[:, :200].any(axis=0)
+    assert chances(present)[:200][left].mean() < 0.7 * present[:, :200].mean()
 
 
 def test_at_an_earlier_database_spells_are_those_of_the_time():

@@ -4,9 +4,10 @@ Whoever was in the database before is likelier to be in the one at hand than the
 databases says, and who has left is there as those who left come back. Presence is taken for a
 Markov chain of two states: with the share rho of databases and the autocorrelation a, it is
 rho + a (1 - rho) after presence and rho (1 - a) after absence. Where a is uncertain it is drawn
-towards zero; after absence one standard deviation more is taken off, and nobody is there less often
-than those who had left came back, or than their own share. Nobody who is there now is taken for
-less than their share.
+towards zero; after absence one standard deviation more is taken off, of the individual's own
+estimate, too, so that pooling yields to it. Nobody is there less often than those who had left came
+back. Nobody who is there now is taken for less than their share, and those of whom too little is
+known, such as newcomers, for no less than all who had been there as long in a row stayed.
 """
 
 from __future__ import annotations
@@ -50,27 +51,30 @@ def recent_odds(cells: Index, people: int, n: int, course: Array, odds: float, r
     out, changing = np.ones(people), (count > 0.0) & (count < n)
     if not changing.any():
         return out
-    alike, variance = _autocorrelation(owner, place, count, course)
+    run = _last_run(owner, place, people, row)
+    alike, less = _autocorrelation(owner, place, count, course, run)
     share = count[changing] / n
     usual = odds * share / (1.0 - share + odds * share)
-    there = np.zeros(people, dtype=bool)
-    there[owner[place == row - 1]] = True
-    there = there[changing]
-    stay = usual + alike[changing] * (1.0 - usual)
-    less = np.maximum(alike - np.sqrt(variance), 0.0)[changing]
-    back = np.minimum(usual, np.maximum(usual * (1.0 - less), _returns(owner, place, count, n)))
-    chance = np.where(there, np.maximum(stay, share), back)
+    stay = np.maximum(usual + alike[changing] * (1.0 - usual), share)
+    stayed = _stays(owner, place, n)[np.minimum(run, n - 1)]
+    new = ((count < LEAST) | (count == run))[changing]
+    stay = np.where(new, np.maximum(stay, stayed[changing]), stay)
+    back = usual * (1.0 - less[changing])
+    back = np.minimum(usual, np.maximum(back, _returns(owner, place, count, n)))
+    chance = np.where(run[changing] > 0, stay, back)
     out[changing] = chance / (1.0 - chance) * (1.0 - usual) / usual
     return out
 
 
 def _autocorrelation(
-    owner: Index, place: Index, count: Array, course: Array
+    owner: Index, place: Index, count: Array, course: Array, run: Index
 ) -> tuple[Array, Array]:
-    """Return everybody's autocorrelation of presence beside the course of all, and its variance.
+    """Return everybody's autocorrelation of presence beside the course of all, and its lower end.
 
     Of those seen three times or more it is drawn to the mean as far as their own errors explain how
-    they differ; all others have the mean. Then it is drawn to zero, as James and Stein do.
+    they differ; all others have the mean. Then it is drawn to zero, as James and Stein do. It is at
+    most 0.9, more of whoever has been there longer. The lower end is one standard deviation below,
+    and below their own estimate, and no less than zero.
     """
     people, n = count.size, course.size
     before, after = np.append(0.0, course[:-1]), np.append(course[1:], 0.0)
@@ -85,7 +89,7 @@ def _autocorrelation(
     square = count - 2.0 * share * total(course[place]) + share**2 * float(course @ course)
     some = (count >= LEAST) & (count < n)
     if not some.any():
-        return np.zeros(people), np.ones(people)
+        return np.zeros(people), np.zeros(people)
     # one over n is the bias of independent presence
     own = product[some] / square[some] + 1.0 / n
     common, noise = float(own.mean()), 1.0 / n
@@ -96,7 +100,40 @@ def _autocorrelation(
     variance[some] = kept * noise + noise / own.size
     with np.errstate(divide="ignore"):
         certain = np.maximum(1.0 - variance / np.maximum(alike, 0.0) ** 2, 0.0)
-    return np.clip(np.where(alike > 0.0, certain * alike, 0.0), 0.0, MOST_ALIKE), variance
+    most = np.maximum(MOST_ALIKE, 1.0 - 1.0 / (run + 2.0))
+    alike = np.clip(np.where(alike > 0.0, certain * alike, 0.0), 0.0, most)
+    less = alike - np.sqrt(variance)
+    less[some] = np.minimum(less[some], own - np.sqrt(noise))
+    return alike, np.maximum(less, 0.0)
+
+
+def _last_run(owner: Index, place: Index, people: int, row: int) -> Index:
+    """Return in how many databases in a row, up to the one before, everybody has been."""
+    run, here = np.zeros(people, dtype=np.int64), np.ones(people, dtype=bool)
+    for before in range(row - 1, -1, -1):
+        now = np.zeros(people, dtype=bool)
+        now[owner[place == before]] = True
+        here &= now
+        if not here.any():
+            break
+        run += here
+    return run
+
+
+def _stays(owner: Index, place: Index, n: int) -> Array:
+    """Return how often those who had been there k times in a row stayed, shape (n,), by k.
+
+    Of all together, those who are always there among them; with half a presence and half an absence
+    added. What came before the first database is not counted.
+    """
+    start = np.append(True, (np.diff(place) != 1) | (np.diff(owner) != 0))
+    length = np.diff(np.append(np.flatnonzero(start), owner.size))
+    ended = np.append(np.flatnonzero(start)[1:] - 1, owner.size - 1)
+    open_end = place[ended] == n - 1  # whether they stayed is not known
+    reached = np.bincount(length, minlength=n + 1)[::-1].cumsum()[::-1]
+    censored = np.bincount(length[open_end], minlength=n + 1)
+    k = np.arange(n)
+    return np.asarray((reached[k + 1] + 0.5) / (reached[k] - censored[k] + 1.0))
 
 
 def _returns(owner: Index, place: Index, count: Array, n: int) -> float:
