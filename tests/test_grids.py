@@ -27,7 +27,20 @@ def sparse(rng, amount, share):
 
 @pytest.mark.parametrize(
     ("step", "own"),
-    [(0.5, 0.01), (0.25, 0.01), (0.1, 0.01), (5.0, 1.0), (100.0, 1.0), (25.0, 5.0), (0.5, None)],
+    [
+        (0.5, 0.01),
+        (0.25, 0.01),
+        (0.1, 0.01),
+        (5.0, 1.0),
+        (100.0, 1.0),
+        (25.0, 5.0),
+        (0.5, None),
+        (7.0, 1.0),
+        (3.0, 1.0),
+        (0.75, 0.01),
+        (12.0, 1.0),
+        (60.0, 1.0),
+    ],
 )
 def test_whoever_breaks_the_grid_of_all_others_is_named(step, own):
     rng = np.random.default_rng(3)
@@ -36,7 +49,7 @@ def test_whoever_breaks_the_grid_of_all_others_is_named(step, own):
     amount[:, 3] = fine if own is None else np.rint(fine / own) * own + (fine % step == 0) * own
     found = check(amount)
     assert not found.passed
-    assert found.statistic > 0.75
+    assert found.statistic > 1.0 - (own or 0.0) / step - 0.15
     assert found.sentence.startswith(
         f"Individual 'p3' breaks a grid: without them the answer is a multiple of {step:g} in 41 "
         "of 41 databases, with them in "

@@ -25,7 +25,8 @@ Flags = NDArray[np.bool_]
 
 GRID = "grid"
 LEVEL = 0.05
-STEPS = (1.0, 2.0, 2.5, 5.0)  # times a power of ten
+STEPS = (1.0, 2.0, 2.5, 5.0)  # times a power of ten: of digits
+MULTIPLES = (1.0, 1.2, 1.5, 2.0, 2.4, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 7.5, 8.0, 9.0)  # the same
 ROUNDING = 2.0**-44  # of the largest response: what sums of many floats may be off by
 FINEST = 1e4  # times that: finer steps are not told from rounding
 LEAST_CHANCE = 1e-3  # that a total lies on a grid by chance, at least
@@ -51,18 +52,18 @@ def check_grid(
 ) -> Checks:
     """Look for individuals without whom answers lie on a grid that they leave with them.
 
-    Grids are multiples of 1, 2, 2.5 and 5 times powers of ten, from the last digit that sums of
-    floats hold up to the largest response. Were the others' amounts as fine as those of an
-    individual who contributes cents, the response without them would be a whole number in one
-    database of a hundred. Where it is one more often (binomial test at the level, over all
-    individuals and grids together), the individual breaks that grid. What the event "a multiple of
-    the step" alone reveals of them is compared with the upper limit of the largest risk, and the
-    check fails where it is more at any epsilon.
+    Grids are multiples of 1 to 9, 1.2, 1.5, 2.4, 2.5 and 7.5 times powers of ten, from the digits
+    of the amounts up to the largest response; no others are looked for. Were the others' amounts
+    as fine as those of an individual who contributes cents, the response without them would be a
+    whole number in one database of a hundred. Where it is one more often (binomial test at the
+    level, over all individuals and grids together), the individual breaks that grid. What the event
+    "a multiple of the step" alone reveals of them is compared with the upper limit of the largest
+    risk, and the check fails where it is more at any epsilon.
 
     Rounded responses and counts are modelled on their grid, and samples of a randomised query have
     none: nothing is looked for. Noise hides the grids of less than four times its standard
-    deviation. The grid is that of what is published: the numerator of a mean or of a proportion is
-    not looked into.
+    deviation, and contributions as near to a multiple as that deviation. The grid is that of what
+    is published: the numerator of a mean or of a proportion is not looked into.
 
     Parameters
     ----------
@@ -177,11 +178,14 @@ def _breaks(responses: Responses, level: float) -> Iterator[tuple[int, float, in
     c, y, n = responses.collected, responses.response, responses.n_databases
     size = float(np.abs(y).max())
     everything = _Entries.of(responses, ROUNDING * size)
-    all_steps = _steps(FINEST * everything.tolerance, size)
-    first = everything.first_broken(y, all_steps)
-    steps, finest = all_steps[first:], all_steps[max(0, first - len(STEPS)) :]
-    if responses.noise is not None:
-        steps = steps[HIDDEN * steps > math.sqrt(responses.noise.variance)]
+    digits = _steps(STEPS, FINEST * everything.tolerance, size)
+    first = everything.first_broken(y, digits)
+    if first == digits.size:
+        return
+    steps = _steps(MULTIPLES, digits[first], size)
+    finest = _steps(MULTIPLES, digits[max(0, first - len(STEPS))], size)
+    noise = 0.0 if responses.noise is None else math.sqrt(responses.noise.variance)
+    steps = steps[HIDDEN * steps > noise]
     people = int((np.diff(c.indptr) > 0).sum())
     left, decade, tests = everything, 0.0, people * steps.size
     for step in steps:
@@ -192,7 +196,7 @@ def _breaks(responses: Responses, level: float) -> Iterator[tuple[int, float, in
                 return
         on = everything.on(y, step) & (np.abs(y) > everything.tolerance)
         alone = left.some(left.on(left.rest, step))
-        hits = alone.some(~alone.on(alone.own, step))
+        hits = alone.some(~alone.on(alone.own, step, within=noise))
         person, broken = np.unique(hits.owner, return_counts=True)
         if not person.size:
             continue
@@ -238,10 +242,10 @@ class _Entries:
         parts = (self.owner[kept], self.row[kept], self.own[kept], self.rest[kept])
         return _Entries(*parts, self.tolerance)
 
-    def on(self, values: Array, step: float) -> Flags:
-        """Return which values are multiples of the step, but for rounding."""
+    def on(self, values: Array, step: float, *, within: float = 0.0) -> Flags:
+        """Return which values are multiples of the step, but for rounding or a distance."""
         parts = values / step
-        return np.asarray(np.abs(parts - np.rint(parts)) <= self.tolerance / step)
+        return np.asarray(np.abs(parts - np.rint(parts)) <= max(within, self.tolerance) / step)
 
     def first_broken(self, y: Array, steps: Array) -> int:
         """Return the place of the first step of a grid on which not everything lies."""
@@ -264,12 +268,12 @@ class _Entries:
         return found
 
 
-def _steps(least: float, most: float) -> Array:
-    """Return the steps of all grids between two sizes, increasing."""
+def _steps(factors: tuple[float, ...], least: float, most: float) -> Array:
+    """Return all steps between two sizes that are such factors of a power of ten, increasing."""
     if not 0.0 < least < most:
         return np.empty(0)
     low, high = math.floor(math.log10(least)), math.ceil(math.log10(most))
-    found = np.array([float(f"{m}e{k}") for k in range(low, high + 1) for m in STEPS])
+    found = np.array([float(f"{m}e{k}") for k in range(low, high + 1) for m in factors])
     return np.asarray(found[(found >= least) & (found <= most)])
 
 
