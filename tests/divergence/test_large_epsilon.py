@@ -294,3 +294,34 @@ def test_masses_keep_their_digits_far_out(kernel):
     if kernel == "gaussian":
         below = 0.3 * gaussian_tail(np.array([-38.0]), 1.0) + 0.7 * gaussian_tail(-22.0, 1.0)
         assert found[1] == pytest.approx(below.item() - p.cdf(-30.0), rel=1e-12)
+
+
+def test_mixtures_that_share_nearly_everything_are_not_refused():
+    """At epsilon 0, where components far apart make p and q equal to rounding in most places."""
+    rng = np.random.default_rng(2)
+    places = np.r_[rng.normal(0.0, 5e6, 16), 0.03]
+    scales = np.r_[rng.uniform(3e5, 1e7, 16), 0.98]
+    w = rng.dirichlet(np.ones(17))
+    moved = places - np.r_[np.full(16, 0.05), 0.05]
+    p, q = (Mixture(w, m, scales) for m in (places, moved))
+    found = hockey_stick(p, q, epsilon=np.array([0.0, 1e-9, 1e-3]))
+    alone = w[-1] * hockey_stick(Mixture(1.0, 0.03, 0.98), Mixture(1.0, -0.02, 0.98), epsilon=0.0)
+    assert (np.diff(found) <= 1e-14).all()
+    assert found[0] == pytest.approx(alone, rel=1e-3)
+
+
+def test_a_narrow_dip_between_nodes_is_found():
+    """L falls below epsilon by 5e-5 over a thirtieth of a scale, and comes back."""
+    w = np.array([0.54, 0.0518403795, 0.117452655, 0.279252087, 0.0114548785])
+    m = np.array([-7663.394406, -7661.342407, -7659.526917, 2299.442553, -0.3511857])
+    a = np.array([0.720602448, 0.668711574, 1.38558194, 0.772468613, 2.83122059])
+    b = np.array([0.742895017, 0.54624036, 1.26164702, 1.02624237, 2.44349289])
+    moved = m - 0.22018 * np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+    noise = LaplaceNoise(0.619998577)
+    p = Mixture(w, m, a, kernel="laplace", noise=noise)
+    q = Mixture(w, moved, b, kernel="laplace", noise=noise)
+    pair = [rows(3, d.weights, d.locations, d.scales, 0.619998577)[None] for d in (p, q)]
+    ordinary = any_pair.curves(pair[0], pair[1][:, None], np.zeros(1))
+    found = np.zeros_like(ordinary)
+    fill(pair[0], pair[1][:, None], np.zeros((1, 1)), found == 0.0, found, both=True)
+    np.testing.assert_allclose(found, ordinary, rtol=0.0, atol=1e-11)

@@ -103,13 +103,12 @@ def fill(
 
 def _refuse(found: Array, epsilon: Array) -> None:
     """Refuse what is not a number or is not known well enough."""
-    lost = np.isnan(found).any(axis=1)
+    lost = np.isnan(found)
     if lost.any():
-        at = np.broadcast_to(lost[:, None], found.shape)
         raise InvalidInputError(
-            f"the integral at epsilon {float(epsilon[at].min()):g} takes too many intervals: the "
+            f"the integral at epsilon {float(epsilon[lost].min()):g} takes too many intervals: the "
             "components of these densities are too many or differ too much; leave out components "
-            "without weight, or ask for a smaller epsilon"
+            "without weight, or ask for another epsilon"
         )
     unsure = np.abs(found[:, 0] - found[:, 1]) > ACCURACY
     if unsure.any():

@@ -9,7 +9,8 @@ doubles matters. The line is halved into intervals until on each of them either
 
 Every family has a log-concave density, symmetric about its location. So on an interval its log is
 least at an end and largest at an end or at the location, and its slope lies between those at the
-ends: bounds of L and of its slope follow, and no sign change is ever missed.
+ends: bounds of L and of its slope follow, and no sign change is missed. Only where they decide
+nothing, on intervals finer than any term, do L and its slope at the nodes tell instead.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 VARIATION = 12.0  # of the log of a term over an interval, for the quadrature to be exact
 WIDTH = 2.5  # of an interval, in scales of a Gaussian term, for the same
 NOTHING = 42.0  # log of the share below which a term does not matter
+# Part of such an interval on which signs at its nodes tell where L passes epsilon. Where p and q
+# share nearly all of their mass and epsilon is next to zero, no bounds would.
+FINE = 1.0 / 8.0
 DROPPED = 1e-18  # share of the integral that an interval may leave out
 LEAST_LOG = -280.0  # log of a mass that is always negligible
 ROUNDING = 1e-15  # relative error of a log density
@@ -50,6 +54,7 @@ BUDGET = 200_000  # intervals of one integral
 WAITING = 96  # intervals that may wait beside those at the start
 ONE_ANCHOR = 100.0  # scales of the narrowest component over which one anchor will do
 NEWTON = 100
+TURNS = 30
 
 
 @compiled
@@ -278,11 +283,13 @@ def _interval(
     if high <= 0.0:
         return 0.0
     flat = -noise <= low and high <= noise
-    if not _is_even(left, right, first, size, least_p, epsilon, work):
+    if not _is_even(anchor, left, right, first, size, least_p, epsilon, 1.0, work):
         return -1.0
     if low >= 0.0 or flat:
         return _quadrature(anchor, left, right, middle, epsilon, first, size, work)
     if not (flattest > 0.0 or steepest < 0.0):
+        if _is_even(anchor, left, right, first, size, least_p, epsilon, FINE, work):
+            return _by_nodes(anchor, left, right, middle, epsilon, first, size, work)
         return -1.0
     rises = flattest > 0.0
     inner = left if rises else right
@@ -372,25 +379,106 @@ def _mean_slope(begin: int, end: int, parts: Array) -> tuple[float, float]:
 
 @compiled
 def _is_even(
-    left: float, right: float, first: int, size: int, least_p: float, epsilon: float, work: Work
+    anchor: int,
+    left: float,
+    right: float,
+    first: int,
+    size: int,
+    least_p: float,
+    epsilon: float,
+    part: float,
+    work: Work,
 ) -> bool:
-    """Whether quadrature is exact for every term of p and exp(eps) q that matters."""
+    """Whether quadrature is exact for every term that matters, on so much of an interval."""
     table, parts = work[0], work[1]
     for k in range(size):
         front = 0.0 if k < first else epsilon
         if front + parts[1, k] < least_p - NOTHING:
             continue
-        if not parts[1, k] - parts[0, k] <= VARIATION:
+        if not parts[1, k] - parts[0, k] <= part * VARIATION:
             return False
         family = table[FAMILY, k]
         if family == LAPLACE:
             continue
         if family == LAPLACE_LAPLACE:
-            if right - left > VARIATION * min(table[A, k], table[B, k]):
+            if right - left > part * VARIATION * min(table[A, k], table[B, k]):
                 return False
-        elif right - left > WIDTH * table[A, k]:
-            return False
+        elif right - left > part * WIDTH * table[A, k]:
+            if family == GAUSSIAN:
+                return False
+            # far out, Laplace noise has smoothed what is normal
+            ratio = table[A, k] / table[B, k]
+            away = table[PLACE, anchor] - table[PLACE, k]
+            near = 0.0 if away + left <= 0.0 <= away + right else 1.0
+            near *= min(abs(away + left), abs(away + right))
+            if near < (10.0 + ratio) * table[A, k]:
+                return False
     return True
+
+
+@compiled
+def _by_nodes(
+    anchor: int,
+    left: float,
+    right: float,
+    middle: float,
+    epsilon: float,
+    first: int,
+    size: int,
+    work: Work,
+) -> float:
+    """Return what a fine interval adds, from L and its slope at its ends and its nodes.
+
+    Between two of them L may turn once, and pass epsilon and come back.
+    """
+    centre, half, total = 0.5 * (left + right), 0.5 * (right - left), 0.0
+    above, slope, _ = _log_ratio(anchor, left, middle, epsilon, first, size, work)
+    before, start, was = left, left, above > 0.0
+    for i in range(NODES.size + 1):
+        x = centre + half * NODES[i] if i < NODES.size else right
+        above, after, _ = _log_ratio(anchor, x, middle, epsilon, first, size, work)
+        stops = 1
+        turn = x
+        if (above > 0.0) == was and slope * after < 0.0 and (slope < 0.0) == was:
+            turn = _turn(anchor, before, x, slope, middle, epsilon, first, size, work)
+            stops = 2
+        for stop in range(stops):
+            here = x if stop == stops - 1 else turn
+            now = _log_ratio(anchor, here, middle, epsilon, first, size, work)[0] > 0.0
+            if now != was:
+                low, high = (here, before) if was else (before, here)
+                root = _sign_change(anchor, low, high, middle, epsilon, first, size, work)
+                if was:
+                    total += _quadrature(anchor, start, root, middle, epsilon, first, size, work)
+                start, was = root, now
+            before = here
+        slope = after
+    if was:
+        total += _quadrature(anchor, start, right, middle, epsilon, first, size, work)
+    return total
+
+
+@compiled
+def _turn(
+    anchor: int,
+    low: float,
+    high: float,
+    slope: float,
+    middle: float,
+    epsilon: float,
+    first: int,
+    size: int,
+    work: Work,
+) -> float:
+    """Return where the slope of L changes its sign, which it has at the lower end."""
+    for _ in range(TURNS):
+        x = 0.5 * (low + high)
+        here = _log_ratio(anchor, x, middle, epsilon, first, size, work)[1]
+        if (here < 0.0) == (slope < 0.0):
+            low = x
+        else:
+            high = x
+    return 0.5 * (low + high)
 
 
 @compiled
