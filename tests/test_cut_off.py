@@ -2,11 +2,8 @@
 
 import warnings
 
-import duckdb
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,20 +14,7 @@ from edp_bayes.data import load_cdnow
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.databases import Databases
 from tests.command_line import printed, refused
-
-FORMS = {
-    "pandas": lambda table, folder: table,
-    "polars": lambda table, folder: pl.from_pandas(table),
-    "lazy polars": lambda table, folder: pl.from_pandas(table).lazy(),
-    "arrow": lambda table, folder: pa.Table.from_pandas(table, preserve_index=False),
-    "duckdb": lambda table, folder: duckdb.from_arrow(
-        pa.Table.from_pandas(table, preserve_index=False)
-    ),
-    "csv": lambda table, folder: table.to_csv(folder / "t.csv", index=False) or folder / "t.csv",
-    "parquet": lambda table, folder: (
-        table.to_parquet(folder / "t.parquet", index=False) or folder / "t.parquet"
-    ),
-}
+from tests.table_forms import FORMS
 
 
 def at(times, seed=1):

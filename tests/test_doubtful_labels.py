@@ -3,11 +3,8 @@
 import unicodedata
 import warnings
 
-import duckdb
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,19 +14,10 @@ from edp_bayes.records.databases import Databases
 from edp_bayes.records.doubtful_labels import doubtful_labels
 from edp_bayes.utils import labels
 from tests.command_line import printed
+from tests.table_forms import FORMS as ALL_FORMS
 
-FORMS = {
-    "pandas": lambda table, folder: table,
-    "polars": lambda table, folder: pl.from_pandas(table),
-    "lazy polars": lambda table, folder: pl.from_pandas(table).lazy(),
-    "arrow": lambda table, folder: pa.Table.from_pandas(table, preserve_index=False),
-    "duckdb": lambda table, folder: duckdb.from_arrow(
-        pa.Table.from_pandas(table, preserve_index=False)
-    ),
-    "parquet": lambda table, folder: (
-        table.to_parquet(folder / "t.parquet", index=False) or folder / "t.parquet"
-    ),
-}
+# Not CSV, in which some of these labels are missing values.
+FORMS = {name: made for name, made in ALL_FORMS.items() if name != "csv"}
 DAMAGED = ["1.23457E+15", "", " ", "nan", "NULL", "None", "N/A", "-", "Total"]
 
 

@@ -3,10 +3,8 @@
 import datetime as dt
 import warnings
 
-import duckdb
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -19,6 +17,7 @@ from edp_bayes.records.databases import Databases
 from edp_bayes.records.spacing import spacing
 from edp_bayes.records.timeline import Timeline
 from tests.command_line import printed, refused
+from tests.table_forms import FORMS
 
 KEYS = {"database": "period", "individual": "who"}
 
@@ -104,21 +103,6 @@ def test_codes_are_evenly_spaced_times(form):
     assert timeline.disorder == ""
     days = "WW" in form or "W" in form or "week" in form or form == "YYYYMMDD"
     assert timeline.unit == ("D" if days else "M")
-
-
-FORMS = {
-    "pandas": lambda table, folder: table,
-    "polars": lambda table, folder: pl.from_pandas(table),
-    "lazy polars": lambda table, folder: pl.from_pandas(table).lazy(),
-    "arrow": lambda table, folder: pa.Table.from_pandas(table, preserve_index=False),
-    "duckdb": lambda table, folder: duckdb.from_arrow(
-        pa.Table.from_pandas(table, preserve_index=False)
-    ),
-    "csv": lambda table, folder: table.to_csv(folder / "t.csv", index=False) or folder / "t.csv",
-    "parquet": lambda table, folder: (
-        table.to_parquet(folder / "t.parquet", index=False) or folder / "t.parquet"
-    ),
-}
 
 
 @pytest.mark.parametrize("form", FORMS)

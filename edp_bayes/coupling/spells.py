@@ -1,8 +1,8 @@
 """Presence in the database at hand of individuals who come and leave in spells.
 
-Whoever was in the database before is likelier to be in the one at hand than their share of all
-databases says, and who has left is there as those who left come back. Presence is taken for a
-Markov chain of two states: with the share rho of databases and the autocorrelation a, it is
+Individuals who were in the database before are likelier to be in the one at hand than their share
+of all databases says, and those who have left are there as often as such people come back. Presence
+is taken for a Markov chain of two states: with the share rho of databases and the autocorrelation a, it is
 rho + a (1 - rho) after presence and rho (1 - a) after absence. Where a is uncertain it is drawn
 towards zero; after absence one standard deviation more is taken off, of the individual's own
 estimate, too, so that pooling yields to it. Nobody is there less often than those who had left came
@@ -82,7 +82,7 @@ def _autocorrelation(
     def total(values: Array) -> Array:
         return np.bincount(owner, values, people)
 
-    again = np.append((np.diff(place) == 1) & (np.diff(owner) == 0), False).astype(np.float64)
+    again = np.append(~_starts(owner, place)[1:], False).astype(np.float64)
     share = count / n
     product = total(again) - share * total((before + after)[place])
     product += share**2 * float(course[1:] @ course[:-1])
@@ -107,16 +107,17 @@ def _autocorrelation(
     return alike, np.maximum(less, 0.0)
 
 
+def _starts(owner: Index, place: Index) -> NDArray[np.bool_]:
+    """Return which presences are not preceded by one of the same individual."""
+    return np.append(True, (np.diff(place) != 1) | (np.diff(owner) != 0))
+
+
 def _last_run(owner: Index, place: Index, people: int, row: int) -> Index:
     """Return in how many databases in a row, up to the one before, everybody has been."""
-    run, here = np.zeros(people, dtype=np.int64), np.ones(people, dtype=bool)
-    for before in range(row - 1, -1, -1):
-        now = np.zeros(people, dtype=bool)
-        now[owner[place == before]] = True
-        here &= now
-        if not here.any():
-            break
-        run += here
+    run, starts = np.zeros(people, dtype=np.int64), _starts(owner, place)
+    begun = place[np.flatnonzero(starts)[np.cumsum(starts) - 1]]
+    before = place == row - 1
+    run[owner[before]] = row - begun[before]
     return run
 
 
@@ -126,10 +127,9 @@ def _stays(owner: Index, place: Index, n: int) -> Array:
     Of all together, those who are always there among them; with half a presence and half an absence
     added. What came before the first database is not counted.
     """
-    start = np.append(True, (np.diff(place) != 1) | (np.diff(owner) != 0))
-    length = np.diff(np.append(np.flatnonzero(start), owner.size))
-    ended = np.append(np.flatnonzero(start)[1:] - 1, owner.size - 1)
-    open_end = place[ended] == n - 1  # whether they stayed is not known
+    ends = np.append(np.flatnonzero(_starts(owner, place))[1:], owner.size)
+    length = np.diff(ends, prepend=0)
+    open_end = place[ends - 1] == n - 1  # whether they stayed is not known
     reached = np.bincount(length, minlength=n + 1)[::-1].cumsum()[::-1]
     censored = np.bincount(length[open_end], minlength=n + 1)
     k = np.arange(n)
@@ -141,8 +141,7 @@ def _returns(owner: Index, place: Index, count: Array, n: int) -> float:
     seen = count > 0.0
     first, there = np.full(count.size, n), np.bincount(owner[place < n - 1], minlength=count.size)
     np.minimum.at(first, owner, place)
-    runs = np.append(True, (np.diff(place) != 1) | (np.diff(owner) != 0))
-    back = np.bincount(owner[runs], minlength=count.size) - 1
+    back = np.bincount(owner[_starts(owner, place)], minlength=count.size) - 1
     away = n - 1 - first - there
     return float((back[seen].sum() + 0.5) / (np.maximum(away[seen], 0).sum() + 1.0))
 
