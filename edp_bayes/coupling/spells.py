@@ -2,9 +2,9 @@
 
 Individuals who were in the database before are likelier to be in the one at hand than their share
 of all databases says, and those who have left are there as often as such people come back. Presence
-is taken for a Markov chain of two states: with the share rho of databases and the autocorrelation a, it is
-rho + a (1 - rho) after presence and rho (1 - a) after absence. Where a is uncertain it is drawn
-towards zero; after absence one standard deviation more is taken off, of the individual's own
+is taken for a Markov chain of two states: with the share rho of databases and the autocorrelation
+a, it is rho + a (1 - rho) after presence and rho (1 - a) after absence. Where a is uncertain it is
+drawn towards zero; after absence one standard deviation more is taken off, of the individual's own
 estimate, too, so that pooling yields to it. Nobody is there less often than those who had left came
 back. Nobody who is there now is taken for less than their share, and those of whom too little is
 known, such as newcomers, for no less than all who had been there as long in a row stayed.
