@@ -1,10 +1,17 @@
 """Answers that lie on a grid of digits or multiples until somebody's amount is added."""
 
+import math
+import re
+import warnings
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import edp_bayes as edp
 from edp_bayes.diagnostics import check_grid
+from edp_bayes.diagnostics.common_steps import common_steps, plain
 from edp_bayes.diagnostics.joint import check_joint_grid
 
 EPSILON, UPPER = np.array([0.05, 0.5]), np.array([0.3, 0.22])
@@ -40,6 +47,15 @@ def sparse(rng, amount, share):
         (0.75, 0.01),
         (12.0, 1.0),
         (60.0, 1.0),
+        (11.0, 1.0),
+        (13.0, 1.0),
+        (16.0, 1.0),
+        (77.0, 1.0),
+        (365.0, 1.0),
+        (365.0, None),
+        (1.1, 0.1),
+        (1.1, None),
+        (1234567.0, 1.0),
     ],
 )
 def test_whoever_breaks_the_grid_of_all_others_is_named(step, own):
@@ -51,8 +67,8 @@ def test_whoever_breaks_the_grid_of_all_others_is_named(step, own):
     assert not found.passed
     assert found.statistic > 1.0 - (own or 0.0) / step - 0.15
     assert found.sentence.startswith(
-        f"Individual 'p3' breaks a grid: without them the answer is a multiple of {step:g} in 41 "
-        "of 41 databases, with them in "
+        f"Individual 'p3' breaks a grid: without them the answer is a multiple of {step:.15g} "
+        "in 41 of 41 databases, with them in "
     )
     assert found.sentence.naming(lambda label: f"<{label}>").startswith("Individual <p3> breaks")
 
@@ -67,6 +83,81 @@ def test_half_of_the_databases_on_a_grid_reveal_half():
     assert "Individual 'p3'" in found.sentence
     assert "in 30 of 60 databases, with them in 0" in found.sentence
     assert found.statistic == 0.5
+
+
+@pytest.mark.parametrize("step", [365.0, 13.0, 77.0, 1.1])
+def test_half_of_the_databases_on_an_odd_grid_reveal_half(step):
+    rng = np.random.default_rng(4)
+    amount = rng.integers(1, 400, (60, 20)) * step
+    amount[::2, 5] += 0.17
+    amount[:, 3] = np.round(rng.uniform(5.0, 30.0, 60) * step, 1) + 0.01
+    found = check(amount)
+    assert not found.passed
+    assert f"'p3' breaks a grid: without them the answer is a multiple of {step:g} in" in (
+        found.sentence
+    )
+    assert "in 30 of 60 databases, with them in 0" in found.sentence
+
+
+def revealed(amount):
+    """What "a multiple of the step" says of each individual at epsilon 0.05, of any step."""
+    total, growth = amount.sum(axis=1), math.exp(EPSILON[0])
+    steps = np.r_[np.arange(1, 800), np.arange(1, 100) / 10.0, np.arange(1, 100) / 100.0]
+    worst = 0.0
+    for step in steps:
+        on = [
+            np.abs(t / step - np.rint(t / step)) < 1e-6
+            for t in (total[:, None], total[:, None] - amount)
+        ]
+        p, q = on[0].mean(axis=0), on[1].mean(axis=0)
+        worst = max(worst, (q - growth * p).max(), ((1 - p) - growth * (1 - q)).max())
+    return worst
+
+
+@pytest.mark.parametrize("step", [365.0, 16.0, 11.0, 77.0, 1.1, 0.5])
+def test_rounding_as_advised_leaves_no_step_that_tells(step):
+    rng = np.random.default_rng(12)
+    amount = rng.integers(1, 400, (400, 20)) * step
+    amount[:, 3] = np.round(rng.uniform(1.0, 40.0, 400) * step, 1) + 0.01
+    assert revealed(amount) > 0.9
+    found = check(amount)
+    named = float(re.search(r"Round amounts to multiples of ([0-9.e+-]+) ", found.sentence)[1])
+    assert named == step
+    rounded = np.rint(amount / named) * named
+    assert check(rounded).passed
+    assert revealed(rounded) < UPPER.min()
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    whole=st.lists(st.integers(1, 50_000), min_size=1, max_size=30),
+    step=st.sampled_from([1.0, 0.5, 0.01, 1.1, 0.75, 1 / 3, math.pi, 365.0, 1e-150, 1e12]),
+    signs=st.integers(0, 2**30 - 1),
+)
+def test_a_common_step_is_the_greatest_common_divisor_times_the_unit(whole, step, signs):
+    values = np.array([w * (1.0 if signs >> k & 1 else -1.0) for k, w in enumerate(whole)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = common_steps((values * step)[None], size=float(max(whole)) * step)[0]
+    np.testing.assert_allclose(found, math.gcd(*whole) * step, rtol=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    parts=st.lists(st.lists(st.integers(1, 400), min_size=2, max_size=40), min_size=2, max_size=40),
+    step=st.sampled_from([0.01, 0.1, 1.1, 0.7, 365.0]),
+)
+def test_sums_of_floats_have_the_step_of_their_parts(parts, step):
+    total = np.array([sum(w * step for w in row) for row in parts])  # with their rounding errors
+    found = common_steps(total[None], size=float(total.max()))[0]
+    right = math.gcd(*(sum(row) for row in parts)) * step
+    assert plain(found, size=float(total.max())) == pytest.approx(right, rel=1e-12)
+
+
+def test_zeros_have_no_step_and_what_is_continuous_has_none():
+    values = np.random.default_rng(1).normal(0.0, 10.0, (50, 12))
+    values[0] = 0.0
+    assert not common_steps(values, size=40.0).any()
 
 
 def test_somebody_seldom_there_reveals_that_share():
@@ -98,6 +189,11 @@ WORLDS = {
     "whole numbers": lambda rng: rng.integers(1, 50, (41, 30)).astype(float),
     "few databases": lambda rng: rng.integers(1, 9, (8, 30)).astype(float),
     "counts": lambda rng: sparse(rng, rng.integers(1, 4, (60, 90)).astype(float), 0.2),
+    "sevens": lambda rng: rng.integers(1, 60, (41, 30)) * 7.0,
+    "threes": lambda rng: sparse(rng, rng.integers(1, 60, (41, 60)) * 3.0, 0.3),
+    "three quarters": lambda rng: rng.integers(1, 60, (60, 30)) * 0.75,
+    "eight of cents": lambda rng: np.round(rng.gamma(2.0, 10.0, (8, 30)), 2),
+    "fifteen, seldom there": lambda rng: np.round(sparse(rng, rng.gamma(2, 9, (15, 90)), 0.1), 1),
     "continuous": lambda rng: rng.gamma(2.0, 10.0, (41, 30)),
     "continuous, seldom there": lambda rng: sparse(rng, rng.gamma(2.0, 10.0, (60, 90)), 0.1),
 }
@@ -109,6 +205,21 @@ def test_false_alarms_are_rarer_than_the_level(world):
     rng = np.random.default_rng(7)
     alarms = [not check(WORLDS[world](rng), ANY, step=None).passed for _ in range(40)]
     assert np.mean(alarms) <= 0.05
+
+
+SMALL_COUNT = pytest.mark.xfail(
+    strict=True, reason="fixed steps: a count near 20 has one multiple of 20 within its spread"
+)
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "share"),
+    [pytest.param(8, 40, 0.5, marks=SMALL_COUNT), (12, 25, 0.3), (60, 40, 0.5)],
+)
+def test_counts_as_they_are_read_raise_no_alarm(n, m, share):
+    rng = np.random.default_rng(7)
+    for _ in range(40):
+        assert check(sparse(rng, np.ones((n, m)), share), ANY).passed
 
 
 def test_what_is_rounded_or_randomised_is_not_looked_into():
@@ -147,12 +258,12 @@ def test_of_several_queries_the_one_is_named():
     assert found.sentence.startswith("sales: Individual 'p3' breaks a grid")
 
 
-@pytest.mark.parametrize("given", [False, True])
-def test_an_audit_withholds_and_looks_at_answers_as_they_were(given):
+@pytest.mark.parametrize("known", [False, True])
+def test_an_audit_withholds_and_looks_at_answers_as_they_were(known):
     rng = np.random.default_rng(11)
     amount = rng.integers(1, 400, (60, 6)) * 0.5
     amount[:, 3] = 0.13
-    adversary = edp.Adversary(past=1, trend=True) if given else None
+    adversary = edp.Adversary(past=1, trend=True) if known else None
     audit = edp.audit(
         data(amount), epsilon=EPSILON, adversary=adversary, draws=30, tune=30, chains=2,
         random_seed=1, progressbar=False,

@@ -5,12 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.diagnostics.checks import Check, Checks, threshold
+from edp_bayes.diagnostics.common_steps import (
+    FINEST_SHARE,
+    ROUNDING,
+    candidates,
+    common_steps,
+    plain,
+)
 from edp_bayes.utils.formatting import risk, risk_limit
 from edp_bayes.utils.sentences import Sentence, name_of
 
@@ -27,11 +35,12 @@ GRID = "grid"
 LEVEL = 0.05
 STEPS = (1.0, 2.0, 2.5, 5.0)  # times a power of ten: of digits
 MULTIPLES = (1.0, 1.2, 1.5, 2.0, 2.4, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 7.5, 8.0, 9.0)  # the same
-ROUNDING = 2.0**-44  # of the largest response: what sums of many floats may be off by
 FINEST = 1e4  # times that: finer steps are not told from rounding
 LEAST_CHANCE = 1e-3  # that a total lies on a grid by chance, at least
 HIDDEN = 0.25  # of a step: noise of a larger standard deviation hides its grid
 MOST_NAMED = 3
+MOST_CELLS = 2**20  # people times databases of which common steps are sought
+ALL_SQUARES = math.pi**2 / 6.0  # the sum of 1 / h^2: no test at h^-2 of a level exceeds it together
 
 
 class _Break(NamedTuple):
@@ -52,13 +61,21 @@ def check_grid(
 ) -> Checks:
     """Look for individuals without whom answers lie on a grid that they leave with them.
 
-    Grids are multiples of 1 to 9, 1.2, 1.5, 2.4, 2.5 and 7.5 times powers of ten, from the digits
-    of the amounts up to the largest response; no others are looked for. Were the others' amounts
-    as fine as those of an individual who contributes cents, the response without them would be a
-    whole number in one database of a hundred. Where it is one more often (binomial test at the
-    level, over all individuals and grids together), the individual breaks that grid. What the event
-    "a multiple of the step" alone reveals of them is compared with the upper limit of the largest
-    risk, and the check fails where it is more at any epsilon.
+    Were the others' amounts as fine as those of an individual who contributes cents, the response
+    without them would be a whole number in one database of a hundred. Where it is one more often
+    (binomial test at the level, over all individuals and grids together), the individual breaks
+    that grid. What the event "a multiple of the step" alone reveals of them is compared with the
+    upper limit of the largest risk, and the check fails where it is more at any epsilon.
+
+    Two kinds of steps are looked for, each at half the level. The first are 1 to 9, 1.2, 1.5, 2.4,
+    2.5 and 7.5 times powers of ten, from the digits of the amounts up to the largest response.
+    The second are greatest common divisors: of the responses without an individual, of all
+    databases and of those in which they contribute. They find any step down to a millionth of the
+    largest response. Divisors of three responses each, which recur, find a step on which a share
+    of them lies. An odd step of less than about a third of the responses may go unseen.
+    Divisors are chosen from the data: that of h times the digits of the amounts is tested at a
+    share of the level that falls as 1 / h^2, so that all of them together keep it. They are sought
+    for the individuals in most databases, up to a million pairs of individual and database.
 
     Rounded responses and counts are modelled on their grid, and samples of a randomised query have
     none: nothing is looked for. Noise hides the grids of less than four times its standard
@@ -110,7 +127,7 @@ def _failed(
     text = Sentence(
         "Individual ",
         names[0],
-        f" breaks a grid: without them the answer is a multiple of {worst.step:g} in "
+        f" breaks a grid: without them the answer is a multiple of {worst.step:.15g} in "
         f"{worst.on_without} of {n} databases, with them in {worst.on_with}. That alone says a "
         f"risk of {risk(worst.exposure)} at epsilon = {epsilon[worst.level]:g}, the upper limit of "
         f"the largest risk is {risk_limit(float(upper[worst.level]))}",
@@ -118,7 +135,7 @@ def _failed(
         more,
     )
     advice = (
-        f"Round amounts to multiples of {worst.step:g} before they are added, or publish with "
+        f"Round amounts to multiples of {worst.step:.15g} before they are added, or publish with "
         "noise of that size."
     )
     share = max(one.broken for one in found) / n
@@ -130,7 +147,8 @@ def _worst(responses: Responses, epsilon: Array, upper: Array, level: float) -> 
     if responses.samples > 1 or responses.half_step is not None:
         return []
     best: dict[int, _Break] = {}
-    for found in _breaks(responses, level):
+    everything = chain(_breaks(responses, level / 2.0), _divided(responses, level / 2.0))
+    for found in everything:
         broken = _compared(*found, responses.n_databases, epsilon, upper)
         if broken is not None and broken.excess >= best.get(broken.person, broken).excess:
             best[broken.person] = broken  # of equal ones the coarsest
@@ -217,6 +235,64 @@ def _breaks(responses: Responses, level: float) -> Iterator[tuple[int, float, in
                 int(person[k]), float(step), int(broken[k]), int(finer[k]), int(without[k]),
                 int(on.sum()),
             )  # fmt: skip
+
+
+def _divided(responses: Responses, level: float) -> Iterator[tuple[int, float, int, int, int, int]]:
+    """Yield who breaks a grid whose step is a common divisor of responses without them.
+
+    As `_breaks`. Equal responses count once in the test: they are no further evidence of a grid.
+    """
+    from scipy.special import bdtrc
+
+    c, y, n = responses.collected, responses.response, responses.n_databases
+    size = float(np.abs(y).max())
+    everything = _Entries.of(responses, ROUNDING * size)
+    if not everything.owner.size:
+        return
+    count = np.diff(c.indptr)
+    people = np.argsort(-count, kind="stable")[: max(1, MOST_CELLS // n)]
+    people = np.sort(people[count[people] > 0])
+    total = int((count > 0).sum())
+    noise = 0.0 if responses.noise is None else math.sqrt(responses.noise.variance)
+    base = max(common_steps(np.r_[y, c.data][None], size=size)[0], FINEST_SHARE * size)
+    own = everything.some(np.isin(everything.owner, people))
+    place = np.searchsorted(people, own.owner)
+    rests = np.zeros((people.size, n))
+    rests[place, own.row] = own.rest
+    without = np.repeat(y[None], people.size, axis=0)
+    absent = np.ones(without.shape, dtype=bool)
+    every = responses.owner
+    inside = np.isin(every, people)
+    absent[np.searchsorted(people, every[inside]), c.indices[inside]] = False
+    without = np.where(absent, without, rests)
+    whose, step = candidates(place, own.rest, size=size, least=base)
+    everybody = np.arange(people.size)
+    whose = np.r_[everybody, everybody, whose]
+    step = np.r_[common_steps(without, size=size), common_steps(rests, size=size), step]
+    sought = (step > 1.5 * base) & (HIDDEN * step > noise)
+    for k, exact in zip(whose[sought], step[sought], strict=True):
+        named, answers = plain(float(exact), size=size), without[k]
+        there = np.abs(answers) > everything.tolerance
+        on = everything.on(answers, named) & there
+        parts = named / base
+        values = np.unique(np.rint(answers[there] / everything.tolerance / FINEST))
+        hits = np.unique(np.rint(answers[on] / everything.tolerance / FINEST)).size
+        tests = total * ALL_SQUARES * parts**2
+        least = max(LEAST_CHANCE, 1.0 / parts)
+        if hits <= least * values.size or bdtrc(hits - 1.0, values.size, least) * tests >= level:
+            continue
+        mine = own.some(place == k)
+        mine = mine.some(~mine.on(mine.own, named))
+        broken = (~mine.on(mine.own, named, within=noise) & on[mine.row]).sum()
+        if not broken:
+            continue
+        pairs = np.stack([mine.own, np.full(mine.own.size, named)], axis=1)
+        chance = np.maximum(common_steps(pairs, size=size) / named, LEAST_CHANCE).mean()
+        p = bdtrc(hits - 1.0, values.size, chance) if hits > chance * values.size else 1.0
+        if p * tests < level:
+            kept = everything.on(y, named) & (np.abs(y) > everything.tolerance)
+            counts = int(broken), mine.own.size, int(on.sum()), int(kept.sum())
+            yield (int(people[k]), named, *counts)
 
 
 @dataclass(frozen=True, eq=False)
