@@ -151,7 +151,7 @@ def test_sums_of_floats_have_the_step_of_their_parts(parts, step):
     total = np.array([sum(w * step for w in row) for row in parts])  # with their rounding errors
     found = common_steps(total[None], size=float(total.max()))[0]
     right = math.gcd(*(sum(row) for row in parts)) * step
-    assert plain(found, size=float(total.max())) == pytest.approx(right, rel=1e-12)
+    assert plain(found) == pytest.approx(right, rel=1e-12)
 
 
 def test_zeros_have_no_step_and_what_is_continuous_has_none():

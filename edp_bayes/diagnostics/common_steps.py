@@ -61,8 +61,8 @@ def common_steps(values: Array, *, size: float) -> Array:
 def candidates(owner: Index, values: Array, *, size: float, least: float) -> tuple[Index, Array]:
     """Return common steps of groups of each owner's values that recur, and whose they are.
 
-    At most two of each owner: those that are frequent and coarse. The groups are drawn with a fixed
-    seed, so that no order of the values matters.
+    At most two of each owner: those that are frequent and coarse. The groups are drawn at random,
+    with a fixed seed, so that no pattern in the order of the values hides a step.
     """
     rng = np.random.default_rng(0)
     owners, steps = [], []
@@ -90,17 +90,17 @@ def candidates(owner: Index, values: Array, *, size: float, least: float) -> tup
     return whose[kept], step[kept]
 
 
-def plain(step: float, *, size: float) -> float:
+def plain(step: float) -> float:
     """Return the shortest decimal that is the step within rounding.
 
     Examples
     --------
-    >>> plain(0.1 + 0.2, size=100.0)
+    >>> plain(0.1 + 0.2)
     0.3
     """
     for digits in range(1, 17):
         short = float(f"{step:.{digits}g}")
-        if abs(short - step) * size <= 0.5 * ROUNDING * size * step:
+        if abs(short - step) <= 0.5 * ROUNDING * step:
             return short
     return step
 

@@ -35,7 +35,7 @@ GRID = "grid"
 LEVEL = 0.05
 STEPS = (1.0, 2.0, 2.5, 5.0)  # times a power of ten: of digits
 MULTIPLES = (1.0, 1.2, 1.5, 2.0, 2.4, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 7.5, 8.0, 9.0)  # the same
-FINEST = 1e4  # times that: finer steps are not told from rounding
+FINEST = 1e4  # times what rounding may do: finer steps are not told from it
 LEAST_CHANCE = 1e-3  # that a total lies on a grid by chance, at least
 HIDDEN = 0.25  # of a step: noise of a larger standard deviation hides its grid
 MOST_NAMED = 3
@@ -147,8 +147,10 @@ def _worst(responses: Responses, epsilon: Array, upper: Array, level: float) -> 
     if responses.samples > 1 or responses.half_step is not None:
         return []
     best: dict[int, _Break] = {}
-    everything = chain(_breaks(responses, level / 2.0), _divided(responses, level / 2.0))
-    for found in everything:
+    if not (entries := _Entries.of(responses)).owner.size:
+        return []
+    halves = (search(responses, entries, level / 2.0) for search in (_breaks, _divided))
+    for found in chain.from_iterable(halves):
         broken = _compared(*found, responses.n_databases, epsilon, upper)
         if broken is not None and broken.excess >= best.get(broken.person, broken).excess:
             best[broken.person] = broken  # of equal ones the coarsest
@@ -185,24 +187,22 @@ def _compared(
     return _Break(person, step, broken, without, with_them, level, *said)
 
 
-def _breaks(responses: Responses, level: float) -> Iterator[tuple[int, float, int, int, int, int]]:
+def _breaks(
+    responses: Responses, everything: _Entries, level: float
+) -> Iterator[tuple[int, float, int, int, int, int]]:
     """Yield who breaks which grid more often than by chance.
 
     Beside individual and step, numbers of databases: in which they break it, in which their own
     contribution is no multiple, and in which the response without and with them is one.
     """
-    from scipy.special import bdtrc
-
     c, y, n = responses.collected, responses.response, responses.n_databases
-    size = float(np.abs(y).max())
-    everything = _Entries.of(responses, ROUNDING * size)
+    size, noise = everything.size, _noise(responses)
     digits = _steps(STEPS, FINEST * everything.tolerance, size)
     first = everything.first_broken(y, digits)
     if first == digits.size:
         return
     steps = _steps(MULTIPLES, digits[first], size)
     finest = _steps(MULTIPLES, digits[max(0, first - len(STEPS))], size)
-    noise = 0.0 if responses.noise is None else math.sqrt(responses.noise.variance)
     steps = steps[HIDDEN * steps > noise]
     people = int((np.diff(c.indptr) > 0).sum())
     left, decade, tests = everything, 0.0, people * steps.size
@@ -212,7 +212,7 @@ def _breaks(responses: Responses, level: float) -> Iterator[tuple[int, float, in
             left = left.some(left.on(left.rest, decade))
             if not left.owner.size:
                 return
-        on = everything.on(y, step) & (np.abs(y) > everything.tolerance)
+        on = everything.multiples(y, step)
         alone = left.some(left.on(left.rest, step))
         hits = alone.some(~alone.on(alone.own, step, within=noise))
         person, broken = np.unique(hits.owner, return_counts=True)
@@ -229,57 +229,47 @@ def _breaks(responses: Responses, level: float) -> Iterator[tuple[int, float, in
             minlength=person.size,
         )
         without = int(on.sum()) - moved.astype(np.int64) + kept
-        p = np.where(without > n * chance, bdtrc(without - 1.0, n, chance), 1.0)
-        for k in np.flatnonzero(p * tests < level):
+        for k in np.flatnonzero(_by_chance(without, n, chance) * tests < level):
             yield (
                 int(person[k]), float(step), int(broken[k]), int(finer[k]), int(without[k]),
                 int(on.sum()),
             )  # fmt: skip
 
 
-def _divided(responses: Responses, level: float) -> Iterator[tuple[int, float, int, int, int, int]]:
+def _divided(
+    responses: Responses, everything: _Entries, level: float
+) -> Iterator[tuple[int, float, int, int, int, int]]:
     """Yield who breaks a grid whose step is a common divisor of responses without them.
 
     As `_breaks`. Equal responses count once in the test: they are no further evidence of a grid.
     """
-    from scipy.special import bdtrc
-
     c, y, n = responses.collected, responses.response, responses.n_databases
-    size = float(np.abs(y).max())
-    everything = _Entries.of(responses, ROUNDING * size)
-    if not everything.owner.size:
-        return
+    size, noise = everything.size, _noise(responses)
     count = np.diff(c.indptr)
     people = np.argsort(-count, kind="stable")[: max(1, MOST_CELLS // n)]
     people = np.sort(people[count[people] > 0])
     total = int((count > 0).sum())
-    noise = 0.0 if responses.noise is None else math.sqrt(responses.noise.variance)
     base = max(common_steps(np.r_[y, c.data][None], size=size)[0], FINEST_SHARE * size)
     own = everything.some(np.isin(everything.owner, people))
     place = np.searchsorted(people, own.owner)
     rests = np.zeros((people.size, n))
     rests[place, own.row] = own.rest
     without = np.repeat(y[None], people.size, axis=0)
-    absent = np.ones(without.shape, dtype=bool)
-    every = responses.owner
-    inside = np.isin(every, people)
-    absent[np.searchsorted(people, every[inside]), c.indices[inside]] = False
-    without = np.where(absent, without, rests)
+    inside = np.isin(responses.owner, people)
+    there = np.searchsorted(people, responses.owner[inside]), c.indices[inside]
+    without[there] = rests[there]
     whose, step = candidates(place, own.rest, size=size, least=base)
     everybody = np.arange(people.size)
     whose = np.r_[everybody, everybody, whose]
     step = np.r_[common_steps(without, size=size), common_steps(rests, size=size), step]
     sought = (step > 1.5 * base) & (HIDDEN * step > noise)
     for k, exact in zip(whose[sought], step[sought], strict=True):
-        named, answers = plain(float(exact), size=size), without[k]
-        there = np.abs(answers) > everything.tolerance
-        on = everything.on(answers, named) & there
-        parts = named / base
-        values = np.unique(np.rint(answers[there] / everything.tolerance / FINEST))
-        hits = np.unique(np.rint(answers[on] / everything.tolerance / FINEST)).size
+        named, answers = plain(float(exact)), without[k]
+        on, parts = everything.multiples(answers, named), named / base
+        values = everything.distinct(answers[np.abs(answers) > everything.tolerance])
+        hits = everything.distinct(answers[on])
         tests = total * ALL_SQUARES * parts**2
-        least = max(LEAST_CHANCE, 1.0 / parts)
-        if hits <= least * values.size or bdtrc(hits - 1.0, values.size, least) * tests >= level:
+        if _by_chance(hits, values, max(LEAST_CHANCE, 1.0 / parts)) * tests >= level:
             continue
         mine = own.some(place == k)
         mine = mine.some(~mine.on(mine.own, named))
@@ -288,11 +278,22 @@ def _divided(responses: Responses, level: float) -> Iterator[tuple[int, float, i
             continue
         pairs = np.stack([mine.own, np.full(mine.own.size, named)], axis=1)
         chance = np.maximum(common_steps(pairs, size=size) / named, LEAST_CHANCE).mean()
-        p = bdtrc(hits - 1.0, values.size, chance) if hits > chance * values.size else 1.0
-        if p * tests < level:
-            kept = everything.on(y, named) & (np.abs(y) > everything.tolerance)
+        if _by_chance(hits, values, chance) * tests < level:
+            kept = everything.multiples(y, named)
             counts = int(broken), mine.own.size, int(on.sum()), int(kept.sum())
             yield (int(people[k]), named, *counts)
+
+
+def _noise(responses: Responses) -> float:
+    """Return the standard deviation of the known noise of the answers."""
+    return 0.0 if responses.noise is None else math.sqrt(responses.noise.variance)
+
+
+def _by_chance(hits: Index | int, n: int, chance: Array | float) -> Array:
+    """Return how likely so many of n or more are hit by chance; 1 where no more than expected."""
+    from scipy.special import bdtrc
+
+    return np.where(hits > n * chance, bdtrc(hits - 1.0, n, chance), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,25 +304,38 @@ class _Entries:
     row: Index
     own: Array
     rest: Array
-    tolerance: float
+    size: float
 
     @classmethod
-    def of(cls, responses: Responses, tolerance: float) -> _Entries:
+    def of(cls, responses: Responses) -> _Entries:
         """Return all entries but those without which nothing is left, which lies on every grid."""
-        c = responses.collected
+        c, size = responses.collected, float(np.abs(responses.response).max())
         row = c.indices.astype(np.int64)
-        found = cls(responses.owner, row, c.data, responses.response[row] - c.data, tolerance)
-        return found.some(np.abs(found.rest) > tolerance)
+        found = cls(responses.owner, row, c.data, responses.response[row] - c.data, size)
+        return found.some(np.abs(found.rest) > found.tolerance)
+
+    @property
+    def tolerance(self) -> float:
+        """What rounding may do to a response."""
+        return ROUNDING * self.size
 
     def some(self, kept: Flags) -> _Entries:
         """Return some of the entries."""
         parts = (self.owner[kept], self.row[kept], self.own[kept], self.rest[kept])
-        return _Entries(*parts, self.tolerance)
+        return _Entries(*parts, self.size)
 
     def on(self, values: Array, step: float, *, within: float = 0.0) -> Flags:
         """Return which values are multiples of the step, but for rounding or a distance."""
         parts = values / step
         return np.asarray(np.abs(parts - np.rint(parts)) <= max(within, self.tolerance) / step)
+
+    def multiples(self, values: Array, step: float) -> Flags:
+        """Return which values are multiples of the step other than zero."""
+        return self.on(values, step) & (np.abs(values) > self.tolerance)
+
+    def distinct(self, values: Array) -> int:
+        """Return how many values differ by more than rounding."""
+        return int(np.unique(np.rint(values / self.tolerance / FINEST)).size)
 
     def first_broken(self, y: Array, steps: Array) -> int:
         """Return the place of the first step of a grid on which not everything lies."""
