@@ -94,7 +94,7 @@ def test_closed_forms_are_those_of_pymc(model):
         rate=values["rate"],
         precision=values["precision"],
         locations=values["centre"][..., None]
-        + values["offset"] * spread / np.sqrt(values["precision"][..., None]),
+        + values["offset"] / np.sqrt(values["precision"][..., None]),
         variances=spread**2,
         least=least_of(
             finest_of(responses.response_by_database, None) / responses.response.std(ddof=1)

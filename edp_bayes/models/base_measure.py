@@ -34,10 +34,10 @@ NARROWEST = 0.15  # steps of a grid: all but 0.1% of a component as narrow can b
 
 @dataclass(frozen=True, repr=False)
 class BaseMeasure(ShortRepr):
-    """Normal-inverse-gamma distribution of a component, its parameters learned from the data.
+    """Distribution of a component, its parameters learned from the data.
 
     For a response standardised to mean 0 and standard deviation 1, component k has variance
-    ``v_k ~ InverseGamma(shape, r_k)`` and location ``mu_k ~ Normal(m, v_k / precision)``, with a
+    ``v_k ~ InverseGamma(shape, r_k)`` and location ``mu_k ~ Normal(m, 1 / precision)``, with a
     rate of its own ``r_k ~ Gamma(scale_shape, rate)``, ``rate ~ Gamma(rate_shape, rate_rate)``,
     ``precision ~ Gamma(precision_shape, precision_rate)`` and ``m ~ Normal(0, location_scale)``.
     So ``rate v_k`` follows a beta prime distribution, whose tails on both sides leave room for
@@ -51,7 +51,8 @@ class BaseMeasure(ShortRepr):
     rate_shape, rate_rate : float
         Gamma prior of the common rate.
     precision_shape, precision_rate : float
-        Gamma prior of the precision of the components' locations, in units of their variance.
+        Gamma prior of the precision of the components' locations, which do not depend on their
+        variances: so a narrow component may lie far out.
     location_scale : float
         Prior standard deviation of the centre of the locations.
     scale_shape : float, optional
@@ -108,7 +109,7 @@ class BaseMeasure(ShortRepr):
         least = least_of(finest / standardisation.spread)
         pm.Potential(FINEST, -0.5 * least * (1.0 / variance).sum())
         spread = pt.sqrt(variance)
-        location = centre + offset * spread / pt.sqrt(precision)
+        location = centre + offset / pt.sqrt(precision)
         to_scale = standardisation.spread * scale_of_unit_spread(kernel)
         return (
             pm.Deterministic(

@@ -385,15 +385,16 @@ def sweep_chain(
             squares[k] += square[j]
         inverse, pull, scatter = 0.0, 0.0, 0.0
         for k in range(K):
-            strength = precision + count[k]
-            middle = (precision * centre + total[k]) / strength
-            rest = squares[k] + precision * centre**2 - strength * middle**2
+            # v | mu is inverse gamma, and then mu | v normal
+            rest = squares[k] + mu[k] * (count[k] * mu[k] - 2.0 * total[k])
             sharp = rng.standard_gamma(shape + 0.5 * count[k])
             v[k] = (rates[k] + 0.5 * (max(rest, 0.0) + least)) / sharp
-            mu[k] = middle + math.sqrt(v[k] / strength) * rng.standard_normal()
+            strength = precision + count[k] / v[k]
+            middle = (precision * centre + total[k] / v[k]) / strength
+            mu[k] = middle + rng.standard_normal() / math.sqrt(strength)
             inverse += 1.0 / v[k]
-            pull += mu[k] / v[k]
-            scatter += (mu[k] - centre) ** 2 / v[k]
+            pull += mu[k]
+            scatter += (mu[k] - centre) ** 2
         if dirichlet > 0.0:
             for k in range(K):
                 w[k] = rng.standard_gamma(dirichlet + count[k])
@@ -420,7 +421,7 @@ def sweep_chain(
             rate = rng.standard_gamma(rate_a + K * shape) / (rate_b + inverse)
             rates[:] = rate
         precision = rng.standard_gamma(precision_a + 0.5 * K) / (precision_b + 0.5 * scatter)
-        information = 1.0 / centre_v + precision * inverse
+        information = 1.0 / centre_v + precision * K
         centre = precision * pull / information + rng.standard_normal() / math.sqrt(information)
         if terms > 0:
             _draw_coefficients(rng, raw_mean, given, label, mu, v, gamma, beta, factor, right)

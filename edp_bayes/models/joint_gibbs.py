@@ -1,7 +1,7 @@
 """Blocked Gibbs sampling of mixtures of multivariate normals.
 
 Component k has covariance Sigma_k ~ InverseWishart(nu, 2 r_k I) and location
-mu_k ~ Normal(m, Sigma_k / precision), with a rate of its own r_k ~ Gamma(scale_shape, rate), for
+mu_k ~ Normal(m, I / precision), with a rate of its own r_k ~ Gamma(scale_shape, rate), for
 whitened responses; in one dimension it is `edp_bayes.models.base_measure.BaseMeasure`. Scales of
 components differ, their shapes no more than the data say: scales that are whole matrices (a matrix
 F distribution of Sigma_k) favour components that are thin in some direction, in which everybody
@@ -211,6 +211,26 @@ def _draw_covariance(rng, degrees, scale, cov, root, inverse, precision, work, d
 
 
 @borrowing
+def _draw_normal(rng, information, right, out, work, d):  # type: ignore[no-untyped-def]
+    """Draw from the normal distribution of mean M^-1 right and covariance M^-1, M the information.
+
+    With W the inverse of its lower factor, M^-1 = W' W; the right side is lost.
+    """
+    cholesky(information, work[0], d)
+    inverse_factor(work[0], work[1], d)
+    for a in range(d):
+        out[a] = rng.standard_normal()
+        for b in range(a + 1):
+            out[a] += work[1, a, b] * right[b]
+    for a in range(d):
+        right[a] = 0.0
+        for b in range(a, d):
+            right[a] += work[1, b, a] * out[b]
+    for a in range(d):
+        out[a] = right[a]
+
+
+@borrowing
 def _residuals(y, given, beta, gamma, z):  # type: ignore[no-untyped-def]
     """Fill in the residuals of every database."""
     n, d = y.shape
@@ -364,34 +384,28 @@ def sweep_chain(y, K, prior, given, tune, draws, thin, rng):  # type: ignore[no-
         scatter, sharpness = 0.0, 0.0
         for a in range(d):
             pull[a] = 0.0
-            for b in range(d):
-                information[a, b] = 0.0
         for k in range(K):
-            strength = precision + count[k]
-            for a in range(d):
-                away[a] = (precision * centre[a] + total[k, a]) / strength
+            # Sigma | mu is inverse Wishart: sum (z - mu)(z - mu)' joins its scale
             for a in range(d):
                 for b in range(d):
                     scale[a, b] = psi[k, a, b] + squares[k, a, b]
-                    scale[a, b] += precision * centre[a] * centre[b]
-                    scale[a, b] -= strength * away[a] * away[b]
+                    scale[a, b] += count[k] * mu[k, a] * mu[k, b]
+                    scale[a, b] -= total[k, a] * mu[k, b] + mu[k, a] * total[k, b]
                 scale[a, a] += prior.least
             _draw_covariance(
                 rng, prior.degrees + count[k], scale, cov, root[k], inverse[k], sharp[k], work, d
             )
-            spread = 1.0 / math.sqrt(strength)
+            # mu | Sigma is normal
             for a in range(d):
-                total[k, a] = rng.standard_normal()
-            for a in range(d):
-                mu[k, a] = away[a]
-                for b in range(a + 1):
-                    mu[k, a] += spread * root[k, a, b] * total[k, b]
-            for a in range(d):
+                away[a] = precision * centre[a]
                 for b in range(d):
-                    left, right = mu[k, a] - centre[a], mu[k, b] - centre[b]
-                    scatter += left * sharp[k, a, b] * right
-                    information[a, b] += sharp[k, a, b]
-                    pull[a] += sharp[k, a, b] * mu[k, b]
+                    away[a] += sharp[k, a, b] * total[k, b]
+                    information[a, b] = count[k] * sharp[k, a, b]
+                information[a, a] += precision
+            _draw_normal(rng, information, away, mu[k], work, d)
+            for a in range(d):
+                scatter += (mu[k, a] - centre[a]) ** 2
+                pull[a] += mu[k, a]
             # the scale of this component, given its covariance
             trace = 0.0
             for a in range(d):
@@ -426,21 +440,9 @@ def sweep_chain(y, K, prior, given, tune, draws, thin, rng):  # type: ignore[no-
         rate = rng.standard_gamma(shape) / (prior.rate_rate + sharpness)
         shape = prior.precision_shape + 0.5 * K * d
         precision = rng.standard_gamma(shape) / (prior.precision_rate + 0.5 * scatter)
+        strength = 1.0 / prior.centre_variance + precision * K
         for a in range(d):
-            for b in range(d):
-                information[a, b] *= precision
-            information[a, a] += 1.0 / prior.centre_variance
-        cholesky(information, work[0], d)
-        inverse_factor(work[0], work[1], d)
-        # inverse information = W' W with W the inverse factor
-        for a in range(d):
-            away[a] = rng.standard_normal()
-            for b in range(a + 1):
-                away[a] += work[1, a, b] * precision * pull[b]
-        for a in range(d):
-            centre[a] = 0.0
-            for b in range(a, d):
-                centre[a] += work[1, b, a] * away[b]
+            centre[a] = precision * pull[a] / strength + rng.standard_normal() / math.sqrt(strength)
         if terms > 0:
             _draw_coefficients(
                 rng, y, given, label, mu, sharp, count, gamma, beta, crossed, factor, drawn, away

@@ -61,8 +61,7 @@ def build_joint(
         root, whiten = pt.stack(roots), pt.stack(sharp)
         # components narrower than the responses can show have next to no density
         pm.Potential(FINEST, -0.5 * prior.least * (whiten**2).sum())
-        moved = (root * offset[:, None, :]).sum(axis=2) / pt.sqrt(precision)
-        locations = pm.Deterministic("locations", centre + moved)
+        locations = pm.Deterministic("locations", centre + offset / pt.sqrt(precision))
         pm.Deterministic("roots", root)
         away = _residuals(z, regression)[:, None, :] - locations
         u = (whiten[None] * away[:, :, None, :]).sum(axis=3)

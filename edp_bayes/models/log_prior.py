@@ -118,7 +118,7 @@ def component_priors(
     """
     from scipy.stats import beta, gamma, invgamma, norm
 
-    offset = (locations - centre[..., None]) * np.sqrt(precision[..., None] / variances)
+    offset = (locations - centre[..., None]) * np.sqrt(precision)[..., None]
     if base.scale_shape is None:
         unit_variance = variances / rate[..., None]
         scale = {"unit_variance": invgamma.logpdf(unit_variance, base.shape).sum(-1)}

@@ -118,8 +118,22 @@ def test_gibbs_and_nuts_draw_from_one_posterior_of_several_samples():
     assert (np.abs(gibbs - nuts) < 4.0 * np.hypot(first, second)).all()
 
 
+def one_variance(unit, log_prior, precision):
+    """Return a grid of variances, and the posterior distribution function on it.
+
+    Of one component, whose location N(0, 1 / precision) is summed out of standardised responses;
+    the prior density is that of log v.
+    """
+    v = np.exp(np.linspace(-6.0, 6.0, 20_001))
+    n, least = unit.size, least_of(finest_spread(unit[:, None]))
+    log_density = log_prior(v) - 0.5 * (n - 1) * np.log(v) - 0.5 * np.log(v + n / precision)
+    log_density -= 0.5 * (unit @ unit + least) / v  # the smooth floor is part of the prior
+    probability = np.exp(log_density - log_density.max()).cumsum()
+    return v, probability / probability[-1]
+
+
 def test_gibbs_of_one_component_matches_quadrature():
-    """One component with a nearly fixed base measure: the conjugate posterior in closed form."""
+    """One component with a nearly fixed base measure, its location summed out."""
     responses = make_responses()
     base = BaseMeasure(
         shape=3.0,
@@ -133,15 +147,16 @@ def test_gibbs_of_one_component_matches_quadrature():
     fitted = FiniteMixture(components=1, base_measure=base).fit(responses, settings(draws=20_000))
     y = responses.response
     unit = (y - y.mean()) / y.std(ddof=1)
-    n = unit.size
-    # The floor's smooth factor is in the rate of the variance.
-    shape, rate = 3.0 + n / 2, 2.0 + 0.5 * (unit @ unit + least_of(finest_spread(unit[:, None])))
     found = (fitted.mixture.scales[..., 0] / y.std(ddof=1)) ** 2
-    distribution = stats.invgamma(shape, scale=rate)
-    assert found.mean() == pytest.approx(distribution.mean(), rel=0.01)
-    assert np.quantile(found, 0.95) == pytest.approx(distribution.ppf(0.95), rel=0.01)
+    v, probability = one_variance(
+        unit, lambda v: stats.invgamma.logpdf(v, 3.0, scale=2.0) + np.log(v), 0.5
+    )
+    share = np.diff(probability, prepend=0.0)
+    assert found.mean() == pytest.approx(share @ v, rel=0.01)
+    exact = v[np.searchsorted(probability, 0.95)]
+    assert np.quantile(found, 0.95) == pytest.approx(exact, rel=0.01)
     centre = (fitted.mixture.locations[..., 0] - y.mean()) / y.std(ddof=1)
-    assert centre.std() == pytest.approx(np.sqrt(rate / (shape - 1) / (n + 0.5)), rel=0.02)
+    assert centre.std() == pytest.approx(np.sqrt(share @ (1.0 / (0.5 + unit.size / v))), rel=0.02)
 
 
 @pytest.mark.parametrize("scale_shape", [0.5, 2.0])
@@ -161,13 +176,11 @@ def test_gibbs_of_one_component_with_a_rate_of_its_own_matches_quadrature(scale_
     y = responses.response
     unit = (y - y.mean()) / y.std(ddof=1)
     found = (fitted.mixture.scales[..., 0].ravel() / y.std(ddof=1)) ** 2
-    v = np.exp(np.linspace(-6.0, 6.0, 20_001))
-    log_density = stats.betaprime.logpdf(0.5 * v, scale_shape, 3.0) + np.log(v)
-    least = least_of(finest_spread(unit[:, None]))  # of the smooth floor, part of the prior
-    log_density += -0.5 * unit.size * np.log(v) - 0.5 * (unit @ unit + least) / v
-    probability = np.exp(log_density - log_density.max()).cumsum()
+    v, probability = one_variance(
+        unit, lambda v: stats.betaprime.logpdf(0.5 * v, scale_shape, 3.0) + np.log(v), 0.5
+    )
     for share in (0.05, 0.5, 0.95):
-        exact = v[np.searchsorted(probability, share * probability[-1])]
+        exact = v[np.searchsorted(probability, share)]
         assert np.quantile(found, share) == pytest.approx(exact, rel=0.02)
 
 
@@ -186,10 +199,10 @@ def test_variances_are_inverse_gamma_with_the_floor_in_their_rate(floors, monkey
     unit = responses.response - responses.response.mean()
     least = least_of(finest_spread(unit[:, None]))
     # a location of next to no prior precision is at the mean, and takes a degree of freedom
-    rate = 0.5 + 0.5 * (unit @ unit + least)
+    shape, rate = 3.0 + (n - 1) / 2, 0.5 + 0.5 * (unit @ unit + least)
     found = fitted.mixture.scales[..., 0].ravel() ** 2
-    assert stats.kstest(found, stats.invgamma(3.0 + n / 2, scale=rate).cdf).pvalue > 1e-3
-    without = stats.invgamma(3.0 + n / 2, scale=rate - 0.5 * least)
+    assert stats.kstest(found, stats.invgamma(shape, scale=rate).cdf).pvalue > 1e-3
+    without = stats.invgamma(shape, scale=rate - 0.5 * least)
     assert floors < 40.0 or stats.kstest(found, without.cdf).pvalue < 1e-3
 
 
