@@ -43,6 +43,8 @@ __all__ = ["assemble", "by_epsilon", "checked", "groups_of_fit"]
 
 Array = NDArray[np.float64]
 
+# Of which values log densities are, where a transform is modelled.
+OF_ANSWERS, ON_SCALE = "of the answers", "on the modelled scale"
 DENSITY_POINTS = 201
 DENSITY_DRAWS = 500
 DENSITY_REACH = 1.0
@@ -102,10 +104,13 @@ def assemble(
             },
             coords=posterior.coords.to_dataset().isel(draw=slice(None, None, tested.step)).coords,
         ),
-        "individuals": _individuals(responses, raw, risks, names, epsilon),
+        "individuals": _individuals(
+            responses, raw, risks, names, epsilon, referred=regression is not None
+        ),
         "densities": _densities(responses, fitted, kept, names, chains),
         "mixture": _mixture(_next_response(fitted), chains),
         "observed_data": _observed(responses),
+        **({} if released.scale is None else {"answers": _observed(released)}),
         **groups_of_fit(fitted, responses.database, chains),
         "new_individual": _new_individual(fitted, risks, epsilon, settings, chains),
     }
@@ -120,6 +125,7 @@ def assemble(
         "samples": responses.samples,
         **({} if released.step is None else {"step": released.step}),
         "fingerprint": released.fingerprint,
+        **_scale(released),
         **({"read_as": released.read_as} if released.read_as else {}),
         **({} if released.partial is None else {"partial": released.partial.words}),
         **settings.record,
@@ -147,6 +153,18 @@ def assemble(
     if isinstance(fitted.coupling, ReleasedCoupling):
         return Audit(tree, ReleasedCurves(fitted.coupling, epsilon, risks))
     return Audit(tree, CoupledCurves(fitted.coupling, epsilon, risks))
+
+
+def _scale(released: Responses) -> dict[str, str]:
+    """Return the scale on which the answers are modelled, and what they are without one."""
+    if released.scale is None:
+        return {}
+    answers = released.replaced(transform=None)
+    return {
+        "transform": str(released.scale),
+        "fingerprint_of_answers": answers.fingerprint,
+        "scores": OF_ANSWERS if np.isfinite(released.log_slope).all() else ON_SCALE,
+    }
 
 
 def _of_reduced(responses: Responses, epsilon: Array, most: Array) -> Sentence:
@@ -192,13 +210,19 @@ def _raw(released: Responses, regression: Regression | None) -> Responses:
 
 
 def _individuals(
-    responses: Responses, raw: Responses, risks: Risks, names: NDArray[Any], epsilon: Array
+    responses: Responses,
+    raw: Responses,
+    risks: Risks,
+    names: NDArray[Any],
+    epsilon: Array,
+    *,
+    referred: bool,
 ) -> xr.Dataset:
     """Return what is known of everybody; contributions as they were made, in any database.
 
     Beside them, where there is an adversary, those that were referred to the database at hand.
     """
-    adjusted = {} if raw is responses else {"adjusted_contribution": _signed(responses)}
+    adjusted = {"adjusted_contribution": _signed(responses)} if referred else {}
     return xr.Dataset(
         {
             "mean": (("individual", "epsilon"), risks.mean),
@@ -297,7 +321,8 @@ def _known(
     """
     known, lead = regression.known, ("chain", "draw")
     names = [*known.names, *(["intercept"] if known.scaled else [])]
-    rest = explained(released, np.arange(released.n_databases), known.insiders)
+    everything = np.arange(released.n_databases)
+    rest = explained(released, everything, known.insiders).on_scale
     return xr.Dataset(
         {
             "design": (("database", "term"), regression.design),
@@ -308,7 +333,7 @@ def _known(
             "growth": (lead, at_hand.growth),
             "shift": (lead, at_hand.shift),
             "score": ("database", at_hand.scores),
-            "released": ("release", released.response_by_database.mean(axis=1)),
+            "released": ("release", released.on_scale.response_by_database.mean(axis=1)),
             "less_insiders": ("release", rest.response_by_database.mean(axis=1)),
         },
         coords={

@@ -235,7 +235,7 @@ def plan(
     known = _known(usable, chosen, adversary, random_seed)
     lags = 0 if known is None else usable.n_databases - known.n_databases
     study = _Study(
-        responses=usable if known is None else known,
+        responses=usable.on_scale if known is None else known,
         epsilon=validate.epsilon_grid(epsilon),
         kind=validate.choice(kind, BAND_KINDS, "kind"),
         prob=default_probability(prob),

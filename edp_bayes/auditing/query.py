@@ -68,6 +68,7 @@ def audit(
     keep_store: bool = False,
     exact_up_to: int = EXACT_UP_TO,
     appear_once: bool = False,
+    transform: Any = None,
     **sample_kwargs: Any,
 ) -> Audit:
     """Put posterior draws on delta_i, delta and delta* of a query.
@@ -127,6 +128,9 @@ def audit(
     appear_once : bool
         Individuals are persons, although nearly each is in one database alone. It has to be said:
         otherwise the identifier passes for the number of a record, and there is no verdict.
+    transform : {"log", "logit", "sqrt"} or pair of callables, optional
+        The scale on which the response is modelled, as for `Responses`; that of the responses if
+        not given. Risks are the same on every scale; how well a density follows the data is not.
     **sample_kwargs
         Further arguments of ``pymc.sample``, ``target_accept`` for one, for NUTS; refused where a
         mixture is drawn by Gibbs sampling.
@@ -190,6 +194,7 @@ def audit(
     if isinstance(individuals, str) or not isinstance(individuals, Iterable):
         raise InputTypeError(f"individuals must be a list of labels, found {individuals!r}")
     asked = [label for label in individuals if responses.index_of(label) >= 0]
+    responses = _on_scale_asked(responses, transform)
     _refuse_reduced(responses, asked, adversary)
     settings = SamplerSettings(
         draws=draws,
@@ -241,8 +246,7 @@ def audit(
             checks.append(check)
     fitted, risks = found.fitted, found.risks
     fitted = replace(fitted, warnings=(*fitted.warnings, *unlike))
-    if fitted.at_hand is not None:
-        responses = fitted.at_hand.responses
+    responses = fitted.at_hand.responses if fitted.at_hand is not None else responses.on_scale
     named = list(dict.fromkeys(responses.index_of(label) for label in asked))
     order = responses.order
     some = ~responses.reduced[order]  # Of all others there is a bound alone.
@@ -265,6 +269,20 @@ def audit(
         remove(Path(store) / SECOND)
         remove(store)
     return _warned(result, responses)
+
+
+def _on_scale_asked(
+    responses: Responses | JointResponses, transform: Any
+) -> Responses | JointResponses:
+    """Return responses that are modelled on the scale asked for."""
+    if transform is None:
+        return responses
+    if isinstance(responses, JointResponses):
+        raise InvalidInputError(
+            "a joint audit models every answer on its own scale: leave out transform, or audit "
+            "each query alone"
+        )
+    return responses.replaced(transform=transform)
 
 
 def _warned(result: Audit, responses: Responses | JointResponses) -> Audit:
@@ -303,6 +321,8 @@ def _drawn(
         if responses.step is not None:
             rounded = rounded_coupling(fitted.coupling, responses, regression, fitted.at_hand)
             fitted = replace(fitted, coupling=rounded)
+        slope = responses.log_slope if regression is None else regression.known.log_slope
+        fitted = fitted.per_answer(slope)
         if fitted.at_hand is not None:
             responses = fitted.at_hand.responses
         copies = settings.generator("copies").integers(

@@ -75,6 +75,12 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
             "what rounding, bins or suppression leave of the risk is known for one answer, not for "
             "several queries together: audit each query on its own for that"
         )
+    if "transform" in audit.settings:
+        raise InvalidInputError(
+            f"this audit models the answer on the scale of transform "
+            f"{audit.settings['transform']}, and what is published of it is rounded or binned on "
+            "its own: audit without transform"
+        )
     if not isinstance(source, CoupledCurves):
         raise InvalidInputError(
             "what is published is known as long as an audit has its fit, and this one was loaded "

@@ -62,6 +62,7 @@ __all__ = [
     "Thousands",
     "Threshold",
     "TimeZone",
+    "Transformed",
     "Trend",
     "Where",
     "columns",
@@ -254,6 +255,8 @@ class Run:
         How many individuals' contributions are collected; None takes what is usual.
     step : float, "found" or None
         Answers are rounded to a grid of this step.
+    transform : str or None
+        Scale on which the answer is modelled; None for its own.
     appear_once : bool
         As for `edp_bayes.audit`.
     published : Published or None
@@ -297,6 +300,7 @@ class Run:
     echoes: bool = False
     collect: int | None = None
     step: float | str | None = FOUND
+    transform: str | None = None
     appear_once: bool = False
     published: Published | None = None
 
@@ -358,9 +362,23 @@ class Run:
             given["step"] = None
         elif "step" in given:
             validate.positive_number(given["step"], "--step")
+        from edp_bayes.records import transforms
+
+        if "transform" in given:
+            validate.choice(given["transform"], transforms.NAMES, "--transform")
+            if isinstance(given.get("step"), float):
+                raise InvalidInputError(
+                    "--transform is for continuous answers, and --step says that they lie on a "
+                    "grid: leave out one of the two, or give --no-step"
+                )
         given["published"] = parse_published(
             {name: given.pop(name) for name in PUBLISHED if name in given}
         )
+        if given["published"] is not None and "transform" in given:
+            raise InvalidInputError(
+                "--transform is a scale to model the answer on, and --rounded-to, --threshold and "
+                "--bins are on its own: leave out one of the two"
+            )
         queries = tuple(parse(one) for one in ([query] if isinstance(query, str) else query))
         run = cls(
             queries,
@@ -559,6 +577,14 @@ NoStep = Annotated[
 RoundedTo = Annotated[
     float | None,
     typer.Option("--rounded-to", help="Also the risk of the answer rounded to a multiple of this."),
+]
+Transformed = Annotated[
+    str | None,
+    typer.Option(
+        "--transform",
+        help="Scale on which the answer is modelled: log, logit or sqrt; risks are those of the "
+        "answer.",
+    ),
 ]
 Offset = Annotated[
     str | None,

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from edp_bayes.characters import clean
-from edp_bayes.interval.response_intervals import WIDTHS, interval_level
+from edp_bayes.interval.response_intervals import WIDTHS
 from edp_bayes.report.sections import curves, records
 from edp_bayes.report.sections.words import resting
 from edp_bayes.results.effects import ADVISES, WITHHOLDS
@@ -146,6 +146,8 @@ def _header(audit: Audit) -> Table:
         "Draws": f"{settings['chains']} chains of {settings['draws']}, {settings['sampler']}",
         "Seed": f"{settings['random_seed']}",
     }
+    if audit.transform:
+        rows["Scale"] = f"modelled as {audit.scaled('the answer')}; risks are those of the answer"
     if audit.against:
         rows["Against"] = audit.against
         rows["Database"] = settings["at"]
@@ -190,6 +192,8 @@ def _last(audit: Audit, prob: float, tailed: str) -> tuple[tuple[str | None, Any
         name = short(clean(str(audit.direction["individual"].to_numpy()[0])))
         said = f"The combination of the answers that exposes {name} most: {audit.direction_of()}."
         return ((None, Text(f"{said} {TOGETHER}")),)
+    if not audit.intervals_known:
+        return ()
     return (
         (f"Within a relative width of the median response: {tailed}", _intervals(audit, prob)),
         (None, Text(INTERVALS + (f" {REST}" if audit.less_insiders else ""))),
@@ -266,7 +270,7 @@ def _intervals(audit: Audit, prob: float) -> Table:
     table = Table()
     for head in ("width", "level", "interval"):
         table.add_column(head, justify="right")
-    level = interval_level(audit.mixture, WIDTHS)
+    level = audit.interval_level(WIDTHS)
     for k, width in enumerate(WIDTHS):
         lower, middle, upper = interval(level.isel(width=k), prob)
         table.add_row(f"{width:g}", f"{middle:.3g}", f"{lower:.3g} to {upper:.3g}")

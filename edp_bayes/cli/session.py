@@ -69,7 +69,13 @@ def audit_databases(
         at = run.knows.at
         at = None if at is None else label_of(at, databases.database, "--at", "database")
         answers = [
-            databases.respond(query, step=run.step, progressbar=show, collect=run.collect)
+            databases.respond(
+                query,
+                step=run.step,
+                progressbar=show,
+                collect=run.collect,
+                transform=run.transform,
+            )
             for query in run.query
         ]
         responses = answers[0] if len(answers) == 1 else Responses.join(*answers)
@@ -162,6 +168,7 @@ def _refuse_alone(run: Run) -> None:
         ("--step", isinstance(run.step, float)),
         ("--rounded-to, --threshold and --bins", run.published is not None),
         ("--collect", run.collect is not None),
+        ("--transform", run.transform is not None),
     ):
         if given:
             raise InvalidInputError(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.distributions.mixtures import Mixture
+    from edp_bayes.records.transforms import Transform
 
 __all__ = ["WIDTHS", "interval_epsilon", "interval_level", "interval_quantities"]
 
@@ -29,7 +30,9 @@ NARROW = 1e-7
 LEAST_TAIL = 1e-290
 
 
-def interval_level(mixture: Mixture, width: ArrayLike) -> xr.DataArray:
+def interval_level(
+    mixture: Mixture, width: ArrayLike, transform: Transform | None = None
+) -> xr.DataArray:
     """Return draws of p_w, the probability of a response within the relative width.
 
     p_w = P(abs(f(X) - c) < w abs(c)), c the median of f(X) in the same draw.
@@ -41,6 +44,8 @@ def interval_level(mixture: Mixture, width: ArrayLike) -> xr.DataArray:
     width : array_like
         Half-widths of the interval relative to the median, above 0: a number, or a vector that
         becomes a dimension.
+    transform : Transform, optional
+        An increasing one: the mixture is that of the response on its scale.
 
     Returns
     -------
@@ -52,7 +57,7 @@ def interval_level(mixture: Mixture, width: ArrayLike) -> xr.DataArray:
     InvalidInputError, InputTypeError
         If a width is not above 0 or widths repeat.
     """
-    return interval_quantities(mixture, width)["interval_level"]
+    return interval_quantities(mixture, width, transform=transform)["interval_level"]
 
 
 def interval_epsilon(
@@ -60,6 +65,7 @@ def interval_epsilon(
     width: ArrayLike,
     level: float | None = None,
     sensitivity: float = 1.0,
+    transform: Transform | None = None,
 ) -> xr.DataArray:
     """Return draws of the epsilon of the Laplace mechanism that leaves the same interval.
 
@@ -69,7 +75,7 @@ def interval_epsilon(
 
     Parameters
     ----------
-    mixture, width
+    mixture, width, transform
         As for `interval_level`.
     level : float, optional
         Probability in place of p_w, strictly between 0 and 1; only c is then uncertain.
@@ -91,25 +97,31 @@ def interval_epsilon(
     Naldi and D'Acquisto (2015), equation 10.
     """
     if level is None:
-        return interval_quantities(mixture, width, sensitivity)["interval_epsilon"]
+        found = interval_quantities(mixture, width, sensitivity, transform)
+        return found["interval_epsilon"]
     widths, scale = _widths(width), validate.positive_number(sensitivity, "sensitivity")
-    centre, chosen = answer_from_mixture(mixture), validate.probability(level, "level")
+    centre, chosen = _median(mixture, transform), validate.probability(level, "level")
     zero = int((centre == 0).sum())
     if zero:
         raise InvalidInputError(
             f"the median response must not be 0, found {zero} of {centre.size} draws: an interval "
             "relative to 0 is empty"
         )
-    found: xr.DataArray = -scale * np.log1p(-chosen) / (abs(centre) * widths)
-    return found.rename("interval_epsilon")
+    rates: xr.DataArray = -scale * np.log1p(-chosen) / (abs(centre) * widths)
+    return rates.rename("interval_epsilon")
 
 
-def interval_quantities(mixture: Mixture, width: ArrayLike, sensitivity: float = 1.0) -> xr.Dataset:
+def interval_quantities(
+    mixture: Mixture,
+    width: ArrayLike,
+    sensitivity: float = 1.0,
+    transform: Transform | None = None,
+) -> xr.Dataset:
     """Return interval_level and, at that level, interval_epsilon.
 
     Parameters
     ----------
-    mixture, width, sensitivity
+    mixture, width, sensitivity, transform
         As for `interval_epsilon`.
 
     Returns
@@ -125,11 +137,19 @@ def interval_quantities(mixture: Mixture, width: ArrayLike, sensitivity: float =
     import xarray as xr
 
     widths, scale = _widths(width), validate.positive_number(sensitivity, "sensitivity")
-    centre = answer_from_mixture(mixture)
+    centre = _median(mixture, transform)
     middle = centre.to_numpy()[..., None]
     away = np.abs(middle) * np.atleast_1d(widths.to_numpy())
-    log_outside, density = _around(mixture, middle, away)
-    narrow = away < NARROW * np.sqrt(mixture.variance())[..., None]
+    if transform is None:
+        log_outside, density = _around(mixture, middle, away, away)
+        nearest = away
+    else:
+        on_scale = answer_from_mixture(mixture).to_numpy()[..., None]
+        below, above = (_distance(transform, middle, on_scale, sign * away) for sign in (-1.0, 1.0))
+        log_outside, density = _around(mixture, on_scale, below, above)
+        density = density * np.exp(transform.log_slope(middle))
+        nearest = np.minimum(below, above)
+    narrow = nearest < NARROW * np.sqrt(mixture.variance())[..., None]
     level = np.where(narrow, 2.0 * density * away, -np.expm1(log_outside))
     rate = -log_outside / np.where(narrow, 1.0, away)
     epsilon = scale * np.where(narrow, 2.0 * density, rate)
@@ -141,12 +161,30 @@ def interval_quantities(mixture: Mixture, width: ArrayLike, sensitivity: float =
     return found if widths.ndim else found.isel(width=0)
 
 
-def _around(distribution: Mixture, centre: Array, away: Array) -> tuple[Array, Array]:
-    """Return log P(abs(X - centre) > away), (chain, draw, width), and the density at the centre.
+def _median(mixture: Mixture, transform: Transform | None) -> xr.DataArray:
+    """Return the median of the response in every draw."""
+    centre = answer_from_mixture(mixture)
+    return centre if transform is None else centre.copy(data=transform.inverse(centre.to_numpy()))
+
+
+def _distance(transform: Transform, middle: Array, on_scale: Array, away: Array) -> Array:
+    """Return how far from the median an end of the interval is on the scale, infinite beyond it."""
+    end = middle + away
+    inside = transform.inside(end)
+    reached = transform.forward(np.where(inside, end, middle))
+    return np.where(inside, np.abs(reached - on_scale), np.inf)
+
+
+def _around(
+    distribution: Mixture, centre: Array, below: Array, above: Array
+) -> tuple[Array, Array]:
+    """Return log P(X < centre - below or X > centre + above), and the density at the centre.
+
+    The shapes are (chain, draw, width).
 
     Both tails are added up, which do not cancel however far out they are.
     """
-    outside, density = np.full(away.shape, -np.inf), np.zeros(centre.shape)
+    outside, density = np.full(below.shape, -np.inf), np.zeros(centre.shape)
     for k in range(distribution.weights.shape[-1]):
         w, mu, s = (
             part[..., k, None]
@@ -155,7 +193,7 @@ def _around(distribution: Mixture, centre: Array, away: Array) -> tuple[Array, A
         density += w * np.exp(distribution._distribution(centre - mu, s)[0])
         with np.errstate(divide="ignore"):
             log_weight = np.log(w)
-        for gap in (centre - mu, mu - centre):
+        for gap, away in ((centre - mu, below), (mu - centre, above)):
             np.logaddexp(
                 outside, log_weight + _log_lower_tail(distribution, gap - away, s), out=outside
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -112,6 +112,20 @@ class FittedModel:
         members = self.attributes.get("members", [self.attributes])
         return all(member.get("sampler") == "exact" for member in members)
 
+    def per_answer(self, log_slope: NDArray[np.float64]) -> FittedModel:
+        """Return the same with log densities of the answers, where a transform is modelled.
+
+        Parameters
+        ----------
+        log_slope : ndarray
+            Shape (database,): see `Responses.log_slope`. Where one is infinite, as at the end of a
+            root, answers have no finite log density, and those on the modelled scale are kept.
+        """
+        if not log_slope.any() or not np.isfinite(log_slope).all():
+            return self
+        predictive = None if self.predictive is None else self.predictive + log_slope
+        return replace(self, log_likelihood=self.log_likelihood + log_slope, predictive=predictive)
+
     @property
     def divergences(self) -> int:
         """Number of divergent transitions after warm-up."""
@@ -188,7 +202,7 @@ def fit_as_asked(
     from edp_bayes.models.regression import Regression
 
     if not isinstance(data, Regression):
-        fitted = model.fit(data, settings)
+        fitted = model.fit(data.on_scale, settings)
     elif isinstance(model, ConditionalModel):
         fitted = model.fit_given(data, settings)
     else:

@@ -87,6 +87,7 @@ class PyMCMixture:
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by NUTS."""
+        responses = responses.on_scale
         model = self._built(responses)
         if responses.half_step is not None:
             _of_bins(model, responses)
@@ -108,7 +109,7 @@ class PyMCMixture:
     def _built(self, responses: Responses) -> Any:
         import pymc as pm
 
-        model = self.build(responses)
+        model = self.build(responses.on_scale)
         if not isinstance(model, pm.Model):
             raise InputTypeError(f"build must return a pm.Model, found {type(model).__name__}")
         return model

@@ -107,6 +107,7 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
         import pymc as pm
         import pytensor.tensor as pt
 
+        responses = responses.on_scale
         size = self.truncate(responses.n_databases)
         coords = {
             "component": np.arange(size),
@@ -134,7 +135,7 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
 
         The same posterior is drawn by NUTS for other kernels, and where the settings ask for it.
         """
-        return self._fit(responses, settings)
+        return self._fit(responses.on_scale, settings)
 
     def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior of the residuals' distribution and of the regression."""

@@ -85,6 +85,7 @@ class FiniteMixture(ShortRepr, OfRounded):
         import pymc as pm
         import pytensor.tensor as pt
 
+        responses = responses.on_scale
         coords = {
             "component": np.arange(self.components),
             "database": np.arange(responses.n_databases),
@@ -108,7 +109,7 @@ class FiniteMixture(ShortRepr, OfRounded):
 
         The same posterior is drawn by NUTS for other kernels, and where the settings ask for it.
         """
-        return self._fit(responses, settings)
+        return self._fit(responses.on_scale, settings)
 
     def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior of the residuals' distribution and of the regression."""

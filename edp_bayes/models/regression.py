@@ -277,8 +277,10 @@ def restored(group: xr.Dataset, responses: Responses) -> tuple[Regression, Array
         regressors.append(Regressor(name, values, float(target[column]) * unit, lag))
     insiders = tuple(responses.individual[json.loads(group.attrs["insiders"])].tolist())
     rows = np.arange(responses.n_databases - len(design), responses.n_databases)
+    rest = explained(responses, rows, insiders)
     known = Known(
-        responses=explained(responses, rows, insiders),
+        responses=rest.on_scale,
+        log_slope=rest.log_slope,
         regressors=tuple(regressors),
         position=group["position"].to_numpy(),
         target_position=float(group.attrs["target_position"]),

@@ -86,6 +86,7 @@ class SmoothedBootstrap(ShortRepr, OfRounded):
         import pymc as pm
         import pytensor.tensor as pt
 
+        responses = responses.on_scale
         n, samples = responses.n_databases, responses.samples
         middle, relative = self._scale(responses)
         distance, half = _distances(responses), responses.half_step
@@ -112,6 +113,7 @@ class SmoothedBootstrap(ShortRepr, OfRounded):
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw exactly: Dirichlet weights, bandwidth by inversion of its distribution."""
+        responses = responses.on_scale
         n, samples = responses.n_databases, responses.samples
         shape = (settings.chains, settings.draws)
         known = self._bandwidth(responses)

@@ -105,7 +105,7 @@ class Stacked:
         InvalidInputError
             If a model does not return the chains and draws asked for.
         """
-        return self._fit(responses, settings)
+        return self._fit(responses.on_scale, settings)
 
     def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
         """Fit every model to the same regression, weigh them and take their draws in proportion."""

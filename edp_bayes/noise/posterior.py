@@ -305,6 +305,7 @@ def posterior_of(
             raise InvalidInputError("a fitted model needs its responses: give responses=")
         _refuse_noise(responses)
         _refuse_steps(responses.step)
+        refuse_transform(responses.transform)
         return _posterior(
             source.coupling, _at_hand(source, responses), responses, source.attributes
         )
@@ -315,6 +316,7 @@ def posterior_of(
         )
     _refuse_noise(source)
     _refuse_steps(source.step)
+    refuse_transform(source.transform)
     names = ("sampler", "cores")
     named = {name: sample_options.pop(name) for name in names if name in sample_options}
     settings = SamplerSettings(
@@ -353,6 +355,7 @@ def _of_audit(audit: Audit, responses: Responses | None, most_draws: int | None)
             "an audit holds no contributions: give the responses it was made from, as responses="
         )
     settings: Mapping[str, Any] = audit.settings
+    refuse_transform(settings.get("transform"))
     if settings["fingerprint"] != responses.fingerprint:
         raise InvalidInputError(
             "these responses are not those of the audit: their fingerprint is "
@@ -424,6 +427,16 @@ def _refuse_steps(step: object) -> None:
             f"{step:g}: audit.released(rounded_to={step:g}, noise_after=LaplaceNoise(scale)) says "
             "what noise of a scale, added to the rounded answer, leaves of the risk. Answers "
             "treated as continuous, by Responses(..., step=None), can be calibrated for"
+        )
+
+
+def refuse_transform(transform: object) -> None:
+    """Refuse answers that are modelled on another scale than noise is added on."""
+    if transform is not None:
+        raise InvalidInputError(
+            f"noise is added to the answer, and here it is modelled on the scale of transform "
+            f"{transform}: calibrate for responses without it, responses.replaced(transform=None), "
+            "or for an audit of these"
         )
 
 

@@ -154,6 +154,7 @@ def empirical_privacy(
     array([0.0212, 0.0057])
     """
     grid = validate.epsilon_grid(epsilon)
+    responses = responses.on_scale
     sample = sample_of(responses)
     found = candidates(
         sample, density=density, kernel=kernel, bandwidth=bandwidth, neighbours=neighbours

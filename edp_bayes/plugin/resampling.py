@@ -139,6 +139,7 @@ def bootstrap(
     grid = validate.epsilon_grid(epsilon)
     draws = validate.positive_integer(resamples, "resamples")
     tail = 0.5 * (1.0 - validate.probability(prob, "prob"))
+    responses = responses.on_scale
     sample = sample_of(responses)
     chosen = candidates(
         sample, density=density, kernel=kernel, bandwidth=bandwidth, neighbours=neighbours

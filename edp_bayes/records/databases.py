@@ -336,6 +336,7 @@ class Databases:
         workers: int | None = None,
         progressbar: bool = True,
         collect: int | None = None,
+        transform: Any = None,
     ) -> Responses:
         """Return the responses of a query with and without every individual.
 
@@ -370,6 +371,8 @@ class Databases:
             `Sum`. All are collected if not given, but of tables in an engine with more than
             50,000,000 pairs of a database and an individual 100,000 individuals', with a warning;
             the number of individuals or more collects all in any case.
+        transform : {"log", "logit", "sqrt"} or pair of callables, optional
+            The scale on which the answers are modelled, see `Responses`.
 
         Raises
         ------
@@ -404,7 +407,7 @@ class Databases:
                 )
             fewer, said = self._fewer(query, collect)
             if fewer is not None:
-                return self._reduced(query, fewer, said, noise, step)
+                return self._reduced(query, fewer, said, noise, step, transform)
             query, summaries, found = self._read(query)
             owners = summaries.owners
             with np.errstate(all="ignore"):  # Responses refuses whatever is not finite.
@@ -448,6 +451,7 @@ class Databases:
             additive=isinstance(query, Query) and query.additive,
             ask=ask,
             step=step,
+            transform=transform,
             warnings=self.warnings + found,
             read_as=self._source.read_as,
             identifier=self._identifier,
@@ -516,6 +520,7 @@ class Databases:
         said: tuple[Sentence, ...],
         noise: GaussianNoise | LaplaceNoise | None,
         step: float | str | None,
+        transform: Any,
     ) -> Responses:
         """Return responses with the contributions of some individuals."""
         query = self._resolved(query)
@@ -544,6 +549,7 @@ class Databases:
             additive=query.additive,
             ask=Asking(self, query),
             step=_step(step, query, owners, response, noise),
+            transform=transform,
             warnings=self.warnings + doubts,
             identifier=self._identifier,
             remainder=remainder,

@@ -277,6 +277,11 @@ def join(responses: Sequence[Responses]) -> JointResponses:
         _same(first.individual, part.individual, "individual", first.query, part.query)
         parts.append(_aligned(first, part))
     for part in parts:
+        if part.scale is not None:
+            raise InvalidInputError(
+                f"joined queries are modelled on their own scales, found transform {part.scale} of "
+                f"{part.query}: join responses without transform, or audit each query alone"
+            )
         if part.samples > 1:
             raise InvalidInputError(
                 f"joined queries must have one response a database, found {part.samples} samples "

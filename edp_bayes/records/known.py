@@ -161,10 +161,14 @@ class Known(Explained):
     ----------
     responses : Responses
         Of the databases that are explained: the first ones serve as lags only. Contributions of
-        insiders are subtracted, and insiders are no longer among the individuals.
+        insiders are subtracted, and insiders are no longer among the individuals. They are on the
+        scale on which they are modelled, and so are the lags.
+    log_slope : ndarray
+        Shape (n,): what makes their log densities those of the answers, see `Responses.log_slope`.
     """
 
     responses: Responses
+    log_slope: Array
 
     def before(self, count: int) -> Known:
         """Return what was known when so many of the databases had been seen.
@@ -220,6 +224,7 @@ class Known(Explained):
         return replace(
             self,
             responses=_kept(self.responses, chosen, ()),
+            log_slope=self.log_slope[rows],
             regressors=tuple(parts),
             position=self.position[rows],
         )
@@ -264,7 +269,8 @@ def regressed(adversary: Adversary, responses: Responses, at: Any) -> Known:
             found.append(_uneven(timeline))
     found += _partial(adversary, responses, at)
     insiders = _insiders(adversary, responses)
-    rest, shared = _without(responses, insiders)
+    answers, shared = _without(responses, insiders)
+    rest = answers.on_scale
     first = adversary.past
     n = responses.n_databases - first
     refuse_many(first, n, responses.n_databases)
@@ -296,6 +302,7 @@ def regressed(adversary: Adversary, responses: Responses, at: Any) -> Known:
     kept = _kept(rest, rows, insiders)
     return Known(
         responses=kept,
+        log_slope=answers.log_slope[rows],
         regressors=tuple(regressors),
         position=z,
         target_position=0.5 + 1.0 / (n - 1) if row is None else float(z[row]),
@@ -341,7 +348,10 @@ def say_unassessed(
 
 
 def explained(responses: Responses, rows: Index, insiders: tuple[Any, ...]) -> Responses:
-    """Return the responses of some databases, less what insiders contributed to a sum."""
+    """Return the responses of some databases, less what insiders contributed to a sum.
+
+    They are answers as they were given, on their own scale.
+    """
     return _kept(_less(responses, insiders), rows, insiders)
 
 
@@ -506,7 +516,27 @@ def _less(responses: Responses, insiders: tuple[Any, ...]) -> Responses:
         return responses
     columns = [responses.index_of(name) for name in insiders]
     told: Array = np.asarray(responses.contribution[:, columns].sum(axis=1)).ravel()
-    return responses.replaced(response=responses.response - told, half_step=responses.half_step)
+    rest = responses.replaced(
+        response=responses.response - told, half_step=responses.half_step, transform=None
+    )
+    if responses.transform is None:
+        return rest
+    try:
+        # nobody asks for the answers without an insider: those of others have to be on the scale
+        return _silenced(rest, columns).replaced(transform=responses.transform)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"less what insiders contributed: {error}") from None
+
+
+def _silenced(responses: Responses, columns: list[int]) -> Responses:
+    """Return responses to which some individuals contribute nothing."""
+    from scipy.sparse import csc_array
+
+    matrix = responses.contribution
+    data = np.where(np.isin(responses.owner, columns), 0.0, matrix.data)
+    return responses.replaced(
+        contribution=csc_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    )
 
 
 def _kept(responses: Responses, rows: Index, insiders: tuple[Any, ...]) -> Responses:

@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.records.cut_off import Partial
-from edp_bayes.records.remainder import NotCollected, Remainder
+from edp_bayes.records.remainder import WAY_OUT, NotCollected, Remainder
 from edp_bayes.records.rounding import FOUND, checked_step
+from edp_bayes.records.transforms import Transform, transform_of
 from edp_bayes.utils import labels, validate
 from edp_bayes.utils.sentences import Sentence
 
@@ -129,13 +130,20 @@ class Responses:
         What is unusual about how a file of the records was read, in a sentence.
     partial : Partial, optional
         First and last databases that are periods cut off, and whether they were kept.
+    transform : {"log", "logit", "sqrt"} or pair of callables, optional
+        The scale on which the responses are modelled; responses and contributions are given, and
+        kept, as they are. No risk changes under a strictly monotone map of the answer, so it is to
+        be the scale on which contributions are near linear in the rest: log for shares of a total,
+        logit for proportions near an end. A pair is a strictly monotone function of arrays and its
+        inverse. Not where answers are rounded, carry known noise or lack contributions.
 
     Raises
     ------
     InvalidInputError
         If a value is not finite, there are fewer than 8 databases, the responses are constant or
-        spread by less than 1e-30, a value is above 1e30, labels are missing or repeated, or shapes
-        disagree.
+        spread by less than 1e-30, a value is above 1e30, labels are missing or repeated, shapes
+        disagree, or a response, with or without an individual, has no value on the scale of
+        `transform`.
     InputTypeError
         If an argument has a type that cannot be used.
 
@@ -177,6 +185,7 @@ class Responses:
     remainder: Remainder | None = field(default=None, repr=False)
     read_as: str = field(default="", repr=False)
     partial: Partial | None = field(default=None, repr=False)
+    transform: Transform | str | tuple[Callable[..., Any], Callable[..., Any]] | None = None
     collected: csc_array[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -208,6 +217,10 @@ class Responses:
         if step is not None:
             half_step = np.full(database.size, 0.5 * step)
         own = _warnings(response, database, step if self.step == FOUND else self.step)
+        transform = transform_of(self.transform)
+        if transform is not None:
+            _refuse_transform(transform, step, self.noise, self.remainder)
+            _refuse_edges(transform, response, contribution, individual, database, samples)
         for name, value in (
             ("response", response),
             ("collected", contribution),
@@ -220,6 +233,7 @@ class Responses:
             ("additive", bool(self.additive)),
             ("step", step),
             ("half_step", half_step),
+            ("transform", transform),
             ("warnings", tuple(dict.fromkeys((*own, *self.warnings)))),
         ):
             object.__setattr__(self, name, value)
@@ -247,6 +261,7 @@ class Responses:
         query: str = "arrays",
         additive: bool = False,
         step: float | str | None = FOUND,
+        transform: Transform | str | tuple[Callable[..., Any], Callable[..., Any]] | None = None,
     ) -> Responses:
         """Return responses that were computed elsewhere.
 
@@ -263,7 +278,7 @@ class Responses:
             Labels; by default 0..m-1 and 0..n-1.
         presence : array_like of int, optional
             Shape (m,); by default the number of databases with a contribution other than zero.
-        samples, noise, query, additive, step
+        samples, noise, query, additive, step, transform
             As for the class.
 
         Raises
@@ -303,6 +318,7 @@ class Responses:
             query=query,
             additive=additive,
             step=step,
+            transform=transform,
         )
 
     @staticmethod
@@ -350,6 +366,43 @@ class Responses:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EdpBayesWarning)
             return replace(self, **changes)
+
+    @cached_property
+    def on_scale(self) -> Responses:
+        """Responses and contributions on the scale on which they are modelled; these if on it.
+
+        Contributions are differences there: g(y_j) - g(y_ij), zero where they were.
+        """
+        from scipy.sparse import csc_array
+
+        scale = self.scale
+        if scale is None:
+            return self
+        y, c = self.response, self.collected
+        moved = scale.difference(y[c.indices], c.data)
+        return self.replaced(
+            response=scale.forward(y),
+            contribution=csc_array((moved, c.indices, c.indptr), shape=c.shape),
+            additive=False,
+            transform=None,
+        )
+
+    @property
+    def scale(self) -> Transform | None:
+        """The transform, None where responses are modelled as they are."""
+        assert self.transform is None or isinstance(self.transform, Transform)
+        return self.transform
+
+    @cached_property
+    def log_slope(self) -> NDArray[np.float64]:
+        """What makes the log density of a response of one on the modelled scale, shape (n,).
+
+        Several samples of a database share the weight of one.
+        """
+        scale = self.scale
+        if scale is None:
+            return np.zeros(self.n_databases)
+        return np.asarray(scale.log_slope(self.response_by_database).mean(axis=1))
 
     @property
     def n_databases(self) -> int:
@@ -439,7 +492,8 @@ class Responses:
     def fingerprint(self) -> str:
         """SHA-256, in hexadecimal, of responses, contributions and labels.
 
-        The same data give the same fingerprint on every machine; noise and query are left out.
+        The same data give the same fingerprint on every machine; noise and query are left out, the
+        scale of `transform` is part of it.
         Where some contributions were not collected it is that of what is known instead.
         """
         matrix = self.collected
@@ -452,6 +506,8 @@ class Responses:
             labels.encode(self.database),
             labels.encode(self.individual),
             *([] if self.remainder is None else [b"reduced", *self.remainder.parts()]),
+            # of a pair of functions nothing else tells which they are
+            *([] if self.scale is None else [b"transform", self.on_scale.fingerprint.encode()]),
         ):
             digest.update(len(part).to_bytes(8, "little") + part)
         return digest.hexdigest()
@@ -500,6 +556,7 @@ class Responses:
             f"Responses({self.query}: {self.n_databases} databases, {self.n_individuals} "
             f"individuals, {self.collected.nnz} contributions"
             + ("" if self.remainder is None else f", {self.remainder.size} individuals reduced")
+            + ("" if self.scale is None else f", transform {self.scale}")
             + ")"
         )
 
@@ -652,6 +709,67 @@ def _refuse_extreme(
                 f"the largest {name} is {value:.3g}: give responses, contributions and noise in "
                 f"another unit, in which they are at most {LARGEST_UNIT:g}"
             )
+
+
+def _refuse_transform(
+    transform: Transform,
+    step: float | None,
+    noise: GaussianNoise | LaplaceNoise | None,
+    remainder: Remainder | None,
+) -> None:
+    """Refuse another scale for what is modelled on the answer's own."""
+    if step is not None:
+        raise InvalidInputError(
+            f"transform {transform} is for continuous answers, and these are rounded to a grid of "
+            f"step {step:g}, which is a grid on their own scale alone: leave out transform, or "
+            "treat them as continuous by step=None (--no-step)"
+        )
+    if noise is not None:
+        raise InvalidInputError(
+            f"transform {transform} is for answers without noise, and {noise} is added on their "
+            "own scale: leave out one of the two; an audit without the noise is on the safe side"
+        )
+    if remainder is not None:
+        raise InvalidInputError(
+            f"transform {transform} needs the contributions of everybody, and those of "
+            f"{remainder.size:,} individuals were not collected: {WAY_OUT}, or leave out transform"
+        )
+
+
+def _refuse_edges(
+    transform: Transform,
+    response: NDArray[np.float64],
+    contribution: csc_array[np.float64],
+    individual: NDArray[Any],
+    database: NDArray[Any],
+    samples: int,
+) -> None:
+    """Refuse answers, with or without an individual, that have no value on a scale."""
+    ways = (
+        "give another transform or none, or ask another query; an answer that is the same again "
+        "and again, such as 0, is an atom, which no scale makes continuous"
+    )
+    outside = np.flatnonzero(~transform.inside(response))
+    if outside.size:
+        k = int(outside[0])
+        raise InvalidInputError(
+            f"transform {transform} needs {transform.needs}, and the answer of database "
+            f"{labels.show(database[k // samples])} is {response[k]:.12g} ({outside.size} of "
+            f"{response.size} answers): {ways}"
+        )
+    rows = contribution.indices
+    without = response[rows] - contribution.data
+    bad = np.flatnonzero(~transform.inside(without))
+    if bad.size:
+        people = np.unique(entry_columns(contribution)[bad])
+        row, person = int(rows[bad[0]]), int(people[0])
+        raise InvalidInputError(
+            f"transform {transform} needs {transform.needs}, and without individual "
+            f"{labels.show(individual[person])} the answer of database "
+            f"{labels.show(database[row // samples])} is {without[bad[0]]:.12g} ({people.size} of "
+            f"{individual.size} individuals are such): {ways}"
+        )
+    transform.refuse_unfit(response, without)
 
 
 def _presence(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from arviz_plots import PlotCollection
 
+    from edp_bayes.records.transforms import Transform
     from edp_bayes.results.composition import ComposedAudit
 
 __all__ = ["Audit", "load_audit"]
@@ -76,7 +77,8 @@ class Audit(IndividualCurves):
         sizes = self.settings
         return (
             f"{sizes['query']}, {sizes['databases']} databases, {sizes['individuals']} "
-            f"individuals, {f'against {self.against}, ' if self.against else ''}"
+            f"individuals, {f'modelled as {self.scaled("the answer")}, ' if self.transform else ''}"
+            f"{f'against {self.against}, ' if self.against else ''}"
         )
 
     @property
@@ -95,6 +97,49 @@ class Audit(IndividualCurves):
         settings = self.settings
         told = any(str(name).startswith(INSIDERS) for name in settings.get("known", []))
         return bool(settings.get("insiders")) and not told
+
+    @property
+    def transform(self) -> str:
+        """Scale on which the response was modelled; empty where that is its own.
+
+        Risks are those of the response itself. Its mixture, its densities, observed_data and what
+        an adversary knows are on this scale; contributions are not.
+        """
+        settings = json.loads(self.tree.attrs.get("settings", "{}"))
+        return str(settings.get("transform", ""))
+
+    def scaled(self, what: str) -> str:
+        """Return in words what something is on the scale on which the response was modelled."""
+        from edp_bayes.records.transforms import named
+
+        if not self.transform:
+            return what
+        scale = named(self.transform)
+        if scale is not None:
+            return scale.of(what)
+        return f"{self.transform.partition(' ')[2] or 'transform'} of {what}"
+
+    @property
+    def intervals_known(self) -> bool:
+        """Whether probabilities of intervals of the answer are known: not of functions of a user.
+
+        A result does not keep functions.
+        """
+        from edp_bayes.records.transforms import named
+
+        return not self.transform or named(self.transform) is not None
+
+    @property
+    def _increasing(self) -> Transform | None:
+        from edp_bayes.records.transforms import named
+
+        if not self.intervals_known:
+            raise InvalidInputError(
+                f"intervals around the answer are not known where it is modelled on the scale of a "
+                f"{self.transform} of functions, which an audit does not keep: audit with "
+                "transform= log, logit, sqrt or none"
+            )
+        return named(self.transform)
 
     @property
     def joint(self) -> bool:
@@ -307,7 +352,7 @@ class Audit(IndividualCurves):
         """
         from edp_bayes.interval import response_intervals
 
-        return response_intervals.interval_level(self.mixture, width)
+        return response_intervals.interval_level(self.mixture, width, self._increasing)
 
     def interval_epsilon(
         self, width: ArrayLike, level: float | None = None, sensitivity: float = 1.0
@@ -338,7 +383,9 @@ class Audit(IndividualCurves):
         """
         from edp_bayes.interval import response_intervals
 
-        return response_intervals.interval_epsilon(self.mixture, width, level, sensitivity)
+        return response_intervals.interval_epsilon(
+            self.mixture, width, level, sensitivity, self._increasing
+        )
 
     def summary(
         self,
@@ -390,13 +437,19 @@ class Audit(IndividualCurves):
 
         table = super().summary(ci_prob=ci_prob, ci_kind=ci_kind, targets=targets)
         asked = sensitivity is not None
-        around = interval_quantities(
-            self.mixture, np.atleast_1d(width), 1.0 if sensitivity is None else sensitivity
-        )
-        around = around[["interval_level", "interval_epsilon"][: 1 + asked]]
-        whole = pd.concat([table, summary_table(around, ci_prob, ci_kind)])
-        whole.attrs = {"verdict": self.withheld or "established", "against": self.against}
-        return whole
+        if self.intervals_known:
+            around = interval_quantities(
+                self.mixture,
+                np.atleast_1d(width),
+                1.0 if sensitivity is None else sensitivity,
+                self._increasing,
+            )
+            around = around[["interval_level", "interval_epsilon"][: 1 + asked]]
+            table = pd.concat([table, summary_table(around, ci_prob, ci_kind)])
+        table.attrs = {"verdict": self.withheld or "established", "against": self.against}
+        if self.transform:
+            table.attrs["transform"] = self.transform
+        return table
 
     def compose(self, databases: int, **options: Any) -> ComposedAudit:
         """Return the risk of as many releases, each of a fresh database; see `edp.compose`."""

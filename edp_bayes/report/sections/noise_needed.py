@@ -72,7 +72,10 @@ def enough(audit: Audit, shown: NDArray[np.int64], *, rounded: bool) -> Enough |
     bound = rounded_up(largest) if rounded else largest
     grid = audit.epsilon.to_numpy()[shown]
     known = audit.tree.children.get("known")
-    answers = audit.tree["observed_data"]["response"] if known is None else known["released"]
+    if "answers" in audit.tree.children:  # on their own scale
+        answers = audit.tree["answers"]["response"]
+    else:
+        answers = audit.tree["observed_data"]["response"] if known is None else known["released"]
     spread = float(answers.to_numpy().std(ddof=1))
     return Enough(bound, tuple(bound / e if e > 0.0 else math.inf for e in grid.tolist()), spread)
 
@@ -114,9 +117,9 @@ def interval_rows(audit: Audit, prob: float) -> tuple[IntervalRow, ...]:
     None for several queries together: intervals are of one answer. The epsilon of Laplace noise
     that leaves the same interval is no measure of what the answer hides, and stands in no report.
     """
-    if audit.joint:
+    if audit.joint or not audit.intervals_known:
         return ()
-    from edp_bayes.interval.response_intervals import WIDTHS, interval_level
+    from edp_bayes.interval.response_intervals import WIDTHS
 
-    level = interval_level(audit.mixture, WIDTHS)
+    level = audit.interval_level(WIDTHS)
     return tuple(IntervalRow(width, interval(level.sel(width=width), prob)) for width in WIDTHS)
