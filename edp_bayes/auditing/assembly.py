@@ -19,6 +19,7 @@ from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.diagnostics.convergence import convergence
 from edp_bayes.diagnostics.truncation import check_truncation
 from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.models.comparing import OF_ANSWERS
 from edp_bayes.models.leave_one_out import LEAST_DRAWS, doubtful, leave_one_out
 from edp_bayes.records.known import explained
 from edp_bayes.records.last_seen import last_seen
@@ -44,7 +45,7 @@ __all__ = ["assemble", "by_epsilon", "checked", "groups_of_fit"]
 Array = NDArray[np.float64]
 
 # Of which values log densities are, where a transform is modelled.
-OF_ANSWERS, ON_SCALE = "of the answers", "on the modelled scale"
+ON_SCALE = "on the modelled scale"
 DENSITY_POINTS = 201
 DENSITY_DRAWS = 500
 DENSITY_REACH = 1.0
@@ -442,6 +443,7 @@ def _checks(
             pooled=not isinstance(fitted.coupling, ShiftCoupling),
         ),
         diagnostics.check_grid(raw, epsilon=grid, upper=limit),
+        diagnostics.check_scale(raw),
         diagnostics.check_databases(
             responses,
             scores=None if fitted.at_hand is None else fitted.at_hand.scores,

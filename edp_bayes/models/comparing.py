@@ -26,6 +26,7 @@ from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.known import FEWEST_FREE, Known
 from edp_bayes.records.responses import Responses
+from edp_bayes.records.transforms import transform_of
 from edp_bayes.utils.defaults import DRAWS, TUNE
 from edp_bayes.utils.progress import track
 
@@ -39,6 +40,7 @@ __all__ = ["compare"]
 Array = NDArray[np.float64]
 
 AHEAD = (2, 100)  # chains and draws of fits to those before
+OF_ANSWERS = "of the answers"
 COLUMNS = ("rank", "elpd", "se", "elpd_diff", "dse", "weight", "doubtful")
 
 
@@ -47,6 +49,7 @@ def compare(
     *,
     models: Mapping[str, DensityModel] | Iterable[DensityModel] | None = None,
     adversaries: Mapping[str, Adversary | None] | None = None,
+    transforms: Mapping[str, Any] | Iterable[Any] | None = None,
     draws: int = DRAWS,
     tune: int = TUNE,
     chains: int = 4,
@@ -59,7 +62,8 @@ def compare(
     """Compare density models by how well they predict each database from all others.
 
     With `adversaries` compare, too, how well what each of them knows predicts the response: of one
-    database from all others, and of the next one from those before it.
+    database from all others, and of the next one from those before it. With `transforms` compare,
+    too, on which scale the responses are predicted best.
 
     Parameters
     ----------
@@ -68,10 +72,14 @@ def compare(
         as a list or a mapping of names.
     models : iterable or mapping of DensityModel
         At least two, for responses only. In a list each is named by its own description. With
-        adversaries one is enough, and ``DirichletProcessMixture()`` is taken if none is given.
+        adversaries or transforms one is enough, and ``DirichletProcessMixture()`` is taken if none
+        is given.
     adversaries : mapping of names to Adversary or None, optional
         Who knows what, None for nobody who knows anything; for responses only. All are scored on
         the databases that every one of them explains.
+    transforms : iterable or mapping of transforms, optional
+        Scales to model the responses on, as ``transform`` of `Responses`, None for their own; for
+        responses only.
     draws, tune, chains, random_seed, progressbar, sampler, cores, **sample_kwargs
         As for `edp_bayes.audit`, for responses only.
 
@@ -105,7 +113,9 @@ def compare(
     Made by ArviZ: leave-one-database-out by Pareto smoothed importance sampling (Vehtari, Gelman
     and Gabry 2017), or the model's own leave-one-out predictive density where it has one. Weights
     are those of Yao, Vehtari, Simpson and Gelman (2018). Models of different kernels can be
-    compared. Only the distribution of the response is judged; the contributions are not.
+    compared, and so can scales: every density is that of the response itself, log density of
+    g(y) + log abs(g'(y)). Only the distribution of the response is judged; the contributions are
+    not.
 
     What an adversary knows is to be fixed in advance, by what they can come to know, and not
     selected by this score: on short series a score drops knowledge that is needed, and the risk
@@ -141,17 +151,19 @@ def compare(
             sample_kwargs=sample_kwargs,
         )
         ahead: dict[str, Array] = {}
+        scales = _scales(source, transforms)
         if adversaries is None:
-            scores = _fitted_scores(source, models, settings)
+            scores = _fitted_scores(scales, models, settings)
         else:
-            scores, ahead = _given_scores(source, models, adversaries, settings)
+            scores, ahead = _given_scores(scales, models, adversaries, settings)
         attributes: dict[Hashable | None, Any] = {
             "fingerprint": source.fingerprint,
             "random_seed": settings.random_seed,
         }
     else:
-        if models is not None or adversaries is not None:
-            what = "models are" if models is not None else "adversaries are for models"
+        given = {"models": models, "adversaries": adversaries, "transforms": transforms}
+        if asked := [name for name, value in given.items() if value is not None]:
+            what = "models are" if asked[0] == "models" else f"{asked[0]} are for models"
             raise InvalidInputError(f"{what} fitted to responses; audits have theirs already")
         ahead = {}
         scores, attributes = _audit_scores(source)
@@ -172,19 +184,64 @@ def compare(
     return table
 
 
+def _scales(source: Responses, transforms: Any) -> dict[str, Responses]:
+    """Return the responses on every scale that is asked for, by its name."""
+    if transforms is None:
+        return {"": source}
+    if isinstance(transforms, str) or not isinstance(transforms, Iterable):
+        raise InputTypeError(
+            "transforms must be a list or a mapping of names, such as [None, 'log'], found "
+            f"{transforms!r}"
+        )
+    named = _named(transforms, lambda one: "none" if one is None else str(transform_of(one)))
+    found = {name: source.replaced(transform=one) for name, one in named.items()}
+    for name, responses in found.items():
+        if not np.isfinite(responses.log_slope).all():
+            raise InvalidInputError(
+                f"transforms are compared by the density of the answers, and that on the scale of "
+                f"{name} is not finite where an answer lies at its end: leave it out"
+            )
+    return found
+
+
+def _labelled(
+    scales: Mapping[str, Responses], models: Mapping[str, DensityModel]
+) -> dict[str, tuple[Responses, DensityModel]]:
+    """Return every model on every scale, named by what differs."""
+    parts = [
+        ([model] * (len(models) > 1) + [scale] * (len(scales) > 1), responses, one)
+        for model, one in models.items()
+        for scale, responses in scales.items()
+    ]
+    return {", ".join(names): (responses, one) for names, responses, one in parts}
+
+
+def _models(
+    models: Mapping[str, DensityModel] | Iterable[DensityModel] | None, *, needed: bool
+) -> dict[str, DensityModel]:
+    """Return models by their names, the default one where none is given and none is needed."""
+    from edp_bayes.models.default import model_or_default
+
+    if models is None and needed:
+        raise InvalidInputError("responses need models to compare: give models=[...]")
+    named = _named([model_or_default(None)] if models is None else models, repr)
+    for name, model in named.items():
+        checked_model(model, f"model {name}")
+    return named
+
+
 def _fitted_scores(
-    responses: Responses,
+    scales: Mapping[str, Responses],
     models: Mapping[str, DensityModel] | Iterable[DensityModel] | None,
     settings: SamplerSettings,
 ) -> dict[str, Any]:
-    if models is None:
-        raise InvalidInputError("responses need models to compare: give models=[...]")
-    named = _named(models, repr)
-    for name, model in named.items():
-        checked_model(model, f"model {name}")
-    responses = _scored(responses, named)
-    fits = {name: model.fit(responses, settings) for name, model in named.items()}
-    return {name: leave_one_out(fit.log_likelihood, fit.predictive) for name, fit in fits.items()}
+    named = _models(models, needed=len(scales) < 2)
+    found = {}
+    for label, (responses, model) in _labelled(scales, named).items():
+        scored = _scored(responses, named)
+        fit = model.fit(scored.on_scale, settings).per_answer(scored.log_slope)
+        found[label or next(iter(named))] = leave_one_out(fit.log_likelihood, fit.predictive)
+    return found
 
 
 def _scored(responses: Responses, models: Mapping[str, DensityModel]) -> Responses:
@@ -198,14 +255,12 @@ def _scored(responses: Responses, models: Mapping[str, DensityModel]) -> Respons
 
 
 def _given_scores(
-    responses: Responses,
+    scales: Mapping[str, Responses],
     models: Mapping[str, DensityModel] | Iterable[DensityModel] | None,
     adversaries: Mapping[str, Adversary | None],
     settings: SamplerSettings,
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return scores by leaving one database out and log densities of the last third, each ahead."""
-    from edp_bayes.models.default import model_or_default
-
     if not isinstance(adversaries, Mapping) or not adversaries:
         raise InputTypeError(
             "adversaries must be a mapping of names, such as "
@@ -214,22 +269,31 @@ def _given_scores(
     for name, adversary in adversaries.items():
         if adversary is not None and not isinstance(adversary, Adversary):
             raise InputTypeError(f"adversary {name} must be an Adversary or None: {adversary!r}")
-    named = _named([model_or_default(None)] if models is None else models, repr)
-    for name, model in named.items():
-        checked_model(model, f"model {name}")
-    responses = _scored(responses, named)
-    found = {str(name): (a or Adversary()).given(responses) for name, a in adversaries.items()}
-    count = min(known.position.size for known in found.values())
+    named = _models(models, needed=False)
+    known_on = {
+        scale: {
+            str(name): (one or Adversary()).given(_scored(responses, named))
+            for name, one in adversaries.items()
+        }
+        for scale, responses in scales.items()
+    }
+    count = min(known.position.size for found in known_on.values() for known in found.values())
     candidates = [
-        (given if len(named) == 1 else f"{name}, {given}", model, found[given].last(count).bare)
+        (
+            ", ".join([*[name] * (len(named) > 1), given, *[scale] * (len(scales) > 1)]),
+            model,
+            known.last(count).bare,
+        )
         for name, model in named.items()
-        for given in found
+        for scale, found in known_on.items()
+        for given, known in found.items()
     ]
     scores, ahead = {}, {}
     for label, model, known in track(
         candidates, "Comparing", total=len(candidates), show=settings.progressbar
     ):
         fit = fit_as_asked(model, Regression.of(known), replace(settings, progressbar=False))
+        fit = fit.per_answer(known.log_slope)
         scores[label] = leave_one_out(fit.log_likelihood, fit.predictive)
         ahead[label] = one_step_ahead(model, known, settings)
     return scores, ahead
@@ -263,7 +327,7 @@ def one_step_ahead(model: DensityModel, known: Known, settings: SamplerSettings)
             if half is None
             else log_bin_densities(fit.at_hand.next_response, at[0], half[count : count + 1])
         )
-        found.append(float(logsumexp(each) - np.log(each.size)))
+        found.append(float(logsumexp(each) - np.log(each.size) + known.log_slope[count]))
     return np.array(found)
 
 
@@ -297,7 +361,15 @@ def _audit_scores(
     for audit in named.values():
         if not isinstance(audit, Audit):
             raise _neither(audit)
-    prints = {name: audit.settings["fingerprint"] for name, audit in named.items()}
+    prints = {}
+    for name, audit in named.items():
+        record = audit.settings
+        prints[name] = record.get("fingerprint_of_answers", record["fingerprint"])
+        if record.get("scores", OF_ANSWERS) != OF_ANSWERS:
+            raise InvalidInputError(
+                f"audit {name} has no density of the answers: on the scale of transform "
+                f"{record['transform']} it is not finite where an answer lies at its end"
+            )
     if len(set(prints.values())) > 1:
         found = ", ".join(f"{name} of {value[:16]}" for name, value in prints.items())
         raise InvalidInputError(f"audits to compare must be of the same responses, found {found}")

@@ -54,6 +54,7 @@ EFFECTS = MappingProxyType(
         "largest share": Effect(ADVISES, "one individual's records describe a database"),
         "largest over next": Effect(ADVISES, "the largest risk rests on one individual's records"),
         "ties": Effect(ADVISES, "components become too narrow, and risks too large"),
+        "scale": Effect(ADVISES, "bands may be wider than on another scale; risks are the same"),
         "truncation": Effect(ADVISES, "risks below the size it names are not resolved"),
         "overdispersion": Effect(ADVISES, "the result is that of the model with dependence"),
         "convergence of delta": Effect(ADVISES, _PRECISION),
