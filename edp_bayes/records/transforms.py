@@ -1,11 +1,13 @@
 """Monotone maps of an answer, which change no risk, and the scale on which it is modelled.
 
-Whoever sees log(y) sees y. So delta is that of the answer on any scale, and the one may be chosen
-on which the density is easiest to learn: log for amounts that are multiplied, logit for shares.
+A person who sees log(y) sees y. So delta is that of the answer on any scale, and the one may be
+chosen on which the density is easiest to learn: log for amounts that are multiplied, logit for
+shares.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -27,7 +29,7 @@ ROUND_TRIP = 1e-6
 SLOPE_STEP = 1e-3
 
 
-class Transform:
+class Transform(ABC):
     """One scale. Subclasses say how to get there, and where it begins and ends.
 
     Examples
@@ -40,32 +42,33 @@ class Transform:
     label: ClassVar[str] = ""
     needs: ClassVar[str] = ""
 
+    @abstractmethod
     def forward(self, y: Array) -> Array:
         """Return answers on this scale."""
-        raise NotImplementedError
 
+    @abstractmethod
     def inverse(self, x: Array) -> Array:
         """Return the answers that are so on this scale."""
-        raise NotImplementedError
 
+    @abstractmethod
     def difference(self, y: Array, c: Array) -> Array:
         """Return forward(y) - forward(y - c), without cancellation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def log_slope(self, y: Array) -> Array:
         """Return log abs(forward'(y)): log density of y less that of forward(y)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def inside(self, y: Array) -> NDArray[np.bool_]:
         """Return which answers have a finite value on this scale."""
-        raise NotImplementedError
 
     def of(self, what: str) -> str:
         """Return in words what something is on this scale."""
         return f"{self.label} of {what}"
 
     def refuse_unfit(self, y: Array, without: Array) -> None:
-        """Refuse values that this is no monotone map of; nothing to do for those of a name."""
+        """Refuse values that this is no monotone map of. That of a name always is one."""
+        return None
 
     def __str__(self) -> str:
         """Return the name."""
