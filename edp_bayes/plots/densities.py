@@ -235,7 +235,8 @@ def _dress(
     canvas.title("density", f"Distribution of {query} with and without {name}")
     canvas.words("density", y="density")
     # the marks under an adversary are residuals about what was expected of the database at hand
-    words = f"response of {query}{', adjusted to the database at hand' if audit.against else ''}"
+    adjusted = ", adjusted to the database at hand" if audit.against else ""
+    words = audit.scaled(f"response of {query}") + adjusted
     if audit.joint:
         said = combination(draws["direction"].to_numpy(), tuple(audit.settings["queries"]))
         words = f"{said}, in standard deviations"

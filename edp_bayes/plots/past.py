@@ -129,7 +129,8 @@ def plot_past(
         curve = densities[f"density_{distribution}"].rename("density")
         label = f"at hand, {distribution} {name}"
         canvas.line(f"density_{distribution}", curve, label, upright=True, **look)
-    _dress(canvas, query_shown(audit, query), past, densities)
+    y = audit.scaled(f"response of {query_shown(audit, query)}")
+    _dress(canvas, y, past, densities)
     canvas.legend()
     return canvas.pc
 
@@ -168,11 +169,10 @@ def _responses(canvas: Canvas, past: Past) -> None:
     )
 
 
-def _dress(canvas: Canvas, query: str, past: Past, densities: xr.Dataset) -> None:
+def _dress(canvas: Canvas, y: str, past: Past, densities: xr.Dataset) -> None:
     less = ", less what insiders contributed" if past.less else ""
     canvas.title("series", f"Answers and what was expected of them{less}")
     canvas.title("density", past.label[:1].upper() + past.label[1:])
-    y = f"response of {query}"
     numbered = past.seen["place"].to_numpy()[0] == 1
     canvas.words("series", x="database, in their order" if numbered else "database", y=y)
     canvas.words("density", x="density")

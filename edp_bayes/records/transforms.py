@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 
-__all__ = ["NAMES", "Pair", "Transform", "named", "transform_of"]
+__all__ = ["NAMES", "Pair", "Transform", "described", "named", "transform_of"]
 
 Array = NDArray[np.float64]
 
@@ -266,6 +266,20 @@ def transform_of(value: object) -> Transform | None:
 def named(text: str) -> Transform | None:
     """Return the transform of a name in settings; None for a pair, whose functions are not kept."""
     return _NAMED.get(text)
+
+
+def described(text: str, what: str) -> str:
+    """Return in words what something is on the scale that settings name; itself if they name none.
+
+    Examples
+    --------
+    >>> described("log", "the answer"), described("pair cbrt", "the answer"), described("", "it")
+    ('log of the answer', 'cbrt of the answer', 'it')
+    """
+    scale = named(text)
+    if scale is not None:
+        return scale.of(what)
+    return f"{text.partition(' ')[2] or 'transform'} of {what}" if text else what
 
 
 def _applied(function: Callable[[Array], Any], values: Array, what: str) -> Array:

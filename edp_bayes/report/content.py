@@ -155,7 +155,10 @@ class People:
 
 @dataclass(frozen=True)
 class Distributions:
-    """Densities with and without one individual, and the logarithm of their ratio."""
+    """Densities with and without one individual, and the logarithm of their ratio.
+
+    `axis` says of what they are.
+    """
 
     name: str
     x: Numbers
@@ -163,6 +166,7 @@ class Distributions:
     absent: Curve
     ratio_x: Numbers
     ratio: Curve
+    axis: str = "answer"
 
 
 @dataclass(frozen=True)
@@ -171,7 +175,7 @@ class SeenSeries:
 
     `first` is the number of the first database with an expectation, `at` the place of the one at
     hand among these, which has no response if it is the next; `less` tells that what insiders
-    contributed is subtracted, `query` names one of several.
+    contributed is subtracted, `query` names one of several, `axis` says what is shown.
     """
 
     responses: Numbers
@@ -184,6 +188,7 @@ class SeenSeries:
     label: str
     less: bool
     query: str = ""
+    axis: str = "answer"
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def distribution_figures(
     above = Figure(
         f"density-{index}",
         "Densities of the answer with and without the individual",
-        "answer",
+        distributions.axis,
         "density",
         x,
         density,
@@ -200,7 +200,7 @@ def _seen_figure(seen: SeenSeries, prob: float, name: str) -> Figure:
         f"a{DOT},{DOT} 0 1,0 {-2 * DOT},0"
         for k, value in enumerate(seen.responses)
     )
-    answer = f"answer to {seen.query}" if seen.query else "answer"
+    answer = f"answer to {seen.query}" if seen.query else seen.axis
     return Figure(
         name,
         "Answers in their order, and what was expected of each",
@@ -290,7 +290,7 @@ def _ratio_figure(
     return Figure(
         f"ratio-{index}",
         "Logarithm of the ratio of both densities",
-        "answer",
+        distributions.axis,
         "log(with / without)",
         x,
         y,

@@ -16,6 +16,7 @@ from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.interval.response_intervals import WIDTHS
 from edp_bayes.records.known import INSIDERS
+from edp_bayes.records.transforms import described, named
 from edp_bayes.results.base import TARGETS, IndividualCurves
 from edp_bayes.results.loading import load_sound_tree
 from edp_bayes.results.summaries import contributions_shown, summary_table
@@ -110,14 +111,12 @@ class Audit(IndividualCurves):
 
     def scaled(self, what: str) -> str:
         """Return in words what something is on the scale on which the response was modelled."""
-        from edp_bayes.records.transforms import named
+        return described(self.transform, what)
 
-        if not self.transform:
-            return what
-        scale = named(self.transform)
-        if scale is not None:
-            return scale.of(what)
-        return f"{self.transform.partition(' ')[2] or 'transform'} of {what}"
+    @property
+    def modelled_answer(self) -> str:
+        """What was modelled, in words: the answer, or what it is on another scale."""
+        return self.scaled("the answer") if self.transform else "answer"
 
     @property
     def intervals_known(self) -> bool:
@@ -125,14 +124,10 @@ class Audit(IndividualCurves):
 
         A result does not keep functions.
         """
-        from edp_bayes.records.transforms import named
-
         return not self.transform or named(self.transform) is not None
 
     @property
     def _increasing(self) -> Transform | None:
-        from edp_bayes.records.transforms import named
-
         if not self.intervals_known:
             raise InvalidInputError(
                 f"intervals around the answer are not known where it is modelled on the scale of a "

@@ -100,7 +100,8 @@ def distributions(audit: Audit, at: int, prob: float, named: Namer) -> tuple[Dis
     order = np.lexsort((-total, -median[:, at]))[:MOST_DISTRIBUTIONS]
     plain = labels.plain_list(group["individual"].to_numpy())
     return tuple(
-        _distributions(group.isel(individual=k), named(plain[k]), prob) for k in order.tolist()
+        _distributions(group.isel(individual=k), named(plain[k]), prob, audit.modelled_answer)
+        for k in order.tolist()
     )
 
 
@@ -157,7 +158,7 @@ def _histogram(median: Array) -> Histogram:
     )
 
 
-def _distributions(draws: xr.Dataset, name: str, prob: float) -> Distributions:
+def _distributions(draws: xr.Dataset, name: str, prob: float, axis: str) -> Distributions:
     x = draws["x"].to_numpy()
     present, absent = (
         _flat(draws[f"density_{distribution}"]) for distribution in ("with", "without")
@@ -171,6 +172,7 @@ def _distributions(draws: xr.Dataset, name: str, prob: float) -> Distributions:
         _curve(absent, prob),
         numbers(x[visible]),
         _curve(ratio[:, visible], prob),
+        axis,
     )
 
 

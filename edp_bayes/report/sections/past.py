@@ -29,10 +29,12 @@ def seen(audit: Audit, prob: float, *, names: bool) -> tuple[SeenSeries, ...]:
     every = [(query, past_of(audit, (inner, prob), query)) for query in queries]
     if any(past.less for _, past in every) and not names:
         return ()
-    return tuple(_series(past, query or "", inner, prob) for query, past in every)
+    return tuple(
+        _series(past, query or "", inner, prob, audit.modelled_answer) for query, past in every
+    )
 
 
-def _series(past: Past, query: str, inner: float, prob: float) -> SeenSeries:
+def _series(past: Past, query: str, inner: float, prob: float, axis: str) -> SeenSeries:
 
     def band(level: float) -> Band:
         return Band(*(numbers(end.to_numpy()) for end in past.interval(level)))
@@ -48,4 +50,5 @@ def _series(past: Past, query: str, inner: float, prob: float) -> SeenSeries:
         label=past.label,
         less=past.less,
         query=query,
+        axis=axis,
     )

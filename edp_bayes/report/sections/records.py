@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from edp_bayes import diagnostics
 from edp_bayes.records.known import INSIDERS
+from edp_bayes.records.transforms import described
 from edp_bayes.report.content import CheckRow
 from edp_bayes.utils.formatting import at_most
 
@@ -18,6 +19,8 @@ __all__ = ["assumptions", "checks", "settings", "title", "withheld"]
 
 # Settings whose own name says too little.
 NAMES = {
+    "transform": "scale on which the answer is modelled",
+    "scores": "log densities",
     "edp_bayes": "edp_bayes",
     "partial": "first and last periods that are cut off",
     "screened_out": "bound on what was not integrated, by epsilon",
@@ -119,6 +122,7 @@ def _of_query(record: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         *_of_adversary(record),
         *_of_published(record),
+        *_of_scale(record),
         "The unit of privacy is one individual with all of their records; the risks are those "
         f"of the {record['individuals']:,} individuals in the data.",
         f"The distribution of the answer is {record['model']}. That without an individual follows "
@@ -171,6 +175,17 @@ def _of_published(record: Mapping[str, Any]) -> tuple[str, ...]:
         f"What is published is the answer {record['released']['words']}; nothing else of it is "
         "known. Densities, checks and what concerns the answer's spread are those of the full "
         "answer.",
+    )
+
+
+def _of_scale(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return on which scale the answer was modelled, where that is not its own."""
+    if "transform" not in record:
+        return ()
+    return (
+        f"What is modelled is the {described(record['transform'], 'the answer')}. Either tells the "
+        "other, so the risks are those of the answer itself. Densities and what was expected of "
+        "answers are shown on this scale; contributions and how far answers spread are not.",
     )
 
 
