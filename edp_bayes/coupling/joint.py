@@ -172,7 +172,8 @@ class JointCoupling:
             self._from_mixture(individuals[plain], plain, epsilon, out)
         for column in np.flatnonzero(known):
             p, q = self.pair(int(individuals[column]))
-            value, error = pair_curves(p, q, self.noise, epsilon, self.seed, out.split)
+            shifts = digital_shifts(self.n_draws, p.dimensions, self.seed, OWN)
+            value, error = pair_curves(p, q, self.noise, epsilon, shifts, out.split)
             exact = answer_curves(p, q, self.units, self.noise, epsilon)
             out.value[:, column], out.error[:, column] = np.maximum(value, exact), error
         for column in np.flatnonzero(np.isin(individuals, list(self.revealed))):
@@ -297,10 +298,18 @@ class JointCoupling:
             wide = self._base(some)
             split = np.zeros((some.size, *out.split.shape[1:]))
             found = np.zeros((2, at[0].size, epsilon.size))
-            p, q = self._integrals(
+            p, q, missed = self._integrals(
                 people[at[1]], moves, at, mixture_points(wide, shifts[some]), place - place[0],
                 wide, far[at], np.expm1(epsilon), (found[0], found[1], split),
             )  # fmt: skip
+            if missed.size:
+                # narrow components, of which each distribution has its own: at points of its own
+                one, other = (NormalMixture(*(part[missed] for part in both)) for both in (p, q))
+                parts, draw = np.zeros((missed.size, *split.shape[1:])), at[0][missed]
+                found[0, missed], found[1, missed] = pair_curves(
+                    one, other, self.noise, epsilon, shifts[draw], parts
+                )
+                np.add.at(split, np.searchsorted(some, draw), parts)
             heavy = np.flatnonzero(~light[at])
             p, q = (NormalMixture(*(part[heavy] for part in one)) for one in (p, q))
             exact = answer_curves(p, q, self.units, self.noise, epsilon)
@@ -348,18 +357,20 @@ class JointCoupling:
         far: NDArray[np.bool_],
         growth: Array,
         out: tuple[Array, Array, Array],
-    ) -> tuple[NormalMixture, NormalMixture]:
-        """Fill in values, errors and sums of pairs; return these, shape (pair, component)."""
+    ) -> tuple[NormalMixture, NormalMixture, Index]:
+        """Fill in values, errors and sums of pairs; return these, and whom the points miss."""
         from edp_bayes.coupling.joint_curves import joint_integrals, pair_components
 
         rho, a, slope, spread = (part[at] for part in moves)
         base = NormalMixture(*(part[at[0]] for part in self.mixture))
         q, given = pair_components(base, rho, a, slope, spread)
         noisy = ((part.locations, part.covariances + self.noise) for part in (q, given))
+        missed = np.zeros(len(people), dtype=np.bool_)
         in_threads(
-            joint_integrals, len(points), points, begin, tuple(wide), rho, *noisy, far, growth, *out
-        )
-        return _mixed(q, given, rho), q
+            joint_integrals, len(points), points, begin, tuple(wide), rho, *noisy, far, growth,
+            *out, missed,
+        )  # fmt: skip
+        return _mixed(q, given, rho), q, np.flatnonzero(missed)
 
     def _leaders(self, epsilon: Array) -> Index:
         """Return who may have the largest risk, by what a normal distribution would say."""
@@ -414,20 +425,19 @@ def pair_curves(
     q: NormalMixture,
     noise: Array,
     epsilon: Array,
-    seed: int,
+    shifts: Index,
     split: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Return the curves of known pairs, shape (draw, epsilon), at points of each p."""
+    """Return the curves of known pairs, shape (pair, epsilon), at points of each p."""
     from edp_bayes.coupling.joint_curves import known_curves
 
-    draws = len(p.weights)
-    value, error = np.zeros((2, draws, epsilon.size))
+    pairs = len(p.weights)
+    value, error = np.zeros((2, pairs, epsilon.size))
     if split is None:
-        split = np.zeros((draws, PARTS, epsilon.size))
-    shifts = digital_shifts(draws, p.dimensions, seed, OWN)
+        split = np.zeros((pairs, PARTS, epsilon.size))
     p, q = (part._replace(covariances=part.covariances + noise) for part in (p, q))
-    for start in range(0, draws, CHUNK):
-        some = slice(start, min(start + CHUNK, draws))
+    for start in range(0, pairs, CHUNK):
+        some = slice(start, min(start + CHUNK, pairs))
         one, other = (NormalMixture(*(array[some] for array in part)) for part in (p, q))
         points = mixture_points(one, shifts[some])
         in_threads(

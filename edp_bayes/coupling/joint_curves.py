@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.distributions.multivariate import NormalMixture
-from edp_bayes.divergence.joint.estimates import PARTS, add_density, estimate
+from edp_bayes.divergence.joint.estimates import PARTS, add_density, covered, estimate
 from edp_bayes.divergence.joint.points import FAR_POINTS, POINTS
 from edp_bayes.divergence.joint.screening import log_moment, pair_bound
 from edp_bayes.utils.compiled import borrowing, compiled, in_threads
@@ -309,9 +309,11 @@ def joint_moments(first, last, base, moves, orders, out):  # type: ignore[no-unt
 
 @compiled
 def joint_integrals(  # type: ignore[no-untyped-def]
-    first, last, points, begin, base, presence, q, given, far, growth, value, error, split
+    first, last, points, begin, base, presence, q, given, far, growth, value, error, split, missed
 ):
     """Fill in delta_i and its standard error, shape (pair, epsilon), for pairs sorted by draw.
+
+    And, shape (pair,), whose distribution the points miss a part of, for whom nothing is filled in.
 
     Points are (draw, d, FAR_POINTS), of a base (weights, locations, covariances) with noise. The
     pairs of draw s are those from begin[s] to begin[s + 1], each with presence, means and
@@ -366,6 +368,9 @@ def joint_integrals(  # type: ignore[no-untyped-def]
             for n in range(count):
                 u[n] /= density[n]
                 v[n] = 1.0 if always else v[n] / density[n]
+            missed[pair] = not covered(v, count, parts)
+            if missed[pair]:
+                continue
             estimate(u, v, count, growth, parts, value[pair], error[pair], split[s])
             for e in range(growth.size):
                 if value[pair, e] * count < PARTS:

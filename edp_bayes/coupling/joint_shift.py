@@ -85,7 +85,7 @@ class JointShiftCoupling(JointCoupling):
         far: NDArray[np.bool_],
         growth: Array,
         out: tuple[Array, Array, Array],
-    ) -> tuple[NormalMixture, NormalMixture]:
+    ) -> tuple[NormalMixture, NormalMixture, Index]:
         in_threads(
             _integrals, len(points), points, begin, people, tuple(wide), moves, far, growth, *out
         )
@@ -96,7 +96,8 @@ class JointShiftCoupling(JointCoupling):
         pair = np.repeat(np.arange(people.size), count)
         entry = np.arange(pair.size) + np.repeat(start[people] - (np.cumsum(count) - count), count)
         moved[pair, database[entry]] -= value[entry]
-        return p, p._replace(locations=moved)
+        # points are those of p itself
+        return p, p._replace(locations=moved), np.empty(0, dtype=np.int64)
 
     def _log_moments(self, people: Index, moves: Any, orders: Array) -> Array:
         start, database, value = moves

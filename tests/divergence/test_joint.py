@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import edp_bayes as edp
-from edp_bayes.coupling.joint import pair_curves
+from edp_bayes.coupling.joint import OWN, pair_curves
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.divergence.joint.points import digital_shifts, mixture_points
 from edp_bayes.divergence.joint.screening import ORDERS, pair_bound
@@ -19,7 +19,8 @@ EPSILON = np.array([0.0, 0.1, 0.5, 1.0, 2.0])
 def curve(p, q, epsilon=EPSILON, draws=4):
     """Return the curve of one pair, and its standard error, at several sets of points."""
     p, q = (NormalMixture(*(np.repeat(part[None], draws, 0) for part in one)) for one in (p, q))
-    return pair_curves(p, q, np.zeros((p.dimensions, p.dimensions)), epsilon, 1)
+    shifts = digital_shifts(len(p.weights), p.dimensions, 1, OWN)
+    return pair_curves(p, q, np.zeros((p.dimensions, p.dimensions)), epsilon, shifts)
 
 
 def normal(mean, covariance):

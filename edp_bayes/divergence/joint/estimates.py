@@ -2,8 +2,10 @@
 
 With u = q / r and v = p / r at points of r, H(p || q) = E(v - e^eps u)_+ and
 H(q || p) = E(u - e^eps v)_+. The difference v - u has mean zero and is the control variate. Where
-its sample mean is not to be trusted, because a ratio is large, it is left alone, and
-H(q || p) = 1 - E min(u, e^eps v), whose integrand is bounded where either ratio is. The standard
+its sample mean is not to be trusted it is left alone, and H(q || p) = 1 - E min(u, e^eps v), whose
+integrand is bounded where either ratio is. That is where a ratio is large, and where the mean is
+further from zero than its error explains: the points then miss a part of q or p, which the control
+variate would take for chance. The standard
 error is that of the means of eight consecutive parts of the points, which are nets of their own: it
 is rather too large while shifts are moderate.
 """
@@ -14,11 +16,14 @@ import math
 
 from edp_bayes.utils.compiled import borrowing, decay
 
-__all__ = ["PARTS", "add_density", "estimate"]
+__all__ = ["PARTS", "add_density", "covered", "estimate"]
 
 PARTS = 8
 LARGEST_RATIO = 30.0
 LARGEST_ERROR = 0.1  # of the mean of a ratio
+MOST_ERRORS = 4.0  # standard errors of that mean
+MISSED = 2e-3  # of the mass of p, which points may miss
+LEAST_CERTAIN = 5e-3  # standard error of the mass of p
 
 
 @borrowing
@@ -51,6 +56,25 @@ def add_density(out, work, x, count, weight, mean, inverse, d):  # type: ignore[
 
 
 @borrowing
+def covered(v, count, parts):  # type: ignore[no-untyped-def]
+    """Return whether the points reach all of p: E v is 1 as far as its error tells, which is small.
+
+    Where q alone is missed, H = 1 - E min(u, e^eps v) is right: p has next to nothing there.
+    """
+    size, mean, spread = count // PARTS, 0.0, 0.0
+    for part in range(PARTS):
+        total = 0.0
+        for n in range(part * size, (part + 1) * size):
+            total += v[n]
+        parts[2, part] = total / size
+        mean += parts[2, part] / PARTS
+    for part in range(PARTS):
+        spread += (parts[2, part] - mean) ** 2
+    error = math.sqrt(spread / (PARTS * (PARTS - 1)))
+    return error <= LEAST_CERTAIN and abs(mean - 1.0) <= max(MISSED, MOST_ERRORS * error)
+
+
+@borrowing
 def estimate(u, v, count, growth, parts, value, error, split):  # type: ignore[no-untyped-def]
     """Fill in max(H(p || q), H(q || p)) and its standard error at every epsilon.
 
@@ -69,7 +93,11 @@ def estimate(u, v, count, growth, parts, value, error, split):  # type: ignore[n
         parts[2, part] = total / size
         mean += parts[2, part] / PARTS
     square = square / count - mean * mean
-    trusted = largest <= LARGEST_RATIO and abs(mean) <= LARGEST_ERROR and square > 0.0
+    spread = 0.0
+    for part in range(PARTS):
+        spread += (parts[2, part] - mean) ** 2
+    most = min(LARGEST_ERROR, MOST_ERRORS * math.sqrt(spread / (PARTS * (PARTS - 1))))
+    trusted = largest <= LARGEST_RATIO and abs(mean) <= most and square > 0.0
     for e in range(growth.size):
         forward, backward, forward_product, backward_product = 0.0, 0.0, 0.0, 0.0
         for part in range(PARTS):
