@@ -96,7 +96,9 @@ def test_an_audit_says_what_bounds_change(responses):
     assert excess.max() > 0.0
     assert (excess <= np.array(list(most.values())) + 1e-12).all()
     np.testing.assert_array_equal(found.delta, exact.delta)
-    np.testing.assert_array_equal(found.individual_delta, exact.individual_delta)
+    # those kept are the same, those of next to no risk in another order
+    shown = found.individual_delta.sel(individual=exact.individual_delta["individual"])
+    np.testing.assert_array_equal(shown, exact.individual_delta)
     low, high = (
         part.to_dataset()["total_risk"]
         for part in (found.tree["lower_bounds"], exact.tree["lower_bounds"])

@@ -128,7 +128,7 @@ def test_gibbs_keeps_the_parameters_of_the_draws_it_keeps():
     np.testing.assert_allclose(np.exp(drawn.log_rest), drawn.weights[..., -1], rtol=1e-9)
     # Given everything else, rate and precision are gamma with these parameters.
     inverse = (1.0 / drawn.spreads**2).sum(-1)
-    scatter = ((drawn.locations - drawn.centre[..., None]) ** 2 / drawn.spreads**2).sum(-1)
+    scatter = ((drawn.locations - drawn.centre[..., None]) ** 2).sum(-1)
     for values, shape, rate in (
         (drawn.rate, 1.0 + 4 * 2.0, 1.0 + inverse),
         (drawn.precision, 2.0 + 2.0, 4.0 + 0.5 * scatter),
