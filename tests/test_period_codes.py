@@ -202,7 +202,10 @@ def test_one_mistyped_year_makes_no_databases(form, extra, where, tmp_path):
         "correct the year if it is mistyped, or leave such records out",
     ):
         assert words in str(error.value)
-    dropped, words = said(source, database_every="week")
+    with pytest.raises(InvalidInputError, match="stands far from all others") as error:
+        Databases.from_table(source, **KEYS, database_every="week")
+    assert f"{monday} (1 record) stands {where}" in str(error.value)
+    dropped, words = said(source, database_every="week", empty="drop")
     assert dropped.n_databases == 41
     assert f"{monday} (1 record) stands {where}" in words
 
@@ -226,14 +229,17 @@ def test_a_mistyped_year_of_keys_as_they_stand(keys, told):
     with pytest.raises(InvalidInputError, match="databases out of nothing") as error:
         Databases.from_table(table, **KEYS, empty="zero")
     assert told in str(error.value)
-    assert told in said(table)[1]
+    with pytest.raises(InvalidInputError, match="stands far from all others") as error:
+        Databases.from_table(table, **KEYS)
+    assert told in str(error.value)
+    assert told in said(table, empty="drop")[1]
 
 
 def test_a_year_in_the_far_future_takes_no_memory():
     table = weekly(extra="2024-05-05")
     table.loc[0, "period"] = pd.Timestamp("2261-01-01")
     table["period"] += pd.to_timedelta(np.arange(len(table)) % 24, unit="h")
-    dropped, words = said(table, database_every="hour")
+    dropped, words = said(table, database_every="hour", empty="drop")
     assert "periods after" not in words
     assert "hours after" in words
     assert dropped.n_databases < 8000
@@ -293,6 +299,10 @@ def test_the_command_line_refuses_a_mistyped_year_and_takes_codes(capsys, tmp_pa
     weekly_words = ["audit", tmp_path / "t.csv", *words, "--database-every", "week"]
     line = refused(capsys, *weekly_words, "--empty", "zero")
     assert "2043-03-09 (1 record) stands 962 weeks after 2024-09-30" in line
+    line = refused(capsys, *weekly_words)
+    assert "a period of 'period' stands far from all others: 2043-03-09 (1 record)" in line
+    assert "--empty drop" in line
+    assert printed(capsys, *weekly_words, "--empty", "drop")
     codes = CODES["2024-W05"][:50]
     table = records([code for k, code in enumerate(codes) if k != 20])
     table = table[np.random.default_rng(2).random(len(table)) < 0.7]

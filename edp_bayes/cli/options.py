@@ -97,7 +97,7 @@ class Keys:
     database: tuple[str, ...] = ()
     individual: tuple[str, ...] = ()
     database_every: str | None = None
-    empty: str = "drop"
+    empty: str | None = None
     missing: str = "error"
     date_format: str | None = None
     time_zone: str | None = None
@@ -447,7 +447,9 @@ Every = Annotated[
 Empty = Annotated[
     str | None,
     typer.Option(
-        "--empty", help="Periods without a record: drop (the default), zero (sum, count) or error."
+        "--empty",
+        help="Periods without a record: drop, zero (sum, count) or error. Without it they are "
+        "left out, and a period far from all others, as a mistyped year makes, is refused.",
     ),
 ]
 Missing = Annotated[

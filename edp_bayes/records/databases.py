@@ -108,7 +108,7 @@ class Databases:
         database: str | Sequence[str],
         individual: str | Sequence[str],
         database_every: str | None = None,
-        empty: str = "drop",
+        empty: str | None = None,
         missing: str = "error",
         date_format: str | None = None,
         time_zone: str | None = None,
@@ -143,12 +143,14 @@ class Databases:
             which the hour that the end of summer time repeats is two hours; weeks begin on
             Mondays. Text may be dates or times, such as 2024-03-31, 31.03.2024 or
             2024-03-31T10:00:00+02:00, whose day is the one that is written.
-        empty : {"drop", "zero", "error"}
+        empty : {"drop", "zero", "error"}, optional
             What becomes of a period without any record, where dates, whole numbers, codes such as
             202407, 2024-W05 (an ISO week) or 2024-Q3, or `database_every` show that there should
             be one: it is left out; it is a database whose sum and count are zero, which other
             queries refuse; or it is refused. The first two have a warning, and "zero" is refused
             where more than half of the databases would have no record, as after a mistyped year.
+            Without it such periods are left out, too, and a period that stands far from all others
+            is refused, which "drop" keeps as a database, with a warning.
             Periods are not looked for, and no warning is given, where keys are other text or
             compound, such as year and week.
         missing : {"error", "drop", "pool"}
@@ -206,7 +208,8 @@ class Databases:
         database, individual = _names(database, "database"), _names(individual, "individual")
         if database_every is not None:
             validate.choice(database_every, EVERY, "database_every")
-        validate.choice(empty, EMPTY, "empty")
+        if empty is not None:
+            validate.choice(empty, EMPTY, "empty")
         validate.choice(missing, MISSING, "missing")
         validate.choice(partial, PARTIAL, "partial")
         clock = Clock(database_every, date_format, time_zone)

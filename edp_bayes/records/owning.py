@@ -86,7 +86,7 @@ def own(
     individual: Sequence[Key],
     *,
     every: str | None,
-    empty: str,
+    empty: str | None,
     missing: str,
     partial: str,
     weight: Integers | None = None,
@@ -206,12 +206,12 @@ class Found(NamedTuple):
 
 
 def databases_of(
-    keys: Sequence[Key], every: str | None, empty: str, weight: Integers | None = None
+    keys: Sequence[Key], every: str | None, empty: str | None, weight: Integers | None = None
 ) -> Found:
     """Return the databases of rows, each of which stands for one record or for its weight."""
     key = keys[0]
     if len(keys) > 1:
-        if every or empty != "drop":
+        if every or empty not in (None, "drop"):
             names = ", ".join(repr(each.name) for each in keys)
             raise InvalidInputError(
                 f"databases by period need one key column, found {names}: give the column of dates"
@@ -226,7 +226,7 @@ def databases_of(
     times = every is None and periods.has_time_of_day(found)
     regular = spacing(found, every)
     if regular is None:
-        if empty != "drop":
+        if empty not in (None, "drop"):
             raise InvalidInputError(
                 f"empty={empty!r} needs periods at regular distances, which those of {key.name!r} "
                 "do not show: give database_every='week' or the like, or number the periods"
@@ -235,6 +235,12 @@ def databases_of(
     if not regular.gaps:
         return Found(code, coded.labels(found), [], times, found)
     said = _of_gaps(coded, regular)
+    if empty is None and regular.outlying:
+        raise InvalidInputError(
+            f"a period of {key.name!r} stands far from all others"
+            + _apart(coded, found, regular, code, weight, ": ")
+            + "; empty='drop' (--empty drop) keeps it as a database"
+        )
     if empty == "error":
         raise InvalidInputError(
             f"{said}; empty='drop' (--empty drop) or empty='zero' (--empty zero) says what they are"

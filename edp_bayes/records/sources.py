@@ -106,8 +106,8 @@ class TableSource(AtHand):
         Key columns.
     every : str, optional
         Period of the calendar that is one database.
-    empty : {"drop", "zero", "error"}
-        What becomes of periods without a record.
+    empty : {"drop", "zero", "error"}, optional
+        What becomes of periods without a record, as for `Databases.from_table`.
     missing : {"error", "drop", "pool"}
         What becomes of records without an individual.
     clock : Clock
@@ -120,7 +120,7 @@ class TableSource(AtHand):
     database: tuple[str, ...]
     individual: tuple[str, ...]
     every: str | None = None
-    empty: str = "drop"
+    empty: str | None = None
     missing: str = "error"
     clock: Clock = AS_IT_IS
     partial_ends: str = "keep"
