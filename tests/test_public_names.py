@@ -25,8 +25,8 @@ PUBLIC = {
     "edp_bayes.data": "load_cdnow load_cdnow_weeks",
     "edp_bayes.diagnostics": """
         Check Checks DatabaseChecks DrawChecks MIN_REPLICATES PredictiveChecks check_databases
-        check_draws check_grid check_identifier check_individuals posterior_predictive_check
-        prior_sensitivity withheld
+        check_draws check_grid check_identifier check_individuals check_scale check_slopes
+        posterior_predictive_check prior_sensitivity withheld
     """,
     "edp_bayes.interval": """
         answer_from_data answer_from_mixture answer_from_release count_curves epsilon iso_curves

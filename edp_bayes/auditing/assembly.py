@@ -444,6 +444,9 @@ def _checks(
         ),
         diagnostics.check_grid(raw, epsilon=grid, upper=limit),
         diagnostics.check_scale(raw),
+        diagnostics.check_slopes(
+            0 if fitted.at_hand is None else fitted.at_hand.slopes_known, responses.n_individuals
+        ),
         diagnostics.check_databases(
             responses,
             scores=None if fitted.at_hand is None else fitted.at_hand.scores,

@@ -336,6 +336,7 @@ def _checks(
     tests: list[diagnostics.Checks] = [
         diagnostics.check_individuals(kept, epsilon=grid, upper=limit, pooled=fitted.pooled),
         diagnostics.check_identifier(released, appear_once=appear_once),
+        diagnostics.check_slopes(0 if hand is None else hand.slopes_known, kept.n_individuals),
         check_joint_grid(_raw(released, insiders), epsilon=grid, upper=limit),
         check_joint_databases(
             kept,

@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 from edp_bayes.coupling.spells import recent_odds
 from edp_bayes.records.joined import JointResponses
 from edp_bayes.records.responses import Referral, entry_columns
-from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
     from edp_bayes.records.responses import Responses
 
-__all__ = ["overlooked", "presence_cells", "refer", "refer_jointly"]
+__all__ = ["presence_cells", "refer", "refer_jointly", "regressed"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -39,6 +38,7 @@ VARIANCES = np.array([0.0, 0.05, 0.5, 5.0])
 LEAST = 3  # presences of whom something is learned
 ROUNDS = 50
 ROUNDING = 1e-12
+CHANGES = 1e-9  # deviation of a regressor, relative to its largest value
 ACTIVITY = 0.5  # prior standard deviation of a slope of the log odds of presence
 MOST_ALIKE = 0.9  # autocorrelation of presence
 BLOCK = 4096  # individuals
@@ -154,7 +154,10 @@ def _referral(
 
 
 def _standardised(design: Array, target: Array) -> tuple[Array, Array]:
+    """Return both in standard deviations; a regressor that never changed stays in its own units."""
     deviation = design.std(axis=0)
+    changes = deviation > CHANGES * np.abs(design).max(axis=0)
+    deviation = np.where(changes, deviation, 1.0)
     return design / deviation, target / deviation
 
 
@@ -175,24 +178,16 @@ def _moved(
     return matrix.data - moved, degrees, variance
 
 
-def overlooked(responses: Responses | JointResponses) -> tuple[str, ...]:
-    """Return what is doubtful of a coupling that takes referred contributions as they are.
+def regressed(responses: Responses | JointResponses) -> int:
+    """Return of how many individuals seen the contributions were referred with uncertain slopes.
 
-    Slopes are then taken for known.
+    A coupling that takes referred contributions as they are takes these slopes for known.
     """
-    referral, found = responses.referral, []
-    if referral is None:
-        return ()
+    if responses.referral is None:
+        return 0
     present, people = presence_cells(responses), responses.n_individuals
     seen = np.bincount(present // responses.n_databases, minlength=people) > 0
-    count = int((referral.variance[seen] > ADDED).sum())
-    if count:
-        found.append(
-            f"What {count} of {int(seen.sum())} individuals contribute was referred to the "
-            "database at hand by regression, and this model takes the slopes for known: bands are "
-            "too narrow for them. DirichletProcessMixture() (--model dpm) allows for it."
-        )
-    return tuple(map(Sentence, found))
+    return int((responses.referral.variance[seen] > ADDED).sum())
 
 
 @dataclass(frozen=True, eq=False)

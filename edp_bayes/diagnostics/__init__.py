@@ -6,8 +6,8 @@ of a privacy quantity have converged. `posterior_predictive_check` asks whether 
 could have produced the responses. `check_individuals` compares the risk with what the own
 contributions of every individual say. `check_grid` looks for those who break a grid on which the
 answers lie without them, `check_identifier` whether individuals are persons or records.
-`check_scale` advises another scale for strongly skewed answers. `prior_sensitivity` asks how far
-the result follows the prior.
+`check_slopes` asks whether a model allows for the errors of slopes, `check_scale` advises another
+scale for strongly skewed answers. `prior_sensitivity` asks how far the result follows the prior.
 """
 
 from edp_bayes.diagnostics.checks import Check, Checks
@@ -23,6 +23,7 @@ from edp_bayes.diagnostics.predictive import (
 )
 from edp_bayes.diagnostics.scales import check_scale
 from edp_bayes.diagnostics.sensitivity import prior_sensitivity
+from edp_bayes.diagnostics.slopes import check_slopes
 from edp_bayes.results.effects import withheld
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "check_identifier",
     "check_individuals",
     "check_scale",
+    "check_slopes",
     "posterior_predictive_check",
     "prior_sensitivity",
     "withheld",

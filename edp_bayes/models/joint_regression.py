@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.joint_shift import JointShiftCoupling
-from edp_bayes.coupling.referral import overlooked, refer_jointly
+from edp_bayes.coupling.referral import refer_jointly, regressed
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.models.conditional import Conditional, unused_transitions
@@ -181,6 +181,8 @@ class JointAtHand:
         Shape (chain, draw, query): how far every draw lies from the place of `responses`.
     scores : ndarray
         Shape (n, query): normal scores of the probability integral transform of the residuals.
+    slopes_known : int
+        As of `edp_bayes.models.regression.AtHand`.
     """
 
     responses: JointResponses
@@ -189,6 +191,7 @@ class JointAtHand:
     growth: Array
     shift: Array
     scores: Array
+    slopes_known: int = 0
 
     def next_response(self, mixture: NormalMixture) -> NormalMixture:
         """Return the mixture with every draw at its own place."""
@@ -232,7 +235,7 @@ def fit_joint_given(
     ]
     factor = regression.growth(growth - gamma)
     stretched = float(np.ptp(factor)) > 0.0
-    doubtful = overlooked(responses) if isinstance(fitted.coupling, JointShiftCoupling) else ()
+    known = isinstance(fitted.coupling, JointShiftCoupling)
     # the densities are those of the responses at hand, at another scale than their own
     scale = np.log(regression.growth(gamma)) - gamma * regression.position
     scale = regression.n_queries * scale
@@ -246,7 +249,7 @@ def fit_joint_given(
         else fitted.coupling,
         log_likelihood=fitted.log_likelihood + scale,
         predictive=None if fitted.predictive is None else fitted.predictive + scale,
-        warnings=(*fitted.warnings, *said, *doubtful),
+        warnings=(*fitted.warnings, *said),
         at_hand=JointAtHand(
             responses=responses,
             middle=middle,
@@ -254,6 +257,7 @@ def fit_joint_given(
             growth=growth,
             shift=moved @ regression.units.factor.T,
             scores=np.stack(scores, axis=1),
+            slopes_known=regressed(responses) if known else 0,
         ),
     )
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.referral import overlooked, refer
+from edp_bayes.coupling.referral import refer, regressed
 from edp_bayes.distributions import kernels
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
@@ -177,7 +177,6 @@ class Regression(Conditional):
         residuals = responses.response_by_database
         coupling = fitted.coupling
         referred = isinstance(coupling, RegressionCoupling)
-        doubtful = () if referred else overlooked(responses)
         if np.ptp(growth) > 0.0:
             coupling = _stretched(coupling, responses, self.growth(growth - gamma), settings)
         at_hand = AtHand(
@@ -193,13 +192,13 @@ class Regression(Conditional):
                 np.broadcast_to(residuals, (*shape, *residuals.shape)),
                 responses.half_step,
             ),
+            slopes_known=0 if referred else regressed(responses),
         )
         predictive = None if fitted.predictive is None else fitted.predictive + moved
         return replace(
             fitted,
             mixture=coupling.mixture,
             coupling=coupling,
-            warnings=(*fitted.warnings, *doubtful),
             at_hand=at_hand,
             log_likelihood=at_hand.log_likelihood,
             predictive=predictive,
@@ -330,6 +329,9 @@ class AtHand:
         Shape (chain, draw, database).
     scores : ndarray
         Shape (n,): normal scores of the probability integral transform of the residuals.
+    slopes_known : int
+        Of how many individuals contributions were referred by slopes that the model takes for
+        known, though they are not.
     """
 
     mixture: Mixture
@@ -340,6 +342,7 @@ class AtHand:
     shift: Array
     log_likelihood: Array
     scores: Array
+    slopes_known: int = 0
 
     @classmethod
     def of(cls, regression: Regression, u: Mixture, beta: Array, gamma: Array) -> AtHand:

@@ -172,6 +172,7 @@ def _at_hand(
         shift=shift,
         log_likelihood=log_likelihood,
         scores=np.asarray(ndtri(shares @ ndtr([part.scores for part in parts]))),
+        slopes_known=max(part.slopes_known for part in parts),
     )
 
 

@@ -39,6 +39,7 @@ EFFECTS = MappingProxyType(
         "identifier": Effect(WITHHOLDS, "records pass for persons, whose risks are larger"),
         "individuals": Effect(WITHHOLDS, "contributions contradict their model"),
         "grid": Effect(WITHHOLDS, "digits of the answer tell who is in it"),
+        "slopes": Effect(WITHHOLDS, "slopes are taken for known: bands are too narrow"),
         "own contribution": Effect(WITHHOLDS, "the risk is larger against another individual"),
         "Ljung-Box": Effect(WITHHOLDS, _DEPENDS),
         "lag-1 autocorrelation": Effect(WITHHOLDS, _DEPENDS),
