@@ -277,6 +277,34 @@ def test_a_newcomer_stays_as_others_do(k):
     assert chances(seldom)[0] < 0.1
 
 
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_few_databases_give_presence_between_never_and_always(n):
+    """Every history of two individuals, at every database at hand."""
+    rows = np.arange(n)
+    for code in range(1, 4**n):
+        present = np.stack([code >> rows & 1, code >> rows + n & 1], axis=1).astype(bool)
+        owner, place = np.nonzero(present.T)
+        share = present.mean(axis=0)
+        sometimes = (share > 0.0) & (share < 1.0)
+        for row in range(1, n + 1):
+            odds = recent_odds(owner * n + place, 2, n, np.ones(n), 1.0, row)
+            assert (odds[~sometimes] == 1.0).all()
+            chance = presence_at_hand(share, odds)[sometimes]
+            assert ((chance > 0.0) & (chance < 1.0)).all()
+            there = present[row - 1, sometimes]
+            assert (chance[there] >= share[sometimes][there] - 1e-12).all()
+            assert (chance[~there] <= share[sometimes][~there] + 1e-12).all()
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_spells_of_those_never_and_always_there_change_nothing(always):
+    n, people = 6, 3
+    owner, place = np.nonzero(np.full((people, n), always))
+    np.testing.assert_array_equal(
+        recent_odds(owner * n + place, people, n, np.ones(n), 0.5, n), np.ones(people)
+    )
+
+
 @pytest.mark.parametrize("n", [24, 41, 60, 104])
 def test_pooling_yields_to_who_does_not_come_in_spells(n):
     rng = np.random.default_rng(2)

@@ -1,13 +1,17 @@
 """Presence in the database at hand of individuals who come and leave in spells.
 
-Individuals who were in the database before are likelier to be in the one at hand than their share
-of all databases says, and those who have left are there as often as such people come back. Presence
-is taken for a Markov chain of two states: with the share rho of databases and the autocorrelation
-a, it is rho + a (1 - rho) after presence and rho (1 - a) after absence. Where a is uncertain it is
-drawn towards zero; after absence one standard deviation more is taken off, of the individual's own
-estimate, too, so that pooling yields to it. Nobody is there less often than those who had left came
-back. Nobody who is there now is taken for less than their share, and those of whom too little is
-known, such as newcomers, for no less than all who had been there as long in a row stayed.
+Presence is taken for a Markov chain of two states. With the share rho of databases and the
+autocorrelation a, it is rho + a (1 - rho) after presence and rho (1 - a) after absence. The
+autocorrelation is pooled over individuals and drawn to zero where it is uncertain. Doubt goes to
+the side of presence:
+
+- After presence, a is no less than half a standard deviation below the individual's own estimate,
+  up to its largest value, and presence is no less than their share.
+- After absence, a is the lower end of an interval, of their own estimate where that end is lower.
+  They come back at least as often as all who had left did, or as their share says if that is less.
+- Newcomers, of whom too little is known, stay at least as often as all did who had been there for
+  as long in a row. Their own record counts, too: of k databases in a row they stayed after k - 1,
+  and what the others did stands for the last.
 """
 
 from __future__ import annotations
@@ -28,6 +32,9 @@ Index = NDArray[np.int64]
 
 LEAST = 3  # presences of whom an autocorrelation of their own is learned
 MOST_ALIKE = 0.9
+# Standard deviations by which a may lie below the own estimate; 1.64 leave 5% below.
+OWN_PRESENT = 0.5
+OWN_ABSENT = 1.64
 
 
 def recent_odds(cells: Index, people: int, n: int, course: Array, odds: float, row: int) -> Array:
@@ -57,6 +64,7 @@ def recent_odds(cells: Index, people: int, n: int, course: Array, odds: float, r
     usual = odds * share / (1.0 - share + odds * share)
     stay = np.maximum(usual + alike[changing] * (1.0 - usual), share)
     stayed = _stays(owner, place, n)[np.minimum(run, n - 1)]
+    stayed = (np.maximum(run - 1, 0) + stayed) / np.maximum(run, 1)  # unused where run is 0
     new = ((count < LEAST) | (count == run))[changing]
     stay = np.where(new, np.maximum(stay, stayed[changing]), stay)
     back = usual * (1.0 - less[changing])
@@ -69,12 +77,14 @@ def recent_odds(cells: Index, people: int, n: int, course: Array, odds: float, r
 def _autocorrelation(
     owner: Index, place: Index, count: Array, course: Array, run: Index
 ) -> tuple[Array, Array]:
-    """Return everybody's autocorrelation of presence beside the course of all, and its lower end.
+    """Return everybody's autocorrelation of presence, after presence and after absence.
 
-    Of those seen three times or more it is drawn to the mean as far as their own errors explain how
-    they differ; all others have the mean. Then it is drawn to zero, as James and Stein do. It is at
-    most 0.9, more of whoever has been there longer. The lower end is one standard deviation below,
-    and below their own estimate, and no less than zero.
+    It is that beside the course of all. Of those seen `LEAST` times or more it is drawn to the mean
+    as far as their own errors explain how they differ; all others have the mean. Then it is drawn
+    to zero, as James and Stein do. After absence it is `OWN_ABSENT` standard deviations less, of
+    the own estimate where that leaves less. After presence it is no less than the own estimate less
+    `OWN_PRESENT` standard deviations. It is at least zero and at most `MOST_ALIKE`, or more for
+    those who have been there long.
     """
     people, n = count.size, course.size
     before, after = np.append(0.0, course[:-1]), np.append(course[1:], 0.0)
@@ -102,8 +112,10 @@ def _autocorrelation(
         certain = np.maximum(1.0 - variance / np.maximum(alike, 0.0) ** 2, 0.0)
     most = np.maximum(MOST_ALIKE, 1.0 - 1.0 / (run + 2.0))
     alike = np.clip(np.where(alike > 0.0, certain * alike, 0.0), 0.0, most)
-    less = alike - np.sqrt(variance)
-    less[some] = np.minimum(less[some], own - np.sqrt(noise))
+    less = alike - OWN_ABSENT * np.sqrt(variance)
+    less[some] = np.minimum(less[some], own - OWN_ABSENT * np.sqrt(noise))
+    least = own - OWN_PRESENT * np.sqrt(noise)
+    alike[some] = np.minimum(np.maximum(alike[some], least), most[some])
     return alike, np.maximum(less, 0.0)
 
 
@@ -124,16 +136,19 @@ def _last_run(owner: Index, place: Index, people: int, row: int) -> Index:
 def _stays(owner: Index, place: Index, n: int) -> Array:
     """Return how often those who had been there k times in a row stayed, shape (n,), by k.
 
-    Of all together, those who are always there among them; with half a presence and half an absence
-    added. What came before the first database is not counted.
+    Of all together, those who are always there among them. One more individual is added, who stayed
+    as often as all did after any presence: a few who are always there are few at each k, and stayed
+    very often. What came before the first database is not counted.
     """
     ends = np.append(np.flatnonzero(_starts(owner, place))[1:], owner.size)
     length = np.diff(ends, prepend=0)
     open_end = place[ends - 1] == n - 1  # whether they stayed is not known
     reached = np.bincount(length, minlength=n + 1)[::-1].cumsum()[::-1]
     censored = np.bincount(length[open_end], minlength=n + 1)
-    k = np.arange(n)
-    return np.asarray((reached[k + 1] + 0.5) / (reached[k] - censored[k] + 1.0))
+    at_risk = reached[:n] - censored[:n]
+    # half a presence and half an absence added
+    usual = (reached[2:].sum() + 0.5) / (at_risk[1:].sum() + 1.0)
+    return np.asarray((reached[1:] + usual) / (at_risk + 1.0))
 
 
 def _returns(owner: Index, place: Index, count: Array, n: int) -> float:
@@ -149,9 +164,9 @@ def _returns(owner: Index, place: Index, count: Array, n: int) -> float:
 def responses_at_hand(responses: Responses) -> Responses:
     """Return responses whose individuals are present as often as in the database at hand.
 
-    For couplings that move each database by what an individual contributed there. Whoever has left
-    keeps their largest contributions, whoever is there again and again has theirs in further
-    databases, too: all in as many as the odds of the referral say.
+    For couplings that move each database by what an individual contributed there. Those who have
+    left keep their largest contributions, and those who stay have theirs in further databases, too:
+    all in as many as the odds of the referral say.
     """
     from edp_bayes.coupling.referral import presence_cells
 
