@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.calibration import report
+from tests.calibration.given import Cell
 from tests.calibration.spells import (
     DATABASES,
     END,
@@ -19,6 +20,7 @@ from tests.calibration.spells import (
     table,
     unlike,
 )
+from tests.calibration.whereabouts import below, truth_of_those_seen
 
 
 @pytest.fixture(scope="module")
@@ -125,3 +127,23 @@ def test_worlds_watch_whom_they_name():
     _, truth = unlike("one", (0.5, 0.9), (0.5, 0.0)).sample(rng, 24)
     assert truth[0] in (pytest.approx(0.05), pytest.approx(0.95))
     assert np.isnan(truth[1:]).all()
+
+
+def test_no_band_lies_below_the_truth_against_who_knows_the_last_presence():
+    cell = Cell("spells", "normal", 150, 0.4)
+    (there, here, first), (away, gone, second) = below(cell, 20)
+    assert there
+    assert not away
+    assert here + gone == 20
+    assert min(here, gone) > 3
+    assert (first[1] == 0.0).all()
+    assert (second[1] == 0.0).all()
+
+
+def test_those_away_hide_more_from_who_knows_it():
+    cell = Cell("spells", "normal", 41, 0.4)
+    away = truth_of_those_seen(cell, there=False)
+    assert (away < truth_of_those_seen(cell, there=True)).all()
+    for repetition in range(20):
+        _, by_releases = cell.sample(repetition)
+        assert (away <= by_releases).all()
