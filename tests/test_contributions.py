@@ -1,8 +1,12 @@
 """The contribution distribution against brute force, and its pooling against known populations."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import edp_bayes as edp
@@ -138,3 +142,48 @@ def test_equally_variable_individuals_do_not_break_the_pooling():
             assert np.isfinite(part).all()
         own = np.sqrt((c**2).mean(axis=0))
         assert (np.abs(np.log(np.abs(found.mean[:, 0]) / own)) < 0.5).all()
+
+
+@given(
+    st.floats(0.05, 1.0),
+    st.floats(2.0, 50.0),
+    st.integers(2, 60),
+    st.floats(-12.0, 6.0),
+)
+@settings(max_examples=200, deadline=None)
+def test_limiting_leaves_a_small_own_spread_the_degrees_of_an_unpooled_one(
+    relative, degrees, count, log_ratio
+):
+    spread = pooling.Spread(relative, degrees)
+    count, free = np.array([float(count)]), np.array([count - 1.0])
+    residual = free * relative**2 * np.exp(log_ratio)
+    weight = spread.weight(count, residual)
+    kept = spread.kept(free, residual, weight)
+    total = (weight + free) * kept
+    assert (kept >= 1.0).all()
+    if log_ratio < 0.0:
+        assert (total >= min(degrees, pooling.DEGREES) + free - 1e-9).all()
+    else:
+        assert (kept == 1.0).all()
+    # where the spread lies does not change
+    scale = (weight * relative**2 + residual) / (weight + free)
+    np.testing.assert_allclose((weight * relative**2 + residual) * kept / total, scale)
+
+
+def test_the_largest_risk_of_many_seen_seldom_is_no_tail():
+    """300 people of a hundredth of a standard deviation, seen once to three times: delta is 0."""
+    rng = np.random.default_rng(1)
+    c = np.zeros((60, 300))
+    for column in range(300):
+        seen = rng.choice(60, rng.integers(1, 4), replace=False)
+        c[seen, column] = 0.01 * np.exp(rng.normal(0.0, 0.3, seen.size))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", edp.EdpBayesWarning)
+        found = edp.audit(
+            make_responses(c, rng.normal(10.0, 1.0, 60)),
+            epsilon=[0.1],
+            draws=100,
+            random_seed=1,
+            progressbar=False,
+        )
+    assert found.upper("delta").item() < 1e-6

@@ -175,7 +175,8 @@ class ContributionPosterior:
             own_spread = np.sqrt((weight * relative**2 + own) / (weight + free))
             unseen = UNSEEN_SIZE * float(responses.response.std())
             magnitude = pool_magnitude(k, size, own_spread, spread, unseen)
-            shrinkage, degrees = magnitude.shrinkage, weight
+            shrinkage, kept = magnitude.shrinkage, spread.kept(free, own, weight)
+            degrees = weight
             squares = weight * (relative * magnitude.size) ** 2
             seen = np.maximum((k > 0).sum(), 1)
             pool = Pool(
@@ -187,7 +188,8 @@ class ContributionPosterior:
                 negative=float((stats.contribution < 0).sum() / seen),
             )
         else:
-            shrinkage, degrees = np.ones_like(k), np.full_like(k, prior.degrees)
+            shrinkage = kept = np.ones_like(k)
+            degrees = np.full_like(k, prior.degrees)
             squares = degrees * prior.spread**2
             pool = None
         factor = np.zeros((k.size, 2, 2))
@@ -202,8 +204,8 @@ class ContributionPosterior:
             presence_b=np.where(absent, (n - k) / spells + presence_b, 0.0)[rank],
             mean=(np.stack([intercept, slope], axis=1) * shrinkage[:, None])[rank],
             factor=factor[rank],
-            degrees=(degrees + free)[rank],
-            squares=(squares + residual * shrinkage**2)[rank],
+            degrees=((degrees + free) * kept)[rank],
+            squares=((squares + residual * shrinkage**2) * kept)[rank],
             centre=stats.centre[rank],
             rank=rank,
             seed=seed,

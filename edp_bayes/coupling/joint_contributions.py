@@ -131,7 +131,8 @@ class JointContributionPosterior:
         shape = _shape(stats, d)
         prior = (weight * (spread.relative * magnitude.size) ** 2)[:, None, None] * shape
         shrinkage = magnitude.shrinkage
-        scale = prior + residual * (shrinkage**2)[:, None, None]
+        kept = spread.kept(free, own, weight)
+        scale = (prior + residual * (shrinkage**2)[:, None, None]) * kept[:, None, None]
         covariance = np.linalg.inv(precision)
         covariance[:, 0, 0] += referral.variance[order]
         covariance[k == 0, 0, 0] = spread.relative**-2.0
@@ -140,7 +141,7 @@ class JointContributionPosterior:
             presence_b=np.where(k < n, (n - k) / spells + presence_b, 0.0)[rank],
             mean=(mean * shrinkage[:, None, None])[rank],
             factor=np.linalg.cholesky(covariance)[rank],
-            degrees=(weight + free)[rank],
+            degrees=((weight + free) * kept)[rank],
             root=np.linalg.cholesky(_raised(scale))[rank],
             centre=stats.centre[rank],
             rank=rank,

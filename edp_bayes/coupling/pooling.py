@@ -243,6 +243,28 @@ class Spread:
         out[usable] = _limited(own, free[usable], self.relative**2, self.degrees, reach)
         return out
 
+    def kept(self, free: Array, residual: Array, weight: Array) -> Array:
+        """Return by how many times degrees of freedom and squares grow where `weight` was limited.
+
+        Limiting says where the spread lies, not that nothing is known of it: the pool keeps the two
+        degrees that it has where nothing is pooled. With fewer the tails of a person seen twice are
+        those of Cauchy's distribution, and the largest risk of thousands is that of a tail. Only
+        where the own spread is below the pool's: above it the tails stay as the few own
+        contributions leave them.
+
+        Parameters
+        ----------
+        free : ndarray
+            Shape (m,): degrees of freedom of the own residuals.
+        residual, weight : ndarray
+            Shape (m,): as `weight` takes and returns them.
+        """
+        least = min(self.degrees, DEGREES)
+        below = (weight < least) & (residual < free * self.relative**2)
+        kept = np.ones_like(weight)
+        kept[below] = (least + free[below]) / (weight[below] + free[below])
+        return kept
+
 
 def pool_spread(count: Array, contribution: Array, contribution_square: Array) -> Spread:
     """Fit the distribution by moments of the log residual variance, as Smyth (2004), Section 6.2.
