@@ -266,21 +266,29 @@ def test_many_regressors_are_said_with_the_price():
     ("adversary", "words"),
     [
         (edp.Adversary(), "a person who knows nothing but the distribution of the response"),
-        (edp.Adversary(past=1), "a person who has seen the last release"),
-        (edp.Adversary(trend=True), "a person who knows the trend"),
+        (
+            edp.Adversary(past=1),
+            "a person who has seen the last release and knows when each individual was last there",
+        ),
+        (
+            edp.Adversary(trend=True),
+            "a person who knows the trend and when each individual was last there",
+        ),
+        (edp.Adversary(covariates={"warm": [1.0]}), "a person who knows the covariate warm"),
         (
             edp.Adversary(past=2, season="calendar"),
-            "a person who has seen the last 2 releases and knows the seasons of the calendar",
+            "a person who has seen the last 2 releases and knows the seasons of the calendar and "
+            "when each individual was last there",
         ),
         (
             edp.Adversary(past=3, trend=True, season=13, changing_scale=True, insiders=["ann"]),
-            "a person who has seen the last 3 releases, knows the trend, a season of 13 databases "
-            "and how the spread changes and is told by an insider what they contributed",
+            "a person who has seen the last 3 releases, knows the trend, a season of 13 databases, "
+            "how the spread changes and when each individual was last there and is told by an insider what they contributed",
         ),
         (
             edp.Adversary(past=2, season=12, covariates={"warm": [1.0]}),
-            "a person who has seen the last 2 releases and knows a season of 12 databases and the "
-            "covariate warm",
+            "a person who has seen the last 2 releases and knows a season of 12 databases, the "
+            "covariate warm and when each individual was last there",
         ),
         (
             edp.Adversary(insiders=0.5, own=True),

@@ -83,7 +83,7 @@ def audited(capsys, folder, out, *flags, **changes):
     return " ".join(said.split()), edp.load_audit(out / "audit.nc")
 
 
-def in_python(adversary, at=None):
+def in_python(adversary, at=None, model=None):
     """Return the audit that the command line makes."""
     databases = edp.Databases.from_table(frame(), database="week", individual="meter")
     with warnings.catch_warnings():
@@ -91,7 +91,7 @@ def in_python(adversary, at=None):
         return edp.audit(
             databases.respond(edp.queries.Sum("kwh")),
             epsilon=np.linspace(0.05, 0.5, 4),
-            model=edp.SmoothedBootstrap(),
+            model=model or edp.SmoothedBootstrap(),
             adversary=adversary,
             at=at,
             draws=SIZES["draws"],
@@ -108,11 +108,15 @@ def same(one, other):
 
 def test_the_past_is_known_by_default(capsys, folder, tmp_path):
     said, audit = audited(capsys, folder, tmp_path)
-    seen = "Against a person who has seen the last 2 releases and knows the trend"
+    seen = "Against a person who has seen the last 2 releases and knows the trend and when each individual was last there"
     assert f"{seen}." in said
     assert "--past 2 --trend are the default; --no-past takes databases as independent." in said
-    assert f"{seen}: at epsilon" in said
     same(audit, in_python(edp.Adversary(past=2, trend=True)))
+    # the bootstrap takes the slopes of contributions for known
+    assert "Not established." in said
+    assert "--model dpm" in audit.withheld
+    said, audit = audited(capsys, folder, tmp_path / "dpm", "--model", "dpm", model=None)
+    assert f"{seen}: at epsilon" in said
     assert audit.withheld is None
 
 
@@ -138,7 +142,7 @@ def test_few_or_unordered_databases_are_taken_as_independent(capsys, folder, tmp
     said, audit = audited(capsys, tmp_path, tmp_path / "out")
     why = {"few": "they are fewer than 30", "disorder": "they are not in the order of time"}[case]
     assert f"databases are taken as independent, because {why}" in said
-    seen = "a person who has seen the last 2 releases and knows the trend"
+    seen = "a person who has seen the last 2 releases and knows the trend and when each individual was last there"
     assert f"--past 2 --trend is {seen}." in said
     assert "against" not in audit.settings
 
@@ -147,8 +151,10 @@ def test_what_is_asked_for_is_what_they_know(capsys, folder, tmp_path):
     said, audit = audited(
         capsys, folder, tmp_path, "--no-trend", "--changing-scale", past=1, season=13
     )
-    seen = "a person who has seen the last release and knows a season of 13 databases and how the"
-    assert f"Against {seen} spread changes. --no-past" in said
+    seen = "a person who has seen the last release and knows a season of 13 databases, how the"
+    assert (
+        f"Against {seen} spread changes and when each individual was last there. --no-past" in said
+    )
     same(audit, in_python(edp.Adversary(past=1, season=13, changing_scale=True)))
 
 
@@ -308,7 +314,10 @@ def test_noise_is_found_against_the_same_adversary(capsys, folder, tmp_path, mod
     out = tmp_path / "noise.json"
     said = printed(capsys, "noise", saved, "--epsilon", "2", *rest, "--out", out)
     said = " ".join(said.split())
-    against = "a person who has seen the last 2 releases, knows the trend and is told by 2"
+    against = (
+        "a person who has seen the last 2 releases, knows the trend and when each individual was last there "
+        "and is told by 2"
+    )
     assert said.startswith(f"Against {against} insiders")
     assert "the database at hand: the next database" in said
     assert "all 4 individuals" in said

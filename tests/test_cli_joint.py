@@ -63,7 +63,7 @@ def test_by_default_they_have_seen_the_past_of_all_queries(table, tmp_path, caps
     assert main(asked(table, out, "--query", "sum:kwh", "--query", "mean:cost", "--seed", "1")) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "--past 2 --trend are the default" in said
-    assert "Against a person who has seen the last 2 releases and knows the trend: at" in said
+    assert "Against a person who has seen the last 2 releases and knows the trend and when" in said
     audit = edp.load_audit(out / "audit.nc")
     lags = [f"lag {k} of {name}" for k in (1, 2) for name in ("sum:kwh", "mean:cost")]
     assert audit.settings["known"] == [*lags, "trend"]

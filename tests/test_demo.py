@@ -38,8 +38,8 @@ def test_the_demo_audits_a_shop_against_whoever_has_seen_its_past(demo):
     assert "65 databases, 10,010 individuals" in printed
     assert "DirichletProcessMixture" in printed
     against = (
-        "a person who has seen the last 3 releases and knows the trend, a season of 13 databases "
-        "and how the spread changes"
+        "a person who has seen the last 3 releases and knows the trend, a season of 13 databases, "
+        "how the spread changes and when each individual was last there"
     )
     assert f"Against {against}: at epsilon = " in printed
     assert "Not established" not in printed

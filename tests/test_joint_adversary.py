@@ -249,7 +249,10 @@ def audit(request):
 
 
 def test_it_says_against_whom(audit):
-    assert audit.against == "a person who has seen the last release and knows the trend"
+    assert audit.against == (
+        "a person who has seen the last release and knows the trend and when each individual was "
+        "last there"
+    )
     assert audit.settings["known"] == ["lag 1 of revenue", "lag 1 of orders", "trend"]
     assert audit.settings["at"] == "the next database"
     assert audit.summary().attrs["against"] == audit.against

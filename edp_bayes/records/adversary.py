@@ -69,8 +69,8 @@ class Adversary:
 
     Examples
     --------
-    >>> Adversary(past=2, trend=True).words
-    'a person who has seen the last 2 releases and knows the trend'
+    >>> Adversary(past=1).words
+    'a person who has seen the last release and knows when each individual was last there'
     """
 
     past: int = 0
@@ -158,6 +158,9 @@ class Adversary:
             known.append(f"the covariate{'s' if len(names) > 1 else ''} {_listed(names)}")
         if self.knows is not None:
             known.append("what a further query answers")
+        if self.past or self.trend or self.season is not None or self.changing_scale:
+            # presence at hand follows each individual's own last one
+            known.append("when each individual was last there")
         return known
 
     @overload

@@ -193,7 +193,9 @@ def test_a_stacked_audit_says_against_whom(tmp_path):
         progressbar=False,
     )
     again = edp.load_audit(audit.save(tmp_path / "stack.nc"))
-    assert again.against == "a person who has seen the last release"
+    assert again.against == (
+        "a person who has seen the last release and knows when each individual was last there"
+    )
     assert again.tree["known"]["coefficients"].sizes == {"chain": 4, "draw": 100, "term": 1}
 
 

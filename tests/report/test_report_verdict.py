@@ -34,7 +34,10 @@ def page_of(tmp_path, adversary):
 
 def test_a_claim_names_the_adversary(tmp_path):
     page = page_of(tmp_path, edp.Adversary(past=2, insiders=[3]))
-    seen = "a person who has seen the last 2 releases and is told by an insider"
+    seen = (
+        "a person who has seen the last 2 releases, knows when each individual was last there and "
+        "is told by an insider"
+    )
     assert f"Against {seen}" in page
     assert "the largest risk δ of any of 3 individuals is" in page
     assert "contributed is known, and subtracted from every answer here." in page
