@@ -290,7 +290,8 @@ def test_one_faulty_meter_is_named():
     contribution = rng.uniform(0.5, 1, (N, 4))
     contribution[5, 2] = 30.0
     y = contribution.sum(axis=1) + rng.normal(50, 1, N)
-    checks = check_databases(responses_of(y, contribution, individual=["a", "b", "c", "d"]))
+    people = {"individual": ["a", "b", "c", "d"], "additive": True}
+    checks = check_databases(responses_of(y, contribution, **people))
     share, ratio = checks["largest share"], checks["largest over next"]
     assert share.statistic == pytest.approx(30 / y[5])
     assert not share.passed

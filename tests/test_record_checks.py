@@ -8,6 +8,7 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.diagnostics import check_identifier
+from edp_bayes.queries import Quantile, Sum
 
 QUICK = {"draws": 30, "tune": 30, "chains": 2, "random_seed": 1, "progressbar": False}
 KNOWN = edp.Adversary(past=2, trend=True)
@@ -124,3 +125,43 @@ def test_subsets_of_one_table_are_no_doubt(rides):
     table = rides.drop(columns="week")
     databases = edp.Databases.subsamples(table, individual="ride", size=20, count=40, random_seed=1)
     assert check_identifier(databases.respond(edp.queries.Sum("fare"))).passed
+
+
+@pytest.mark.parametrize("shift", [100.0, 0.0, -100.0])
+def test_of_a_median_nobody_is_a_part(shift):
+    rng = np.random.default_rng(5)
+    y, c = shift + rng.normal(0.0, 5.0, 60), rng.gamma(2.0, 0.1, (60, 3))
+    y[29], c[29, 2] = (shift or 1.0), 40.0
+    told = edp.diagnostics.check_databases(
+        edp.Responses.from_arrays(y, contribution=c, individual=list("abc"))
+    )["largest share"]
+    assert not told.passed
+    assert " makes up " not in told.sentence
+    assert "share" not in told.sentence
+    change = f"{40 / abs(y[29]):.0%} of itself, the most there is" if shift else "40. The result"
+    assert told.sentence.startswith(
+        f"Without individual 'c' the response of database 29 would change by {change}"
+    )
+
+
+def test_a_change_beyond_the_response_is_more_than_itself():
+    y, c = np.full(30, 10.0) + np.arange(30.0), np.full((30, 2), 0.1)
+    c[4, 1] = 50.0
+    told = edp.diagnostics.check_databases(edp.Responses.from_arrays(y, contribution=c))
+    assert "database 4 would change by more than itself." in told["largest share"].sentence
+
+
+def test_a_median_of_records_says_so():
+    rng = np.random.default_rng(6)
+    weeks, people = np.repeat(np.arange(40), 5), np.tile(list("abcde"), 40)
+    amount = rng.gamma(20.0, 1.0, 200)
+    amount[people == "e"] *= 9.0
+    records = pd.DataFrame({"week": weeks, "person": people, "amount": amount})
+    data = edp.Databases.from_table(records, database="week", individual="person")
+    said = {
+        name: edp.diagnostics.check_databases(data.respond(query))["largest share"].sentence
+        for name, query in (("sum", Sum("amount")), ("median", Quantile("amount", 0.5)))
+    }
+    assert " makes up " in said["sum"]
+    assert " makes up " not in said["median"]
+    assert re.search(r"Without individual .* would change by \d+% of itself", said["median"])

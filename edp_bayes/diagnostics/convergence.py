@@ -84,14 +84,19 @@ class DrawChecks:
         """What has not converged, in plain words."""
         if self.independent:
             short_of = self.draws < MIN_ESS and not bool(self.constant.all())
-            return (Sentence(self._independent + " Take more draws."),) if short_of else ()
+            return (
+                (Sentence(self._independent + " Take more draws (draws=, --draws)."),)
+                if short_of
+                else ()
+            )
         found = []
         rhat = float(self.rhat.max())
         if rhat > MAX_RHAT:
             count = int((self.rhat > MAX_RHAT).sum())
             found.append(
                 f"The chains disagree about {self.name}: R-hat reaches {rhat:.4f} (at most "
-                f"{MAX_RHAT} is right) in {count} of {self.rhat.size} value(s). Draw longer."
+                f"{MAX_RHAT} is right) in {count} of {self.rhat.size} value(s). Draw longer "
+                "(draws=, --draws)."
             )
         least = {"bulk": float(self.ess_bulk.min()), "tail": float(self.ess_tail.min())}
         short = [f"{ess:.0f} in the {part}" for part, ess in least.items() if ess < MIN_ESS]
@@ -100,7 +105,8 @@ class DrawChecks:
             found.append(
                 f"{self.name} rests on few independent draws: the effective sample size falls to "
                 f"{' and '.join(short)} of {self.draws} draws (at least {MIN_ESS:.0f} is right) "
-                f"in {int(few.sum())} of {few.size} value(s). Draw longer."
+                f"in {int(few.sum())} of {few.size} value(s). Draw longer "
+                "(draws=, --draws)."
             )
         if self.divergences:
             found.append(

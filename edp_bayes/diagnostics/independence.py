@@ -456,20 +456,35 @@ def _share(responses: Responses) -> Check:
     top = int(share.argmax())
     column = int(np.searchsorted(contribution.indptr, top, side="right")) - 1
     most = float(share[top])
-    part = "more than the whole" if most > 1 else f"{most:.0%}"
-    row = int(contribution.indices[top]) // responses.samples
+    database = labels.show(responses.database[int(contribution.indices[top]) // responses.samples])
     return threshold(
         "largest share",
         most,
         most <= MAX_SHARE,
-        Sentence(
-            "Individual ",
-            name_of(responses.individual, column),
-            f" makes up {part} of the response of database "
-            f"{labels.show(responses.database[row])}, the largest share there is",
-        ),
+        _largest(responses, column, database, most, float(size[top])),
         "The result may describe this individual alone, or a faulty record.",
     )
+
+
+def _largest(
+    responses: Responses, column: int, database: str, share: float, size: float
+) -> Sentence:
+    """Say what the largest share is of: contributions add up to the response of a sum alone.
+
+    Of any other query, such as a median, a contribution is by how much the response would change,
+    which is no part of a response where responses have both signs.
+    """
+    individual = name_of(responses.individual, column)
+    where = f"the response of database {database}"
+    if responses.additive:
+        part = "more than the whole" if share > 1 else f"{share:.0%}"
+        said = f" makes up {part} of {where}, the largest share there is"
+        return Sentence("Individual ", individual, said)
+    if responses.response.min() < 0 < responses.response.max():
+        change = f"{size:.4g}"
+    else:
+        change = "more than itself" if share > 1 else f"{share:.0%} of itself, the most there is"
+    return Sentence("Without individual ", individual, f" {where} would change by {change}")
 
 
 def _ratio(responses: Responses) -> Check:

@@ -94,7 +94,7 @@ def test_without_a_wish_no_name_is_in_the_file(audit, tmp_path):
     written = write_report(audit, tmp_path / "report.html").read_text(encoding="utf-8")
     for part in ("Anna", "pwned", "Brien", "drawkcab", "עולם", "bold", "raw %", "xxxxx", "half a"):
         assert part not in written
-    assert re.search(r"Individual P-\w{5}-\w{5} makes up", written)
+    assert re.search(r"Without individual P-\w{5}-\w{5} the response", written)
 
 
 def test_the_same_audit_gives_the_same_file(audit, tmp_path):

@@ -106,7 +106,7 @@ class Anybody:
 def sentences_on(names):
     """Return responses of three people, and every sentence that names one."""
     responses = edp.Responses.from_arrays(
-        RESPONSE, contribution=CONTRIBUTION, individual=list(names)
+        RESPONSE, contribution=CONTRIBUTION, individual=list(names), additive=True
     )
     checks = [
         *check_individuals(responses, epsilon=np.array([0.5]), upper=np.array([1e-3])).checks,
