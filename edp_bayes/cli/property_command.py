@@ -48,6 +48,10 @@ def property_(
     known_positive: Annotated[
         int | None, typer.Option("--known-positive", help="How many of them are positive.")
     ] = None,
+    released_n: Annotated[
+        int | None,
+        typer.Option("--released-n", help="Entries of the one released; else the smallest --n."),
+    ] = None,
     model: Annotated[
         str | None, typer.Option("--model", help="auto (the default), binomial or beta-binomial.")
     ] = None,
@@ -67,10 +71,11 @@ def property_(
     grid, entries = options.parse_epsilon(epsilon), parse_integers(n, "--n")
     arguments.sizes(entries, "--n", 2)
     chosen = _model("auto" if model is None else model)
-    steps = parse_mechanism(mechanism, min(entries))
+    steps = parse_mechanism(mechanism, min(entries) if released_n is None else released_n)
     console = terminal(quiet=quiet)
     if prob is not None:
-        sampled = {"--model": model, "--seed": seed, "--draws": draws, "--chains": chains}
+        sampled = {"--released-n": released_n, "--model": model}
+        sampled |= {"--seed": seed, "--draws": draws, "--chains": chains}
         idle = [option for option, value in sampled.items() if value is not None]
         if idle:
             raise InvalidInputError(
@@ -93,6 +98,7 @@ def property_(
             "mechanism": steps,
             "known": known,
             "known_positive": known_positive,
+            "released_n": released_n,
             "model": chosen,
             "draws": options.Run.draws if draws is None else draws,
             "chains": options.Run.chains if chains is None else chains,

@@ -169,21 +169,27 @@ class Query:
         return np.asarray(beta_binomial_delta(n, alpha, beta, epsilon=epsilon, mechanism=mechanism))
 
     def _refuse_what_dependence_cannot(self) -> None:
-        advice = "or model=BinomialModel() if entries are independent"
+        advice = "or model=BinomialModel() (--model binomial) if entries are independent"
+        rule = "where entries may depend on each other, "
         if self.n > LARGEST_DEPENDENT:
             raise InvalidInputError(
-                f"where entries may depend on each other, n must be at most {LARGEST_DEPENDENT:,}, "
-                f"found {self.n:,}; give a smaller released_n, {advice}"
+                f"{rule}n must be at most {LARGEST_DEPENDENT:,}, found {self.n:,}; give a smaller "
+                f"released_n (--released-n), {advice}"
             )
-        if self.known and (self.known_positive is None or parts(self.mechanism)[0] is not None):
+        if self.known and parts(self.mechanism)[0] is not None:
             raise InvalidInputError(
-                "where entries may depend on each other, known entries need known_positive and no "
-                f"subsampling; give known_positive, {advice}"
+                f"{rule}known entries need known_positive and no subsampling, found "
+                f"{parts(self.mechanism)[0]!r}; leave it out of mechanism (--mechanism), {advice}"
+            )
+        if self.known and self.known_positive is None:
+            raise InvalidInputError(
+                f"{rule}known entries need known_positive and no subsampling; give known_positive "
+                f"(--known-positive), {advice}"
             )
         if self.n - self.known < 2:
             raise InvalidInputError(
-                "where entries may depend on each other, at least two must be unknown, found "
-                f"known = {self.known} with n = {self.n}; give a smaller known, {advice}"
+                f"{rule}at least two must be unknown, found known = {self.known} with n = "
+                f"{self.n}; give a smaller known (--known), {advice}"
             )
 
 
