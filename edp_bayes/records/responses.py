@@ -833,11 +833,12 @@ def _warnings(
 ) -> tuple[str, ...]:
     found = []
     if labels.look_like_dates_in_disorder(database):
+        formats = " or ".join(map(repr, labels.date_formats_of(database)))
         found.append(
             f"the databases are in the order of text such as {database[0]!r} and "
             f"{database[1]!r}, which is not that of time: the checks of independence and drift "
-            "mean nothing until the keys are dates or text such as 2024-12-31: date_format= "
-            "(--date-format), such as %d.%m.%Y, makes them dates"
+            "mean nothing until the keys are dates or text such as 2024-12-31: "
+            f"date_format={formats} (--date-format) makes them dates"
         )
     if database.size < FEW_DATABASES:
         found.append(

@@ -25,6 +25,7 @@ _MONTH = (
 )
 _FLAGS = re.IGNORECASE | re.DOTALL
 _DAY = re.compile(r"\s*\d{1,2}\D\d{1,2}\D\d{2,4}.*", _FLAGS)
+_WHOLE_DAY = re.compile(r"(?P<first>\d{1,2})(?P<mark>[./-])(?P<second>\d{1,2})(?P=mark)\d{4}")
 _NAMED_MONTH = re.compile(
     rf"\s*(\d{{1,4}}\W+)?{_MONTH}(\W+(\d{{1,2}}\W+)?\d{{1,4}}(\W.*)?)?\s*", _FLAGS
 )
@@ -179,6 +180,28 @@ def look_like_dates_in_disorder(labels: NDArray[Any]) -> bool:
     if len(times) == labels.size:
         return times != sorted(times)
     return all(_DAY.fullmatch(label) for label in labels)
+
+
+def date_formats_of(labels: NDArray[Any]) -> tuple[str, ...]:
+    """Return the formats that may read all such labels as 31/12/2024 as dates.
+
+    Examples
+    --------
+    >>> date_formats_of(as_objects(["01/02/2024", "02/01/2024"]))
+    ('%d/%m/%Y', '%m/%d/%Y')
+    >>> date_formats_of(as_objects(["01/22/2024", "02/01/2024"]))
+    ('%m/%d/%Y',)
+    """
+    found = [_WHOLE_DAY.fullmatch(label) for label in labels if isinstance(label, str)]
+    dates = [match for match in found if match is not None]
+    marks = {match["mark"] for match in dates}
+    if len(dates) < labels.size or len(marks) != 1:
+        return ()
+    (mark,) = marks
+    first, second = (max(int(match[part]) for match in dates) for part in ("first", "second"))
+    day_first = (f"%d{mark}%m{mark}%Y",) if first <= 31 and second <= 12 else ()
+    month_first = (f"%m{mark}%d{mark}%Y",) if first <= 12 and second <= 31 else ()
+    return day_first + month_first
 
 
 def _time(text: str) -> tuple[int, ...] | None:
