@@ -315,8 +315,8 @@ def test_noise_is_found_against_the_same_adversary(capsys, folder, tmp_path, mod
     said = printed(capsys, "noise", saved, "--epsilon", "2", *rest, "--out", out)
     said = " ".join(said.split())
     against = (
-        "a person who has seen the last 2 releases, knows the trend and when each individual was last there "
-        "and is told by 2"
+        "a person who has seen the last 2 releases, knows the trend and when each individual was "
+        "last there and is told by 2"
     )
     assert said.startswith(f"Against {against} insiders")
     assert "the database at hand: the next database" in said
