@@ -283,7 +283,8 @@ def test_many_regressors_are_said_with_the_price():
         (
             edp.Adversary(past=3, trend=True, season=13, changing_scale=True, insiders=["ann"]),
             "a person who has seen the last 3 releases, knows the trend, a season of 13 databases, "
-            "how the spread changes and when each individual was last there and is told by an insider what they contributed",
+            "how the spread changes and when each individual was last there and is told by an "
+            "insider what they contributed",
         ),
         (
             edp.Adversary(past=2, season=12, covariates={"warm": [1.0]}),
