@@ -108,8 +108,10 @@ def same(one, other):
 
 def test_the_past_is_known_by_default(capsys, folder, tmp_path):
     said, audit = audited(capsys, folder, tmp_path)
-    seen = "Against a person who has seen the last 2 releases and knows the trend and when each "
-    "individual was last there"
+    seen = (
+        "Against a person who has seen the last 2 releases and knows the trend and when each "
+        "individual was last there"
+    )
     assert f"{seen}." in said
     assert "--past 2 --trend are the default; --no-past takes databases as independent." in said
     same(audit, in_python(edp.Adversary(past=2, trend=True)))
@@ -143,8 +145,10 @@ def test_few_or_unordered_databases_are_taken_as_independent(capsys, folder, tmp
     said, audit = audited(capsys, tmp_path, tmp_path / "out")
     why = {"few": "they are fewer than 30", "disorder": "they are not in the order of time"}[case]
     assert f"databases are taken as independent, because {why}" in said
-    seen = "a person who has seen the last 2 releases and knows the trend and when each "
-    "individual was last there"
+    seen = (
+        "a person who has seen the last 2 releases and knows the trend and when each "
+        "individual was last there"
+    )
     assert f"--past 2 --trend is {seen}." in said
     assert "against" not in audit.settings
 
