@@ -15,6 +15,7 @@ from edp_bayes import plots
 from edp_bayes.cli.report import print_report
 from edp_bayes.report.describing import describe
 from edp_bayes.report.html import render
+from edp_bayes.report.sections.curves import chosen
 from edp_bayes.results.bands import upper_limit
 
 EPSILON = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.8])
@@ -195,3 +196,18 @@ def test_a_zero_of_nobody_s_contributions_rests_on_nothing():
     audit.tree["individuals"] = about.assign(none)
     assert audit.exact_zeros
     assert "individuals is exactly 0, with 95% probability; its median is 0." in said_of(audit)
+
+
+@pytest.mark.parametrize(
+    ("grid", "limit", "at", "words"),
+    [
+        ([0.1, 0.5, 300.0], [0.5, 0.2, 1e-9], 0, "Up to ε = 0.5 the limit is nowhere below 0.01"),
+        ([0.1, 10.0, 300.0], [0.5, 0.009, 1e-9], 1, "here 10."),
+        ([20.0, 300.0], [0.001, 1e-9], 0, "here 20."),
+        ([20.0, 300.0], [0.5, 1e-9], 0, "Up to ε = 20 the limit is nowhere below 0.01"),
+    ],
+)
+def test_nobody_is_shown_an_epsilon_at_which_a_small_delta_says_nothing(grid, limit, at, words):
+    found = chosen(np.array(grid), None, limit)
+    assert found.at == at
+    assert words in found.why

@@ -34,6 +34,7 @@ Index = NDArray[np.int64]
 
 MOST_EPSILONS = 201
 KINDS = ("pointwise", "simultaneous")
+LARGEST_CHOSEN = 10.0  # epsilon, where nobody asked for one
 
 
 def banded(result: PrivacyCurves, quantity: str, prob: float) -> Curve:
@@ -58,8 +59,9 @@ def chosen(
     """Return where in the grid the verdict is given, and why if nobody asked for it.
 
     By default it is the first epsilon at which the upper limit of delta is at most the first of
-    the targets, which the sentence names. Where the limit is nowhere that small it is the first of
-    all, the largest risk. A wish between two values of the grid means the lower one, which errs on
+    the targets, which the sentence names; not above 10, where odds may change by a factor of 22,000
+    and a small delta says nothing. Where the limit is nowhere that small it is the first of all,
+    the largest risk. A wish between two values of the grid means the lower one, which errs on
     the safe side.
 
     Parameters
@@ -81,7 +83,8 @@ def chosen(
     target = TARGETS[0]
     if epsilon is None:
         limit = np.asarray(upper)
-        good = np.flatnonzero(limit <= target)
+        last = max(int(np.searchsorted(grid, LARGEST_CHOSEN, side="right")) - 1, 0)
+        good = np.flatnonzero(limit[: last + 1] <= target)
         if good.size:
             at = int(good[0])
             return Chosen(
@@ -91,8 +94,8 @@ def chosen(
             )
         return Chosen(
             0,
-            f"Up to {symbol} = {grid[-1]:.4g} the {what} is nowhere below {target:g}, the default "
-            f"target: it is {risk_limit(float(limit[-1]))} there. Shown is the first {symbol}, "
+            f"Up to {symbol} = {grid[last]:.4g} the {what} is nowhere below {target:g}, the "
+            f"default target: it is {risk_limit(float(limit[last]))} there. Shown is the first {symbol}, "
             f"{grid[0]:.4g}.",
         )
     wanted = validate.number(epsilon, "epsilon")
