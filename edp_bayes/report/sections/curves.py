@@ -95,8 +95,8 @@ def chosen(
         return Chosen(
             0,
             f"Up to {symbol} = {grid[last]:.4g} the {what} is nowhere below {target:g}, the "
-            f"default target: it is {risk_limit(float(limit[last]))} there. Shown is the first {symbol}, "
-            f"{grid[0]:.4g}.",
+            f"default target: it is {risk_limit(float(limit[last]))} there. Shown is the first "
+            f"{symbol}, {grid[0]:.4g}.",
         )
     wanted = validate.number(epsilon, "epsilon")
     if not grid[0] <= wanted <= grid[-1]:
