@@ -179,8 +179,7 @@ def test_models_that_overlook_the_referral_say_so():
     regression = Regression.of(edp.Adversary(trend=True).given(responses))
     kernel = edp.SmoothedBootstrap(kernel="gaussian")
     fitted = fit_as_asked(kernel, regression, settings)
-    (slopes,) = fitted.warnings
-    assert "takes the slopes for known" in slopes
+    assert fitted.at_hand.slopes_known > 0
     # presence is that of the database at hand, as under every model
     referred = regression.referred(*regression.mode)
     share = referred.presence / 60
@@ -188,7 +187,7 @@ def test_models_that_overlook_the_referral_say_so():
     found = fitted.coupling.responses.presence / 60
     np.testing.assert_allclose(found, np.maximum(wanted, share), atol=0.5 / 60 + 1e-9)
     mixture = fit_as_asked(edp.FiniteMixture(components=1), regression, settings)
-    assert not mixture.warnings
+    assert mixture.at_hand.slopes_known == 0
     with pytest.warns(edp.exceptions.EdpBayesWarning, match="slopes for known"):
         audit = edp.audit(
             responses,
@@ -197,7 +196,8 @@ def test_models_that_overlook_the_referral_say_so():
             adversary=edp.Adversary(trend=True),
             **options,
         )
-    assert slopes in audit.warnings
+    assert audit.checks.loc["slopes", "statistic"] == fitted.at_hand.slopes_known
+    assert audit.checks.loc["slopes", "sentence"] in audit.warnings
 
 
 def chains(seed, n=40, people=60, alike=0.9, share=0.4):
