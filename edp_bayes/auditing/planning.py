@@ -294,7 +294,7 @@ def _known(
         raise InvalidInputError(
             f"plan cannot be made given what an adversary knows where answers are rounded, here to "
             f"a grid of step {responses.step:g}: plan without adversary=, or with responses "
-            "treated as continuous, Responses(..., step=None)"
+            "treated as continuous, responses.replaced(step=None)"
         )
     if adversary.changing_scale:
         raise InvalidInputError(

@@ -459,7 +459,7 @@ def _optimum(
     widths = [near] if delta > 0.0 else [max(sound, near), WIDER * max(sound, near)]
     step = _spacing(posterior, near) if spacing is None else spacing
     step = validate.positive_number(step, "spacing")
-    _refuse_too_fine(posterior, step)
+    _refuse_too_fine(posterior, step, given=spacing is not None)
     gain = LITTLE if near > _spread(posterior) else GAIN
     say("How much noise does each draw need?")
     if delta > 0.0:
@@ -519,12 +519,14 @@ def _spread(posterior: Posterior) -> float:
     return float(np.sqrt(posterior.coupling.mixture.variance()).mean())
 
 
-def _refuse_too_fine(posterior: Posterior, spacing: float) -> None:
+def _refuse_too_fine(posterior: Posterior, spacing: float, *, given: bool) -> None:
     width = float(np.ptp(posterior.base[..., 1]) + posterior.base[..., 2].max())
     if width > MOST_STEPS * spacing:
+        # A spacing that was given stays as it is, whatever epsilon is.
+        other = " or" if given else ", a smaller epsilon or"
         raise InvalidInputError(
             f"noise on a lattice of spacing {spacing:.3g} is too fine beside responses that are "
-            f"{width:.3g} wide; use method='laplace', a smaller epsilon or a larger spacing"
+            f"{width:.3g} wide; use method='laplace' (--method){other} a larger spacing"
         )
 
 

@@ -426,7 +426,7 @@ def _refuse_steps(step: object) -> None:
             f"noise is calibrated for continuous answers, and these are rounded to a grid of step "
             f"{step:g}: audit.released(rounded_to={step:g}, noise_after=LaplaceNoise(scale)) says "
             "what noise of a scale, added to the rounded answer, leaves of the risk. Answers "
-            "treated as continuous, by Responses(..., step=None), can be calibrated for"
+            "treated as continuous, responses.replaced(step=None), can be calibrated for"
         )
 
 
