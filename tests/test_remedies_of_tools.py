@@ -174,3 +174,20 @@ def test_few_outcomes_of_several_columns_are_told_apart_by_a_stated_statistic():
             first, second, statistic=lambda rows: rows.sum(axis=1), **options
         )
     assert np.isfinite(found.delta).all()
+
+
+def test_plans_against_an_adversary_are_made_without_what_they_refuse():
+    data = make_responses(n=40)
+    rounded = data.replaced(response=np.round(data.response), step=1.0)
+    options = {"width": 0.9, "epsilon": 0.1, "prob": 0.5, "repetitions": 2, "draws": 20}
+    options |= {"random_seed": 1, "progressbar": False, "most": 40}
+    options["model"] = edp.FiniteMixture(components=2)
+    trend = edp.Adversary(trend=True)
+    with pytest.raises(edp.InvalidInputError, match=r"or with .*responses\.replaced\(step=None\)"):
+        edp.plan(rounded, adversary=trend, **options)
+    plain = edp.plan(rounded.replaced(step=None), adversary=trend, **options)
+    assert plain.sizes[0] == 40
+    assert edp.plan(rounded, **options).sizes[0] == 40
+    with pytest.raises(edp.InvalidInputError, match="without changing_scale=True"):
+        edp.plan(data, adversary=edp.Adversary(trend=True, changing_scale=True), **options)
+    assert edp.plan(data, adversary=trend, **options).sizes[0] == 40
