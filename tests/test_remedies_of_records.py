@@ -129,3 +129,16 @@ def test_what_is_advised_about_records_helps(case, tmp_path, capsys):
         again, read = command(path, [*options_of(asked), *words], capsys)
         assert read, again
         assert f"({' '.join(words)})" not in again
+
+
+def test_dates_of_another_form_are_told_a_format_too():
+    days = [f"{month} {day:02} 2024" for month in ("Apr", "Feb") for day in range(1, 16)]
+    rows = pd.DataFrame({"day": days * 2, "who": ["a"] * 30 + ["b"] * 30, "x": np.arange(60.0)})
+    keys = {"database": "day", "individual": "who"}
+    with pytest.warns(edp.EdpBayesWarning, match="such as '%b %d %Y', makes them dates"):
+        edp.Databases.from_table(rows, **keys).respond(edp.queries.Sum("x"))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        read = edp.Databases.from_table(rows, **keys, date_format="%b %d %Y", database_every="day")
+        read.respond(edp.queries.Sum("x"))
+    assert not any("makes them dates" in str(one.message) for one in said)

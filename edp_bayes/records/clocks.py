@@ -433,7 +433,8 @@ def _plain_dates(values: Any, name: str) -> tuple[Any, str]:
         pc.struct_field(parts, part).cast(pa.int64()) for part in ("first", "second", "year")
     )
     days, months = (bool(pc.any(pc.greater(part, 12)).as_py()) for part in (first, second))
-    example = labels.show(values.drop_null()[0].as_py())
+    # engines give values in any order
+    example = labels.show(pc.min(values).as_py())
     if days == months:
         found = "days and months in both places" if days else "no day above the 12th"
         raise InvalidInputError(

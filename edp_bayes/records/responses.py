@@ -838,7 +838,11 @@ def _warnings(
             f"the databases are in the order of text such as {database[0]!r} and "
             f"{database[1]!r}, which is not that of time: the checks of independence and drift "
             "mean nothing until the keys are dates or text such as 2024-12-31: "
-            f"date_format={formats} (--date-format) makes them dates"
+            + (
+                f"date_format={formats} (--date-format) makes them dates"
+                if formats
+                else "date_format= (--date-format), such as '%b %d %Y', makes them dates"
+            )
         )
     if database.size < FEW_DATABASES:
         found.append(
