@@ -304,7 +304,7 @@ class JointCoupling:
             )  # fmt: skip
             if missed.size:
                 # narrow components, of which each distribution has its own: at points of its own
-                one, other = (NormalMixture(*(part[missed] for part in both)) for both in (p, q))
+                one, other = (_of(both, missed) for both in (p, q))
                 parts, draw = np.zeros((missed.size, *split.shape[1:])), at[0][missed]
                 found[0, missed], found[1, missed] = pair_curves(
                     one, other, self.noise, epsilon, shifts[draw], parts

@@ -235,7 +235,6 @@ def fit_joint_given(
     ]
     factor = regression.growth(growth - gamma)
     stretched = float(np.ptp(factor)) > 0.0
-    known = isinstance(fitted.coupling, JointShiftCoupling)
     # the densities are those of the responses at hand, at another scale than their own
     scale = np.log(regression.growth(gamma)) - gamma * regression.position
     scale = regression.n_queries * scale
@@ -257,7 +256,9 @@ def fit_joint_given(
             growth=growth,
             shift=moved @ regression.units.factor.T,
             scores=np.stack(scores, axis=1),
-            slopes_known=regressed(responses) if known else 0,
+            slopes_known=regressed(responses)
+            if isinstance(fitted.coupling, JointShiftCoupling)
+            else 0,
         ),
     )
 

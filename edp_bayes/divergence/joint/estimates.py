@@ -5,9 +5,8 @@ H(q || p) = E(u - e^eps v)_+. The difference v - u has mean zero and is the cont
 its sample mean is not to be trusted it is left alone, and H(q || p) = 1 - E min(u, e^eps v), whose
 integrand is bounded where either ratio is. That is where a ratio is large, and where the mean is
 further from zero than its error explains: the points then miss a part of q or p, which the control
-variate would take for chance. The standard
-error is that of the means of eight consecutive parts of the points, which are nets of their own: it
-is rather too large while shifts are moderate.
+variate would take for chance. The standard error is that of the means of eight consecutive parts of
+the points, which are nets of their own: it is rather too large while shifts are moderate.
 """
 
 from __future__ import annotations
@@ -56,21 +55,29 @@ def add_density(out, work, x, count, weight, mean, inverse, d):  # type: ignore[
 
 
 @borrowing
+def _mean_and_error(values):  # type: ignore[no-untyped-def]
+    """Return the mean of what the parts of the points say, and its standard error."""
+    mean, scatter = 0.0, 0.0
+    for part in range(PARTS):
+        mean += values[part] / PARTS
+    for part in range(PARTS):
+        scatter += (values[part] - mean) ** 2
+    return mean, math.sqrt(scatter / (PARTS * (PARTS - 1)))
+
+
+@borrowing
 def covered(v, count, parts):  # type: ignore[no-untyped-def]
     """Return whether the points reach all of p: E v is 1 as far as its error tells, which is small.
 
     Where q alone is missed, H = 1 - E min(u, e^eps v) is right: p has next to nothing there.
     """
-    size, mean, spread = count // PARTS, 0.0, 0.0
+    size = count // PARTS
     for part in range(PARTS):
         total = 0.0
         for n in range(part * size, (part + 1) * size):
             total += v[n]
         parts[2, part] = total / size
-        mean += parts[2, part] / PARTS
-    for part in range(PARTS):
-        spread += (parts[2, part] - mean) ** 2
-    error = math.sqrt(spread / (PARTS * (PARTS - 1)))
+    mean, error = _mean_and_error(parts[2])
     return error <= LEAST_CERTAIN and abs(mean - 1.0) <= max(MISSED, MOST_ERRORS * error)
 
 
@@ -82,7 +89,7 @@ def estimate(u, v, count, growth, parts, value, error, split):  # type: ignore[n
     says is added to split, shape (PARTS, epsilon).
     """
     size = count // PARTS
-    mean, square, largest = 0.0, 0.0, 0.0
+    square, largest = 0.0, 0.0
     for part in range(PARTS):
         total = 0.0
         for n in range(part * size, (part + 1) * size):
@@ -91,12 +98,9 @@ def estimate(u, v, count, growth, parts, value, error, split):  # type: ignore[n
             square += control * control
             largest = max(largest, max(u[n], v[n]))
         parts[2, part] = total / size
-        mean += parts[2, part] / PARTS
+    mean, mean_error = _mean_and_error(parts[2])
     square = square / count - mean * mean
-    spread = 0.0
-    for part in range(PARTS):
-        spread += (parts[2, part] - mean) ** 2
-    most = min(LARGEST_ERROR, MOST_ERRORS * math.sqrt(spread / (PARTS * (PARTS - 1))))
+    most = min(LARGEST_ERROR, MOST_ERRORS * mean_error)
     trusted = largest <= LARGEST_RATIO and abs(mean) <= most and square > 0.0
     for e in range(growth.size):
         forward, backward, forward_product, backward_product = 0.0, 0.0, 0.0, 0.0
@@ -127,15 +131,10 @@ def estimate(u, v, count, growth, parts, value, error, split):  # type: ignore[n
             )
         value[e], error[e], chosen = 0.0, 0.0, 0
         for side in range(2):
-            found = (forward if side == 0 else backward) - slopes[side] * mean
-            scatter, middle = 0.0, 0.0
             for part in range(PARTS):
-                middle += (parts[side, part] - slopes[side] * parts[2, part]) / PARTS
-            for part in range(PARTS):
-                away = parts[side, part] - slopes[side] * parts[2, part] - middle
-                scatter += away * away
+                parts[side, part] -= slopes[side] * parts[2, part]
+            found, own_error = _mean_and_error(parts[side])
             if found > value[e]:
-                value[e], chosen = min(found, 1.0), side
-                error[e] = math.sqrt(scatter / (PARTS * (PARTS - 1)))
+                value[e], error[e], chosen = min(found, 1.0), own_error, side
         for part in range(PARTS):
-            split[part, e] += parts[chosen, part] - slopes[chosen] * parts[2, part]
+            split[part, e] += parts[chosen, part]
