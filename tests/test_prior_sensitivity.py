@@ -18,7 +18,7 @@ from edp_bayes.models import (
     SamplerSettings,
     Stacked,
 )
-from edp_bayes.models.base_measure import Standardisation, finest_of, least_of
+from edp_bayes.models.base_measure import Standardisation, least_of, narrowest_of
 from edp_bayes.models.gibbs import draw_parameters
 from edp_bayes.models.log_prior import component_priors, from_pymc, share_prior, stick_priors
 
@@ -97,7 +97,8 @@ def test_closed_forms_are_those_of_pymc(model):
         + values["offset"] / np.sqrt(values["precision"][..., None]),
         variances=spread**2,
         least=least_of(
-            finest_of(responses.response_by_database, None) / responses.response.std(ddof=1)
+            narrowest_of(model.base_measure, responses.response_by_database, None)
+            / responses.response.std(ddof=1)
         ),
     )
     if "stick" in names:
@@ -106,7 +107,7 @@ def test_closed_forms_are_those_of_pymc(model):
     else:
         ours |= share_prior(model.weight_concentration, values["share"])
     # what keeps components from being too fine is part of the prior of both
-    assert set(ours) == set(theirs.data_vars) == {*names, "finest"}
+    assert set(ours) == set(theirs.data_vars) == {*names, "narrowest"}
     for name, density in ours.items():
         # PyMC folds the constants of a Gamma in single precision, which costs up to 1e-7.
         np.testing.assert_allclose(density, theirs[name], rtol=1e-9, atol=1e-7, err_msg=name)
@@ -219,7 +220,7 @@ def test_nuts_and_gibbs_are_equally_sensitive():
     gibbs = audited(FiniteMixture(base_measure=base))
     first, second = (prior_sensitivity(a)[["prior", "likelihood"]] for a in (nuts, gibbs))
     np.testing.assert_allclose(first, second, rtol=0.25)
-    for name in ("centre", "rate", "precision", "unit_variance", "offset", "finest"):
+    for name in ("centre", "rate", "precision", "unit_variance", "offset", "narrowest"):
         a, b = (x.tree["log_prior"][name] for x in (nuts, gibbs))
         assert float(a.mean()) == pytest.approx(float(b.mean()), abs=0.25 * float(b.std()))
     own = edp.PyMCMixture(edp.FiniteMixture(base_measure=base).build)

@@ -288,7 +288,7 @@ def test_the_twin_has_the_likelihood_of_bins(kernel):
     other = model.build(plain)
     prior = float(other.compile_logp(vars=other.free_RVs)(point))
     # the floor of the components is part of the prior, and is another for rounded answers
-    prior += float(twin.compile_logp(vars=[twin["finest"]])(point))
+    prior += float(twin.compile_logp(vars=[twin["narrowest"]])(point))
     y, family = rounded.response, norm if kernel == "gaussian" else laplace
     mass = family.cdf(y + 0.5, mu, s) - family.cdf(y - 0.5, mu, s)
     found = float(twin.compile_logp()(point))

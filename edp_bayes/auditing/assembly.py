@@ -106,7 +106,7 @@ def assemble(
             coords=posterior.coords.to_dataset().isel(draw=slice(None, None, tested.step)).coords,
         ),
         "individuals": _individuals(
-            responses, raw, risks, names, epsilon, referred=regression is not None
+            responses, raw, risks, names, epsilon, changed=_changed(released, regression)
         ),
         "densities": _densities(responses, fitted, kept, names, chains),
         "mixture": _mixture(_next_response(fitted), chains),
@@ -217,13 +217,13 @@ def _individuals(
     names: NDArray[Any],
     epsilon: Array,
     *,
-    referred: bool,
+    changed: str,
 ) -> xr.Dataset:
     """Return what is known of everybody; contributions as they were made, in any database.
 
-    Beside them, where there is an adversary, those that were referred to the database at hand.
+    Beside them, under the name `changed`, those that are modelled, where these are others.
     """
-    adjusted = {"adjusted_contribution": _signed(responses)} if referred else {}
+    adjusted = {changed: _signed(responses)} if changed else {}
     return xr.Dataset(
         {
             "mean": (("individual", "epsilon"), risks.mean),
@@ -237,6 +237,13 @@ def _individuals(
         },
         coords={"individual": names, "epsilon": epsilon},
     )
+
+
+def _changed(released: Responses, regression: Regression | None) -> str:
+    """Return what contributions are called that are modelled on another scale or referred."""
+    if regression is not None:
+        return "adjusted_contribution"
+    return "" if released.scale is None else "modelled_contribution"
 
 
 def _signed(responses: Responses) -> Array:

@@ -155,6 +155,7 @@ def audit(
         str | None, typer.Option("--kernel", help="gaussian or laplace; by default the model's.")
     ] = None,
     components: options.Components = None,
+    narrowest: options.Narrowest = None,
     sampler: Annotated[
         str | None,
         typer.Option("--sampler", help="gibbs, nutpie or pymc; by default the model's."),
@@ -237,6 +238,7 @@ def audit(
         sampler=sampler,
         kernel=kernel,
         components=components,
+        narrowest=narrowest,
         draws=draws,
         tune=tune,
         chains=chains,

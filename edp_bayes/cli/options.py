@@ -336,6 +336,7 @@ class Run:
         kernel: str | None = None,
         thin: int | None = None,
         components: int | None = None,
+        narrowest: float | None = None,
         table: str | None = None,
         **options: Any,
     ) -> Self:
@@ -383,7 +384,7 @@ class Run:
         run = cls(
             queries,
             parse_epsilon(epsilon),
-            parse_model(model, kernel, thin, components),
+            parse_model(model, kernel, thin, components, narrowest),
             out,
             **given,
         )
@@ -606,6 +607,14 @@ Components = Annotated[
     int | None,
     typer.Option("--components", min=2, help="Components of --model dpm; by default enough."),
 ]
+Narrowest = Annotated[
+    float | None,
+    typer.Option(
+        "--narrowest",
+        help="Standard deviation of the narrowest components of --model dpm and finite:K, in units "
+        "of the answer as it is modelled; by default what the answers can show. Limits rest on it.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Past = Annotated[
     int | None,
@@ -764,23 +773,30 @@ def parse_published(given: Mapping[str, Any]) -> Published | None:
 
 
 def parse_model(
-    text: str, kernel: str | None, thin: int | None = None, components: int | None = None
+    text: str,
+    kernel: str | None,
+    thin: int | None = None,
+    components: int | None = None,
+    narrowest: float | None = None,
 ) -> DensityModel:
     """Return the density model that dpm, finite:K or bootstrap stands for.
 
-    The first two have draws that are thin sweeps apart; components are those of the first.
+    The first two have draws that are thin sweeps apart, and a narrowest component; components are
+    those of the first.
 
     Raises
     ------
     InvalidInputError
-        If it is none of these, K is no positive integer, the kernel is unknown or components are
-        given for another model than the first.
+        If it is none of these, K is no positive integer, the kernel is unknown, or components or
+        the narrowest are given for another model.
     """
     from edp_bayes.models import (
+        BaseMeasure,
         DirichletProcessMixture,
         FiniteMixture,
         SmoothedBootstrap,
     )
+    from edp_bayes.utils import validate
 
     name, _, count = text.partition(":")
     model: DirichletProcessMixture | FiniteMixture | SmoothedBootstrap
@@ -798,4 +814,12 @@ def parse_model(
             "number of a finite mixture as --model finite:K"
         )
     changes: dict[str, Any] = {"kernel": kernel, "thin": thin, "components": components}
+    if narrowest is not None:
+        validate.positive_number(narrowest, "--narrowest")
+        if text == "bootstrap":
+            raise InvalidInputError(
+                "--narrowest is for --model dpm and finite:K, found --model bootstrap: leave it "
+                "out, or leave out --model"
+            )
+        changes["base_measure"] = BaseMeasure(narrowest=narrowest)
     return replace(model, **{name: value for name, value in changes.items() if value is not None})

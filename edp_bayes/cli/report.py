@@ -13,16 +13,16 @@ from rich.text import Text
 from edp_bayes.characters import clean
 from edp_bayes.interval.response_intervals import WIDTHS
 from edp_bayes.report.sections import curves, records
-from edp_bayes.report.sections.words import resting
+from edp_bayes.report.sections.words import on_what, resting
 from edp_bayes.results.effects import ADVISES, WITHHOLDS
 from edp_bayes.results.joint import JointAudit
+from edp_bayes.results.query import Audit
 from edp_bayes.results.summaries import contributions_shown, interval, most_total, riskiest
 from edp_bayes.utils.formatting import about, at_most, percent, risk, risk_limit, short
 
 if TYPE_CHECKING:
     from edp_bayes.results.base import IndividualCurves, PrivacyCurves
     from edp_bayes.results.composition import ComposedAudit
-    from edp_bayes.results.query import Audit
 
 __all__ = [
     "crossings",
@@ -129,7 +129,8 @@ def verdict(audit: Audit | ComposedAudit, prob: float) -> Text:
     return Text(
         f"{start} epsilon = {float(audit.epsilon[at]):.4g} the largest risk of any individual is "
         f"{largest}, with {percent(prob)} probability; its median is {about(middle, exact=exact)}. "
-        f"The limit is that of the whole curve, and holds at all epsilon at once. {why}",
+        f"The limit is that of the whole curve, and holds at all epsilon at once. {why}"
+        f"{f' {on_what(audit, prob)[at]}' if isinstance(audit, Audit) else ''}",
         style="bold",
     )
 

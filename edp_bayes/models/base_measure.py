@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import ShortRepr
 from edp_bayes.utils import validate
 
@@ -18,18 +19,19 @@ if TYPE_CHECKING:
 __all__ = [
     "BaseMeasure",
     "Standardisation",
-    "finest_of",
-    "finest_spread",
+    "assumed",
     "least_of",
+    "narrowest_of",
+    "narrowest_spread",
     "observe",
     "units_of",
 ]
 
 WINDOW = 4  # databases
-FLOORS = 0.5  # squares of the finest spread in the scale of every component
-FINEST = "finest"  # name of what keeps components from being finer
+FLOORS = 0.5  # squares of the narrowest spread in the scale of every component
+NARROWEST = "narrowest"  # name of what keeps components from being finer
 ROUNDED = "rounded_response"  # name of a likelihood of what was rounded
-NARROWEST = 0.15  # steps of a grid: all but 0.1% of a component as narrow can be in one bin
+OF_STEP = 0.15  # steps of a grid: all but 0.1% of a component as narrow can be in one bin
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,7 +44,8 @@ class BaseMeasure(ShortRepr):
     ``precision ~ Gamma(precision_shape, precision_rate)`` and ``m ~ Normal(0, location_scale)``.
     So ``rate v_k`` follows a beta prime distribution, whose tails on both sides leave room for
     components of very different scales. The density of every v_k is multiplied by a smooth factor
-    that leaves little to components finer than the responses can show; see `least_of`.
+    that leaves little to components much narrower than a standard deviation, by default the
+    narrowest that the responses can show; see `least_of`.
 
     Parameters
     ----------
@@ -59,6 +62,11 @@ class BaseMeasure(ShortRepr):
         Shape of the components' own rates. The smaller, the more their scales differ: safer where
         the distribution has spikes, wider bands where it is smooth. None for one rate that all
         components share, which leaves them nearly one variance.
+    narrowest : float, optional
+        Standard deviation, in units of the answer as it is modelled, of the narrowest components.
+        The prior density of those of half of it is 0.37 times what it would be, of a fifth 0.002
+        times. A wider one says that the distribution is smooth, and makes limits smaller: they rest
+        on that. By default what the responses can show; see `narrowest_spread`.
 
     Raises
     ------
@@ -78,6 +86,7 @@ class BaseMeasure(ShortRepr):
     precision_rate: float = 4.0
     location_scale: float = 1.0
     scale_shape: float | None = 0.5
+    narrowest: float | None = None
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -86,12 +95,12 @@ class BaseMeasure(ShortRepr):
             validate.positive_number(getattr(self, item.name), f"base measure {item.name}")
 
     def build(
-        self, components: int, standardisation: Standardisation, finest: float, kernel: str
+        self, components: int, standardisation: Standardisation, narrowest: float, kernel: str
     ) -> Any:
         """Add the components to the current PyMC model; return (locations, scales).
 
         Locations are non-centred, the geometry that sampled best. Both are named deterministics
-        in the units of the response. The potential `finest` leaves next to no density to
+        in the units of the response. The potential `narrowest` leaves next to no density to
         components whose standard deviation is far below that; see `least_of`.
         """
         import pymc as pm
@@ -106,8 +115,8 @@ class BaseMeasure(ShortRepr):
             share = pm.Beta("variance_share", self.scale_shape, self.shape, shape=components)
             variance = share / (1.0 - share) / rate
         offset = pm.Normal("offset", 0.0, 1.0, shape=components)
-        least = least_of(finest / standardisation.spread)
-        pm.Potential(FINEST, -0.5 * least * (1.0 / variance).sum())
+        least = least_of(narrowest / standardisation.spread)
+        pm.Potential(NARROWEST, -0.5 * least * (1.0 / variance).sum())
         spread = pt.sqrt(variance)
         location = centre + offset / pt.sqrt(precision)
         to_scale = standardisation.spread * scale_of_unit_spread(kernel)
@@ -138,7 +147,7 @@ class Standardisation:
         return cls(float(response.mean()), float(response.std(ddof=1)))
 
 
-def finest_spread(sample: NDArray[np.float64]) -> float:
+def narrowest_spread(sample: NDArray[np.float64]) -> float:
     """Return the standard deviation of the narrowest component that responses could show.
 
     A quarter of the smallest window that holds the responses of four databases, ties counted once:
@@ -152,7 +161,7 @@ def finest_spread(sample: NDArray[np.float64]) -> float:
 
     Examples
     --------
-    >>> finest_spread(np.array([[0.0], [1.0], [2.0], [4.0], [8.0], [16.0]]))
+    >>> narrowest_spread(np.array([[0.0], [1.0], [2.0], [4.0], [8.0], [16.0]]))
     1.0
     """
     order, held = np.unique(sample.mean(axis=1)), WINDOW - 1
@@ -161,12 +170,12 @@ def finest_spread(sample: NDArray[np.float64]) -> float:
     return float((order[held:] - order[:-held]).min()) / WINDOW
 
 
-def least_of(finest: float) -> float:
-    """Return by how much a finest spread raises the scale of every component.
+def least_of(narrowest: float) -> float:
+    """Return by how much a narrowest spread raises the scale of every component.
 
     The prior density of each variance v is multiplied by exp(-least / (2 v)), so that an inverse
     gamma distribution remains one, its rate larger by half of it. That is a smooth floor, the same
-    for Gibbs sampling and NUTS: the factor is near 1 at twice the finest standard deviation, and
+    for Gibbs sampling and NUTS: the factor is near 1 at twice the narrowest standard deviation, and
     next to nothing at a fifth.
 
     Examples
@@ -175,39 +184,90 @@ def least_of(finest: float) -> float:
     >>> np.exp(-least_of(1.0) / (2.0 * sd**2)).round(4).tolist()
     [0.0019, 0.3679, 0.7788, 0.9394]
     """
-    return FLOORS * finest**2
+    return FLOORS * narrowest**2
 
 
-def finest_of(
+def narrowest_of(
+    base: BaseMeasure,
     sample: NDArray[np.float64],
     half: NDArray[np.float64] | None,
     regression: Regression | None = None,
 ) -> float:
-    """Return the standard deviation of the finest component, of residuals given a regression.
+    """Return the standard deviation of the narrowest components, of residuals given a regression.
+
+    It is the one that the base measure states, or else what the responses can show.
+
+    Parameters
+    ----------
+    base : BaseMeasure
+        Prior of the components.
+    sample : ndarray
+        Shape (n, samples): responses, or those of a regression in its units.
+    half : ndarray or None
+        Shape (n,): half the widths of the bins of rounded responses.
+    regression : Regression, optional
+        What explains them.
+
+    Raises
+    ------
+    InvalidInputError
+        If what is stated is wider than the responses or their residuals are spread.
+    """
+    unit = 1.0
+    if regression is not None:
+        sample, unit = regression.residuals(*regression.mode), regression.units.spread
+        if half is not None:
+            half = half / np.exp(regression.mode[1] * regression.position)
+    if base.narrowest is None:
+        return _shown(sample, half)
+    spread = unit * float(sample.std())
+    if base.narrowest > spread:
+        what = "answers" if regression is None else "answers, less what is known,"
+        raise InvalidInputError(
+            f"narrowest must not be wider than the {what} are spread, a standard deviation of "
+            f"{spread:g}; found {base.narrowest:g}"
+        )
+    return max(base.narrowest / unit, 0.0 if half is None else _of_bins(half))
+
+
+def _shown(sample: NDArray[np.float64], half: NDArray[np.float64] | None) -> float:
+    """Return the narrowest standard deviation that responses can show.
 
     Of rounded responses, half the width of the bin of each given, ties are no accident: where four
     databases share a bin a component may be a small part of it, so that any probabilities of bins
     are those of such components at their middles.
     """
-    if regression is not None:
-        sample = regression.residuals(*regression.mode)
     if half is None:
-        return finest_spread(sample)
-    if regression is not None:
-        half = half / np.exp(regression.mode[1] * regression.position)
+        return narrowest_spread(sample)
     order, held = np.sort(sample.mean(axis=1)), WINDOW - 1
     window = float((order[held:] - order[:-held]).min())
-    return max(window / WINDOW, 2.0 * NARROWEST * float(half.min()))
+    return max(window / WINDOW, _of_bins(half))
+
+
+def _of_bins(half: NDArray[np.float64]) -> float:
+    return 2.0 * OF_STEP * float(half.min())
 
 
 def units_of(
-    responses: Responses, regression: Regression | None = None
+    base: BaseMeasure, responses: Responses, regression: Regression | None = None
 ) -> tuple[Standardisation, float]:
-    """Return the units of the components and the finest of them, of residuals if given any."""
+    """Return the units of the components and the narrowest of them, of residuals if given any."""
     sample = responses.response_by_database
     if regression is None:
-        return Standardisation.of(responses.response), finest_of(sample, responses.half_step)
-    return Standardisation(0.0, 1.0), finest_of(sample, regression.half_step, regression)
+        return (
+            Standardisation.of(responses.response),
+            narrowest_of(base, sample, responses.half_step),
+        )
+    return Standardisation(0.0, 1.0), narrowest_of(base, sample, regression.half_step, regression)
+
+
+def assumed(base: BaseMeasure, data: Responses | Regression) -> dict[str, float]:
+    """Return what to record of the narrowest components, in units of the answer."""
+    from edp_bayes.models.base import parts_of
+
+    responses, regression = parts_of(data)
+    unit = 1.0 if regression is None else regression.units.spread
+    return {"narrowest": unit * units_of(base, responses, regression)[1]}
 
 
 def scale_of_unit_spread(kernel: str) -> float:

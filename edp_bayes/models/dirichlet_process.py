@@ -22,7 +22,7 @@ from edp_bayes.models.base import (
     mixture_from,
     parts_of,
 )
-from edp_bayes.models.base_measure import BaseMeasure, observe, units_of
+from edp_bayes.models.base_measure import BaseMeasure, assumed, observe, units_of
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
@@ -124,7 +124,7 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
             weights = pm.Deterministic("weights", sticks, dims="component")
             locations, scales = self.base_measure.build(
                 size,
-                *units_of(responses, regression),
+                *units_of(self.base_measure, responses, regression),
                 self.kernel,
             )
             observe(responses, weights, locations, scales, self.kernel, regression)
@@ -157,7 +157,7 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
             at_hand=None if regression is None else at_hand_from(tree, self.kernel, regression),
             tree=tree,
             log_prior=from_pymc(model, tree),
-            attributes=self.attributes(responses),
+            attributes=self.attributes(responses) | assumed(self.base_measure, data),
             remedy=REMEDY,
             diverging=diverging_mixture(self.kernel),
             truncated=(Truncation(concentration, self.truncate(responses.n_databases)),),

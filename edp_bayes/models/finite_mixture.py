@@ -18,7 +18,7 @@ from edp_bayes.models.base import (
     mixture_from,
     parts_of,
 )
-from edp_bayes.models.base_measure import BaseMeasure, observe, units_of
+from edp_bayes.models.base_measure import BaseMeasure, assumed, observe, units_of
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
@@ -98,7 +98,7 @@ class FiniteMixture(ShortRepr, OfRounded):
             weights = pm.Deterministic("weights", share, dims="component")
             locations, scales = self.base_measure.build(
                 self.components,
-                *units_of(responses, regression),
+                *units_of(self.base_measure, responses, regression),
                 self.kernel,
             )
             observe(responses, weights, locations, scales, self.kernel, regression)
@@ -130,7 +130,11 @@ class FiniteMixture(ShortRepr, OfRounded):
             at_hand=None if regression is None else at_hand_from(tree, self.kernel, regression),
             tree=tree,
             log_prior=from_pymc(model, tree),
-            attributes={"model": repr(self), "components": self.components},
+            attributes={
+                "model": repr(self),
+                "components": self.components,
+                **assumed(self.base_measure, data),
+            },
             remedy=REMEDY,
             diverging=diverging_mixture(self.kernel),
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,13 @@ from edp_bayes.diagnostics.truncation import Truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import SamplingError
 from edp_bayes.models.base import FittedModel, fitted_mixture
-from edp_bayes.models.base_measure import BaseMeasure, Standardisation, finest_of, least_of
+from edp_bayes.models.base_measure import (
+    BaseMeasure,
+    Standardisation,
+    assumed,
+    least_of,
+    narrowest_of,
+)
 from edp_bayes.models.conditional import Given, given_of
 from edp_bayes.models.dirichlet_process import REMEDY as PROCESS_REMEDY
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
@@ -129,8 +135,8 @@ def _fit(
         responses,
         settings,
         log_prior=gather(priors),
-        without=_without(responses, settings, draw),
-        attributes=attributes,
+        without=_without(responses, settings, draw, model.base_measure),
+        attributes=attributes | assumed(model.base_measure, data),
         remedy=remedy,
         at_hand=at_hand,
         truncated=()
@@ -195,13 +201,19 @@ class GibbsDraws:
 
 
 def _without(
-    responses: Responses, settings: SamplerSettings, draw: Callable[..., GibbsDraws]
+    responses: Responses,
+    settings: SamplerSettings,
+    draw: Callable[..., GibbsDraws],
+    base: BaseMeasure,
 ) -> dict[int, Mixture]:
-    """Draw the distribution of the response without each dominant individual."""
+    """Draw the distribution of the response without each dominant individual.
+
+    What is stated of the narrowest components is said of the response, not of what is left of it.
+    """
     shape = (settings.chains, settings.draws)
-    half = responses.half_step
+    half, base = responses.half_step, replace(base, narrowest=None)
     return fit_without(
-        responses, shape, lambda y, stream: draw(y, stream=stream, half=half).mixture
+        responses, shape, lambda y, stream: draw(y, stream=stream, half=half, base=base).mixture
     )
 
 
@@ -230,7 +242,7 @@ def draw_parameters(
     if units is None:
         units = Standardisation.of(sample)
     given = given_of(regression, len(sample))
-    least = least_of(finest_of(sample, half, regression) / units.spread)
+    least = least_of(narrowest_of(base, sample, half, regression) / units.spread)
     y = np.ascontiguousarray((sample - units.centre) / units.spread)
     hyper = np.array(
         [

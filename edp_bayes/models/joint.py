@@ -135,6 +135,11 @@ def _mixture(model: DensityModel) -> DirichletProcessMixture | FiniteMixture:
             f"a joint audit takes Gaussian kernels, found kernel = {model.kernel!r}: leave kernel= "
             "out"
         )
+    if model.base_measure.narrowest is not None:
+        raise InvalidInputError(
+            "narrowest is in units of one answer, and a joint audit has several: leave narrowest= "
+            "out, or audit one query"
+        )
     return model
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.exceptions import SamplingError
-from edp_bayes.models.base_measure import finest_spread, least_of
+from edp_bayes.models.base_measure import least_of, narrowest_spread
 from edp_bayes.models.conditional import given_of
 from edp_bayes.utils.compiled import borrowing, compiled
 from edp_bayes.utils.progress import working
@@ -112,12 +112,12 @@ def hyperparameters(z: Array, base: BaseMeasure, weights: Weights) -> Hyperparam
 
     Degrees of freedom are such that each response on its own has the prior of one dimension:
     nu = 2 shape + d - 1. Components narrower than the responses can show
-    (`edp_bayes.models.base_measure.finest_spread`) have next to no density: that of Sigma_k is
+    (`edp_bayes.models.base_measure.narrowest_spread`) have next to no density: that of Sigma_k is
     multiplied by exp(-least trace(Sigma_k^-1) / 2), as in one dimension
     (`edp_bayes.models.base_measure.least_of`).
     """
     d = z.shape[1]
-    finest = min(finest_spread(z[:, [a]]) for a in range(d))
+    narrowest = min(narrowest_spread(z[:, [a]]) for a in range(d))
     return Hyperparameters(
         degrees=2.0 * base.shape + d - 1.0,
         scale_shape=base.scale_shape or 0.5,
@@ -126,7 +126,7 @@ def hyperparameters(z: Array, base: BaseMeasure, weights: Weights) -> Hyperparam
         precision_shape=base.precision_shape,
         precision_rate=base.precision_rate,
         centre_variance=base.location_scale**2,
-        least=least_of(finest),
+        least=least_of(narrowest),
         alpha_shape=weights.concentration[0],
         alpha_rate=weights.concentration[1],
         dirichlet=weights.dirichlet,

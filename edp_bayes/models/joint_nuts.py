@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.distributions.multivariate import NormalMixture, Units
-from edp_bayes.models.base_measure import FINEST
+from edp_bayes.models.base_measure import NARROWEST
 from edp_bayes.models.conditional import given_of
 from edp_bayes.models.joint_gibbs import JointDraws, Weights, hyperparameters
 from edp_bayes.models.sampling import sample_nuts
@@ -60,7 +60,7 @@ def build_joint(
             heights.append(pt.log(pt.diagonal(inner[k])).sum() - d * pt.log(scale))
         root, whiten = pt.stack(roots), pt.stack(sharp)
         # components narrower than the responses can show have next to no density
-        pm.Potential(FINEST, -0.5 * prior.least * (whiten**2).sum())
+        pm.Potential(NARROWEST, -0.5 * prior.least * (whiten**2).sum())
         locations = pm.Deterministic("locations", centre + offset / pt.sqrt(precision))
         pm.Deterministic("roots", root)
         away = _residuals(z, regression)[:, None, :] - locations

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.models.base_measure import FINEST
+from edp_bayes.models.base_measure import NARROWEST
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -65,8 +65,8 @@ def from_pymc(model: Any, tree: xr.DataTree, top: Iterable[str] = HYPERPARAMETER
     }
     shape = next(iter(densities.values())).shape[:2]
     sums = {name: v.reshape(*shape, -1).sum(-1) for name, v in densities.items()}
-    if any(factor.name == FINEST for factor in model.potentials):
-        sums[FINEST] = _factor(remove_value_transforms(model), FINEST, tree)
+    if any(factor.name == NARROWEST for factor in model.potentials):
+        sums[NARROWEST] = _factor(remove_value_transforms(model), NARROWEST, tree)
     return gather(dict(sorted(sums.items())), top)
 
 
@@ -114,7 +114,7 @@ def component_priors(
 ) -> dict[str, Array]:
     """Return the densities of components in standardised units, shape (chain, draw, component).
 
-    That of ``finest`` is the factor exp(-least / (2 v)) of every variance v.
+    That of ``narrowest`` is the factor exp(-least / (2 v)) of every variance v.
     """
     from scipy.stats import beta, gamma, invgamma, norm
 
@@ -132,7 +132,7 @@ def component_priors(
         "precision": gamma.logpdf(precision, base.precision_shape, scale=1.0 / base.precision_rate),
         **scale,
         "offset": norm.logpdf(offset).sum(-1),
-        FINEST: -0.5 * least * (1.0 / variances).sum(-1),
+        NARROWEST: -0.5 * least * (1.0 / variances).sum(-1),
     }
 
 

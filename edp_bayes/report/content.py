@@ -257,6 +257,9 @@ class Content:
         Whether a risk of zero is that.
     resting : str
         What a limit rests on that is too small to be known.
+    basis : tuple of str
+        What the limit rests on at every epsilon of the grid, in sentences; empty where it is not
+        told apart.
     withheld : str or None
         Why there is no verdict.
     against : str or None
@@ -294,6 +297,7 @@ class Content:
     why: str = ""
     exact_zeros: bool = False
     resting: str = ""
+    basis: tuple[str, ...] = ()
     withheld: str | None = None
     against: str | None = None
     seen: tuple[SeenSeries, ...] = ()

@@ -168,6 +168,7 @@ def _of_individuals(
         "total": individuals.total_risk(audit, shown, prob),
         "people": individuals.people(audit, at, prob, named),
         "distributions": individuals.distributions(audit, at, prob, named),
+        "basis": tuple(np.array(words.on_what(audit, prob))[shown].tolist()),
         "intervals": noise_needed.interval_rows(audit, prob),
         "noise": noise_needed.found(noise, said, prob),
         "enough": noise_needed.enough(audit, shown, rounded=not names),

@@ -177,6 +177,8 @@ def _values(content: Content) -> dict[str, list[str]]:
     if content.limit is not None:
         options: dict[str, Any] = {"exact": exact, "resting": content.resting}
         values["delta_limit"] = [formatting.at_most(value, **options) for value in content.limit]
+    if content.basis:
+        values["basis"] = list(content.basis)
     if content.total is not None:
         values |= _worded("total", content.total.curve, exact=exact)
         values["bound"] = [formatting.risk_limit(v, exact=exact) for v in content.total.bound]

@@ -36,6 +36,7 @@ FINITE: dict[str, dict[str, tuple[float, float]]] = {
         "presence": POSITIVE,
         "largest_contribution": POSITIVE,
         "adjusted_contribution": ANY,
+        "modelled_contribution": ANY,
     },
     "mixture": COMPONENTS,
     "without": COMPONENTS,

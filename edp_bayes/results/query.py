@@ -20,6 +20,8 @@ from edp_bayes.records.transforms import described, named
 from edp_bayes.results.base import TARGETS, IndividualCurves
 from edp_bayes.results.loading import load_sound_tree
 from edp_bayes.results.summaries import contributions_shown, summary_table
+from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -182,7 +184,8 @@ class Audit(IndividualCurves):
         in any database, ``signed_contribution`` the same with its sign. Where there is an
         adversary, ``adjusted_contribution`` is that of largest size after contributions were
         referred to the database at hand. Of several queries there is the latter alone, in standard
-        deviations of all answers together.
+        deviations of all answers together. Of an answer modelled on another scale
+        ``modelled_contribution`` is the largest on that scale.
         """
         return self.tree["individuals"].to_dataset()
 
@@ -445,6 +448,56 @@ class Audit(IndividualCurves):
         if self.transform:
             table.attrs["transform"] = self.transform
         return table
+
+    def basis(self, *, prob: float = PROB) -> xr.Dataset:
+        """Return limits of delta by what they rest on: the data alone, the shape, the model.
+
+        Parameters
+        ----------
+        prob : float
+            Probability of each limit.
+
+        Returns
+        -------
+        Dataset
+            Dims epsilon. ``data``: the largest probability that an individual contributes, by how
+            often they did (Clopper and Pearson 1934), for all individuals at once; no risk is
+            larger. It holds for any distribution, where databases are alike, and is 1 where
+            somebody contributed to all of them or there is an adversary. ``shape``: the same if,
+            besides, the distribution has no component narrower than the attribute ``narrowest``, in
+            units of the answer as it is modelled, and nobody contributes more than the most that
+            they did; only where the model names one. ``model``: the upper limit of the whole curve,
+            which rests on the model, too.
+
+        Raises
+        ------
+        InvalidInputError
+            If the probability is not between 0 and 1.
+
+        Notes
+        -----
+        An individual who contributed once in n databases has a limit of about 4.7 / n by the data
+        alone (prob = 0.95). The narrowest component is a smooth assumption of the model: see
+        `edp_bayes.models.BaseMeasure`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import edp_bayes as edp
+        >>> rng = np.random.default_rng(1)
+        >>> once = np.zeros((40, 1))
+        >>> once[7] = 0.5
+        >>> responses = edp.Responses.from_arrays(rng.normal(10.0, 1.0, 40), contribution=once)
+        >>> audit = edp.audit(responses, epsilon=0.1, draws=50, random_seed=1, progressbar=False)
+        >>> basis = audit.basis()
+        >>> float(basis["data"][0].round(3))
+        0.113
+        >>> bool(basis["shape"][0] <= basis["data"][0])
+        True
+        """
+        from edp_bayes.results.basis import basis
+
+        return basis(self, validate.probability(prob, "prob"))
 
     def compose(self, databases: int, **options: Any) -> ComposedAudit:
         """Return the risk of as many releases, each of a fresh database; see `edp.compose`."""

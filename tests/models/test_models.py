@@ -23,7 +23,7 @@ from edp_bayes.models import (
     base_measure,
 )
 from edp_bayes.models.base import database_log_likelihood, mixture_from
-from edp_bayes.models.base_measure import finest_spread, least_of, units_of
+from edp_bayes.models.base_measure import least_of, narrowest_spread, units_of
 from edp_bayes.models.dirichlet_process import truncation, truncation_bound
 from edp_bayes.models.regression import regression_on
 from edp_bayes.models.sampling import refuse_incomplete, sample_nuts
@@ -52,7 +52,7 @@ def density_quantiles(fitted, x):
 
 
 def evenly_spaced(n):
-    """Few databases, whose finest component is a quarter of a standard deviation at n = 10."""
+    """Few databases, whose narrowest component is a quarter of a standard deviation at n = 10."""
     y = np.arange(n) / np.arange(n).std(ddof=1)
     return edp.Responses.from_arrays(y, contribution=np.full((n, 1), 0.2))
 
@@ -125,7 +125,7 @@ def one_variance(unit, log_prior, precision):
     the prior density is that of log v.
     """
     v = np.exp(np.linspace(-6.0, 6.0, 20_001))
-    n, least = unit.size, least_of(finest_spread(unit[:, None]))
+    n, least = unit.size, least_of(narrowest_spread(unit[:, None]))
     log_density = log_prior(v) - 0.5 * (n - 1) * np.log(v) - 0.5 * np.log(v + n / precision)
     log_density -= 0.5 * (unit @ unit + least) / v  # the smooth floor is part of the prior
     probability = np.exp(log_density - log_density.max()).cumsum()
@@ -197,7 +197,7 @@ def test_variances_are_inverse_gamma_with_the_floor_in_their_rate(floors, monkey
         responses, settings(draws=10_000)
     )
     unit = responses.response - responses.response.mean()
-    least = least_of(finest_spread(unit[:, None]))
+    least = least_of(narrowest_spread(unit[:, None]))
     # a location of next to no prior precision is at the mean, and takes a degree of freedom
     shape, rate = 3.0 + (n - 1) / 2, 0.5 + 0.5 * (unit @ unit + least)
     found = fitted.mixture.scales[..., 0].ravel() ** 2
@@ -209,16 +209,21 @@ def test_variances_are_inverse_gamma_with_the_floor_in_their_rate(floors, monkey
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
 @pytest.mark.parametrize("rounded", [False, True], ids=["continuous", "rounded"])
 @pytest.mark.parametrize("given", [False, True], ids=["plain", "given the trend"])
-def test_the_floor_of_the_pymc_model_is_about_standard_deviations(kernel, rounded, given):
+@pytest.mark.parametrize("stated", [None, 0.9], ids=["shown", "stated"])
+def test_the_floor_of_the_pymc_model_is_about_standard_deviations(kernel, rounded, given, stated):
     y = np.cumsum(np.arange(12.0) % 5)
     responses = edp.Responses.from_arrays(
         y, contribution=np.full((12, 1), 1.0), step=1.0 if rounded else None
     )
     regression = regression_on(responses, edp.Adversary(trend=True)) if given else None
-    for model in (FiniteMixture(components=3, kernel=kernel), DirichletProcessMixture(kernel)):
+    base = BaseMeasure(narrowest=stated)
+    for model in (
+        FiniteMixture(components=3, kernel=kernel, base_measure=base),
+        DirichletProcessMixture(kernel, base_measure=base),
+    ):
         built = model.build(responses, regression)
         density = built.compile_fn(
-            [built["finest"], built["scales"]],
+            [built["narrowest"], built["scales"]],
             inputs=built.value_vars,
             on_unused_input="ignore",
             point_fn=False,
@@ -226,9 +231,12 @@ def test_the_floor_of_the_pymc_model_is_about_standard_deviations(kernel, rounde
         point = built.initial_point(random_seed=1)
         factor, scales = density(*(point[value.name] + 0.3 for value in built.value_vars))
         sd = scales * (np.sqrt(2.0) if kernel == "laplace" else 1.0)
-        finest = units_of(responses, regression)[1]
-        assert factor == pytest.approx(-0.5 * least_of(finest) * (sd**-2.0).sum())
-        assert finest > 0.0
+        narrowest = units_of(base, responses, regression)[1]
+        if stated is not None:
+            unit = regression.units.spread if given else 1.0
+            assert narrowest * unit == pytest.approx(stated)
+        assert factor == pytest.approx(-0.5 * least_of(narrowest) * (sd**-2.0).sum())
+        assert narrowest > 0.0
 
 
 @pytest.mark.parametrize("rounding", [0.1, 0.3, 1.0])

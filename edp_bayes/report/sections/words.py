@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.results.base import PrivacyCurves
+    from edp_bayes.results.query import Audit
 
-__all__ = ["in_words", "resting"]
+__all__ = ["in_words", "on_what", "resting"]
 
 LEVEL, PRIOR = 0.05, 0.5
 
@@ -33,6 +34,34 @@ def resting(result: PrivacyCurves) -> str:
             "data alone"
         )
     return "resting on the model, not on the data alone"
+
+
+def on_what(audit: Audit, prob: float) -> tuple[str, ...]:
+    """Return of every epsilon what its limit of delta rests on, in sentences."""
+    basis = audit.basis(prob=prob)
+    data, model = float(basis["data"][0]), basis["model"].to_numpy()
+    if data < 1.0:
+        start = (
+            "Where databases are alike, how often each individual was there alone shows, whatever "
+            f"the distribution, that it is {at_most(data)}."
+        )
+    elif audit.against:
+        start = "Data alone show no limit below 1 for the database at hand."
+    else:
+        start = "Data alone show no limit below 1: some individual was in every database."
+    rest = "What is below rests on the model."
+    if "shape" not in basis:
+        return tuple(f"{start} {rest}" if limit < data else start for limit in model)
+    stated = "narrowest=" in str(audit.settings)
+    width = (
+        f"If no component of the distribution is narrower than {number(basis.attrs['narrowest'])}, "
+        f"{'as stated' if stated else 'by default the narrowest that the answers can show'}, it is"
+    )
+    said = []
+    for shape, limit in zip(basis["shape"].to_numpy(), model, strict=True):
+        parts = [start, f"{width} {at_most(shape) if shape < data else 'no smaller'}."]
+        said.append(" ".join([*parts, rest] if limit < min(shape, data) else parts))
+    return tuple(said)
 
 
 def in_words(result: PrivacyCurves, prob: float = PROB) -> tuple[str, ...]:

@@ -1,0 +1,82 @@
+"""What an upper limit of delta rests on: the data alone, the shape of the distribution, the model.
+
+No upper limit of delta is free of assumptions, but for this: an individual who contributes nothing
+changes nothing, so delta_i is at most the probability rho_i that they contribute. How often they
+did limits that (Clopper and Pearson 1934), for databases that are alike. If the answer's
+distribution is a mixture of components of standard deviation s or more, whatever their number, and
+no contribution is larger than the largest seen, c_i, then by joint convexity
+
+    delta_i(eps) <= rho_i D_eps(c_i / s),
+
+with D_eps(x) the hockey-stick integral of two components that are x standard deviations apart. What
+lies below that rests on the model of distribution and contributions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from edp_bayes.results.query import Audit
+
+__all__ = ["basis", "narrowest"]
+
+Array = NDArray[np.float64]
+
+
+def narrowest(audit: Audit) -> float:
+    """Return the standard deviation of the narrowest components, NaN where no model names one."""
+    settings = audit.settings
+    members: list[dict[str, Any]] = settings.get("members", [settings])
+    return min(float(member.get("narrowest", np.nan)) for member in members)
+
+
+def basis(audit: Audit, prob: float) -> xr.Dataset:
+    """Return limits of delta by what they rest on; see `edp_bayes.results.query.Audit.basis`."""
+    from edp_bayes.divergence.shifts import gaussian_shift, laplace_shift
+
+    epsilon, width = audit.epsilon.to_numpy(), narrowest(audit)
+    often = _presence_limits(audit, prob)
+    limits = {"data": np.full(epsilon.size, often.max(initial=0.0))}
+    if np.isfinite(width) and width > 0.0 and not audit.joint:
+        laplace = str(audit.tree["mixture"].attrs["kernel"]) == "laplace"
+        moved = np.abs(_contributions(audit)) * (np.sqrt(2.0) if laplace else 1.0) / width
+        apart = (laplace_shift if laplace else gaussian_shift)(moved[:, None], epsilon)
+        limits["shape"] = (often[:, None] * apart).max(axis=0, initial=0.0)
+    limits["model"] = audit.upper("delta", prob=prob, kind="simultaneous").to_numpy()
+    return xr.Dataset(
+        {name: ("epsilon", values) for name, values in limits.items()},
+        coords={"epsilon": epsilon},
+        attrs={"prob": prob, "narrowest": width},
+    )
+
+
+def _presence_limits(audit: Audit, prob: float) -> Array:
+    """Return upper limits of the probability that individuals contribute, for all at once.
+
+    Given what an adversary knows of the database at hand none is below 1: other databases are not
+    like it.
+    """
+    from scipy.special import betaincinv
+
+    present = audit.individuals["presence"].to_numpy()
+    databases = audit.tree["observed_data"].sizes["database"]
+    if audit.against:
+        return np.ones(present.size)
+    others = databases - present
+    each = 1.0 - (1.0 - prob) / max(present.size, 1)
+    found = betaincinv(present + 1.0, np.maximum(others, 1.0), each)
+    return np.where(others > 0, found, 1.0)
+
+
+def _contributions(audit: Audit) -> Array:
+    """Return the largest contribution of every individual, as it is modelled."""
+    people = audit.individuals
+    for name in ("adjusted_contribution", "modelled_contribution"):
+        if name in people:
+            return np.asarray(people[name].to_numpy())
+    return np.asarray(people["largest_contribution"].to_numpy())
