@@ -13,6 +13,7 @@ from . import statistical_privacy as statistical_privacy
 from .auditing.attacking import Attack as Attack
 from .auditing.attacking import attack as attack
 from .auditing.composition import compose as compose
+from .auditing.ideal import smallest_delta as smallest_delta
 from .auditing.leakage import Leakage as Leakage
 from .auditing.leakage import leakage as leakage
 from .auditing.planning import plan as plan

@@ -16,8 +16,9 @@ PUBLIC = {
         epsilon_from_membership hockey_stick interval leakage load_audit
         load_composed_audit load_mechanism_audit load_property_audit local_privacy
         mechanisms models noise plan plots plugin property_audit queries report
-        statistical_privacy
+        smallest_delta statistical_privacy
     """,
+    "edp_bayes.auditing.ideal": "smallest_delta",
     "edp_bayes.auditing.leakage": "Leakage leakage",
     "edp_bayes.auditing.planning": "Plan plan",
     "edp_bayes.black_box.auditing": "audit_mechanism audit_mechanisms",

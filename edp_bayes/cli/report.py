@@ -16,13 +16,13 @@ from edp_bayes.report.sections import curves, records
 from edp_bayes.report.sections.words import on_what, resting
 from edp_bayes.results.effects import ADVISES, WITHHOLDS
 from edp_bayes.results.joint import JointAudit
-from edp_bayes.results.query import Audit
 from edp_bayes.results.summaries import contributions_shown, interval, most_total, riskiest
 from edp_bayes.utils.formatting import about, at_most, percent, risk, risk_limit, short
 
 if TYPE_CHECKING:
     from edp_bayes.results.base import IndividualCurves, PrivacyCurves
     from edp_bayes.results.composition import ComposedAudit
+    from edp_bayes.results.query import Audit
 
 __all__ = [
     "crossings",
@@ -77,6 +77,7 @@ def print_report(audit: Audit, console: Console, *, prob: float) -> None:
     parts = (
         (None, _header(audit)),
         (None, verdict(audit, prob)),
+        *_resting(audit, prob),
         (f"Risk by epsilon: median and {percent(prob)} simultaneous band", _risks(audit, prob)),
         (None, Text(COLUMNS.format(prob=percent(prob)))),
         (f"Epsilon at which delta falls to a target: {tailed}", crossings(audit, prob)),
@@ -122,16 +123,33 @@ def verdict(audit: Audit | ComposedAudit, prob: float) -> Text:
     if audit.withheld is not None:
         return Text(audit.withheld, style="bold red")
     limit = audit.upper("delta", prob=prob, kind="simultaneous").to_numpy()
-    at, why = curves.chosen(audit.epsilon.to_numpy(), None, limit, symbol="epsilon")
+    at, why = _at(audit, prob)
     middle, exact = float(audit.delta.isel(epsilon=at).median()), audit.exact_zeros
     largest = at_most(float(limit[at]), exact=exact, resting=resting(audit))
     start = f"Against {audit.against}: at" if audit.against else "At"
     return Text(
         f"{start} epsilon = {float(audit.epsilon[at]):.4g} the largest risk of any individual is "
         f"{largest}, with {percent(prob)} probability; its median is {about(middle, exact=exact)}. "
-        f"The limit is that of the whole curve, and holds at all epsilon at once. {why}"
-        f"{f' {on_what(audit, prob)[at]}' if isinstance(audit, Audit) else ''}",
+        f"The limit is that of the whole curve, and holds at all epsilon at once. {why}",
         style="bold",
+    )
+
+
+def _resting(audit: Audit, prob: float) -> tuple[tuple[None, Text], ...]:
+    """Return what the limit of the verdict rests on; nothing where there is none."""
+    if audit.withheld is not None:
+        return ()
+    return ((None, Text(on_what(audit, prob)[_at(audit, prob).at])),)
+
+
+def _at(audit: Audit | ComposedAudit, prob: float) -> curves.Chosen:
+    """Return where in the grid the verdict is given, and why there."""
+    return curves.chosen(
+        audit.epsilon.to_numpy(),
+        None,
+        audit.upper("delta", prob=prob, kind="simultaneous"),
+        symbol="epsilon",
+        databases=curves.databases(audit),
     )
 
 

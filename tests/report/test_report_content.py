@@ -341,7 +341,7 @@ def test_the_command_line_the_report_and_the_summary_say_the_same(trend):
         progressbar=False,
     )
     out = StringIO()
-    print_report(audit, Console(file=out, width=400), prob=PROB)
+    print_report(audit, Console(file=out, width=600), prob=PROB)
     printed, content = out.getvalue(), describe(audit, prob=PROB)
     table = audit.summary(ci_prob=PROB)
     at = content.at

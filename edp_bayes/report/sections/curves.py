@@ -24,6 +24,7 @@ __all__ = [
     "banded",
     "chosen",
     "crossings",
+    "databases",
     "numbers",
     "shown_positions",
     "thinned",
@@ -35,6 +36,9 @@ Index = NDArray[np.int64]
 MOST_EPSILONS = 201
 KINDS = ("pointwise", "simultaneous")
 LARGEST_CHOSEN = 10.0  # epsilon, where nobody asked for one
+# Times the number of databases, the limit of an individual who was there once and contributed five
+# standard deviations: 2.9 to 3.4 for 20 to 365 databases, by `edp_bayes.smallest_delta`.
+ONCE = 3.3
 
 
 def banded(result: PrivacyCurves, quantity: str, prob: float) -> Curve:
@@ -54,7 +58,13 @@ class Chosen(NamedTuple):
 
 
 def chosen(
-    grid: Array, epsilon: float | None, upper: ArrayLike, *, symbol: str = "ε", what: str = "limit"
+    grid: Array,
+    epsilon: float | None,
+    upper: ArrayLike,
+    *,
+    symbol: str = "ε",
+    what: str = "limit",
+    databases: int | None = None,
 ) -> Chosen:
     """Return where in the grid the verdict is given, and why if nobody asked for it.
 
@@ -62,7 +72,7 @@ def chosen(
     the targets, which the sentence names; not above 10, where odds may change by a factor of 22,000
     and a small delta says nothing. Where the limit is nowhere that small it is the first of all,
     the largest risk. A wish between two values of the grid means the lower one, which errs on
-    the safe side.
+    the safe side. Where so few databases can hardly show the target of anybody, it says so.
 
     Parameters
     ----------
@@ -72,6 +82,8 @@ def chosen(
         The wish.
     symbol, what : str
         What epsilon, and the limit, are called.
+    databases : int, optional
+        Of an audit of individuals, how many there were.
 
     Examples
     --------
@@ -96,7 +108,7 @@ def chosen(
             0,
             f"Up to {symbol} = {grid[last]:.4g} the {what} is nowhere below {target:g}, the "
             f"default target: it is {risk_limit(float(limit[last]))} there. Shown is the first "
-            f"{symbol}, {grid[0]:.4g}.",
+            f"{symbol}, {grid[0]:.4g}.{_out_of_reach(target, databases)}",
         )
     wanted = validate.number(epsilon, "epsilon")
     if not grid[0] <= wanted <= grid[-1]:
@@ -105,6 +117,25 @@ def chosen(
             f"found {wanted:g}"
         )
     return Chosen(int(np.searchsorted(grid, wanted, side="right")) - 1, "")
+
+
+def databases(result: PrivacyCurves) -> int | None:
+    """Return how many databases individuals were in, where one release of them is audited."""
+    groups = result.tree.children
+    if "individuals" not in groups or "composition" in groups:
+        return None
+    return int(result.settings["databases"])
+
+
+def _out_of_reach(target: float, databases: int | None) -> str:
+    """Return the limit of who was there once and stood out, where it is above a target."""
+    if databases is None or ONCE / databases <= target:
+        return ""
+    return (
+        f" Of an individual who contributed several standard deviations of the answer, if only "
+        f"once, {databases:,} databases show no limit below about {ONCE / databases:.2g} "
+        "(edp_bayes.smallest_delta)."
+    )
 
 
 def shown_positions(size: int, at: int) -> Index:
