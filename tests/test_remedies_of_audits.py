@@ -86,7 +86,7 @@ def test_no_end_of_a_curve_is_put_right_as_advised():
     wide = {**QUICK, "epsilon": [0.1, 1.0, 5.0, 25.0]}
     alike = [30, 34, 28, 31, 33, 29]  # few draws in which an answer gives an entry away
     dependent = audit_property(alike, 100, **wide)
-    with pytest.raises(edp.InvalidInputError, match=r"a small delta such as 1e-6, or audit with"):
+    with pytest.raises(edp.InvalidInputError, match=r"such as (0\.\d*)?1(e-\d)?, or audit with"):
         dependent.epsilon_at(0.0)
     assert np.isfinite(dependent.epsilon_at(1e-6)).all()
     independent = {**wide, "model": BinomialModel()}

@@ -77,11 +77,11 @@ class CoupledCurves:
                 self._settled.add(key)
         return held
 
-    def end(self) -> Array:
+    def end(self, instead: str) -> Array:
         """Return the epsilon of every draw beyond which delta is zero, or say why there is none."""
         from edp_bayes.coupling.ratios import largest_log_ratio
 
-        return largest_log_ratio(self.coupling)
+        return largest_log_ratio(self.coupling, instead)
 
     def _risks(self, p: Array, q: Array, epsilon: Array) -> Array:
         """Return delta_i at epsilons of each draw, shape (row, epsilon)."""

@@ -36,11 +36,11 @@ class ReleasedCurves(CoupledCurves):
 
     coupling: ReleasedCoupling
 
-    def end(self) -> Array:
+    def end(self, instead: str) -> Array:
         """Say that it is not looked for."""
         raise InvalidInputError(
             "delta must be above 0 here, found 0: where delta is zero is known for the full answer "
-            "alone; ask for a small delta such as 1e-6"
+            f"alone; {instead}"
         )
 
     def _risks(self, p: Array, q: Array, epsilon: Array) -> Array:

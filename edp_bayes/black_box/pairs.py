@@ -245,11 +245,11 @@ class _JointCurves(WholeCurves):
         found = np.minimum.accumulate(found, axis=1)
         return found, found
 
-    def end(self) -> Array:
+    def end(self, instead: str) -> Array:
         """Say that there is none."""
         raise InvalidInputError(
             "delta must be above 0 here, found 0: of several pairs the joint draws do not say "
-            "where delta is zero; ask for a small delta such as 1e-3, or see local_epsilon"
+            f"where delta is zero; {instead}, or see local_epsilon"
         )
 
 

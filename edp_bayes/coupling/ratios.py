@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 BLOCK = 64  # draws at once
 
 
-def largest_log_ratio(coupling: Coupling) -> Array:
+def largest_log_ratio(coupling: Coupling, instead: str) -> Array:
     """Return the largest absolute log ratio of p and any p_i in every draw, shape (draw,).
 
     Parameters
@@ -25,6 +25,8 @@ def largest_log_ratio(coupling: Coupling) -> Array:
         A shift of Laplace kernels: with one scale a draw and no known noise the ratio is monotone
         between neighbouring locations, so the largest is at one of them; otherwise its bound, the
         largest contribution over a scale.
+    instead : str
+        What to ask for where it is not bounded.
 
     Raises
     ------
@@ -34,8 +36,8 @@ def largest_log_ratio(coupling: Coupling) -> Array:
     if not isinstance(coupling, ShiftCoupling) or coupling.mixture.kernel != "laplace":
         raise InvalidInputError(
             "delta must be above 0 here, found 0: tails of the model's densities with and without "
-            "an individual differ without bound, so delta is above zero at every epsilon; ask for "
-            "a small delta such as 1e-6, or audit with SmoothedBootstrap(kernel='laplace')"
+            "an individual differ without bound, so delta is above zero at every epsilon; "
+            f"{instead}, or audit with SmoothedBootstrap(kernel='laplace')"
         )
     scales = flat(coupling.mixture.scales)
     matrix, rows = coupling.responses.contribution, coupling.responses.response.size

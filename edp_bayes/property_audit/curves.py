@@ -236,13 +236,13 @@ class CurvesOfDraws(WholeCurves):
         strength = None if self.concentration is None else self.concentration[rows, k]
         return self.query.exact(prob, strength, epsilon, progressbar=False), 0.0
 
-    def end(self) -> Array:
+    def end(self, instead: str) -> Array:
         """Return the epsilon of every draw beyond which delta is zero, or say why there is none."""
         if self.concentration is not None:
             raise InvalidInputError(
                 "delta must be above 0 here, found 0: where entries depend on each other the "
-                "epsilon beyond which delta is zero is not computed; ask for a small delta such as "
-                "1e-6, or audit with model=BinomialModel()"
+                f"epsilon beyond which delta is zero is not computed; {instead}, or audit with "
+                "model=BinomialModel()"
             )
         query = self.query
         ends = np.asarray(
@@ -258,8 +258,7 @@ class CurvesOfDraws(WholeCurves):
         if np.isinf(ends).all():
             raise InvalidInputError(
                 "delta must be above 0 here, found 0: some answers give an entry away, so delta is "
-                "above zero at every epsilon; ask for a small delta such as 1e-6, or add Laplace "
-                "noise"
+                f"above zero at every epsilon; {instead}, or add Laplace noise"
             )
         return np.asarray(ends)
 

@@ -604,10 +604,8 @@ class PrivacyCurves:
                 end = self._end()
                 self._brackets[target] = end, end
             else:
-                curves = self.delta.transpose("chain", "draw", "epsilon").to_numpy()
-                grid = self.epsilon.to_numpy()
                 self._brackets[target] = crossings.bracket(
-                    grid, curves.reshape(-1, grid.size), target, self.source, convex=self._convex
+                    *self._drawn, target, self.source, convex=self._convex
                 )
         return self._brackets[target]
 
@@ -622,13 +620,21 @@ class PrivacyCurves:
 
     def _end(self) -> Array:
         """Return the epsilon of every draw beyond which delta is zero."""
+        instead = crossings.small_delta(*self._drawn)
         if self.source is None:
             raise InvalidInputError(
                 "delta must be above 0 here, found 0: where delta is zero is known as long as a "
-                "result has its fit, and this one was loaded or made without; audit again, or ask "
-                "for a small delta such as 1e-6"
+                "result has its fit, and this one was loaded or made without; audit again, or "
+                f"{instead}"
             )
-        return self.source.end()
+        return self.source.end(instead)
+
+    @property
+    def _drawn(self) -> tuple[Array, Array]:
+        """The grid, and the curves of all draws, shape (draw, epsilon)."""
+        grid = self.epsilon.to_numpy()
+        curves = self.delta.transpose("chain", "draw", "epsilon").to_numpy()
+        return grid, curves.reshape(-1, grid.size)
 
     @cached_property
     def _posterior(self) -> xr.Dataset:

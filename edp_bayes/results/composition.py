@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results.base import IndividualCurves
+from edp_bayes.results.crossings import small_delta
 from edp_bayes.results.effects import withheld
 from edp_bayes.results.loading import load_sound_tree
 from edp_bayes.utils.defaults import PROB
@@ -56,6 +57,12 @@ class ComposedAudit(IndividualCurves):
     def databases(self) -> int:
         """How many databases there are, of all kinds."""
         return int(sum(self.settings["composed"]))
+
+    def _end(self) -> NDArray[np.float64]:
+        raise InvalidInputError(
+            "delta must be above 0 here, found 0: where delta is zero is not known of several "
+            f"databases together; {small_delta(*self._drawn)}"
+        )
 
     @property
     def individual_delta(self) -> xr.DataArray:

@@ -11,7 +11,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ACCURACY", "CurveSource", "WholeCurves", "bracket"]
+from edp_bayes.utils.formatting import number
+
+__all__ = ["ACCURACY", "CurveSource", "WholeCurves", "bracket", "small_delta"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -22,6 +24,8 @@ ACCURACY = 1e-3
 POINTS, ROUNDS, OWN_ROUNDS = 8, 8, 20
 # Half the distance of a draw's own two epsilons, of the width of its bracket at first, and at most.
 HALF, WIDEST = 0.05, 1.0 / 3.0
+# Deltas that are asked for where it is zero nowhere: the first one that curves fall to.
+SMALL = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 # How often a source is asked whether a bracket holds for everybody.
 CHECKS = 2
 
@@ -50,13 +54,14 @@ class CurveSource(Protocol):
         """
         ...
 
-    def end(self) -> Array:
+    def end(self, instead: str) -> Array:
         """Return the epsilon of every draw beyond which delta is zero, shape (draw,).
 
         Raises
         ------
         InvalidInputError
-            If there is none; says why.
+            If there is none; says why, and what to do instead: that of `small_delta`, which the
+            source does not know, and what else would do.
         """
         ...
 
@@ -67,6 +72,31 @@ class WholeCurves:
     def holds(self, epsilon: Array, left: int, target: float, rows: Index) -> NDArray[np.bool_]:
         """Return that they do; see `CurveSource`."""
         return np.ones(rows.size, dtype=bool)
+
+
+def small_delta(grid: Array, curves: Array) -> str:
+    """Return what to ask for where delta is zero at no epsilon: a delta that every draw falls to.
+
+    Parameters
+    ----------
+    grid, curves
+        As for `bracket`.
+
+    Examples
+    --------
+    >>> small_delta(np.array([0.5, 2.0]), np.array([[0.4, 0.0], [0.3, 2e-4]]))
+    'ask for a delta that every draw falls to, such as 0.001'
+    >>> small_delta(np.array([0.5]), np.array([[0.4]]))
+    'audit at epsilon above 0.5 (epsilon=), where delta may be small, and ask for such a delta'
+    """
+    highest = float(curves[:, -1].max())
+    for delta in SMALL:
+        if delta >= highest:
+            return f"ask for a delta that every draw falls to, such as {number(delta)}"
+    return (
+        f"audit at epsilon above {grid[-1]:.4g} (epsilon=), where delta may be small, and ask for "
+        "such a delta"
+    )
 
 
 def bracket(

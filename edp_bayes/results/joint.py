@@ -14,6 +14,7 @@ from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.interval.response_intervals import WIDTHS
 from edp_bayes.records.dependence import combination
+from edp_bayes.results import crossings
 from edp_bayes.results.base import TARGETS, IndividualCurves
 from edp_bayes.results.query import Audit
 from edp_bayes.utils.defaults import PROB
@@ -191,8 +192,8 @@ class JointAudit(Audit):
         if target == 0.0:
             raise InvalidInputError(
                 "delta must be above 0 here, found 0: tails of the densities with and without an "
-                "individual differ without bound, so delta is above zero at every epsilon; ask for "
-                "a small delta such as 1e-3"
+                "individual differ without bound, so delta is above zero at every epsilon; "
+                f"{crossings.small_delta(*self._raised._drawn)}"
             )
         lower, upper = (self._moved(-1.0)._bracket(target)[0], self._raised._bracket(target)[1])
         return lower, upper

@@ -62,13 +62,12 @@ class CellCurves(WholeCurves):
         found = delta_curves(some, epsilon)
         return found, found
 
-    def end(self) -> Array:
+    def end(self, instead: str) -> Array:
         """Return the epsilon of every draw beyond which delta is zero, or say why there is none."""
         if self.kind != "discrete":
             raise InvalidInputError(
                 f"delta must be above 0 here, found 0: of {self.kind} outcomes the tails were not "
-                "seen, where ratios may be without bound; ask for a small delta such as 1e-3, or "
-                "see local_epsilon"
+                f"seen, where ratios may be without bound; {instead}, or see local_epsilon"
             )
         p, q = self.distributions.p, self.distributions.q
         with np.errstate(divide="ignore", invalid="ignore"):
