@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.queries.base import ColumnQuery
 from edp_bayes.records import arrow_columns
+from edp_bayes.records.in_memory import IN_MEMORY
 from edp_bayes.records.ownership import Floats, Ownership, Records
 from edp_bayes.records.rounding import coarse_step
 from edp_bayes.records.summaries import Needs, Summaries
@@ -157,7 +158,7 @@ class Proportion(ColumnQuery):
             if self.comparison not in EQUALITIES:
                 raise InputTypeError(
                     f"categories such as those of column {column!r} are compared by their order "
-                    "only in a table that is collected: give table.collect()"
+                    f"only in memory: {IN_MEMORY}"
                 )
             return compare(values.cast(nw.String), str(self.value))
         if dtype.is_integer():

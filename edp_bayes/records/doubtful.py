@@ -94,5 +94,6 @@ def _codes(series: nw.Series[Any]) -> Integers | None:
         coded = arrow_columns.whole(coded.unify_dictionaries())
     except (pa.ArrowException, TypeError, OverflowError):
         return None
-    indices = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    # Polars counts categories without a sign.
+    indices = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     return np.asarray(indices, dtype=np.int64) + 1

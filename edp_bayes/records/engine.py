@@ -17,6 +17,7 @@ from edp_bayes.records.cut_off import Moments
 from edp_bayes.records.doubtful import COPIED
 from edp_bayes.records.engine_reduction import Pairs, Reduced, integers, with_parts
 from edp_bayes.records.exact import ExactSum, multiples, wide
+from edp_bayes.records.in_memory import IN_MEMORY
 from edp_bayes.records.keys import POOLED, Key, combined
 from edp_bayes.records.memory import require_room
 from edp_bayes.records.owning import NO_ENDS, Ends, Owned, databases_of, ends_of
@@ -362,8 +363,8 @@ class EngineSource(TableSource):
         except (NotImplementedError, InvalidInputError, nw.exceptions.NarwhalsError) as error:
             raise InvalidInputError(
                 f"a quantile needs the ranks of the records within every database, which "
-                f"{self._engine} does not give ({first_line(error)}): give the table to another "
-                "engine, such as DuckDB or Polars, by Parquet files or table.collect()"
+                f"{self._engine} does not give ({first_line(error)}): write Parquet files and "
+                f"give their path, or {IN_MEMORY}"
             ) from None
         grouped = frame.group_by(*keys, "value", "below").agg(nw.len().alias(COUNT))
         table = self._collect(grouped)

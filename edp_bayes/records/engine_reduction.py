@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.exact import ExactSum, multiples, rounding_to
+from edp_bayes.records.in_memory import IN_MEMORY
 from edp_bayes.records.keys import Key, combined
 from edp_bayes.records.ownership import Floats, Integers, Ownership
 from edp_bayes.records.remainder import (
@@ -120,7 +121,7 @@ class Pairs:
         if starts != sorted(starts):
             raise InvalidInputError(
                 "contributions are reduced by an engine where its databases follow each other in "
-                "time: give a column of periods, or collect the table"
+                f"time: give a column of periods, or {IN_MEMORY}"
             )
         number = nw.lit(int(np.unique(code)[0]))
         for before, each, start in zip(

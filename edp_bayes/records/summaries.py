@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.exact import ExactSum, sum_by, units
+from edp_bayes.records.in_memory import IN_MEMORY
 from edp_bayes.records.ownership import Floats, Integers, Ownership, Records
 
 if TYPE_CHECKING:
@@ -207,8 +208,7 @@ class Summaries:
         if self.without is None:
             raise InvalidInputError(
                 f"{self.owners.show_pair(pair)} is so unlike the rest that sums do not tell the "
-                "answer without them: collect the table, such as table.collect(), before it is "
-                "given"
+                f"answer without them: {IN_MEMORY}"
             )
         return self.without(pair, columns)
 
@@ -225,7 +225,7 @@ class Summaries:
         if self.window is not None and not self.window.whole:
             raise InvalidInputError(
                 "the quantile of some individuals' records is not known where an engine has the "
-                "records: collect the table, such as table.collect(), before it is given"
+                f"records: {IN_MEMORY}"
             )
         owners = self.owners
         pairs = np.flatnonzero(chosen)
