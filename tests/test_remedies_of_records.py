@@ -62,6 +62,22 @@ def of_two_meanings():
     return table.assign(amount=[f"{1 + k % 9},{100 + 7 * k % 900}" for k in range(len(table))])
 
 
+def of_two_clocks():
+    table = plain(pd.date_range("2024-01-01T23:30", periods=20, freq="7D"))
+    when = table["week"].dt.strftime("%Y-%m-%dT%H:%M:%S")
+    return table.assign(week=[f"{t}{'+01:00' if k % 2 else '-05:00'}" for k, t in enumerate(when)])
+
+
+def of_moments():
+    days = pd.date_range("2024-01-01T08:00:07", periods=320, freq="10h3min")
+    table = plain(days).iloc[::4]
+    return table.assign(person=[f"p{k % 8}" for k in range(len(table))])
+
+
+def with_a_name_in_cp1252():
+    return plain().assign(größe=1)
+
+
 # How the records are written, what else is asked for, and the arguments that must be advised.
 CASES = {
     "missing": (written(without_names), {}, {"missing": {"drop", "pool"}}),
@@ -69,6 +85,9 @@ CASES = {
     "gaps refused": (written(with_gaps), {"empty": "error"}, {"empty": {"drop", "zero"}}),
     "cut off": (written(cut_short), {"database_every": "week"}, {"partial": {"drop"}}),
     "encoding": (written(in_cp1252, encoding="cp1252"), {}, {"encoding": {"cp1252"}}),
+    "names": (written(with_a_name_in_cp1252, encoding="cp1252"), {}, {"encoding": {"cp1252"}}),
+    "clocks": (written(of_two_clocks), {"database_every": "day"}, {"time_zone": {"Europe/Berlin"}}),
+    "too fine": (written(of_moments), {}, {"database_every": {"week"}}),
     "days": (written(ambiguous_days), {}, {"date_format": {"%d/%m/%Y", "%m/%d/%Y"}}),
     "decimal": (written(of_two_meanings), {}, {"decimal": {",", "."}}),
 }
@@ -85,10 +104,10 @@ def python(path, given):
     return " ".join(data.warnings), True
 
 
-def command(path, words, capsys):
+def command(path, words, capsys, query="sum:amount"):
     keys = [word for name, value in KEYS.items() for word in (f"--{name}", value)]
     quick = ["--model", "bootstrap", "--draws", "20", "--chains", "1", "--epsilon", "0.1"]
-    quick += ["--seed", "1", "--no-past", "--query", "sum:amount"]
+    quick += ["--seed", "1", "--no-past", "--query", query]
     code = main(["audit", str(path), *keys, *quick, "--out", str(path.parent / "out"), *words])
     captured = capsys.readouterr()
     return " ".join((captured.out + captured.err).split()), code == 0
@@ -142,3 +161,84 @@ def test_dates_of_another_form_are_told_a_format_too():
         read = edp.Databases.from_table(rows, **keys, date_format="%b %d %Y", database_every="day")
         read.respond(edp.queries.Sum("x"))
     assert not any("makes them dates" in str(one.message) for one in said)
+
+
+def test_two_separators_are_told_apart_as_advised(tmp_path, capsys):
+    path = tmp_path / "records.csv"
+    rows = plain().rename(columns={"amount": "amount,EUR"})
+    rows.to_csv(path, index=False, sep=";", decimal=",", float_format="%.2f")
+    with pytest.raises(edp.InvalidInputError) as error:
+        edp.Databases.from_table(path, **KEYS)
+    assert {text for name, text in advised(str(error.value)) if name == "separator"} == {",", ";"}
+    data = edp.Databases.from_table(path, **KEYS, separator=";").respond(Sum("amount,EUR"))
+    expected = edp.Databases.from_table(rows, **KEYS).respond(Sum("amount,EUR"))
+    np.testing.assert_allclose(data.response, expected.response)
+    printed, _ = command(path, [], capsys)
+    assert "(--separator)" in printed
+    again, read = command(path, ["--separator", ";"], capsys, query="sum:amount,EUR")
+    assert read, again
+
+
+@pytest.mark.parametrize(("mark", "column"), [(".", "points"), (",", "commas")])
+def test_the_decimal_mark_that_is_given_says_which_are_numbers(mark, column, tmp_path):
+    path = tmp_path / "records.csv"
+    table = plain()
+    points = table["amount"].map("{:.2f}".format)
+    table = table.assign(points=points, commas=points.str.replace(".", ","))
+    table.drop(columns="amount").to_csv(path, index=False, sep=";")
+    for asked in ("points", "commas"):
+        with pytest.raises(edp.InvalidInputError, match=r"decimal=',' or '\.' \(--decimal\)"):
+            edp.Databases.from_table(path, **KEYS).respond(Sum(asked))
+    data = edp.Databases.from_table(path, **KEYS, decimal=mark).respond(Sum(column))
+    expected = edp.Databases.from_table(plain(), **KEYS).respond(Sum("amount"))
+    np.testing.assert_allclose(data.response, expected.response)
+
+
+def seconds():
+    day = plain()["week"]
+    return (day - pd.Timestamp("1970-01-01")) // pd.Timedelta("1s")
+
+
+# What is asked for that the table cannot have, and the word of what is to be left out.
+LEFT_OUT = {
+    "zone of days": ({"database_every": "week", "time_zone": "Europe/Berlin"}, "time_zone"),
+    "format of dates": ({"date_format": "%d.%m.%Y"}, "date_format"),
+    "unix of dates": ({"date_format": "unix"}, "date_format"),
+    "separator": ({"separator": ";"}, "separator"),
+    "decimal": ({"decimal": ","}, "decimal"),
+    "encoding": ({"encoding": "cp1252"}, "encoding"),
+}
+
+
+@pytest.mark.parametrize("case", LEFT_OUT)
+def test_what_is_to_be_left_out_is(case):
+    asked, name = LEFT_OUT[case]
+    with pytest.raises(edp.EdpBayesError, match="leave it out") as error:
+        edp.Databases.from_table(plain(), **KEYS, **asked)
+    assert name in str(error.value)
+    better = {key: value for key, value in asked.items() if key != name}
+    assert edp.Databases.from_table(plain(), **KEYS, **better).respond(Sum("amount")).n_databases
+
+
+def test_numbers_since_1970_become_dates_as_advised():
+    table = plain().assign(week=seconds())
+    with pytest.raises(edp.InputTypeError, match=r"date_format= \(--date-format\)") as error:
+        edp.Databases.from_table(table, **KEYS, database_every="week")
+    (unit,) = re.findall(r"'(unix)' or", str(error.value))
+    given = {"database_every": "week", "date_format": unit}
+    data = edp.Databases.from_table(table, **KEYS, **given).respond(Sum("amount"))
+    expected = edp.Databases.from_table(plain(), **KEYS, database_every="week")
+    np.testing.assert_array_equal(data.response, expected.respond(Sum("amount")).response)
+
+
+def test_periods_that_are_mostly_empty_are_kept_apart_as_advised():
+    sparse = plain(pd.date_range("2024-01-01", periods=20, freq="28D"))
+    asked = {"database_every": "day", "empty": "zero"}
+    with pytest.raises(edp.InvalidInputError, match="out of nothing") as error:
+        edp.Databases.from_table(sparse, **KEYS, **asked)
+    said = str(error.value)
+    assert "take longer periods by database_every (--database-every)" in said
+    assert ("empty", "drop") in advised(said)
+    for better in ({"empty": "drop"}, {"database_every": "month"}):
+        found = edp.Databases.from_table(sparse, **KEYS, **{**asked, **better})
+        assert found.respond(Sum("amount")).n_databases >= 18
