@@ -182,7 +182,8 @@ def calibrate(
                 posterior, target, slack, method=method, prob=share, halved=halved, **shape
             )
         except OutOfTimeError:
-            closed = ", or method='bottleneck' (--method)" if slack == 0.0 else ""
+            quicker = slack == 0.0 and method not in PURE_ONLY
+            closed = ", or method='bottleneck' (--method)" if quicker else ""
             raise TimeLimitError(
                 f"no noise was known to be enough when the time limit of {limit:g} s passed: give "
                 "a longer time_limit (--time-limit), fewer draws (--draws) or a larger epsilon"
