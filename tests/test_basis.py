@@ -14,6 +14,7 @@ from edp_bayes.cli import main
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models import BaseMeasure
 from edp_bayes.report import describe
+from edp_bayes.report.html import render
 from edp_bayes.report.sections.words import on_what
 from tests.command_line import refused
 
@@ -153,6 +154,25 @@ def test_a_bootstrap_names_no_narrowest_component():
     assert np.isnan(basis.attrs["narrowest"])
 
 
+@pytest.mark.parametrize("turn", [1, -1])
+def test_a_stack_names_the_narrowest_of_all_its_models_or_none(turn):
+    models = [edp.DirichletProcessMixture(), stating(0.3)]
+    both = audited(sometimes(), edp.Stacked(models[::turn]))
+    widths = [audited(sometimes(), model).settings["narrowest"] for model in models]
+    assert both.basis().attrs["narrowest"] == pytest.approx(min(widths))
+    assert "by default the narrowest" in on_what(both, 0.95)[0]
+    one = [edp.SmoothedBootstrap(), stating(0.3)]
+    assert "shape" not in audited(sometimes(), edp.Stacked(one[::turn])).basis()
+
+
+def test_a_width_below_what_bins_show_is_not_called_stated():
+    rounded = np.round(sometimes().response)
+    responses = edp.Responses.from_arrays(rounded, contribution=np.ones((60, 1)), step=1.0)
+    audit = audited(responses, stating(0.05))
+    assert audit.settings["narrowest"] == pytest.approx(0.15)
+    assert "by default the narrowest" in on_what(audit, 0.95)[0]
+
+
 def test_it_is_saved_and_in_the_report(tmp_path):
     audit = audited(sometimes(), stating(0.3))
     again = edp.load_audit(audit.save(tmp_path / "audit.nc"))
@@ -160,9 +180,9 @@ def test_it_is_saved_and_in_the_report(tmp_path):
     content = describe(again, prob=0.9)
     assert content.basis == on_what(audit, 0.9)
     page = audit.report(tmp_path / "report.html", prob=0.9).read_text(encoding="utf-8")
-    assert content.basis[content.at] in page
-    withheld = dataclasses.replace(content, withheld="not established")
-    assert withheld.basis
+    assert f">{content.basis[content.at]}<" in page
+    page = render(dataclasses.replace(content, withheld="not established"))
+    assert f">{content.basis[content.at]}<" not in page
 
 
 def test_what_cannot_be_stated_is_refused():
@@ -195,8 +215,8 @@ def test_it_is_an_option_of_the_command_line(tmp_path, capsys):
     said = " ".join(capsys.readouterr().out.split())
     audit = edp.load_audit(tmp_path / "out" / "audit.nc")
     assert audit.settings["narrowest"] == pytest.approx(1.5)
-    if audit.withheld is None:
-        assert on_what(audit, 0.95)[0] in said
+    assert audit.withheld is None
+    assert on_what(audit, 0.95)[0] in said
     assert "--model dpm and finite:K" in refused(
         capsys, *asked, "--narrowest", "1.5", "--model", "bootstrap"
     )

@@ -57,6 +57,7 @@ def test_the_same_seed_gives_the_same_numbers():
         ({"seen": 0}, "seen"),
         ({"prob": 1.0}, "prob"),
         ({"repetitions": 0}, "repetitions"),
+        ({"draws": 5}, "draws must be at least 20, found 5"),
     ],
 )
 def test_what_cannot_be_used_is_refused(change, message):

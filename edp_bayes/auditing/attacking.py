@@ -13,6 +13,7 @@ from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
 from edp_bayes.utils.defaults import PROB
+from edp_bayes.utils.shares import highest_share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,22 +74,14 @@ class Attack:
         false_alarm_upper, that of hits at least power_lower, each with probability `prob`.
         """
         import pandas as pd
-        from scipy.stats import beta
 
         prob = validate.probability(prob, "prob")
-        missed = self.absent - self.alarms
         return pd.DataFrame(
             {
                 "false_alarm": self.alarms / self.absent,
-                "false_alarm_upper": np.where(
-                    missed > 0, beta.ppf(prob, self.alarms + 1, np.maximum(missed, 1)), 1.0
-                ),
+                "false_alarm_upper": highest_share(self.alarms, self.absent, prob),
                 "power": self.hits / self.present,
-                "power_lower": np.where(
-                    self.hits > 0,
-                    beta.ppf(1.0 - prob, np.maximum(self.hits, 1), self.present - self.hits + 1),
-                    0.0,
-                ),
+                "power_lower": 1.0 - highest_share(self.present - self.hits, self.present, prob),
             },
             index=pd.Index(self.levels, name="level"),
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edp_bayes.auditing.planning import require_draws, simulation_settings
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.models.base import DensityModel, fit_as_asked
 from edp_bayes.models.sampling import SamplerSettings
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["smallest_delta"]
 
 Array = NDArray[np.float64]
-
-CHAINS, TUNE = 2, 300
 
 
 def smallest_delta(
@@ -65,7 +64,7 @@ def smallest_delta(
     repetitions : int
         Data sets simulated for each number of databases; the same for every contribution.
     draws : int
-        Draws in each of the 2 chains of a fit.
+        Draws in each of the 2 chains of a fit; at least 20 for 0.95.
     random_seed : int, optional
         The same seed gives the same numbers.
     progressbar : bool
@@ -105,12 +104,11 @@ def smallest_delta(
     often = None if seen is None else validate.positive_integer(seen, "seen")
     chosen = model_or_default(model)
     repetitions = validate.positive_integer(repetitions, "repetitions")
-    if sizes.min() < FEWEST_DATABASES or (often is not None and sizes.min() < often):
-        least = max(FEWEST_DATABASES, often or 0)
+    least = max(FEWEST_DATABASES, often or 0)
+    if sizes.min() < least:
         raise InvalidInputError(f"databases must be at least {least}, found {sizes.min()}")
-    settings = SamplerSettings(
-        draws=draws, tune=TUNE, chains=CHAINS, random_seed=random_seed, progressbar=False
-    )
+    settings = simulation_settings(draws, random_seed)
+    require_draws(draws, prob)
     limits = np.empty((sizes.size, moved.size, repetitions, grid.size))
     with working("Simulating", show=progressbar), warnings.catch_warnings():
         warnings.simplefilter("ignore", EdpBayesWarning)
@@ -138,8 +136,6 @@ def _ideal(
     """Return normal answers to which one individual contributed the same amount."""
     rng = settings.generator("ideal", size, repetition)
     rest = rng.standard_normal(size)
-    present = np.ones(size) if seen is None else np.zeros(size)
-    if seen is not None:
-        present[rng.choice(size, seen, replace=False)] = 1.0
-    given = amount * present
+    given = np.zeros(size)
+    given[rng.choice(size, size if seen is None else seen, replace=False)] = amount
     return Responses.from_arrays(rest + given, contribution=given[:, None])

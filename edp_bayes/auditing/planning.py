@@ -243,21 +243,14 @@ def plan(
         keep=validate.positive_integer(keep, "keep"),
         repetitions=validate.positive_integer(repetitions, "repetitions"),
         most=validate.positive_integer(most, "most") - lags,
-        settings=SamplerSettings(
-            draws=draws, tune=TUNE, chains=CHAINS, random_seed=random_seed, progressbar=False
-        ),
+        settings=simulation_settings(draws, random_seed),
     )
     if study.most < study.responses.n_databases:
         raise InvalidInputError(
             f"most must be at least {responses.n_databases}, the databases at hand, found {most}"
         )
     wanted = validate.probability(width, "width")
-    least = math.ceil(bands.fewest_draws(study.prob) / CHAINS)
-    if draws < least:
-        raise InvalidInputError(
-            f"draws must be at least {least}, found {draws}: the range of fewer is "
-            f"narrower than a {study.prob:.4g} band"
-        )
+    require_draws(draws, study.prob)
     with working("Planning", show=progressbar), warnings.catch_warnings():
         # The data at hand gave their warnings when they were made.
         warnings.simplefilter("ignore", EdpBayesWarning)
@@ -275,6 +268,23 @@ def plan(
         held=np.array([study.found[size][1] for size in sizes]),
         against="" if adversary is None or known is None else adversary.words,
     )
+
+
+def simulation_settings(draws: int, random_seed: int | None) -> SamplerSettings:
+    """Return how each of many simulated data sets is fitted: two short chains."""
+    return SamplerSettings(
+        draws=draws, tune=TUNE, chains=CHAINS, random_seed=random_seed, progressbar=False
+    )
+
+
+def require_draws(draws: int, prob: float) -> None:
+    """Refuse fewer draws in each of the chains of a simulation than a band of them needs."""
+    least = math.ceil(bands.fewest_draws(prob) / CHAINS)
+    if draws < least:
+        raise InvalidInputError(
+            f"draws must be at least {least}, found {draws}: the range of fewer is "
+            f"narrower than a {prob:.4g} band"
+        )
 
 
 def _known(
@@ -302,9 +312,7 @@ def _known(
             "over the new databases. Plan with the same adversary without changing_scale=True; "
             "what is not known of the scale adds to that width and does not go away"
         )
-    settings = SamplerSettings(
-        draws=PLANNING_DRAWS, tune=TUNE, chains=CHAINS, random_seed=random_seed, progressbar=False
-    )
+    settings = simulation_settings(PLANNING_DRAWS, random_seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EdpBayesWarning)
         fitted = fit_as_asked(model, Regression.of(adversary.given(responses)), settings)
@@ -379,13 +387,7 @@ class _Study:
     def _band(self, size: int, repetition: int) -> tuple[float, bool]:
         """Return the width of one band, and whether it holds the curve simulated from."""
         seed = self.settings.generator("refit", size, repetition).integers(2**32)
-        settings = SamplerSettings(
-            draws=self.settings.draws,
-            tune=TUNE,
-            chains=CHAINS,
-            random_seed=int(seed),
-            progressbar=False,
-        )
+        settings = simulation_settings(self.settings.draws, int(seed))
         fitted = self.model.fit(self._databases(size, repetition), settings)
         lower, upper = self._ends(self._published(fitted.coupling))
         truth = self.truths[repetition]

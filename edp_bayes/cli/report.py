@@ -123,7 +123,7 @@ def verdict(audit: Audit | ComposedAudit, prob: float) -> Text:
     if audit.withheld is not None:
         return Text(audit.withheld, style="bold red")
     limit = audit.upper("delta", prob=prob, kind="simultaneous").to_numpy()
-    at, why = _at(audit, prob)
+    at, why = curves.place(audit, None, limit, symbol="epsilon")
     middle, exact = float(audit.delta.isel(epsilon=at).median()), audit.exact_zeros
     largest = at_most(float(limit[at]), exact=exact, resting=resting(audit))
     start = f"Against {audit.against}: at" if audit.against else "At"
@@ -139,18 +139,8 @@ def _resting(audit: Audit, prob: float) -> tuple[tuple[None, Text], ...]:
     """Return what the limit of the verdict rests on; nothing where there is none."""
     if audit.withheld is not None:
         return ()
-    return ((None, Text(on_what(audit, prob)[_at(audit, prob).at])),)
-
-
-def _at(audit: Audit | ComposedAudit, prob: float) -> curves.Chosen:
-    """Return where in the grid the verdict is given, and why there."""
-    return curves.chosen(
-        audit.epsilon.to_numpy(),
-        None,
-        audit.upper("delta", prob=prob, kind="simultaneous"),
-        symbol="epsilon",
-        databases=curves.databases(audit),
-    )
+    limit = audit.upper("delta", prob=prob, kind="simultaneous").to_numpy()
+    return ((None, Text(on_what(audit, prob)[curves.place(audit, None, limit).at])),)
 
 
 def _header(audit: Audit) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -261,13 +262,19 @@ def units_of(
     return Standardisation(0.0, 1.0), narrowest_of(base, sample, regression.half_step, regression)
 
 
-def assumed(base: BaseMeasure, data: Responses | Regression) -> dict[str, float]:
-    """Return what to record of the narrowest components, in units of the answer."""
+def assumed(base: BaseMeasure, data: Responses | Regression) -> dict[str, float | bool]:
+    """Return what to record of the narrowest components, in units of the answer.
+
+    That is their width, and whether it is the one that was stated.
+    """
     from edp_bayes.models.base import parts_of
 
     responses, regression = parts_of(data)
     unit = 1.0 if regression is None else regression.units.spread
-    return {"narrowest": unit * units_of(base, responses, regression)[1]}
+    width = unit * units_of(base, responses, regression)[1]
+    # where answers are rounded it may be wider than stated
+    stated = base.narrowest is not None and math.isclose(width, base.narrowest)
+    return {"narrowest": width, "narrowest_stated": stated}
 
 
 def scale_of_unit_spread(kernel: str) -> float:

@@ -86,7 +86,7 @@ def describe(
     grid = result.epsilon.to_numpy()
     curve = curves.banded(result, "delta", probability)
     limit = result.upper("delta", prob=probability, kind="simultaneous").to_numpy()
-    at, why = curves.chosen(grid, epsilon, limit, databases=curves.databases(result))
+    at, why = curves.place(result, epsilon, limit)
     shown = curves.shown_positions(grid.size, at)
     parts: dict[str, Any] = {}
     if "composition" in result.tree.children:

@@ -20,26 +20,36 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from edp_bayes.utils.shares import highest_share
+
 if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
-__all__ = ["basis", "narrowest"]
+__all__ = ["basis"]
 
 Array = NDArray[np.float64]
 
 
-def narrowest(audit: Audit) -> float:
-    """Return the standard deviation of the narrowest components, NaN where no model names one."""
+def _narrowest(audit: Audit) -> tuple[float, bool]:
+    """Return the standard deviation of the narrowest components, and whether it was stated.
+
+    NaN where a model names none: of models stacked together, where one of them does not.
+    """
     settings = audit.settings
     members: list[dict[str, Any]] = settings.get("members", [settings])
-    return min(float(member.get("narrowest", np.nan)) for member in members)
+    named = [
+        (float(one["narrowest"]), bool(one.get("narrowest_stated")))
+        for one in members
+        if "narrowest" in one
+    ]
+    return min(named) if len(named) == len(members) else (np.nan, False)
 
 
 def basis(audit: Audit, prob: float) -> xr.Dataset:
     """Return limits of delta by what they rest on; see `edp_bayes.results.query.Audit.basis`."""
     from edp_bayes.divergence.shifts import gaussian_shift, laplace_shift
 
-    epsilon, width = audit.epsilon.to_numpy(), narrowest(audit)
+    epsilon, (width, stated) = audit.epsilon.to_numpy(), _narrowest(audit)
     often = _presence_limits(audit, prob)
     limits = {"data": np.full(epsilon.size, often.max(initial=0.0))}
     if np.isfinite(width) and width > 0.0 and not audit.joint:
@@ -51,7 +61,7 @@ def basis(audit: Audit, prob: float) -> xr.Dataset:
     return xr.Dataset(
         {name: ("epsilon", values) for name, values in limits.items()},
         coords={"epsilon": epsilon},
-        attrs={"prob": prob, "narrowest": width},
+        attrs={"prob": prob, "narrowest": width, "stated": stated},
     )
 
 
@@ -61,16 +71,11 @@ def _presence_limits(audit: Audit, prob: float) -> Array:
     Given what an adversary knows of the database at hand none is below 1: other databases are not
     like it.
     """
-    from scipy.special import betaincinv
-
     present = audit.individuals["presence"].to_numpy()
-    databases = audit.tree["observed_data"].sizes["database"]
     if audit.against:
         return np.ones(present.size)
-    others = databases - present
-    each = 1.0 - (1.0 - prob) / max(present.size, 1)
-    found = betaincinv(present + 1.0, np.maximum(others, 1.0), each)
-    return np.where(others > 0, found, 1.0)
+    databases = audit.tree["observed_data"].sizes["database"]
+    return highest_share(present, databases, 1.0 - (1.0 - prob) / max(present.size, 1))
 
 
 def _contributions(audit: Audit) -> Array:

@@ -463,11 +463,11 @@ class Audit(IndividualCurves):
             Dims epsilon. ``data``: the largest probability that an individual contributes, by how
             often they did (Clopper and Pearson 1934), for all individuals at once; no risk is
             larger. It holds for any distribution, where databases are alike, and is 1 where
-            somebody contributed to all of them or there is an adversary. ``shape``: the same if,
-            besides, the distribution has no component narrower than the attribute ``narrowest``, in
-            units of the answer as it is modelled, and nobody contributes more than the most that
-            they did; only where the model names one. ``model``: the upper limit of the whole curve,
-            which rests on the model, too.
+            an individual contributed to all of them or there is an adversary. ``shape``: the same
+            if, besides, the distribution has no component narrower than the attribute
+            ``narrowest``, in units of the answer as it is modelled, and nobody contributes more
+            than the most that they did; only where the model names one. ``model``: the upper limit
+            of the whole curve, which rests on the model, too.
 
         Raises
         ------

@@ -24,8 +24,8 @@ __all__ = [
     "banded",
     "chosen",
     "crossings",
-    "databases",
     "numbers",
+    "place",
     "shown_positions",
     "thinned",
 ]
@@ -119,7 +119,15 @@ def chosen(
     return Chosen(int(np.searchsorted(grid, wanted, side="right")) - 1, "")
 
 
-def databases(result: PrivacyCurves) -> int | None:
+def place(
+    result: PrivacyCurves, epsilon: float | None, limit: Array, *, symbol: str = "ε"
+) -> Chosen:
+    """Return where in the grid of a result the verdict is given; see `chosen`."""
+    grid = result.epsilon.to_numpy()
+    return chosen(grid, epsilon, limit, symbol=symbol, databases=_databases(result))
+
+
+def _databases(result: PrivacyCurves) -> int | None:
     """Return how many databases individuals were in, where one release of them is audited."""
     groups = result.tree.children
     if "individuals" not in groups or "composition" in groups:

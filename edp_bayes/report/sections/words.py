@@ -52,10 +52,11 @@ def on_what(audit: Audit, prob: float) -> tuple[str, ...]:
     rest = "What is below rests on the model."
     if "shape" not in basis:
         return tuple(f"{start} {rest}" if limit < data else start for limit in model)
-    stated = "narrowest=" in str(audit.settings)
+    shown = "by default the narrowest that the answers can show"
+    why = "as stated" if basis.attrs["stated"] else shown
     width = (
         f"If no component of the distribution is narrower than {number(basis.attrs['narrowest'])}, "
-        f"{'as stated' if stated else 'by default the narrowest that the answers can show'}, it is"
+        f"{why}, it is"
     )
     said = []
     for shape, limit in zip(basis["shape"].to_numpy(), model, strict=True):
