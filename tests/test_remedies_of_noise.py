@@ -11,6 +11,7 @@ import pytest
 import edp_bayes as edp
 from edp_bayes.models import SamplerSettings, Stacked
 from edp_bayes.noise import FixedBandwidth, NoiseDistribution, search
+from edp_bayes.noise.least import optimal
 from tests.command_line import printed, refused
 from tests.noise.conftest import make_responses
 
@@ -139,4 +140,65 @@ def test_the_command_line_names_methods_that_it_has(meters, tmp_path, capsys):
         given = (*words, "--method", asked[0], "--delta", asked[1])
         (method,) = re.findall(r"method='(\w+)' \(--method\)", refused(capsys, *given))
         printed(capsys, *given, "--method", method)
+        assert NoiseDistribution.load(tmp_path / "noise.json").record["method"] == method
+
+
+def test_noise_too_fine_for_a_lattice_is_found_by_each_way_out():
+    model = FixedBandwidth(0.01, "gaussian")
+    asked = {"epsilon": 690.0, "method": "optimal", "model": model, "progressbar": False}
+    with pytest.raises(edp.InvalidInputError, match="too fine beside responses") as error:
+        edp.noise.calibrate(make_responses(m=1), **asked)
+    (method,) = re.findall(r"method='(\w+)'", str(error.value))
+    (spacing,) = map(float, re.findall(r"spacing ([\d.e-]+)", str(error.value)))
+    for better in ({"method": method}, {"epsilon": 0.5}, {"spacing": 100.0 * spacing}):
+        noise = edp.noise.calibrate(make_responses(m=1), **(asked | better))
+        assert noise.mean_absolute > 0.0
+
+
+@pytest.mark.parametrize("most", [29, 37, 53])
+def test_the_least_spacing_that_is_named_is_taken(most, monkeypatch):
+    for limit in ("LARGEST_HALF", "MOST_WEIGHTS"):
+        monkeypatch.setattr(optimal, limit, most)
+    asked = {"epsilon": 0.01, "method": "optimal", "model": FixedBandwidth(0.6)}
+    with pytest.raises(edp.InvalidInputError, match="spacing must be at least") as error:
+        edp.noise.calibrate(make_responses(), spacing=0.5, **asked)
+    (least,) = re.findall(r"at least ([\d.e-]+)", str(error.value))
+    with pytest.warns(edp.EdpBayesWarning, match="larger than the spread"):
+        noise = edp.noise.calibrate(make_responses(), spacing=float(least), **asked)
+    assert noise.record["method"] == "optimal"
+
+
+def test_the_least_of_a_tradeoff_is_reached():
+    responses = make_responses()
+    options = {"model": FixedBandwidth(0.6), "progressbar": False}
+    traded = edp.noise.tradeoff(responses, epsilon=[0.1, 1.0 / 7.0], **options)
+    with pytest.raises(edp.InvalidInputError, match="the least is") as error:
+        traded.best_privacy(1e-6)
+    (least,) = re.findall(r"least is ([\d.e-]+)", str(error.value))
+    assert traded.best_privacy(float(least)) is traded.noises[-1]
+
+
+@pytest.mark.parametrize("method", ["laplace", "optimal"])
+def test_a_limit_that_is_too_short_is_met_as_the_command_says(
+    method, meters, tmp_path, capsys, monkeypatch
+):
+    table, audit = meters
+    words = ("noise", audit, "--out", tmp_path / "noise.json", "--method", method, "--quiet")
+    words += ("--table", table, "--database", "week", "--individual", "meter", "--time-limit")
+
+    def ran(outcome, *options):
+        # a second passes between any two looks at the clock
+        monkeypatch.setattr(search, "now", itertools.count().__next__)
+        return outcome(capsys, *words, *options)
+
+    said = ran(refused, 4.5, "--epsilon", "0.5", "--draws", "60")
+    advised = "a longer time_limit (--time-limit), fewer draws (--draws) or a larger epsilon"
+    assert advised in said
+    assert not (tmp_path / "noise.json").exists()
+    for better in (
+        (1e6, "--epsilon", "0.5", "--draws", "60"),
+        (4.5, "--epsilon", "50", "--draws", "60"),
+        (1e6, "--epsilon", "0.5", "--draws", "20"),
+    ):
+        ran(printed, *better)
         assert NoiseDistribution.load(tmp_path / "noise.json").record["method"] == method

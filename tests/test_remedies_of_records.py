@@ -242,3 +242,35 @@ def test_periods_that_are_mostly_empty_are_kept_apart_as_advised():
     for better in ({"empty": "drop"}, {"database_every": "month"}):
         found = edp.Databases.from_table(sparse, **KEYS, **{**asked, **better})
         assert found.respond(Sum("amount")).n_databases >= 18
+
+
+def test_periods_at_no_regular_distances_are_made_regular_or_numbered():
+    rng = np.random.default_rng(1)
+    days = np.cumsum(rng.integers(1, 9, 60))
+    start = pd.Timestamp("2024-01-01")
+    table = pd.DataFrame({"day": start + pd.to_timedelta(days.repeat(4), unit="D")})
+    table = table.assign(who=np.tile(np.arange(4), 60), amount=rng.gamma(2.0, 1.0, 240))
+    keys = {"database": "day", "individual": "who", "empty": "zero"}
+    with pytest.raises(edp.InvalidInputError, match="needs periods at regular distances"):
+        edp.Databases.from_table(table, **keys)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", edp.EdpBayesWarning)
+        weekly = edp.Databases.from_table(table, **keys, database_every="week")
+    assert len(weekly.database) == len(pd.date_range(start, table["day"].max(), freq="7D"))
+    numbered = table.assign(day=np.arange(60).repeat(4))
+    assert len(edp.Databases.from_table(numbered, **keys).database) == 60
+
+
+@pytest.mark.parametrize("every", [None, "week"])
+def test_a_mistyped_year_is_corrected_left_out_or_kept(every):
+    days = pd.date_range("2024-01-01", periods=40, freq="7D")
+    table = pd.DataFrame({"day": days.repeat(4), "who": np.tile(np.arange(4), 40), "amount": 1.0})
+    typed = table.copy()
+    typed.loc[5, "day"] += pd.DateOffset(years=19)
+    keys = {"database": "day", "individual": "who", "database_every": every}
+    with pytest.raises(edp.InvalidInputError, match=r"correct the year.*or leave such records out"):
+        edp.Databases.from_table(typed, **keys)
+    for mended, count in ((table, 40), (typed.drop(index=5), 40)):
+        assert edp.Databases.from_table(mended, **keys).n_databases == count
+    with pytest.warns(edp.EdpBayesWarning, match="stands"):
+        assert edp.Databases.from_table(typed, **keys, empty="drop").n_databases == 41

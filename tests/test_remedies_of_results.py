@@ -160,3 +160,48 @@ def test_intervals_are_known_on_scales_that_an_audit_keeps():
         cubic.interval_level(0.1)
     for scale in ("log", "sqrt", None):
         edp.audit(revenue(), epsilon=[0.1], transform=scale, **FAST).interval_level(0.1)
+
+
+@pytest.mark.parametrize("at", [None, N - 1])
+@pytest.mark.parametrize("asked", [{"rounded_to": 2.0}, {"rounded_to": 3.0, "offset": "worst"}])
+def test_insiders_on_no_grid_leave_the_worst_bins_of_continuous_answers(at, asked):
+    rounded = revenue(step=1.0)
+    c = rounded.contribution.toarray()
+    c[:, 1] += np.random.default_rng(2).uniform(0.1, 0.4, N)
+    rounded = edp.Responses.from_arrays(
+        rounded.response, contribution=c, individual=rounded.individual, additive=True, step=1.0
+    )
+    options = {"epsilon": [0.1], "adversary": edp.Adversary(insiders=["bob"]), **FAST}
+    place = {} if at is None else {"at": rounded.database[at]}
+    audit = edp.audit(rounded, **place, **options)
+    with advised(r"responses\.replaced\(step=None\).* offset='worst'"):
+        audit.released(**asked, progressbar=False)
+    plain = edp.audit(rounded.replaced(step=None), **place, **options)
+    found = plain.released(**(asked | {"offset": "worst"}), progressbar=False)
+    assert (found.delta <= plain.delta + 1e-12).all()
+
+
+def test_the_worst_offset_is_looked_for_in_continuous_answers():
+    with advised(r"give the offset, or .*responses\.replaced\(step=None\)"):
+        audited(step=1.0).released(rounded_to=3.0, offset="worst", progressbar=False)
+    assert audited(step=1.0).released(rounded_to=3.0, progressbar=False).delta.size
+    plain = edp.audit(revenue(step=1.0).replaced(step=None), epsilon=[0.1, 0.5], **FAST)
+    assert plain.released(rounded_to=3.0, offset="worst", progressbar=False).delta.size
+
+
+def exposed(seed: int) -> edp.Responses:
+    rng = np.random.default_rng(seed)
+    c = np.zeros((40, 60))
+    c[rng.integers(40, size=59), np.arange(1, 60)] = 1.0
+    c[:5, 0] = 100.0
+    return edp.Responses.from_arrays(rng.normal(0.0, 10.0, 40) + c.sum(axis=1), contribution=c)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bootstrap_pools_nobody_who_is_exposed(seed):
+    grid = np.array([0.1])
+    pooled = diagnostics.check_individuals(exposed(seed), epsilon=grid, upper=np.array([0.01]))
+    assert "See what SmoothedBootstrap()" in pooled.warnings[0]
+    alone = edp.audit(exposed(seed), epsilon=grid, model=edp.SmoothedBootstrap(), **FAST)
+    assert alone.checks.loc["individuals", "passed"]
+    assert alone.upper("delta").item() >= 0.125

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ReleasedCurves", "audit_released"]
 
+AS_CONTINUOUS = "audit the answers as continuous, responses.replaced(step=None) (--no-step)"
+AT_WORST = "ask for rounded_to= with offset='worst' (--offset worst)"
+
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
@@ -87,7 +90,6 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
             "or made without; audit again"
         )
     full = source.coupling
-    _refuse_insiders(audit, published)
     shift = _shift(audit)
     if isinstance(full, ReleasedCoupling):
         if "released" in audit.settings:
@@ -98,10 +100,12 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
         if full.published.worst:
             raise InvalidInputError(
                 "where the rounded answers lie is not known, because what insiders contributed is "
-                "on no grid, and nothing else can be said of what is published: audit with "
-                "step=None (--no-step), or at a database"
+                f"on no grid: {AS_CONTINUOUS}, and {AT_WORST}"
             )
+        _refuse_insiders(audit, published, full.published)
         published, full = published.of_rounded(full.published), full.full
+    else:
+        _refuse_insiders(audit, published, None)
     kept = _positions(audit)
     exact = ReleasedCoupling(full, published, shift=shift)
     if published.noise_after is not None and exact.many_values():
@@ -137,18 +141,18 @@ def _shift(audit: Audit) -> Array | None:
     return audit.tree["known"]["shift"].transpose("chain", "draw").to_numpy().ravel()
 
 
-def _refuse_insiders(audit: Audit, published: Published) -> None:
+def _refuse_insiders(audit: Audit, published: Published, rounded: Published | None) -> None:
     """Refuse bins of the whole answer where what insiders contributed to it is not known."""
-    if not audit.less_insiders or published.worst:
+    if not audit.less_insiders or (published.worst and rounded is None):
         return
-    step = audit.settings.get("step")
-    if step is not None and published.rounded_to is not None and published.threshold is None:
-        parts = published.rounded_to / step
-        if abs(parts - round(parts)) < 1e-9 and round(parts) == 1:
+    if rounded is not None and published.rounded_to is not None and published.threshold is None:
+        step = float(rounded.rounded_to or 0.0)
+        apart = (published.origin - rounded.origin) / step
+        if max(abs(published.rounded_to / step - 1.0), abs(apart - round(apart))) < 1e-6:
             return
     raise InvalidInputError(
         "insiders' contributions to the answer at hand are subtracted here, so that it is not "
-        "known where its bins lie: ask for rounded_to= with offset='worst' (--offset worst)"
+        f"known where its bins lie: {'' if rounded is None else f'{AS_CONTINUOUS}, and '}{AT_WORST}"
     )
 
 

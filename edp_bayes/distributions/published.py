@@ -122,9 +122,15 @@ class Published:
             return replace(
                 self, bins=bins, threshold=None if self.threshold is None else below(self.threshold)
             )
+        if self.worst:
+            raise InvalidInputError(
+                f"offset='worst' is for answers that are not rounded yet, and these are "
+                f"{grid.words}: give the offset, or audit them as continuous, "
+                "responses.replaced(step=None) (--no-step)"
+            )
         steps = self.rounded_to / step
         apart = (self.origin - grid.origin) / step
-        if self.worst or max(abs(steps - round(steps)), abs(apart - round(apart))) > 1e-6:
+        if max(abs(steps - round(steps)), abs(apart - round(apart))) > 1e-6:
             raise InvalidInputError(
                 f"an answer {grid.words} is rounded further where every edge lies between two of "
                 f"its values, such as rounded_to={3.0 * step:g}; give bins= instead"

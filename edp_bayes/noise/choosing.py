@@ -15,6 +15,7 @@ from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.posterior import Posterior, posterior_of
 from edp_bayes.utils import validate
 from edp_bayes.utils.defaults import NOISE_METHOD, PROB, default_probability
+from edp_bayes.utils.formatting import enough
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -97,7 +98,7 @@ class Tradeoff:
         if good.size == 0:
             raise InvalidInputError(
                 f"no target has an expected absolute noise of at most {error:g}; the least is "
-                f"{self.error.min():g}"
+                f"{enough(float(self.error.min()))}"
             )
         return self.noises[int(good[0])]
 
@@ -150,7 +151,8 @@ class Tradeoff:
     def _last(self, good: NDArray[np.bool_], what: str) -> int:
         if not good.any():
             raise InvalidInputError(
-                f"no target is at most {what}; the least is {self.epsilon[0]:g}: give tradeoff a "
+                f"no target is at most {what}; the least is "
+                f"{enough(float(self.epsilon[0]))}: give tradeoff a "
                 "smaller one"
             )
         return int(np.flatnonzero(good)[-1])

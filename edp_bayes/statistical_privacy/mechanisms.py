@@ -10,6 +10,7 @@ from typing import Any
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.formatting import enough
 
 __all__ = ["GaussianNoise", "LaplaceNoise", "Mechanism", "Noise", "Subsampling", "parts"]
 
@@ -82,7 +83,7 @@ class Subsampling:
         if size < 1:
             raise InvalidInputError(
                 f"sampling rate {self.rate:g} draws none of n = {n} entries; "
-                f"it must be at least {0.5 / n:g}"
+                f"it must be at least {enough(0.5 / n)}"
             )
         return size
 

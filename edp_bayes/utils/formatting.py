@@ -8,6 +8,7 @@ __all__ = [
     "about",
     "at_most",
     "crossing",
+    "enough",
     "first_line",
     "number",
     "percent",
@@ -90,6 +91,23 @@ def risk_limit(value: float, *, exact: bool = False) -> str:
         return risk(value, exact=exact)
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return risk(min(math.ceil(value / unit - 1e-9) * unit, 1.0))
+
+
+def enough(value: float, digits: int = 6) -> str:
+    """Return the shortest number of so many digits that is not below a positive one.
+
+    A number that is told as the least that would do has to do.
+
+    Examples
+    --------
+    >>> enough(0.5 / 11), enough(0.0733, 2), enough(0.25)
+    ('0.0454546', '0.074', '0.25')
+    """
+    unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    steps = math.floor(value / unit)
+    return next(
+        text for more in range(3) if float(text := f"{(steps + more) * unit:.{digits}g}") >= value
+    )
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -28,6 +28,7 @@ from edp_bayes.noise.least.program import Basis, Constraint, Program, Solution, 
 from edp_bayes.noise.posterior import Posterior
 from edp_bayes.noise.scales import largest_risk
 from edp_bayes.noise.search import OutOfTimeError, more_time, say, seconds_left
+from edp_bayes.utils import formatting
 
 __all__ = ["Optimum", "optimal_noise"]
 
@@ -401,9 +402,9 @@ def optimal_noise(
     wide, enough = (math.ceil(REACH * size / spacing) for size in (scale, near))
     count = max(enough, min(wide, 2 * enough, MOST_WEIGHTS))
     if count > LARGEST_HALF:
+        least = formatting.enough(REACH * near / LARGEST_HALF, 3)
         raise InvalidInputError(
-            f"spacing must be at least {spacing * count / LARGEST_HALF:.2g} beside noise of this "
-            f"size, found {spacing:g}"
+            f"spacing must be at least {least} beside noise of this size, found {spacing:g}"
         )
     basis = Basis(spacing, count, math.exp(-spacing / scale), symmetric)
     excluded = int((1.0 - prob) * posterior.n_draws + 1e-9)
