@@ -75,7 +75,7 @@ def test_how_often_they_were_there_limits_every_risk():
     np.testing.assert_array_equal(
         basis["model"], audit.upper("delta", prob=0.9, kind="simultaneous")
     )
-    assert on_what(audit, 0.9)[0].startswith("Where databases are alike, how often each")
+    assert on_what(audit, 0.9)[0].startswith("Where databases are alike, how often")
 
 
 def test_who_is_always_there_has_no_limit_by_that_alone():

@@ -9,6 +9,7 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.cli import main
+from edp_bayes.exceptions import InputTypeError
 from edp_bayes.queries import Sum
 
 KEYS = {"database": "week", "individual": "person"}
@@ -274,3 +275,27 @@ def test_a_mistyped_year_is_corrected_left_out_or_kept(every):
         assert edp.Databases.from_table(mended, **keys).n_databases == count
     with pytest.warns(edp.EdpBayesWarning, match="stands"):
         assert edp.Databases.from_table(typed, **keys, empty="drop").n_databases == 41
+
+
+@pytest.mark.parametrize("written", ["%Y-%m-%d %H:%M", "%d.%m.%Y", "%m/%d/%Y"])
+def test_a_row_of_totals_among_dates_is_named_and_left_out(written):
+    days = pd.date_range("2024-01-29", periods=280, freq="D").strftime(written)
+    table = pd.DataFrame({"day": days, "who": np.arange(280) % 7, "amount": 1.0})
+    total = pd.DataFrame({"day": ["Summe"], "who": [7], "amount": [280.0]})
+    keys = {"database": "day", "individual": "who", "database_every": "week"}
+    with pytest.raises(InputTypeError, match="holds 'Summe', which is no date, beside dates"):
+        edp.Databases.from_table(pd.concat([table, total]), **keys)
+    form = None if written.startswith("%Y") else written
+    assert edp.Databases.from_table(table, **keys, date_format=form).n_databases == 40
+
+
+def test_text_before_the_names_of_the_columns_is_left_out(tmp_path, capsys):
+    lines = plain().to_csv(sep=";", decimal=",", index=False)
+    (tmp_path / "titled.csv").write_text("Export of 2025\nClient 17\n\n" + lines)
+    (tmp_path / "records.csv").write_text(lines)
+    for name, code in (("titled.csv", 2), ("records.csv", 0)):
+        words = ["audit", tmp_path / name, "--database", "week", "--individual", "person"]
+        words += ["--query", "sum:amount", "--epsilon", "0.1", "--draws", "10", "--chains", "2"]
+        words += ["--model", "bootstrap", "--out", tmp_path / "out", "--seed", "1", "--quiet"]
+        assert main([str(word) for word in words]) == code
+        assert ("the first line must be these" in capsys.readouterr().err) == (code == 2)

@@ -44,6 +44,7 @@ ISO = (
     r"^\s*(?P<local>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)\s*"
     r"(?P<offset>Z|[+-]\d\d(?::?\d\d)?)\s*$"
 )
+LIKE_A_DATE = r"\s*\d{1,4}[-./ ]\d{1,2}[-./ ]\d{1,4}"
 NUMBERED = (
     r"^\s*(?P<first>\d{1,2})(?P<mark>[./-])(?P<second>\d{1,2})(?P<other>[./-])(?P<year>\d{4})"
     r"(?P<rest>[T ]+\d{1,2}:\d\d(?::\d\d)?)?\s*$"
@@ -526,11 +527,25 @@ def _no_dates(every: str, column: Any, name: str) -> InputTypeError:
         else ("'unix' or 'unix_ms' for seconds or milliseconds since 1970, ")
     )
     example = labels.show(column.drop_null()[0].as_py()) if len(column.drop_null()) else "nothing"
+    if not numbers and (strange := _beside_dates(column.drop_null())):
+        return InputTypeError(
+            f"column {name!r} holds {labels.show(strange)}, which is no date, beside dates such as "
+            f"{example}: correct such records, or leave them out"
+        )
     return InputTypeError(
         f"a {every} needs dates or timestamps: column {name!r} is of type {column.type}, such as "
         f"{example}; date_format= (--date-format) says how they are dates, {numbers}or like "
         "'%d.%m.%Y'"
     )
+
+
+def _beside_dates(column: Any) -> str | None:
+    """Return the first text that is no date where at least nine in ten are written like one."""
+    import pandas as pd
+
+    text = pd.Series(column.unique().to_pylist(), dtype="str")
+    like = text.str.match(LIKE_A_DATE)
+    return str(text[~like].iloc[0]) if 0.9 <= like.mean() < 1.0 else None
 
 
 def _no_zone(name: str) -> InvalidInputError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     import narwhals as nw
     from narwhals.stable.v2 import LazyFrame
 
+UNEVEN = (
+    " (a line has more or fewer values than the first, as where text stands before the names of "
+    "the columns: the first line must be these, so leave out what is no record)"
+)
 SUFFIXES = (*PARQUET, *TEXT, ZIP, WORKBOOK)
 
 
@@ -296,7 +301,8 @@ def _reading[T](place: str | Path, action: Callable[[], T]) -> T:
     except OSError as error:
         raise InvalidInputError(f"cannot read {path}: {_system_words(path, error)}") from None
     except pa.ArrowException as error:
-        raise InvalidInputError(f"cannot read {path}: {error}") from error
+        ragged = UNEVEN if re.search(r"Expected \d+ columns", str(error)) else ""
+        raise InvalidInputError(f"cannot read {path}: {error}{ragged}") from error
 
 
 def _system_words(path: Path, error: OSError) -> str:

@@ -42,8 +42,8 @@ def on_what(audit: Audit, prob: float) -> tuple[str, ...]:
     data, model = float(basis["data"][0]), basis["model"].to_numpy()
     if data < 1.0:
         start = (
-            "Where databases are alike, how often each individual was there alone shows, whatever "
-            f"the distribution, that it is {at_most(data)}."
+            "Where databases are alike, how often individuals were present is enough to show, "
+            f"whatever the distribution, that it is {at_most(data)}."
         )
     elif audit.against:
         start = "Data alone show no limit below 1 for the database at hand."
