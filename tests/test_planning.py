@@ -74,7 +74,7 @@ class KnownWidths:
         self.responses = type("AtHand", (), {"n_databases": at_hand})
         self.most, self.power, self.tried = most, power, []
 
-    def width(self, size):
+    def measure(self, size):
         self.tried.append(size)
         return size**-self.power
 
@@ -129,7 +129,52 @@ def test_known_noise_and_fewer_components_narrow_the_band(responses):
     assert normal.widths.mean() < plain.widths.mean()
 
 
+def test_a_limit_asked_for_is_reached_by_half_of_the_futures(responses):
+    found = plan(responses, delta=0.4, epsilon=[0.1, 0.3], **QUICK)
+    assert found.prob == 0.95
+    assert found.width is None
+    assert found.databases is not None
+    reached = found.limits[found.sizes == found.databases][0]
+    assert (reached <= 0.4).mean() >= 0.5
+    short = found.limits[found.sizes < found.databases]
+    assert ((short <= 0.4).mean(axis=1) < 0.5).all()
+    table = found.table()
+    assert table["low_enough"].loc[found.databases] >= 0.5
+    assert table["limit"].loc[found.databases] <= 0.4
+    assert str(found).startswith(
+        f"{found.databases} databases: in half of 4 simulated futures their simultaneous 95% upper"
+    )
+
+
+def test_an_individual_seen_once_may_come_again():
+    """After 1 of 20 databases a presence of 0.1 is likely, and more databases will show it."""
+    rng, contribution = np.random.default_rng(4), np.zeros(20)
+    contribution[7] = 6.0
+    once = edp.Responses.from_arrays(
+        rng.standard_normal(20) + contribution, contribution=contribution
+    )
+    options = {"model": FiniteMixture(components=1), "kind": "pointwise", **QUICK}
+    options |= {"repetitions": 8, "draws": 100}
+    found = plan(once, delta=0.1, epsilon=1.0, **options)
+    assert 40 <= found.databases <= 300
+    assert found.limits[0].min() > 0.1
+    few = plan(once, delta=0.01, epsilon=1.0, most=60, **options)
+    assert few.databases is None
+    assert str(few).startswith("60 databases are too few: in half of 8 simulated futures")
+
+
 BAD = {
+    "both": (
+        {"delta": 0.1},
+        edp.InvalidInputError,
+        "give width= or delta=, one of them, found width=0.1 and delta=0.1",
+    ),
+    "neither": ({"width": None}, edp.InvalidInputError, "one of them, found neither"),
+    "delta": (
+        {"width": None, "delta": 1.5},
+        edp.InvalidInputError,
+        "delta must lie strictly between 0 and 1",
+    ),
     "not responses": ({"responses": [1.0]}, edp.InputTypeError, "must be Responses"),
     "width": ({"width": 1.5}, edp.InvalidInputError, "width must lie strictly between 0 and 1"),
     "kind": ({"kind": "global"}, edp.InvalidInputError, "kind must be one of"),
@@ -184,6 +229,7 @@ def test_slopes_of_contributions_are_better_known_by_more_databases(responses):
         epsilon=np.array([0.1]),
         kind="pointwise",
         prob=0.9,
+        delta=None,
         model=FiniteMixture(),
         keep=3,
         repetitions=1,
@@ -217,7 +263,8 @@ def test_randomised_queries_are_refused():
 def test_the_table_counts_what_is_narrow_enough():
     widths = np.array([[0.2, 0.4], [0.1, 0.2]])
     held = np.array([[True, True], [True, False]])
-    found = Plan(80, 0.15, np.array([0.1]), "pointwise", 0.9, np.array([40, 80]), widths, held)
+    sizes, epsilon = np.array([40, 80]), np.array([0.1])
+    found = Plan(80, 0.15, epsilon, "pointwise", 0.9, sizes, widths, held, widths)
     table = found.table()
     assert table["narrow_enough"].tolist() == [0.0, 0.5]
     assert table["held"].tolist() == [1.0, 0.5]

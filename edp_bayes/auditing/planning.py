@@ -1,4 +1,4 @@
-"""How many databases a band of a given width needs: `edp.plan`."""
+"""How many databases a band of a given width, or a given limit, needs: `edp.plan`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from edp_bayes.records.responses import Referral, Responses
 from edp_bayes.results import bands
 from edp_bayes.results.base import BAND_KINDS
 from edp_bayes.utils import validate
-from edp_bayes.utils.defaults import PLANNING_DRAWS, default_probability
+from edp_bayes.utils.defaults import PLANNING_DRAWS, PROB, default_probability
+from edp_bayes.utils.formatting import enough
 from edp_bayes.utils.progress import working
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ CHAINS = 2
 TUNE = 300
 # The search stops when the answer is known to this share of itself.
 TOLERANCE = 0.1
+# A limit of 0 is said to be at most this.
+SMALLEST = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +53,11 @@ class Plan:
     Parameters
     ----------
     databases : int or None
-        Fewest databases, those at hand included, whose bands are on average no wider than asked;
-        known to 10%. None where even the most that were tried do not suffice.
-    width : float
-        The width asked for, in units of delta.
+        Fewest databases, those at hand included, whose bands are on average no wider than asked,
+        or whose upper limit is in at least half of the repetitions no larger than asked; known to
+        10%. None where even the most that were tried do not suffice.
+    width : float or None
+        The width asked for, in units of delta; None where a limit was.
     epsilon : ndarray
         Shape (epsilon,): the grid of the band.
     kind : {"simultaneous", "pointwise"}
@@ -66,6 +70,10 @@ class Plan:
         Shape (size, repetition): the band's largest width over epsilon.
     held : ndarray of bool
         Shape (size, repetition): whether the band held the curve it was simulated from.
+    limits : ndarray
+        Shape (size, repetition): the largest upper limit over epsilon.
+    delta : float, optional
+        The limit asked for; None where a width was.
     against : str
         Against whom, in words; empty where no adversary was given.
 
@@ -75,19 +83,21 @@ class Plan:
     >>> from edp_bayes.auditing.planning import Plan
     >>> widths = np.array([[0.2, 0.4], [0.1, 0.2]])
     >>> found = Plan(80, 0.15, np.array([0.1]), "pointwise", 0.9, np.array([40, 80]), widths,
-    ...              np.ones((2, 2), dtype=bool))
+    ...              np.ones((2, 2), dtype=bool), widths)
     >>> print(found)
     80 databases: their pointwise 90% bands of delta are 0.15 wide on average, 0.15 was asked for.
     """
 
     databases: int | None
-    width: float
+    width: float | None
     epsilon: Array
     kind: str
     prob: float
     sizes: NDArray[np.int64]
     widths: Array
     held: NDArray[np.bool_]
+    limits: Array
+    delta: float | None = None
     against: str = ""
 
     def table(self) -> pd.DataFrame:
@@ -96,39 +106,64 @@ class Plan:
         Returns
         -------
         DataFrame
-            Index databases; columns width (mean over repetitions), least and most (over
-            repetitions), narrow_enough (share of repetitions no wider than asked) and held (share
-            whose band held the curve it was simulated from).
+            Index databases; columns width (mean over repetitions) or limit (median), least and most
+            (over repetitions), narrow_enough or low_enough (share of repetitions no wider, or no
+            higher, than asked) and held (share whose band held the curve it was simulated from).
         """
         import pandas as pd
 
+        name, enough_of, measured = (
+            ("width", "narrow_enough", self.widths)
+            if self.delta is None
+            else ("limit", "low_enough", self.limits)
+        )
         return pd.DataFrame(
             {
-                "width": self.widths.mean(axis=1),
-                "least": self.widths.min(axis=1),
-                "most": self.widths.max(axis=1),
-                "narrow_enough": (self.widths <= self.width).mean(axis=1),
+                name: _typical(measured, self.delta),
+                "least": measured.min(axis=1),
+                "most": measured.max(axis=1),
+                enough_of: (measured <= self._asked).mean(axis=1),
                 "held": self.held.mean(axis=1),
             },
             index=pd.Index(self.sizes, name="databases"),
         )
 
+    @property
+    def _asked(self) -> float:
+        asked = self.width if self.delta is None else self.delta
+        assert asked is not None
+        return asked
+
     def __str__(self) -> str:
         """Return the answer as a sentence."""
         size = int(self.sizes[-1]) if self.databases is None else self.databases
-        found = float(self.widths.mean(axis=1)[self.sizes == size][0])
+        found = enough(max(float(self.table().iloc[:, 0].loc[size]), SMALLEST), 2)
         answer = f"{size} databases" if self.databases else f"{size} databases are too few"
         answer += f", against {self.against}" if self.against else ""
+        asked = f"{self._asked:.2g} was asked for."
+        if self.delta is None:
+            return (
+                f"{answer}: their {self.kind} {self.prob:.0%} bands of delta are {found} wide on "
+                f"average, {asked}"
+            )
         return (
-            f"{answer}: their {self.kind} {self.prob:.0%} bands of delta are {found:.2g} wide on "
-            f"average, {self.width:.2g} was asked for."
+            f"{answer}: in half of {self.limits.shape[1]} simulated futures their {self.kind} "
+            f"{self.prob:.0%} upper limit of delta is at most {found}, {asked}"
         )
+
+
+def _typical(measured: Array, delta: float | None) -> Array:
+    """Return average widths, or the limits that at least half of the repetitions reach."""
+    if delta is None:
+        return np.asarray(measured.mean(axis=-1))
+    return np.asarray(np.quantile(measured, 0.5, axis=-1, method="inverted_cdf"))
 
 
 def plan(
     responses: Responses,
     *,
-    width: float,
+    width: float | None = None,
+    delta: float | None = None,
     epsilon: ArrayLike,
     kind: str = "simultaneous",
     prob: float | None = None,
@@ -141,27 +176,31 @@ def plan(
     random_seed: int | None = None,
     progressbar: bool = True,
 ) -> Plan:
-    """Return how many databases a band of delta of a given width needs.
+    """Return how many databases a band of delta of a given width, or a given limit, needs.
 
     The model is fitted to the databases at hand. In each repetition one of its draws is taken for
     the truth, new databases are simulated from it and added to those at hand, the model is fitted
     to all of them, and the band is measured. The answer is the smallest number at which the
     average width is no larger than asked: the average length criterion of Joseph, Wolfson and du
-    Berger (1995), given the data at hand.
+    Berger (1995), given the data at hand; or at which at least half of the repetitions have an
+    upper limit no larger than asked.
 
     Parameters
     ----------
     responses : Responses
         The databases at hand, one sample each.
-    width : float
+    width : float, optional
         Largest width wanted, in units of delta, between 0 and 1; over a grid of epsilon it is
-        the largest vertical width of the band.
+        the largest vertical width of the band. Give it or `delta`.
+    delta : float, optional
+        Largest upper limit wanted, between 0 and 1; over a grid of epsilon it is the limit at the
+        smallest. Where delta itself may well be larger, no number of databases suffices.
     epsilon : array_like
         Shape (epsilon,), or one number: increasing, not negative.
     kind : {"simultaneous", "pointwise"}
         Band over epsilon; the same for a single epsilon.
     prob : float, optional
-        Probability of the band; ArviZ's ``stats.ci_prob`` if not given.
+        Probability of the band, ArviZ's ``stats.ci_prob`` if not given; of the limit, 0.95.
     model : DensityModel, optional
         A mixture model with Gaussian kernels; ``DirichletProcessMixture()`` if not
         given.
@@ -186,13 +225,14 @@ def plan(
     Returns
     -------
     Plan
-        The number of databases and every simulated width.
+        The number of databases and every simulated width and limit.
 
     Raises
     ------
     InvalidInputError
-        If a value cannot be used, `most` is below the databases at hand, the query is randomised
-        (several samples for each database), the model has no Gaussian mixture or the scale changes.
+        If a value cannot be used, not exactly one of `width` and `delta` is given, `most` is below
+        the databases at hand, the query is randomised (several samples for each database), the
+        model has no Gaussian mixture or the scale changes.
     InputTypeError
         If an argument has a type that cannot be used.
 
@@ -228,6 +268,14 @@ def plan(
     """
     from edp_bayes.models.default import model_or_default
 
+    if (width is None) == (delta is None):
+        found = "neither" if width is None else f"width={width!r} and delta={delta!r}"
+        raise InvalidInputError(f"give width= or delta=, one of them, found {found}")
+    wanted = (
+        validate.probability(width, "width")
+        if delta is None
+        else validate.probability(delta, "delta")
+    )
     chosen = model_or_default(model)
     usable, unlike = modelled_step(_usable(responses), chosen)
     for sentence in unlike:
@@ -238,7 +286,8 @@ def plan(
         responses=usable.on_scale if known is None else known,
         epsilon=validate.epsilon_grid(epsilon),
         kind=validate.choice(kind, BAND_KINDS, "kind"),
-        prob=default_probability(prob),
+        prob=default_probability(PROB if prob is None and delta is not None else prob),
+        delta=None if delta is None else wanted,
         model=chosen,
         keep=validate.positive_integer(keep, "keep"),
         repetitions=validate.positive_integer(repetitions, "repetitions"),
@@ -249,7 +298,6 @@ def plan(
         raise InvalidInputError(
             f"most must be at least {responses.n_databases}, the databases at hand, found {most}"
         )
-    wanted = validate.probability(width, "width")
     require_draws(draws, study.prob)
     with working("Planning", show=progressbar), warnings.catch_warnings():
         # The data at hand gave their warnings when they were made.
@@ -259,13 +307,15 @@ def plan(
     sizes = np.array(sorted(study.found))
     return Plan(
         databases=None if needed is None else needed + lags,
-        width=wanted,
+        width=wanted if delta is None else None,
         epsilon=study.epsilon,
         kind=study.kind,
         prob=study.prob,
         sizes=sizes + lags,
         widths=np.array([study.found[size][0] for size in sizes]),
-        held=np.array([study.found[size][1] for size in sizes]),
+        held=np.array([study.found[size][2] for size in sizes]),
+        limits=np.array([study.found[size][1] for size in sizes]),
+        delta=None if delta is None else wanted,
         against="" if adversary is None or known is None else adversary.words,
     )
 
@@ -342,12 +392,13 @@ class _Study:
     epsilon: Array
     kind: str
     prob: float
+    delta: float | None
     model: DensityModel
     keep: int
     repetitions: int
     most: int
     settings: SamplerSettings
-    found: dict[int, tuple[Array, NDArray[np.bool_]]] = field(default_factory=dict)
+    found: dict[int, tuple[Array, Array, NDArray[np.bool_]]] = field(default_factory=dict)
 
     def simulate(self) -> None:
         """Fit the databases at hand and draw every future."""
@@ -376,31 +427,34 @@ class _Study:
             return coupling
         return rounded_coupling(coupling, self.responses)
 
-    def width(self, size: int) -> float:
-        """Return the average width of the bands of so many databases."""
+    def measure(self, size: int) -> float:
+        """Return the average width of so many databases, or the limit that half of them reach."""
         if size not in self.found:
             outcomes = [self._band(size, repetition) for repetition in range(self.repetitions)]
-            widths, held = zip(*outcomes, strict=True)
-            self.found[size] = (np.array(widths), np.array(held))
-        return float(self.found[size][0].mean())
+            widths, limits, held = (np.array(part) for part in zip(*outcomes, strict=True))
+            self.found[size] = (widths, limits, held)
+        widths, limits, _ = self.found[size]
+        return float(_typical(widths if self.delta is None else limits, self.delta))
 
-    def _band(self, size: int, repetition: int) -> tuple[float, bool]:
-        """Return the width of one band, and whether it holds the curve simulated from."""
+    def _band(self, size: int, repetition: int) -> tuple[float, float, bool]:
+        """Return a band's width, its upper limit, and whether it holds what is simulated from."""
         seed = self.settings.generator("refit", size, repetition).integers(2**32)
         settings = simulation_settings(self.settings.draws, int(seed))
         fitted = self.model.fit(self._databases(size, repetition), settings)
-        lower, upper = self._ends(self._published(fitted.coupling))
+        lower, upper, limit = self._ends(self._published(fitted.coupling))
         truth = self.truths[repetition]
-        return float((upper - lower).max()), bool(((lower <= truth) & (truth <= upper)).all())
+        held = bool(((lower <= truth) & (truth <= upper)).all())
+        return float((upper - lower).max()), float(limit.max()), held
 
-    def _ends(self, coupling: Coupling) -> tuple[Array, Array]:
-        """Return the band of delta, as `Audit.band` does for an audit that keeps everybody."""
+    def _ends(self, coupling: Coupling) -> tuple[Array, Array, Array]:
+        """Return delta's band and upper limit, as an audit that keeps everybody does."""
         everybody = np.arange(coupling.n_individuals)
         curves = coupling.curves(everybody, self.epsilon)
         delta = curves.max(axis=1)
         tested = tested_risks(coupling, everybody, curves, self.epsilon).max(axis=2)
         below = tested.reshape(-1, self.epsilon.size)
-        return bands.band(delta, self.prob, kind=self.kind, below=below)
+        lower, upper = bands.band(delta, self.prob, kind=self.kind, below=below)
+        return lower, upper, bands.upper_limit(delta, self.prob, kind=self.kind)
 
     def _databases(self, size: int, repetition: int) -> Responses:
         """Return the databases at hand and so many of a future that there are `size`."""
@@ -433,21 +487,21 @@ class _Study:
 
 
 def _search(study: _Study, wanted: float) -> int | None:
-    """Return the smallest size whose average width is at most wanted, to 10%; None if beyond.
+    """Return the smallest size that measures at most what is wanted, to 10%; None if beyond.
 
-    Doubling brackets the answer; within the bracket log width is taken as linear in log size.
+    Doubling brackets the answer; within the bracket its logarithm is taken as linear in log size.
     """
     enough = below = study.responses.n_databases
-    while study.width(enough) > wanted:
+    while study.measure(enough) > wanted:
         if enough == study.most:
             return None
         below, enough = enough, min(2 * enough, study.most)
     while enough - below > max(1.0, TOLERANCE * enough):
-        high, low = math.log(study.width(below)), math.log(max(study.width(enough), 1e-300))
+        high, low = math.log(study.measure(below)), math.log(max(study.measure(enough), 1e-300))
         share = (high - math.log(wanted)) / (high - low)
         guess = below * (enough / below) ** min(max(share, 0.2), 0.8)
         middle = min(max(round(guess), below + 1), enough - 1)
-        if study.width(middle) > wanted:
+        if study.measure(middle) > wanted:
             below = middle
         else:
             enough = middle
