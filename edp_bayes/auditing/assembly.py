@@ -14,6 +14,7 @@ from edp_bayes import diagnostics
 from edp_bayes.auditing.lower_bounds import lower_bounds
 from edp_bayes.auditing.refining import CoupledCurves
 from edp_bayes.auditing.released import ReleasedCurves
+from edp_bayes.coupling.atoms import AtomCoupling
 from edp_bayes.coupling.released import ReleasedCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.diagnostics.convergence import convergence
@@ -21,6 +22,7 @@ from edp_bayes.diagnostics.truncation import check_truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models.comparing import OF_ANSWERS
 from edp_bayes.models.leave_one_out import LEAST_DRAWS, doubtful, leave_one_out
+from edp_bayes.records.atoms import at_atoms
 from edp_bayes.records.known import explained
 from edp_bayes.records.last_seen import last_seen
 from edp_bayes.results.bands import upper_limit
@@ -126,6 +128,7 @@ def assemble(
         "samples": responses.samples,
         **({} if released.step is None else {"step": released.step}),
         "fingerprint": released.fingerprint,
+        **({} if released.atoms is None else {"atoms": at_atoms(released).record}),
         **_scale(released),
         **({"read_as": released.read_as} if released.read_as else {}),
         **({} if released.partial is None else {"partial": released.partial.words}),
@@ -149,7 +152,8 @@ def assemble(
     noise = responses.noise
     known = {"distribution": type(noise).__name__, "scale": noise.scale} if noise else None
     tree = recorded(groups, settings=record, checks=checks, warnings=warnings, noise=known)
-    if risks.reduced is not None:  # Between the epsilons of the grid not everybody is known.
+    # Between the epsilons of the grid not everybody is known, or no pair of densities says all.
+    if risks.reduced is not None or released.atoms is not None:
         return Audit(tree)
     if isinstance(fitted.coupling, ReleasedCoupling):
         return Audit(tree, ReleasedCurves(fitted.coupling, epsilon, risks))
@@ -229,7 +233,7 @@ def _individuals(
             "mean": (("individual", "epsilon"), risks.mean),
             "sd": (("individual", "epsilon"), risks.deviation),
             "median": (("individual", "epsilon"), risks.median),
-            "presence": ("individual", responses.presence),
+            "presence": ("individual", (responses if raw.atoms is None else raw).presence),
             "last_seen": ("individual", last_seen(raw)),
             "largest_contribution": ("individual", raw.largest_contribution),
             "signed_contribution": ("individual", _signed(raw)),
@@ -441,16 +445,20 @@ def _checks(
     """
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
+    atoms = released.atoms is not None
+    density = (
+        fitted.coupling.density if isinstance(fitted.coupling, AtomCoupling) else fitted.coupling
+    )
     tests: list[diagnostics.Checks] = [
         *more,
         diagnostics.check_individuals(
             responses,
             epsilon=grid,
             upper=limit,
-            pooled=not isinstance(fitted.coupling, ShiftCoupling),
+            pooled=not isinstance(density, ShiftCoupling),
         ),
-        diagnostics.check_grid(raw, epsilon=grid, upper=limit),
-        diagnostics.check_scale(raw),
+        diagnostics.check_grid(raw.on_scale if atoms else raw, epsilon=grid, upper=limit),
+        *([] if atoms else [diagnostics.check_scale(raw)]),
         diagnostics.check_slopes(
             0 if fitted.at_hand is None else fitted.at_hand.slopes_known, responses.n_individuals
         ),

@@ -17,6 +17,7 @@ from edp_bayes.auditing.sharing import names_of, refuse_shared
 from edp_bayes.coupling.stacked import pick
 from edp_bayes.divergence.composition.rounding import refuse_large
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.records.atoms import refuse_atoms
 from edp_bayes.results.query import Audit
 from edp_bayes.utils import validate
 
@@ -228,6 +229,7 @@ def _coupling(audit: Audit) -> Any:
             "the risks of individuals whose contributions were not collected are bounded for the "
             "answer itself alone: collect all of them, and audit again"
         )
+    refuse_atoms(audit.settings.get("atoms"), "what several databases say together")
     if found is None:
         raise InvalidInputError(
             "an audit is composed from its fit, and this one was loaded from a file or made "

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.coupling.atoms import AtomCoupling
+
 if TYPE_CHECKING:
     from edp_bayes.distributions.mixtures import Mixture
     from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
@@ -117,16 +119,21 @@ def tested_risks(coupling: Pairs, individuals: Index, curves: Array, epsilon: Ar
     never above the curves, delta_i of the same individuals in shape (chain * draw, individual,
     epsilon): no test does better than the best one, whatever rounding makes of either.
     """
+    if isinstance(coupling, AtomCoupling):
+        inner = coupling.density
+        tested = tested_risks(inner, individuals, inner.curves(individuals, epsilon), epsilon)
+        found = coupling.at_least(individuals, tested, _step(coupling), epsilon)
+        return np.minimum(found, _taken(coupling, curves))
     step, published = _step(coupling), getattr(coupling, "published", None)
-    found = []
+    risks = []
     cells: Cells | None = None
     for person in individuals:
         p, q = (distribution[:, ::step] for distribution in coupling.pair(int(person)))
         # the distribution with an individual who is always present is that with anybody else who is
         if cells is None or not _equal(p, cells.distribution):
             cells = Cells.of(p, published)
-        found.append(cells.risk(q, epsilon))
-    return np.minimum(np.stack(found, axis=2), _taken(coupling, curves))
+        risks.append(cells.risk(q, epsilon))
+    return np.minimum(np.stack(risks, axis=2), _taken(coupling, curves))
 
 
 def _equal(p: Mixture, q: Mixture) -> bool:

@@ -18,6 +18,7 @@ from edp_bayes.models.base import DensityModel, fit_as_asked
 from edp_bayes.models.regression import Regression
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.adversary import Adversary
+from edp_bayes.records.atoms import refuse_atoms
 from edp_bayes.records.responses import Referral, Responses
 from edp_bayes.results import bands
 from edp_bayes.results.base import BAND_KINDS
@@ -378,6 +379,7 @@ def _usable(responses: Responses) -> Responses:
             f"plan needs one sample for each database, found {responses.samples}: new databases "
             "of a randomised query are not simulated"
         )
+    refuse_atoms(responses.atoms, "how new databases are simulated")
     return responses
 
 

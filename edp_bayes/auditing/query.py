@@ -19,6 +19,7 @@ from edp_bayes.auditing.executors.base import Runner, running
 from edp_bayes.auditing.joint import audit_joint
 from edp_bayes.auditing.rounded import modelled_step, rounded_coupling
 from edp_bayes.auditing.store import described, opened, remove, seed_in
+from edp_bayes.coupling.atoms import AtomCoupling
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel, FittedModel, fit_as_asked
 from edp_bayes.models.joint_regression import joint_regression_on
@@ -321,6 +322,10 @@ def _drawn(
         if responses.step is not None:
             rounded = rounded_coupling(fitted.coupling, responses, regression, fitted.at_hand)
             fitted = replace(fitted, coupling=rounded)
+        if responses.atoms is not None:
+            seed = int(settings.generator("atoms").integers(2**32))
+            whole = AtomCoupling.of(fitted.coupling, responses, seed)
+            fitted = replace(fitted, coupling=whole)
         slope = responses.log_slope if regression is None else regression.known.log_slope
         fitted = fitted.per_answer(slope)
         if fitted.at_hand is not None:

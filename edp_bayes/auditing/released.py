@@ -18,6 +18,7 @@ from edp_bayes.coupling.released import NEGLIGIBLE, ReleasedCoupling, grid_of
 from edp_bayes.distributions.published import Published
 from edp_bayes.divergence.released.grid import MOST_BINS
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.records.atoms import refuse_atoms
 from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.query import Audit
 
@@ -78,6 +79,7 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
             "what rounding, bins or suppression leave of the risk is known for one answer, not for "
             "several queries together: audit each query on its own for that"
         )
+    refuse_atoms(audit.settings.get("atoms"), "what rounding or bins leave of the risk")
     if "transform" in audit.settings:
         raise InvalidInputError(
             f"this audit models the answer on the scale of transform "

@@ -24,6 +24,7 @@ __all__ = [
     "STORE",
     "AppearOnce",
     "At",
+    "Atoms",
     "Bins",
     "Chains",
     "ChangingScale",
@@ -66,6 +67,7 @@ __all__ = [
     "Trend",
     "Where",
     "columns",
+    "parse_atoms",
     "parse_epsilon",
     "parse_model",
     "parse_published",
@@ -257,6 +259,8 @@ class Run:
         Answers are rounded to a grid of this step.
     transform : str or None
         Scale on which the answer is modelled; None for its own.
+    atoms : list of float, "found" or None
+        Values that the answer has again and again.
     appear_once : bool
         As for `edp_bayes.audit`.
     published : Published or None
@@ -301,6 +305,7 @@ class Run:
     collect: int | None = None
     step: float | str | None = FOUND
     transform: str | None = None
+    atoms: str | list[float] | None = None
     appear_once: bool = False
     published: Published | None = None
 
@@ -365,6 +370,9 @@ class Run:
             validate.positive_number(given["step"], "--step")
         from edp_bayes.records import transforms
 
+        if "atoms" in given:
+            given["atoms"] = parse_atoms(given["atoms"])
+            _refuse_beside_atoms(given)
         if "transform" in given:
             validate.choice(given["transform"], transforms.NAMES, "--transform")
             if isinstance(given.get("step"), float):
@@ -581,6 +589,14 @@ RoundedTo = Annotated[
     float | None,
     typer.Option("--rounded-to", help="Also the risk of the answer rounded to a multiple of this."),
 ]
+Atoms = Annotated[
+    str | None,
+    typer.Option(
+        "--atoms",
+        help="Values that the answer has again and again, such as 0 or a cap, with commas between "
+        "them; found for the tied ends.",
+    ),
+]
 Transformed = Annotated[
     str | None,
     typer.Option(
@@ -694,6 +710,42 @@ def columns(values: Iterable[str], option: str) -> tuple[str, ...]:
     if not names or not all(names):
         raise InvalidInputError(f"{option} must name columns, found {', '.join(values)!r}")
     return names
+
+
+def _refuse_beside_atoms(given: Mapping[str, Any]) -> None:
+    """Refuse, before any long work, what answers with atoms are not known with."""
+    for name in ("transform", "step", "databases", *PUBLISHED):
+        if given.get(name) is not None:
+            raise InvalidInputError(
+                f"--atoms and --{name.replace('_', '-')} do not go together: leave out one of the "
+                "two"
+            )
+
+
+def parse_atoms(text: str) -> str | list[float]:
+    """Return the numbers that a list with commas stands for, or that they are to be found.
+
+    Raises
+    ------
+    InvalidInputError
+        If the text is neither.
+
+    Examples
+    --------
+    >>> parse_atoms("0,99.5")
+    [0.0, 99.5]
+    """
+    from edp_bayes.records.atoms import FOUND as AT_ENDS
+
+    if text == AT_ENDS:
+        return text
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInputError(
+            f"--atoms must be numbers with commas between them, such as 0,100, or {AT_ENDS}, found "
+            f"{text!r}"
+        ) from None
 
 
 def parse_epsilon(text: str) -> NDArray[np.float64]:

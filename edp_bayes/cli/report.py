@@ -157,6 +157,8 @@ def _header(audit: Audit) -> Table:
     }
     if audit.transform:
         rows["Scale"] = f"modelled as {audit.scaled('the answer')}; risks are those of the answer"
+    if audit.at_atoms:
+        rows["Atoms"] = f"{audit.at_atoms}; the density is that of all others"
     if audit.against:
         rows["Against"] = audit.against
         rows["Database"] = settings["at"]

@@ -75,6 +75,7 @@ def audit_databases(
                 progressbar=show,
                 collect=run.collect,
                 transform=run.transform,
+                atoms=run.atoms,
             )
             for query in run.query
         ]
@@ -169,6 +170,7 @@ def _refuse_alone(run: Run) -> None:
         ("--rounded-to, --threshold and --bins", run.published is not None),
         ("--collect", run.collect is not None),
         ("--transform", run.transform is not None),
+        ("--atoms", run.atoms is not None),
     ):
         if given:
             raise InvalidInputError(

@@ -22,6 +22,7 @@ from edp_bayes.models.regression import regression_on, restored
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.noise.certificates.screening import Screen
 from edp_bayes.records.adversary import Adversary
+from edp_bayes.records.atoms import refuse_atoms
 from edp_bayes.records.known import explained
 from edp_bayes.records.remainder import require_collected
 from edp_bayes.records.responses import Responses
@@ -37,6 +38,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # Settings of an audit that say what the adversary knows.
+NOISE_LEAVES = "what noise leaves of the risk"
 AGAINST = ("against", "at", "known", "insiders")
 
 
@@ -306,6 +308,7 @@ def posterior_of(
         _refuse_noise(responses)
         _refuse_steps(responses.step)
         refuse_transform(responses.transform)
+        refuse_atoms(responses.atoms, NOISE_LEAVES)
         return _posterior(
             source.coupling, _at_hand(source, responses), responses, source.attributes
         )
@@ -317,6 +320,7 @@ def posterior_of(
     _refuse_noise(source)
     _refuse_steps(source.step)
     refuse_transform(source.transform)
+    refuse_atoms(source.atoms, NOISE_LEAVES)
     names = ("sampler", "cores")
     named = {name: sample_options.pop(name) for name in names if name in sample_options}
     settings = SamplerSettings(
@@ -356,6 +360,7 @@ def _of_audit(audit: Audit, responses: Responses | None, most_draws: int | None)
         )
     settings: Mapping[str, Any] = audit.settings
     refuse_transform(settings.get("transform"))
+    refuse_atoms(settings.get("atoms"), NOISE_LEAVES)
     if settings["fingerprint"] != responses.fingerprint:
         raise InvalidInputError(
             "these responses are not those of the audit: their fingerprint is "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
@@ -340,6 +340,7 @@ class Databases:
         progressbar: bool = True,
         collect: int | None = None,
         transform: Any = None,
+        atoms: ArrayLike | str | None = None,
     ) -> Responses:
         """Return the responses of a query with and without every individual.
 
@@ -376,6 +377,8 @@ class Databases:
             the number of individuals or more collects all in any case.
         transform : {"log", "logit", "sqrt"} or pair of callables, optional
             The scale on which the answers are modelled, see `Responses`.
+        atoms : array_like of float or "found", optional
+            Values that the answer has again and again, such as 0 or a cap, see `Responses`.
 
         Raises
         ------
@@ -410,7 +413,7 @@ class Databases:
                 )
             fewer, said = self._fewer(query, collect)
             if fewer is not None:
-                return self._reduced(query, fewer, said, noise, step, transform)
+                return self._reduced(query, fewer, said, noise, step, transform, atoms)
             query, summaries, found = self._read(query)
             owners = summaries.owners
             with np.errstate(all="ignore"):  # Responses refuses whatever is not finite.
@@ -455,6 +458,7 @@ class Databases:
             ask=ask,
             step=step,
             transform=transform,
+            atoms=atoms,
             warnings=self.warnings + found,
             read_as=self._source.read_as,
             identifier=self._identifier,
@@ -524,6 +528,7 @@ class Databases:
         noise: GaussianNoise | LaplaceNoise | None,
         step: float | str | None,
         transform: Any,
+        atoms: ArrayLike | str | None,
     ) -> Responses:
         """Return responses with the contributions of some individuals."""
         query = self._resolved(query)
@@ -553,6 +558,7 @@ class Databases:
             ask=Asking(self, query),
             step=_step(step, query, owners, response, noise),
             transform=transform,
+            atoms=atoms,
             warnings=self.warnings + doubts,
             identifier=self._identifier,
             remainder=remainder,

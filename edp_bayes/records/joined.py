@@ -282,6 +282,11 @@ def join(responses: Sequence[Responses]) -> JointResponses:
                 f"joined queries are modelled on their own scales, found transform {part.scale} of "
                 f"{part.query}: join responses without transform, or audit each query alone"
             )
+        if part.atoms is not None:
+            raise InvalidInputError(
+                f"atoms are modelled of one answer alone, found atoms of {part.query}: join "
+                "responses without atoms, or audit each query alone"
+            )
         if part.samples > 1:
             raise InvalidInputError(
                 f"joined queries must have one response a database, found {part.samples} samples "

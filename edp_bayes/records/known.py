@@ -261,6 +261,11 @@ def known(adversary: Adversary, responses: Responses, at: Any, *, teller: int = 
 
 def regressed(adversary: Adversary, responses: Responses, at: Any) -> Known:
     """Return what an adversary knows, however many regressors that are."""
+    if responses.atoms is not None:
+        raise InvalidInputError(
+            "atoms are modelled of an answer of which nothing else is known: leave out the "
+            "adversary, or atoms"
+        )
     timeline, found = Timeline.of(responses.database), []
     timed = (adversary.past, adversary.trend, adversary.season, adversary.changing_scale)
     if any(timed):

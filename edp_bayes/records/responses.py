@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.records.atoms import checked_atoms, places, tied_ends
 from edp_bayes.records.cut_off import Partial
 from edp_bayes.records.remainder import WAY_OUT, NotCollected, Remainder
 from edp_bayes.records.rounding import FOUND, checked_step
@@ -136,14 +137,21 @@ class Responses:
         be the scale on which contributions are near linear in the rest: log for shares of a total,
         logit for proportions near an end. A pair is a strictly monotone function of arrays and its
         inverse. Not where answers are rounded, carry known noise or lack contributions.
+    atoms : array_like of float or "found", optional
+        One to five values that the answer has again and again, such as 0 or a cap, in at least
+        three databases with or without an individual: each is a point mass of its distribution,
+        and the density is that of all other answers. An answer that is an atom with an individual
+        and another without them, or the other way round, is told apart. "found" takes the
+        smallest and the largest answer where these are tied. For continuous answers, without known
+        noise, samples or a transform.
 
     Raises
     ------
     InvalidInputError
         If a value is not finite, there are fewer than 8 databases, the responses are constant or
         spread by less than 1e-30, a value is above 1e30, labels are missing or repeated, shapes
-        disagree, or a response, with or without an individual, has no value on the scale of
-        `transform`.
+        disagree, a response, with or without an individual, has no value on the scale of
+        `transform`, or `atoms` are not what they have to be.
     InputTypeError
         If an argument has a type that cannot be used.
 
@@ -186,6 +194,7 @@ class Responses:
     read_as: str = field(default="", repr=False)
     partial: Partial | None = field(default=None, repr=False)
     transform: Transform | str | tuple[Callable[..., Any], Callable[..., Any]] | None = None
+    atoms: ArrayLike | str | None = None
     collected: csc_array[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -207,7 +216,9 @@ class Responses:
         presence = _presence(self.presence, contribution, individual, database.size, samples)
         response.setflags(write=False)
         plain = samples == 1 and self.noise is None
-        tied = _tied(response) > HEAVY_TIES * response.size
+        atoms = checked_atoms(self.atoms, response, contribution)
+        free = response if atoms is None else response[places(response, atoms) < 0]
+        tied = _tied(free) > HEAVY_TIES * free.size
         step = (
             None
             if self.step == FOUND and not tied
@@ -216,7 +227,12 @@ class Responses:
         half_step = self.half_step
         if step is not None:
             half_step = np.full(database.size, 0.5 * step)
-        own = _warnings(response, database, step if self.step == FOUND else self.step)
+        own = _warnings(free, database, step if self.step == FOUND else self.step)
+        alone = plain and self.transform is None and self.remainder is None
+        if atoms is not None:
+            _refuse_beside_atoms(self, step, free.size)
+        elif alone and self.step == FOUND and step is None and self.referral is None and not tied:
+            own = (*own, *_of_tied_ends(response, contribution))
         transform = transform_of(self.transform)
         if transform is not None:
             _refuse_transform(transform, step, self.noise, self.remainder)
@@ -234,6 +250,7 @@ class Responses:
             ("step", step),
             ("half_step", half_step),
             ("transform", transform),
+            ("atoms", atoms),
             ("warnings", tuple(dict.fromkeys((*own, *self.warnings)))),
         ):
             object.__setattr__(self, name, value)
@@ -262,6 +279,7 @@ class Responses:
         additive: bool = False,
         step: float | str | None = FOUND,
         transform: Transform | str | tuple[Callable[..., Any], Callable[..., Any]] | None = None,
+        atoms: ArrayLike | str | None = None,
     ) -> Responses:
         """Return responses that were computed elsewhere.
 
@@ -278,7 +296,7 @@ class Responses:
             Labels; by default 0..m-1 and 0..n-1.
         presence : array_like of int, optional
             Shape (m,); by default the number of databases with a contribution other than zero.
-        samples, noise, query, additive, step, transform
+        samples, noise, query, additive, step, transform, atoms
             As for the class.
 
         Raises
@@ -319,6 +337,7 @@ class Responses:
             additive=additive,
             step=step,
             transform=transform,
+            atoms=atoms,
         )
 
     @staticmethod
@@ -369,12 +388,15 @@ class Responses:
 
     @cached_property
     def on_scale(self) -> Responses:
-        """Responses and contributions on the scale on which they are modelled; these if on it.
+        """Responses and contributions as a density models them; these if it models them all.
 
-        Contributions are differences there: g(y_j) - g(y_ij), zero where they were.
+        On the scale of a transform contributions are differences there: g(y_j) - g(y_ij), zero
+        where they were. Where there are atoms these are the databases whose answer is none.
         """
         from scipy.sparse import csc_array
 
+        if isinstance(self.atoms, np.ndarray):
+            return self._at_no_atom(self.atoms)
         scale = self.scale
         if scale is None:
             return self
@@ -385,6 +407,19 @@ class Responses:
             contribution=csc_array((moved, c.indices, c.indptr), shape=c.shape),
             additive=False,
             transform=None,
+        )
+
+    def _at_no_atom(self, atoms: NDArray[np.float64]) -> Responses:
+        """Return the databases whose answer is no atom."""
+        rows = places(self.response, atoms) < 0
+        return self.replaced(
+            response=self.response[rows],
+            contribution=self.collected[rows],
+            database=self.database[rows],
+            presence=np.minimum(self.presence, int(rows.sum())),
+            ask=None,
+            partial=None,
+            atoms=None,
         )
 
     @property
@@ -401,7 +436,7 @@ class Responses:
         """
         scale = self.scale
         if scale is None:
-            return np.zeros(self.n_databases)
+            return np.zeros(self.on_scale.n_databases)
         return np.asarray(scale.log_slope(self.response_by_database).mean(axis=1))
 
     @property
@@ -493,7 +528,7 @@ class Responses:
         """SHA-256, in hexadecimal, of responses, contributions and labels.
 
         The same data give the same fingerprint on every machine; noise and query are left out, the
-        scale of `transform` is part of it.
+        scale of `transform` and the atoms are part of it.
         Where some contributions were not collected it is that of what is known instead.
         """
         matrix = self.collected
@@ -508,6 +543,7 @@ class Responses:
             *([] if self.remainder is None else [b"reduced", *self.remainder.parts()]),
             # of a pair of functions nothing else tells which they are
             *([] if self.scale is None else [b"transform", self.on_scale.fingerprint.encode()]),
+            *([] if self.atoms is None else [b"atoms", np.asarray(self.atoms, "<f8").tobytes()]),
         ):
             digest.update(len(part).to_bytes(8, "little") + part)
         return digest.hexdigest()
@@ -557,6 +593,7 @@ class Responses:
             f"individuals, {self.collected.nnz} contributions"
             + ("" if self.remainder is None else f", {self.remainder.size} individuals reduced")
             + ("" if self.scale is None else f", transform {self.scale}")
+            + ("" if self.atoms is None else f", atoms {np.asarray(self.atoms).tolist()}")
             + ")"
         )
 
@@ -709,6 +746,51 @@ def _refuse_extreme(
                 f"the largest {name} is {value:.3g}: give responses, contributions and noise in "
                 f"another unit, in which they are at most {LARGEST_UNIT:g}"
             )
+
+
+def _refuse_beside_atoms(responses: Responses, step: float | None, others: int) -> None:
+    """Refuse atoms beside what is known without them alone, or beside too few other answers."""
+    if step is not None:
+        raise InvalidInputError(
+            f"atoms are for continuous answers, and these are rounded to a grid of step {step:g}, "
+            "whose every value has a probability of its own: leave out atoms, or treat them as "
+            "continuous by step=None (--no-step)"
+        )
+    for given, name in (
+        (responses.noise is not None, "known noise"),
+        (responses.samples > 1, "several samples of a database"),
+        (responses.transform is not None, "transform"),
+        (responses.remainder is not None, "contributions that were not collected"),
+    ):
+        if given:
+            raise InvalidInputError(
+                f"atoms are modelled on the answer itself, one for each database, with everybody's "
+                f"contributions, found {name} beside them: leave out one of the two"
+            )
+    if others < FEWEST_DATABASES:
+        raise InvalidInputError(
+            f"at least {FEWEST_DATABASES} answers must be at no atom, found {others}: the density "
+            "of these cannot be estimated from so few; leave out atoms"
+        )
+
+
+def _of_tied_ends(
+    response: NDArray[np.float64], contribution: csc_array[np.float64]
+) -> tuple[Sentence, ...]:
+    """Return in words which ends of the answers are atoms that nobody named."""
+    ends = [f"{end:.12g}" for end in tied_ends(response, contribution)]
+    if not ends:
+        return ()
+    both = len(ends) > 1
+    return (
+        Sentence(
+            f"{' and '.join(ends)}, {'the ends' if both else 'an end'} of the answers, "
+            f"{'are' if both else 'is'} the answer of several databases, with or without an "
+            "individual, and a density has no such value: "
+            f"atoms=[{', '.join(ends)}] (--atoms {','.join(ends)}) gives it a probability of its "
+            "own, in an audit without an adversary"
+        ),
+    )
 
 
 def _refuse_transform(

@@ -621,6 +621,11 @@ class PrivacyCurves:
     def _end(self) -> Array:
         """Return the epsilon of every draw beyond which delta is zero."""
         instead = crossings.small_delta(*self._drawn)
+        if self.source is None and {"atoms", "reduced"} & self.settings.keys():
+            raise InvalidInputError(
+                "delta must be above 0 here, found 0: where delta is zero is not known where risks "
+                f"are bounds, as those of atoms and of contributions not collected are; {instead}"
+            )
         if self.source is None:
             raise InvalidInputError(
                 "delta must be above 0 here, found 0: where delta is zero is known as long as a "

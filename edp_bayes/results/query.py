@@ -15,6 +15,7 @@ from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.interval.response_intervals import WIDTHS
+from edp_bayes.records.atoms import refuse_atoms
 from edp_bayes.records.known import INSIDERS
 from edp_bayes.records.transforms import described, named
 from edp_bayes.results.base import TARGETS, IndividualCurves
@@ -81,6 +82,7 @@ class Audit(IndividualCurves):
         return (
             f"{sizes['query']}, {sizes['databases']} databases, {sizes['individuals']} "
             f"individuals, {f'modelled as {self.scaled("the answer")}, ' if self.transform else ''}"
+            f"{f'{self.at_atoms}, ' if self.at_atoms else ''}"
             f"{f'against {self.against}, ' if self.against else ''}"
         )
 
@@ -111,6 +113,16 @@ class Audit(IndividualCurves):
         settings = json.loads(self.tree.attrs.get("settings", "{}"))
         return str(settings.get("transform", ""))
 
+    @property
+    def at_atoms(self) -> str:
+        """How many answers are at each atom, in words; empty where none was named.
+
+        The mixture and the densities are those of all other answers.
+        """
+        settings = json.loads(self.tree.attrs.get("settings", "{}"))
+        counts = settings.get("atoms", {}).items()
+        return ", ".join(f"{count} answers at the atom {value}" for value, count in counts)
+
     def scaled(self, what: str) -> str:
         """Return in words what something is on the scale on which the response was modelled."""
         return described(self.transform, what)
@@ -122,14 +134,15 @@ class Audit(IndividualCurves):
 
     @property
     def intervals_known(self) -> bool:
-        """Whether probabilities of intervals of the answer are known: not of functions of a user.
+        """Whether probabilities of intervals of the answer are known.
 
-        A result does not keep functions.
+        Not of functions of a user, which a result does not keep, and not of answers with atoms.
         """
-        return not self.transform or named(self.transform) is not None
+        return not self.at_atoms and (not self.transform or named(self.transform) is not None)
 
     @property
     def _increasing(self) -> Transform | None:
+        refuse_atoms(self.at_atoms or None, "the probability of an interval of the answer")
         if not self.intervals_known:
             raise InvalidInputError(
                 f"intervals around the answer are not known where it is modelled on the scale of a "

@@ -20,6 +20,7 @@ __all__ = ["assumptions", "checks", "settings", "title", "withheld"]
 # Settings whose own name says too little.
 NAMES = {
     "transform": "scale on which the answer is modelled",
+    "atoms": "answers at each atom",
     "scores": "log densities",
     "edp_bayes": "edp_bayes",
     "partial": "first and last periods that are cut off",
@@ -123,6 +124,7 @@ def _of_query(record: Mapping[str, Any]) -> tuple[str, ...]:
         *_of_adversary(record),
         *_of_published(record),
         *_of_scale(record),
+        *_of_atoms(record),
         "The unit of privacy is one individual with all of their records; the risks are those "
         f"of the {record['individuals']:,} individuals in the data.",
         f"The distribution of the answer is {record['model']}. That without an individual follows "
@@ -186,6 +188,20 @@ def _of_scale(record: Mapping[str, Any]) -> tuple[str, ...]:
         f"What is modelled is the {described(record['transform'], 'the answer')}. Either tells the "
         "other, so the risks are those of the answer itself. Densities and what was expected of "
         "answers are shown on this scale; contributions and how far answers spread are not.",
+    )
+
+
+def _of_atoms(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what the risks rest on where answers have atoms."""
+    counts = ", ".join(
+        f"{count} answers at {value}" for value, count in record.get("atoms", {}).items()
+    )
+    if not counts:
+        return ()
+    return (
+        f"Atoms, values that the answer has again and again, have probabilities of their own: "
+        f"{counts}. Densities are those of all other answers. Where an answer is an atom with an "
+        "individual and another without them, or the other way round, it is taken to tell which.",
     )
 
 
