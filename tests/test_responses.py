@@ -264,9 +264,9 @@ def test_constant_responses(level):
 
 def test_heavy_ties_are_doubtful_and_a_few_are_not():
     y = np.sqrt(np.arange(100.0, 124.0))  # on no grid
-    y[:12] = np.repeat([1.5, 2.5, 3.5], 4)
+    y[:12] = np.repeat([10.65, 10.8, 10.95], 4)
     assert Responses.from_arrays(y, contribution=np.ones(24)).warnings == ()
-    y[12] = 1.5
+    y[13] = 10.65
     with pytest.warns(EdpBayesWarning, match="13 of 24 responses are tied"):
         responses = Responses.from_arrays(y, contribution=np.ones(24))
     assert "discrete response" in responses.warnings[0]

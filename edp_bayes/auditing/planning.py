@@ -82,11 +82,11 @@ class Plan:
     --------
     >>> import numpy as np
     >>> from edp_bayes.auditing.planning import Plan
-    >>> widths = np.array([[0.2, 0.4], [0.1, 0.2]])
-    >>> found = Plan(80, 0.15, np.array([0.1]), "pointwise", 0.9, np.array([40, 80]), widths,
+    >>> widths = np.array([[0.25, 0.5], [0.125, 0.25]])
+    >>> found = Plan(80, 0.2, np.array([0.1]), "pointwise", 0.9, np.array([40, 80]), widths,
     ...              np.ones((2, 2), dtype=bool), widths)
     >>> print(found)
-    80 databases: their pointwise 90% bands of delta are 0.15 wide on average, 0.15 was asked for.
+    80 databases: their pointwise 90% bands of delta are 0.19 wide on average, 0.2 was asked for.
     """
 
     databases: int | None

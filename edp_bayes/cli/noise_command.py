@@ -76,7 +76,8 @@ def noise(
     from edp_bayes.cli.folder import refuse_overwriting, require_writable
     from edp_bayes.cli.noise_work import noise_for_audit, responses_of, source_of, table_of
     from edp_bayes.noise.calibration import check
-    from edp_bayes.noise.posterior import refuse_transform
+    from edp_bayes.noise.posterior import NOISE_LEAVES, refuse_transform
+    from edp_bayes.records.atoms import refuse_atoms
     from edp_bayes.results.query import load_audit
     from edp_bayes.utils import validate
 
@@ -92,6 +93,7 @@ def noise(
     show = console.is_terminal and not quiet
     found = load_audit(audit)
     refuse_transform(found.settings.get("transform"))
+    refuse_atoms(found.settings.get("atoms"), NOISE_LEAVES)
     source = source_of(found)
     source.pop("table", None)
     table = table_of(found, audit) if table is None else table

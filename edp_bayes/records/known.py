@@ -264,7 +264,7 @@ def regressed(adversary: Adversary, responses: Responses, at: Any) -> Known:
     if responses.atoms is not None:
         raise InvalidInputError(
             "atoms are modelled of an answer of which nothing else is known: leave out the "
-            "adversary, or atoms"
+            "adversary (--no-past and nothing else of theirs), or atoms"
         )
     timeline, found = Timeline.of(responses.database), []
     timed = (adversary.past, adversary.trend, adversary.season, adversary.changing_scale)

@@ -788,7 +788,7 @@ def _of_tied_ends(
             f"{'are' if both else 'is'} the answer of several databases, with or without an "
             "individual, and a density has no such value: "
             f"atoms=[{', '.join(ends)}] (--atoms {','.join(ends)}) gives it a probability of its "
-            "own, in an audit without an adversary"
+            "own, in an audit without an adversary (--no-past)"
         ),
     )
 
