@@ -10,13 +10,14 @@ from edp_bayes.utils.formatting import about, at_most, risk, risk_limit
 
 
 @given(st.floats(0.0, 1.0))
-def test_only_a_zero_that_is_known_to_be_one_is_printed_as_zero(value):
+def test_only_a_zero_or_a_one_that_is_known_to_be_is_printed_as_such(value):
     for shown in (risk, risk_limit):
         assert (shown(value, exact=True) == "0") == (value == 0.0)
         assert (shown(value) == "< 1e-6") == (value < 1e-6)
     assert ("0 " in f"{at_most(value)} ") <= (value >= 1e-6)
+    assert (risk(value) == "1") == (value == 1.0)
     if value >= 1e-6:
-        assert float(risk(value)) == pytest.approx(value, rel=0.051)
+        assert float(risk(value).strip("> ")) == pytest.approx(value, rel=0.051)
         assert float(risk_limit(value)) >= value * (1.0 - 1e-9)
 
 

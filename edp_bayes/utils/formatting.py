@@ -37,11 +37,13 @@ def risk(value: float, *, exact: bool = False) -> str:
     --------
     >>> [risk(value) for value in (0.01234, 0.00012, 3e-9, 0.0)]
     ['0.012', '1.2e-4', '< 1e-6', '< 1e-6']
-    >>> risk(0.0, exact=True)
-    '0'
+    >>> risk(0.0, exact=True), risk(0.9996), risk(1.0)
+    ('0', '> 0.99', '1')
     """
     if value < SMALLEST:
         return "0" if exact and value == 0.0 else "< 1e-6"
+    if value < 1.0 and float(f"{value:.2g}") == 1.0:
+        return "> 0.99"
     return f"{value:.2g}" if value >= 1e-3 else f"{value:.1e}".replace("e-0", "e-")
 
 
@@ -53,7 +55,7 @@ def about(value: float, *, exact: bool = False) -> str:
     >>> about(0.01234), about(3e-9)
     ('0.012', 'below 1e-6')
     """
-    return risk(value, exact=exact).replace("< ", "below ")
+    return risk(value, exact=exact).replace("< ", "below ").replace("> ", "above ")
 
 
 def at_most(value: float, *, exact: bool = False, resting: str = "") -> str:

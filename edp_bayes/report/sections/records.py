@@ -233,8 +233,8 @@ def _of_adversary(record: Mapping[str, Any]) -> tuple[str, ...]:
     found = [
         f"The risk is that of {record['at']}, against {record['against']}. An individual is "
         "compared in it and not in it; the past is what was observed.",
-        f"Given {', '.join(record['known']) or 'that'}, the {size} databases are independent draws "
-        "of one distribution, moved and scaled. The checks of autocorrelation, trend and halves "
+        f"Given {', '.join(record['known']) or 'that'}, the databases are independent draws of "
+        "one distribution, moved and scaled. The checks of autocorrelation, trend and halves "
         "above test this on residuals.",
     ]
     if record.get("insiders"):
