@@ -15,6 +15,7 @@ from edp_bayes.auditing.lower_bounds import lower_bounds
 from edp_bayes.auditing.refining import CoupledCurves
 from edp_bayes.auditing.released import ReleasedCurves
 from edp_bayes.coupling.atoms import AtomCoupling
+from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.coupling.released import ReleasedCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.diagnostics.convergence import convergence
@@ -35,6 +36,7 @@ from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
     from edp_bayes.auditing.evaluation import Risks
+    from edp_bayes.coupling.base import Coupling
     from edp_bayes.models.base import FittedModel
     from edp_bayes.models.joint import FittedJoint
     from edp_bayes.models.regression import AtHand, Regression
@@ -446,9 +448,7 @@ def _checks(
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
     atoms = released.atoms is not None
-    density = (
-        fitted.coupling.density if isinstance(fitted.coupling, AtomCoupling) else fitted.coupling
-    )
+    density = _of_density(fitted.coupling)
     tests: list[diagnostics.Checks] = [
         *more,
         diagnostics.check_individuals(
@@ -472,6 +472,9 @@ def _checks(
         ),
         check_truncation(fitted.truncated, epsilon=grid, upper=limit),
     ]
+    if isinstance(density, RegressionCoupling):
+        seed = settings.generator("largest")
+        tests.append(diagnostics.check_largest(density.posterior, responses, seed))
     if settings.chains * settings.draws >= diagnostics.MIN_REPLICATES:
         tests.append(
             diagnostics.posterior_predictive_check(
@@ -486,6 +489,13 @@ def _checks(
     return checked(
         tests, posterior, responses, fitted, [*responses.warnings, *known, *fitted.warnings]
     )
+
+
+def _of_density(coupling: Coupling) -> Coupling:
+    """Return the coupling of a density, without atoms and of answers as they were fitted."""
+    if isinstance(coupling, AtomCoupling):
+        return coupling.density
+    return coupling.full if isinstance(coupling, ReleasedCoupling) else coupling
 
 
 def checked(

@@ -32,6 +32,7 @@ MAX_RATIO = 5.0
 WATCHED = 100  # individuals whose presence is compared with the rest
 MOST_EXACT, MOST_RANKED = 12, 500  # databases with an individual, of how many, for exact p-values
 QUARTILES = 1.349  # between those of a normal distribution, in standard deviations
+LEAST_ADDED = 0.5  # of the upper limit of the largest risk, by coming with the rest
 LEAST_SEEN = 2  # databases with and without an individual
 ALIKE = (
     "The bands assume independent databases and are likely too narrow, and whoever has seen the "
@@ -140,8 +141,8 @@ def check_databases(
         The responses as they were, where `responses` are those of the database at hand. Ties and
         the largest contributions are those of records.
     least : float
-        Presence is of no account where it can add no more than this to an individual's risk: the
-        smallest upper limit of delta.
+        Presence is of no account where it can add no more than half of this to an individual's
+        risk: the smallest upper limit of delta.
 
     Returns
     -------
@@ -404,7 +405,8 @@ def _come_and_go(responses: Responses, y: Floats, least: float) -> tuple[NDArray
     At worst they come in the databases alone in which the response without them lies just above a
     threshold: an interval of the size of their contribution is then empty with them and not without
     them. Its probability, and the share of databases in which they are, bound what that adds to
-    their risk; who adds less than `least` is left out.
+    their risk; who adds less than half of `least` is left out: what they add comes on top of what
+    they risk if they come at random, and its size is itself an estimate.
     """
     n = responses.n_databases
     entries = np.diff(responses.collected.indptr)
@@ -414,7 +416,7 @@ def _come_and_go(responses: Responses, y: Floats, least: float) -> tuple[NDArray
     spread = min(float(y.std()), float(high - low) / QUARTILES) or float(y.std())
     moved = responses.largest_contribution[eligible] / (spread * np.sqrt(2.0 * np.pi))
     most = np.minimum(moved, entries[eligible] / (n * responses.samples))
-    eligible, most = eligible[most > least], most[most > least]
+    eligible, most = eligible[most > LEAST_ADDED * least], most[most > LEAST_ADDED * least]
     if eligible.size > WATCHED:
         top = np.partition(most, eligible.size - WATCHED)[eligible.size - WATCHED]
         eligible, most = eligible[most >= top], most[most >= top]

@@ -54,6 +54,7 @@ EFFECTS = MappingProxyType(
         "maximum": Effect(WITHHOLDS, _MISFIT),
         "largest share": Effect(ADVISES, "one individual's records describe a database"),
         "largest over next": Effect(ADVISES, "the largest risk rests on one individual's records"),
+        "largest contribution": Effect(ADVISES, "tails of contributions decide the largest risk"),
         "ties": Effect(ADVISES, "components become too narrow, and risks too large"),
         "scale": Effect(ADVISES, "bands may be wider than on another scale; risks are the same"),
         "truncation": Effect(ADVISES, "risks below the size it names are not resolved"),
