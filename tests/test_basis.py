@@ -221,3 +221,31 @@ def test_it_is_an_option_of_the_command_line(tmp_path, capsys):
         capsys, *asked, "--narrowest", "1.5", "--model", "bootstrap"
     )
     assert "--narrowest must be" in refused(capsys, *asked, "--narrowest", "-1")
+
+
+def test_what_the_largest_of_many_adds_is_said():
+    """Of thirty alike, each has a smaller limit than the largest of them has."""
+    alike = audited(sometimes(people=30, often=20))
+    basis = alike.basis()
+    single = alike.upper("individual_delta", kind="simultaneous").max("individual")
+    np.testing.assert_array_equal(basis["individual"], single)
+    assert (basis["individual"] < basis["model"]).all()
+    said = on_what(alike, 0.95)
+    limits = zip(said, basis["individual"].to_numpy(), basis["model"].to_numpy(), strict=True)
+    for sentence, one, most in limits:
+        assert ("hold for the largest of 30" in sentence) == (most > 1.25 * one)
+    assert any("hold for the largest of 30" in sentence for sentence in said)
+    one = audited(sometimes(people=1))
+    np.testing.assert_array_equal(one.basis()["individual"], one.basis()["model"])
+    assert not any("largest of" in sentence for sentence in on_what(one, 0.95))
+
+
+def test_atoms_leave_what_the_data_alone_show():
+    responses = sometimes()
+    closed = np.arange(60) % 4 == 0
+    y = np.where(closed, 0.0, responses.response)
+    c = np.where(closed[:, None], 0.0, responses.contribution.toarray())
+    found = audited(edp.Responses.from_arrays(y, contribution=c, atoms=[0.0]))
+    plain = audited(edp.Responses.from_arrays(y, contribution=c, step=None))
+    assert "shape" not in found.basis()
+    np.testing.assert_array_equal(found.basis()["data"], plain.basis()["data"])

@@ -52,11 +52,14 @@ def basis(audit: Audit, prob: float) -> xr.Dataset:
     epsilon, (width, stated) = audit.epsilon.to_numpy(), _narrowest(audit)
     often = _presence_limits(audit, prob)
     limits = {"data": np.full(epsilon.size, often.max(initial=0.0))}
-    if np.isfinite(width) and width > 0.0 and not audit.joint:
+    # An atom is narrower than any component.
+    if np.isfinite(width) and width > 0.0 and not audit.joint and not audit.at_atoms:
         laplace = str(audit.tree["mixture"].attrs["kernel"]) == "laplace"
         moved = np.abs(_contributions(audit)) * (np.sqrt(2.0) if laplace else 1.0) / width
         apart = (laplace_shift if laplace else gaussian_shift)(moved[:, None], epsilon)
         limits["shape"] = (often[:, None] * apart).max(axis=0, initial=0.0)
+    single = audit.upper("individual_delta", prob=prob, kind="simultaneous")
+    limits["individual"] = single.max("individual").to_numpy()
     limits["model"] = audit.upper("delta", prob=prob, kind="simultaneous").to_numpy()
     return xr.Dataset(
         {name: ("epsilon", values) for name, values in limits.items()},
@@ -74,7 +77,7 @@ def _presence_limits(audit: Audit, prob: float) -> Array:
     present = audit.individuals["presence"].to_numpy()
     if audit.against:
         return np.ones(present.size)
-    databases = audit.tree["observed_data"].sizes["database"]
+    databases = int(audit.settings["databases"])
     return highest_share(present, databases, 1.0 - (1.0 - prob) / max(present.size, 1))
 
 

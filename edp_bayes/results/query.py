@@ -480,7 +480,9 @@ class Audit(IndividualCurves):
             if, besides, the distribution has no component narrower than the attribute
             ``narrowest``, in units of the answer as it is modelled, and nobody contributes more
             than the most that they did; only where the model names one. ``model``: the upper limit
-            of the whole curve, which rests on the model, too.
+            of the whole curve, which rests on the model, too. ``individual``: the largest such
+            limit of a single individual, of those whose draws were kept: what ``model`` is above
+            it, the largest of many adds.
 
         Raises
         ------

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["in_words", "on_what", "resting"]
 
 LEVEL, PRIOR = 0.05, 0.5
+# What the largest of many adds is said where limits are at least this, and more than that times the
+# limit of a single individual.
+LEAST_SAID, MUCH = 1e-6, 1.25
 
 
 def resting(result: PrivacyCurves) -> str:
@@ -50,8 +53,12 @@ def on_what(audit: Audit, prob: float) -> tuple[str, ...]:
     else:
         start = "Data alone show no limit below 1: some individual was in every database."
     rest = "What is below rests on the model."
+    largest = _of_many(audit, basis)
     if "shape" not in basis:
-        return tuple(f"{start} {rest}" if limit < data else start for limit in model)
+        parts_of = [[start, rest] if limit < data else [start] for limit in model]
+        return tuple(
+            " ".join([*parts, *more]) for parts, more in zip(parts_of, largest, strict=True)
+        )
     shown = "by default the narrowest that the answers can show"
     why = "as stated" if basis.attrs["stated"] else shown
     width = (
@@ -59,10 +66,28 @@ def on_what(audit: Audit, prob: float) -> tuple[str, ...]:
         f"{why}, it is"
     )
     said = []
-    for shape, limit in zip(basis["shape"].to_numpy(), model, strict=True):
+    for shape, limit, more in zip(basis["shape"].to_numpy(), model, largest, strict=True):
         parts = [start, f"{width} {at_most(shape) if shape < data else 'no smaller'}."]
-        said.append(" ".join([*parts, rest] if limit < min(shape, data) else parts))
+        below = [rest] if limit < min(shape, data) else []
+        said.append(" ".join([*parts, *below, *more]))
     return tuple(said)
+
+
+def _of_many(audit: Audit, basis: xr.Dataset) -> list[list[str]]:
+    """Return of every epsilon what the largest of many adds to the limit, where that is much."""
+    count = int(audit.settings["individuals"])
+    said = []
+    for one, limit in zip(basis["individual"].to_numpy(), basis["model"].to_numpy(), strict=True):
+        much = count > 1 and limit > MUCH * one and limit >= LEAST_SAID
+        said.append(
+            [
+                f"For any single individual whose draws were kept it is {at_most(float(one))}: the "
+                f"rest is what it takes to hold for the largest of {count:,}."
+            ]
+            if much
+            else []
+        )
+    return said
 
 
 def in_words(result: PrivacyCurves, prob: float = PROB) -> tuple[str, ...]:
