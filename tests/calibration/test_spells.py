@@ -40,31 +40,14 @@ def test_the_page_shows_the_table_of_the_study():
     assert rest.split(END)[0].strip() == table().strip()
 
 
-@pytest.mark.parametrize(
-    ("row", "world", "here"),
-    [
-        ("come once, stay with 0.9; still there | 0.9", "30 who come once, stay with 0.9", True),
-        (
-            "one in long spells among 50 at random; there | 0.95",
-            "one in spells among 50 at random",
-            True,
-        ),
-        (
-            "one at random among 50 in long spells; away | 0.5",
-            "one at random among 50 in spells",
-            False,
-        ),
-        (
-            "one who left for good after a third of the databases | 0",
-            "one who has left beside 3 always there",
-            False,
-        ),
-    ],
-)
-def test_the_short_table_has_the_figures_of_the_study(figures, row, world, here):
-    page = report.PAGE.with_name("calibration.md").read_text(encoding="utf-8")
-    few, many = (figures[world, n, here].given for n in DATABASES)
-    assert f"| {row} | {few:.2f} | {many:.2f} |" in page
+def test_the_page_has_the_unsafe_figures_of_the_study(figures):
+    page = " ".join(report.PAGE.with_name("calibration.md").read_text(encoding="utf-8").split())
+    few, many = (figures["one in spells among 50 at random", n, True].far_below for n in DATABASES)
+    assert f"by more than a tenth in {many:.0%} to {few:.0%}".replace("% to", " to") in page
+    for world in ("a newcomer beside 3 always there", "one who has left beside 3 always there"):
+        for n in DATABASES:
+            here = "newcomer" in world
+            assert figures[world, n, here].far_below == 0.0
 
 
 @pytest.mark.parametrize("others", [1, 3, 10])
