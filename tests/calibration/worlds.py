@@ -24,6 +24,7 @@ from scipy.special import expit
 from scipy.stats import gamma, lognorm, norm
 
 import edp_bayes as edp
+from tests.calibration.failures import standardised
 from tests.calibration.report import put
 
 EPSILON = np.array([0.05, 0.2, 0.5])
@@ -128,6 +129,7 @@ def mixture(parts: list[tuple[float, float, float]]):
 NORMAL = mixture([(1.0, 0.0, 1.0)])
 HOLIDAYS = mixture([(0.9, 0.0, 1.0), (0.1, 6.0, 1.0)])
 COMB = mixture([(1.0, float(k), 0.2) for k in range(6)])
+SKEWED = mixture(list(zip(*standardised("strongly skewed"), strict=True)))
 OUTLIERS = mixture([(0.98, 0.0, 1.0), (0.02, 0.0, 8.0)])
 CAP = norm.ppf(2.0 / 3.0)
 SHARE, WIDTH = 0.08, 0.5  # of a lognormal total
@@ -249,6 +251,8 @@ WORLDS: dict[str, World] = {
     "0 without them, atom": _nothing_without(True),
     "closed": _closed(False),
     "closed, atom": _closed(True),
+    "strongly skewed, gives 0.1": additive(*SKEWED, 0.1),
+    "strongly skewed, gives 0.4": additive(*SKEWED, 0.4),
     "six peaks, gives 0.1": additive(*COMB, 0.1),
     "six peaks, gives 0.3": additive(*COMB, 0.3),
     "outliers, gives 0.4": additive(*OUTLIERS, 0.4),
