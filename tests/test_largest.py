@@ -5,7 +5,7 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.coupling.contributions import ContributionPosterior, ContributionPrior
-from edp_bayes.diagnostics import check_largest
+from edp_bayes.diagnostics.largest import check_largest
 
 N, PEOPLE = 40, 60
 

@@ -19,6 +19,7 @@ from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.coupling.released import ReleasedCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.diagnostics.convergence import convergence
+from edp_bayes.diagnostics.largest import check_largest
 from edp_bayes.diagnostics.truncation import check_truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models.comparing import OF_ANSWERS
@@ -474,7 +475,7 @@ def _checks(
     ]
     if isinstance(density, RegressionCoupling):
         seed = settings.generator("largest")
-        tests.append(diagnostics.check_largest(density.posterior, responses, seed))
+        tests.append(check_largest(density.posterior, responses, seed))
     if settings.chains * settings.draws >= diagnostics.MIN_REPLICATES:
         tests.append(
             diagnostics.posterior_predictive_check(

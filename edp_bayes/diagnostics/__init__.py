@@ -4,8 +4,7 @@
 of one distribution, none of them the work of one individual. `check_draws` asks whether the draws
 of a privacy quantity have converged. `posterior_predictive_check` asks whether the density model
 could have produced the responses. `check_individuals` compares the risk with what the own
-contributions of every individual say, `check_largest` the largest contribution with what the model
-of all of them expects. `check_grid` looks for those who break a grid on which the
+contributions of every individual say. `check_grid` looks for those who break a grid on which the
 answers lie without them, `check_identifier` whether individuals are persons or records.
 `check_slopes` asks whether a model allows for the errors of slopes, `check_scale` advises another
 scale for strongly skewed answers. `prior_sensitivity` asks how far the result follows the prior.
@@ -17,7 +16,6 @@ from edp_bayes.diagnostics.grids import check_grid
 from edp_bayes.diagnostics.identifiers import check_identifier
 from edp_bayes.diagnostics.independence import DatabaseChecks, check_databases
 from edp_bayes.diagnostics.individuals import check_individuals
-from edp_bayes.diagnostics.largest import check_largest
 from edp_bayes.diagnostics.predictive import (
     MIN_REPLICATES,
     PredictiveChecks,
@@ -40,7 +38,6 @@ __all__ = [
     "check_grid",
     "check_identifier",
     "check_individuals",
-    "check_largest",
     "check_scale",
     "check_slopes",
     "posterior_predictive_check",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.records.rounding import FOUND, ROUNDING
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
@@ -21,12 +22,8 @@ __all__ = ["FOUND", "AtAtoms", "at_atoms", "checked_atoms", "places", "refuse_at
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-FOUND = "found"  # at the ends, from the data
 FEWEST_TIES = 3
 MOST = 5
-# An answer without an individual, a difference of two numbers, is at an atom within so many units
-# in the last place.
-ROUNDING = 16 * np.finfo(np.float64).eps
 
 
 def refuse_atoms(atoms: object, what: str) -> None:

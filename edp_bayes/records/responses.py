@@ -19,7 +19,7 @@ from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputEr
 from edp_bayes.records.atoms import checked_atoms, places, tied_ends
 from edp_bayes.records.cut_off import Partial
 from edp_bayes.records.remainder import WAY_OUT, NotCollected, Remainder
-from edp_bayes.records.rounding import FOUND, checked_step
+from edp_bayes.records.rounding import FOUND, ROUNDING, checked_step
 from edp_bayes.records.transforms import Transform, transform_of
 from edp_bayes.utils import labels, validate
 from edp_bayes.utils.sentences import Sentence
@@ -34,8 +34,6 @@ __all__ = ["Referral", "Responses", "contributing", "entry_columns"]
 FEWEST_DATABASES = 8
 FEW_DATABASES = 20
 HEAVY_TIES = 0.5
-# Responses this close to each other, relative to their size, differ by rounding alone.
-ROUNDING = 16 * np.finfo(np.float64).eps
 # Between these, powers up to the fourth stay in the range of doubles, and densities in that of the
 # floats of single precision in which they are kept.
 LEAST_UNIT, LARGEST_UNIT = 1e-30, 1e30

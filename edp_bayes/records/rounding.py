@@ -13,11 +13,13 @@ from edp_bayes.utils import validate
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-__all__ = ["FOUND", "checked_step", "coarse_step", "offset_of", "on_grid", "plain_step"]
+__all__ = ["FOUND", "ROUNDING", "checked_step", "coarse_step", "offset_of", "on_grid", "plain_step"]
 
 Array = NDArray[np.float64]
 
 FOUND = "found"  # from the data
+# Numbers this close to each other, relative to their size, differ by rounding alone.
+ROUNDING = 16 * np.finfo(np.float64).eps
 NEAR = 1e-6  # of a step: nearer to a value of the grid than this is on it
 MOST_PARTS = 4  # steps in the smallest difference of two responses
 COARSE = 25.0  # steps in a standard deviation up to which a grid matters
