@@ -15,7 +15,7 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models import BaseMeasure
 from edp_bayes.report import describe
 from edp_bayes.report.html import render
-from edp_bayes.report.sections.words import on_what
+from edp_bayes.results.basis import on_what
 from tests.command_line import refused
 
 EPSILON = [0.05, 0.2, 0.5]
@@ -209,7 +209,16 @@ def test_it_is_an_option_of_the_command_line(tmp_path, capsys):
     rows["kwh"] = rng.gamma(2.0, 1.0, len(rows))
     rows.to_csv(tmp_path / "energy.csv", index=False)
     keys = ["--database", "week", "--individual", "who", "--epsilon", "0.1", "--no-past"]
-    asked = ["audit", str(tmp_path / "energy.csv"), *keys, "--query", "sum:kwh", "--draws", "50"]
+    asked = [
+        "audit",
+        str(tmp_path / "energy.csv"),
+        "--verbose",
+        *keys,
+        "--query",
+        "sum:kwh",
+        "--draws",
+        "50",
+    ]
     asked += ["--seed", "1", "--out", str(tmp_path / "out")]
     assert main([*asked, "--narrowest", "1.5"]) == 0
     said = " ".join(capsys.readouterr().out.split())

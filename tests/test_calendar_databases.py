@@ -196,7 +196,15 @@ def test_a_warning_of_the_keys_stands_in_the_audit():
 def test_moments_as_databases_are_refused_on_the_command_line(capsys, tmp_path, key):
     table = purchases().assign(epoch=lambda t: t["time"].astype("int64") // 10**9)
     table.to_csv(tmp_path / "t.csv", index=False)
-    words = ["audit", tmp_path / "t.csv", "--individual", "client", "--query", "sum:amount"]
+    words = [
+        "audit",
+        tmp_path / "t.csv",
+        "--verbose",
+        "--individual",
+        "client",
+        "--query",
+        "sum:amount",
+    ]
     words += ["--database", key, "--out", tmp_path / "out"]
     said = refused(capsys, *words)
     assert "4,000 databases of 1.0 records each: a day, week or month may be meant" in said
@@ -283,7 +291,17 @@ def test_every_command_passes_on_what_becomes_of_gaps_and_missing_keys(tmp_path,
     table.to_parquet(path)
     keys = ["--database", "time", "--individual", "client", "--database-every", "week"]
     sizes = ["--draws", "10", "--chains", "2", "--seed", "1", "--model", "bootstrap", "--quiet"]
-    words = ["audit", str(path), *keys, "--query", "sum:amount", "--epsilon", "0.5", *sizes]
+    words = [
+        "audit",
+        str(path),
+        "--verbose",
+        *keys,
+        "--query",
+        "sum:amount",
+        "--epsilon",
+        "0.5",
+        *sizes,
+    ]
     assert main([*words, "--out", str(out)]) == 2
     assert "--missing drop" in capsys.readouterr().err
     assert main([*words, "--out", str(out), "--missing", "pool", "--empty", "error"]) == 2
@@ -362,7 +380,15 @@ def test_noise_reads_the_same_databases_as_the_audit(capsys, tmp_path):
     table.loc[table.index[:30], "client"] = np.nan
     table["client"] = table["client"].astype("Int64")
     table.to_parquet(tmp_path / "t.parquet")
-    words = ["audit", tmp_path / "t.parquet", "--database", "time", "--individual", "client"]
+    words = [
+        "audit",
+        tmp_path / "t.parquet",
+        "--verbose",
+        "--database",
+        "time",
+        "--individual",
+        "client",
+    ]
     words += ["--query", "sum:amount", "--epsilon", "0.5", "--model", "bootstrap", "--draws", 15]
     words += ["--chains", 2, "--seed", 1, "--out", tmp_path]
     assert "--missing drop" in refused(capsys, *words, "--database-every", "week")
@@ -383,7 +409,15 @@ def test_noise_reads_the_same_databases_as_the_audit(capsys, tmp_path):
 
 def test_a_choice_that_is_none_is_refused_by_its_option(capsys, tmp_path):
     purchases(count=100).to_csv(tmp_path / "t.csv", index=False)
-    words = ["audit", tmp_path / "t.csv", "--database", "time", "--individual", "client"]
+    words = [
+        "audit",
+        tmp_path / "t.csv",
+        "--verbose",
+        "--database",
+        "time",
+        "--individual",
+        "client",
+    ]
     words += ["--query", "median:amount", "--out", tmp_path / "out"]
     said = refused(capsys, *words, "--database-every", "decade")
     assert "--database-every must be one of hour, day" in said

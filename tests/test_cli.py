@@ -76,7 +76,7 @@ def options(table, out, **changes):
         **changes,
     }
     pairs = [(f"--{name}", str(value)) for name, value in chosen.items() if value is not None]
-    return ["audit", str(table), *(word for pair in pairs for word in pair)]
+    return ["audit", str(table), "--verbose", *(word for pair in pairs for word in pair)]
 
 
 @pytest.fixture(scope="module")

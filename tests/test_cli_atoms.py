@@ -26,7 +26,7 @@ def table(tmp_path_factory):
 def asked(table, out, *more):
     keys = ["--database", "week", "--individual", "who", "--epsilon", "0.1,0.5"]
     few = ["--query", "sum:sales", "--draws", "50", "--seed", "1"]
-    return ["audit", str(table), *keys, *few, "--out", str(out), *more]
+    return ["audit", str(table), "--verbose", *keys, *few, "--out", str(out), *more]
 
 
 def test_the_warning_names_what_works(table, tmp_path, capsys):

@@ -28,7 +28,7 @@ def table(tmp_path):
 
 def asked(table, out, *more):
     keys = ["--database", "week", "--individual", "who", "--epsilon", "0.1,0.5", "--out", str(out)]
-    return ["audit", str(table), *keys, "--draws", "50", "--model", "bootstrap", *more]
+    return ["audit", str(table), "--verbose", *keys, "--draws", "50", "--model", "bootstrap", *more]
 
 
 def test_queries_given_one_after_the_other_are_audited_together(table, tmp_path, capsys):

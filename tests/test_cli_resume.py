@@ -28,7 +28,16 @@ def table(tmp_path_factory):
 def arguments(table, out, *more):
     given = "--database week --individual customer --query sum:spent --epsilon 0.02,0.3 --no-past"
     numbers = "--model finite:2 --draws 40 --tune 40 --chains 2 --seed 1 --quiet"
-    return ["audit", str(table), *given.split(), *numbers.split(), "--out", str(out), *more]
+    return [
+        "audit",
+        str(table),
+        "--verbose",
+        *given.split(),
+        *numbers.split(),
+        "--out",
+        str(out),
+        *more,
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ def table(tmp_path_factory):
 def asked(table, out, *more):
     keys = ["--database", "week", "--individual", "who", "--epsilon", "0.1,0.5", "--no-past"]
     few = ["--query", "count", "--draws", "50", "--model", "bootstrap", "--seed", "1"]
-    return ["audit", str(table), *keys, *few, "--out", str(out), *more]
+    return ["audit", str(table), "--verbose", *keys, *few, "--out", str(out), *more]
 
 
 def test_a_count_is_rounded_and_published_in_bins(table, tmp_path, capsys):

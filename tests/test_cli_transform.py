@@ -25,7 +25,7 @@ def table(tmp_path_factory):
 def asked(table, out, *more):
     keys = ["--database", "week", "--individual", "who", "--epsilon", "0.1,0.5", "--no-past"]
     few = ["--query", "sum:kwh", "--draws", "50", "--seed", "1"]
-    return ["audit", str(table), *keys, *few, "--out", str(out), *more]
+    return ["audit", str(table), "--verbose", *keys, *few, "--out", str(out), *more]
 
 
 def test_the_audit_is_that_of_python_and_says_its_scale(table, tmp_path, capsys):

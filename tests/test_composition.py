@@ -732,9 +732,9 @@ def sales(tmp_path):
     ]
     table.write_text("\n".join(["week,customer,spent", *lines]))
     return [
-        "audit", str(table), "--database", "week", "--individual", "customer", "--query",
-        "sum:spent", "--out", str(tmp_path / "out"), "--draws", "20", "--tune", "20", "--chains",
-        "2", "--epsilon", "0.1,1", "--seed", "1",
+        "audit", str(table), "--verbose", "--database", "week", "--individual", "customer",
+        "--query", "sum:spent", "--out", str(tmp_path / "out"), "--draws", "20",
+        "--tune", "20", "--chains", "2", "--epsilon", "0.1,1", "--seed", "1",
     ]  # fmt: skip
 
 

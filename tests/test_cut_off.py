@@ -291,7 +291,15 @@ def test_the_choice_is_one_of_two_and_stands_in_every_command(capsys, tmp_path):
     with pytest.raises(InvalidInputError, match="partial must be one of keep, drop"):
         read(table, partial="weeks")
     table.to_parquet(tmp_path / "t.parquet")
-    words = ["audit", tmp_path / "t.parquet", "--database", "time", "--individual", "who"]
+    words = [
+        "audit",
+        tmp_path / "t.parquet",
+        "--verbose",
+        "--database",
+        "time",
+        "--individual",
+        "who",
+    ]
     words += ["--database-every", "week", "--query", "sum:x", "--epsilon", "0.5", "--no-past"]
     words += ["--model", "bootstrap", "--draws", 10, "--chains", 2, "--seed", 1]
     assert "--partial must be" in refused(

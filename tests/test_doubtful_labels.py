@@ -213,7 +213,15 @@ def test_the_command_line_prints_them_escaped(capsys, tmp_path):
     table = table_of(["ann", "ann\u200b", "bob\x1b[31m", "nan"])
     table = table[np.random.default_rng(2).random(len(table)) < 0.8]
     table.to_parquet(tmp_path / "t.parquet")
-    words = ["audit", tmp_path / "t.parquet", "--individual", "who", "--database", "week"]
+    words = [
+        "audit",
+        tmp_path / "t.parquet",
+        "--verbose",
+        "--individual",
+        "who",
+        "--database",
+        "week",
+    ]
     words += ["--query", "sum:x", "--epsilon", "0.5", "--model", "bootstrap", "--draws", 10]
     out = printed(capsys, *words, "--chains", 2, "--seed", 1, "--out", tmp_path / "out")
     assert "'ann' and 'ann\\u200b'" in " ".join(out.split())

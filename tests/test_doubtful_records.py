@@ -258,7 +258,7 @@ def test_a_file_that_is_not_there_is_said_in_our_words(tmp_path, capsys, name):
     assert str(error.value).startswith(words)
     line = refused(
         capsys,
-        *("audit", tmp_path / name, "--database", "week", "--individual", "who"),
+        *("audit", tmp_path / name, "--verbose", "--database", "week", "--individual", "who"),
         *("--query", "count", "--out", tmp_path / "out"),
     )
     assert line.startswith(f"edp-bayes: {words}")

@@ -38,7 +38,7 @@ def test_the_documents_hold_the_same_table():
 def test_every_check_has_an_entry_and_says_its_effect(audit):
     assert set(audit.checks.index) <= set(EFFECTS)
     assert audit.checks["effect"].to_dict() == {n: effect_of(n) for n in audit.checks.index}
-    assert {one.effect for one in audit.verdicts} == {WITHHOLDS, ADVISES}
+    assert {one.effect for one in audit.outcomes} == {WITHHOLDS, ADVISES}
 
 
 def test_a_check_without_an_entry_is_an_error(audit):
@@ -105,7 +105,7 @@ def test_the_command_line_says_what_each_check_does(audit):
     console = Console(width=400, file=StringIO())
     console.print(diagnostics(audit))
     lines = [line.strip() for line in console.file.getvalue().splitlines()]
-    for one in audit.verdicts:
+    for one in audit.outcomes:
         if one.passed is False:
             assert any(
                 line.startswith(f"{one.effect.upper()} ") and str(one.sentence) in line

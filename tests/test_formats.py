@@ -346,7 +346,8 @@ def test_standard_input(form, monkeypatch):
 def test_the_command_line_takes_and_records_them(tmp_path):
     out = tmp_path / "out"
     arguments = [
-        "audit", "-", "--database", "woche", "--individual", "kundin", "--query", "sum:betrag",
+        "audit", "-", "--verbose", "--database", "woche", "--individual", "kundin",
+        "--query", "sum:betrag",
         "--separator", ";", "--decimal", ",", "--thousands", ".", "--encoding", "cp1252",
         "--draws", "20", "--chains", "1", "--epsilon", "0.5", "--out", str(out),
     ]  # fmt: skip

@@ -202,7 +202,8 @@ def test_the_level_stands_in_the_printed_report_without_a_second_epsilon(audit):
     print_report(audit, console, prob=0.9)
     printed = console.file.getvalue()
     assert "Within a relative width of the median response: median and 90% equal-tailed" in printed
-    assert "Laplace" not in printed
+    assert "Laplace mechanism" not in printed
+    assert "interval_epsilon" not in printed
     lines = printed.splitlines()
     start = next(k for k, line in enumerate(lines) if "Within a relative width" in line)
     row = next(line for line in lines[start:] if re.match(r"│ +0\.1 │", line))

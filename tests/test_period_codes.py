@@ -296,7 +296,7 @@ def test_the_command_line_refuses_a_mistyped_year_and_takes_codes(capsys, tmp_pa
     weekly().to_csv(tmp_path / "t.csv", index=False)
     words = ["--individual", "who", "--database", "period", "--query", "count", "--epsilon", "0.5"]
     words += ["--model", "bootstrap", "--draws", 10, "--chains", 2, "--out", tmp_path / "out"]
-    weekly_words = ["audit", tmp_path / "t.csv", *words, "--database-every", "week"]
+    weekly_words = ["audit", tmp_path / "t.csv", "--verbose", *words, "--database-every", "week"]
     line = refused(capsys, *weekly_words, "--empty", "zero")
     assert "2043-03-09 (1 record) stands 962 weeks after 2024-09-30" in line
     line = refused(capsys, *weekly_words)
@@ -307,5 +307,7 @@ def test_the_command_line_refuses_a_mistyped_year_and_takes_codes(capsys, tmp_pa
     table = records([code for k, code in enumerate(codes) if k != 20])
     table = table[np.random.default_rng(2).random(len(table)) < 0.7]
     table.to_csv(tmp_path / "w.csv", index=False)
-    out = " ".join(printed(capsys, "audit", tmp_path / "w.csv", *words, "--empty", "zero").split())
+    out = " ".join(
+        printed(capsys, "audit", tmp_path / "w.csv", "--verbose", *words, "--empty", "zero").split()
+    )
     assert f"1 of 50 periods of 'period' have no record ({codes[20]!r}); they are databases" in out

@@ -163,7 +163,17 @@ def test_the_command_line_writes_no_name(tmp_path, capsys):
     out = tmp_path / "out"
     keys = ["--database", "week", "--individual", "person"]
     sizes = ["--draws", "20", "--chains", "2", "--seed", "1", "--model", "bootstrap", "--quiet"]
-    words = ["audit", str(table), *keys, "--query", "sum:kwh", *sizes, "--epsilon", "0.5"]
+    words = [
+        "audit",
+        str(table),
+        "--verbose",
+        *keys,
+        "--query",
+        "sum:kwh",
+        *sizes,
+        "--epsilon",
+        "0.5",
+    ]
     report = str(out / "report.html")
     asked = ["--out", str(out), "--pseudonyms", "--report", report]
     assert main([*words, *asked]) == 0
@@ -191,7 +201,16 @@ def small_run(tmp_path, *options):
     )
     table = tmp_path / "people.csv"
     frame.to_csv(table, index=False)
-    words = ["audit", str(table), "--database", "week", "--individual", "person", "--query"]
+    words = [
+        "audit",
+        str(table),
+        "--verbose",
+        "--database",
+        "week",
+        "--individual",
+        "person",
+        "--query",
+    ]
     words += ["sum:kwh", "--draws", "10", "--chains", "2", "--seed", "1", "--model", "bootstrap"]
     words += ["--epsilon", "0.5", "--out", str(tmp_path / "out"), "--pseudonyms", *options]
     code = main(words)
@@ -246,7 +265,15 @@ def test_a_key_that_would_be_handed_on_or_guessed_is_refused(tmp_path, capsys):
     for path, message in cases.items():
         assert small_run(tmp_path, "--pseudonym-key", str(path)) == 2
         assert message in " ".join(capsys.readouterr().err.split())
-    words = ["audit", str(tmp_path / "people.csv"), "--database", "week", "--individual", "person"]
+    words = [
+        "audit",
+        str(tmp_path / "people.csv"),
+        "--verbose",
+        "--database",
+        "week",
+        "--individual",
+        "person",
+    ]
     words += ["--query", "sum:kwh", "--out", str(tmp_path / "out"), "--pseudonym-key", str(short)]
     assert main(words) == 2
     assert "give --pseudonyms with it" in capsys.readouterr().err

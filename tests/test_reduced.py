@@ -418,7 +418,8 @@ def test_the_command_line_collects_some(tmp_path, capsys):
     TABLE.to_csv(tmp_path / "records.csv", index=False)
     out = tmp_path / "out"
     text = printed(
-        capsys, "audit", tmp_path / "records.csv", "--database", "week", "--individual", "client",
+        capsys, "audit", tmp_path / "records.csv", "--verbose", "--database", "week",
+        "--individual", "client",
         "--query", "sum:amount", "--collect", "12", "--model", "bootstrap", "--draws", "30",
         "--epsilon", "0.1,0.5", "--seed", "1", "--out", out,
     )  # fmt: skip

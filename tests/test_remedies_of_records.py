@@ -109,7 +109,9 @@ def command(path, words, capsys, query="sum:amount"):
     keys = [word for name, value in KEYS.items() for word in (f"--{name}", value)]
     quick = ["--model", "bootstrap", "--draws", "20", "--chains", "1", "--epsilon", "0.1"]
     quick += ["--seed", "1", "--no-past", "--query", query]
-    code = main(["audit", str(path), *keys, *quick, "--out", str(path.parent / "out"), *words])
+    code = main(
+        ["audit", str(path), "--verbose", *keys, *quick, "--out", str(path.parent / "out"), *words]
+    )
     captured = capsys.readouterr()
     return " ".join((captured.out + captured.err).split()), code == 0
 
@@ -294,7 +296,15 @@ def test_text_before_the_names_of_the_columns_is_left_out(tmp_path, capsys):
     (tmp_path / "titled.csv").write_text("Export of 2025\nClient 17\n\n" + lines)
     (tmp_path / "records.csv").write_text(lines)
     for name, code in (("titled.csv", 2), ("records.csv", 0)):
-        words = ["audit", tmp_path / name, "--database", "week", "--individual", "person"]
+        words = [
+            "audit",
+            tmp_path / name,
+            "--verbose",
+            "--database",
+            "week",
+            "--individual",
+            "person",
+        ]
         words += ["--query", "sum:amount", "--epsilon", "0.1", "--draws", "10", "--chains", "2"]
         words += ["--model", "bootstrap", "--out", tmp_path / "out", "--seed", "1", "--quiet"]
         assert main([str(word) for word in words]) == code

@@ -25,12 +25,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-app.command("property")(property_command.property_)
-app.command("interval")(interval_command.interval)
-app.command("mechanism")(mechanism_command.mechanism)
-app.command("noise")(noise_command.noise)
-app.command("release")(noise_command.release)
-
 Zarr = Annotated[bool, typer.Option("--zarr", help="Save audit.zarr instead of audit.nc.")]
 
 # Contributions are small beside a week's revenue: beyond 0.4 there is little risk left to see.
@@ -57,8 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 where all went well, 2 after one line on stderr where not, 130 if interrupted,
-        143 if terminated.
+        0 where all went well, or what --check tells of a verdict (3, 4 or 5), 2 after one line on
+        stderr where not, 130 if interrupted, 143 if terminated.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     return failing.run(typer.main.get_command(app), given or ["--help"])
@@ -79,42 +73,6 @@ def _root(
     ] = False,
 ) -> None:
     """Audit empirical differential privacy, with credible bands on every number."""
-
-
-@app.command()
-def demo(
-    out: options.Out[Path] = Path("edp-bayes-demo"),
-    seed: options.Seed = 1,
-    quiet: options.Quiet = False,
-    zarr: Zarr = False,
-) -> None:
-    """Audit the weekly revenue of a music shop with 10,010 customers, in one to two minutes."""
-    from edp_bayes.cli.session import audit_databases
-    from edp_bayes.data import load_cdnow_weeks
-    from edp_bayes.records.adversary import Adversary
-
-    run = options.Run.parse(
-        query="sum:dollars",
-        epsilon=DEMO_EPSILON,
-        draws=DEMO_DRAWS,
-        seed=seed,
-        out=out,
-        zarr=zarr,
-        quiet=quiet,
-        report=out / "report.html",
-        knows=DEMO_KNOWS,
-        thin=DEMO_THIN,
-    )
-    keys = options.Keys(("week",), ("customer",))
-    knows = DEMO_KNOWS
-    adversary = Adversary(
-        past=knows.past or 0,
-        trend=bool(knows.trend),
-        season=knows.season,
-        changing_scale=knows.changing_scale,
-    )
-    about = DEMO_DATA.format(words=adversary.words)
-    audit_databases(load_cdnow_weeks, keys, run, about=about)
 
 
 @app.command()
@@ -216,9 +174,13 @@ def audit(
     offset: options.Offset = None,
     threshold: options.Threshold = None,
     bins: options.Bins = None,
+    target: options.Target = None,
+    check: options.Check = False,
+    json: options.Json = None,
+    verbose: options.Verbose = False,
     quiet: options.Quiet = False,
     zarr: Zarr = False,
-) -> None:
+) -> int:
     """Audit a query on the databases of a table."""
     from edp_bayes.cli.session import audit_databases
 
@@ -271,6 +233,10 @@ def audit(
         offset=offset,
         threshold=threshold,
         bins=bins,
+        target=target,
+        check=check,
+        json=json,
+        verbose=verbose,
         table=table,
     )
     keys = options.Keys.parse(
@@ -287,4 +253,51 @@ def audit(
         encoding=encoding,
         partial=partial,
     )
-    audit_databases(lambda: table, keys, run)
+    return audit_databases(lambda: table, keys, run)
+
+
+@app.command()
+def demo(
+    out: options.Out[Path] = Path("edp-bayes-demo"),
+    seed: options.Seed = 1,
+    target: options.Target = None,
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+    zarr: Zarr = False,
+) -> int:
+    """Audit the weekly revenue of a music shop with 10,010 customers, in one to two minutes."""
+    from edp_bayes.cli.session import audit_databases
+    from edp_bayes.data import load_cdnow_weeks
+    from edp_bayes.records.adversary import Adversary
+
+    run = options.Run.parse(
+        query="sum:dollars",
+        epsilon=DEMO_EPSILON,
+        draws=DEMO_DRAWS,
+        seed=seed,
+        out=out,
+        zarr=zarr,
+        quiet=quiet,
+        report=out / "report.html",
+        knows=DEMO_KNOWS,
+        target=target,
+        verbose=verbose,
+        thin=DEMO_THIN,
+    )
+    keys = options.Keys(("week",), ("customer",))
+    knows = DEMO_KNOWS
+    adversary = Adversary(
+        past=knows.past or 0,
+        trend=bool(knows.trend),
+        season=knows.season,
+        changing_scale=knows.changing_scale,
+    )
+    about = DEMO_DATA.format(words=adversary.words)
+    return audit_databases(load_cdnow_weeks, keys, run, about=about)
+
+
+app.command("property")(property_command.property_)
+app.command("interval")(interval_command.interval)
+app.command("mechanism")(mechanism_command.mechanism)
+app.command("noise")(noise_command.noise)
+app.command("release")(noise_command.release)

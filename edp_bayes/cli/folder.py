@@ -109,6 +109,7 @@ def write(
     show: bool,
     report: Path | None = None,
     report_names: bool = False,
+    target: tuple[float, float] | None = None,
 ) -> list[Path]:
     """Write the audit, its summary, its plots and, where asked for, a report; return the files.
 
@@ -130,13 +131,18 @@ def write(
         HTML file of the report.
     report_names : bool
         Names rather than pseudonyms in it.
+    target : tuple of float, optional
+        Epsilon and delta that its verdict answers.
     """
     saved = "audit.zarr" if zarr else "audit.nc"
     paths: dict[Path, Callable[[Path], object]] = {folder / saved: audit.save}
     for name, make in MADE.items():
         paths[folder / name] = partial(make, audit, prob)
     if report is not None:
-        paths[report] = lambda path: audit.report(path, prob=prob, names=report_names)
+        epsilon, delta = target or (None, None)
+        paths[report] = lambda path: audit.report(
+            path, epsilon=epsilon, delta=delta, prob=prob, names=report_names
+        )
     older = {*paths, *(folder / name for name in RESULTS)} - {folder / saved}
     for path in track(paths, "Files", total=len(paths), show=show):
         paths[path](path)

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edp_bayes.cli import options
+from edp_bayes.cli.answering import (
+    exit_code,
+    parse_target,
+    print_verdict,
+    with_target,
+    write_record,
+)
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.terminal import terminal
@@ -43,7 +50,10 @@ def mechanism(
     ] = "one record",
     out: options.Out[Path | None] = None,
     seed: options.Seed = None,
-) -> None:
+    target: options.Target = None,
+    check: options.Check = False,
+    json: options.Json = None,
+) -> int:
     """Print the privacy curve and local epsilon of a mechanism, from samples of two databases."""
     import warnings
 
@@ -52,6 +62,8 @@ def mechanism(
     from edp_bayes.exceptions import EdpBayesWarning
 
     console = terminal()
+    aim = parse_target(target, check=check)
+    grid = with_target(options.parse_epsilon(epsilon), aim)
     if out is not None:
         refuse_overwriting([out / name for name in RESULTS], [samples, neighbour])
         require_writable(out)
@@ -61,7 +73,7 @@ def mechanism(
         warnings.simplefilter("ignore", EdpBayesWarning)
         found = audit_mechanism(
             *pair,
-            epsilon=options.parse_epsilon(epsilon),
+            epsilon=grid,
             kind=kind,
             tau=tau,
             adjacency=adjacency,
@@ -69,11 +81,17 @@ def mechanism(
             random_seed=seed,
             progressbar=console.is_terminal,
         )
+    at, delta = aim or (None, None)
+    verdict = found.verdict(epsilon=at, delta=delta, prob=PROB)
+    print_verdict(verdict, console)
     _print(found, console)
+    if json is not None:
+        write_record(found, verdict, json)
     if out is not None:
         saved, report = (out / name for name in RESULTS)
-        written = found.save(saved), found.report(report, prob=PROB)
+        written = found.save(saved), found.report(report, epsilon=at, delta=delta, prob=PROB)
         console.print(f"\nWritten to {out}: {', '.join(path.name for path in written)}.")
+    return exit_code([verdict], check=check)
 
 
 def _load(path: Path) -> Any:

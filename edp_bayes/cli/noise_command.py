@@ -170,7 +170,7 @@ def _print(
         f"Verified: P({target} holds | data) = {held:.3g}, from the {record['draws']} draws it was "
         f"made for and all {record['individuals']:,} individuals."
     )
-    failed = dict.fromkeys(one.sentence for one in audit.verdicts if one.passed is False)
+    failed = dict.fromkeys(one.sentence for one in audit.outcomes if one.passed is False)
     if failed:
         console.print(f"The guarantee is worth no more than the audit: {audit.failures}.")
     for sentence in failed:

@@ -28,6 +28,7 @@ __all__ = [
     "Bins",
     "Chains",
     "ChangingScale",
+    "Check",
     "Collect",
     "Covariates",
     "Database",
@@ -42,6 +43,7 @@ __all__ = [
     "Fresh",
     "Individual",
     "Insiders",
+    "Json",
     "KeepStore",
     "Keys",
     "Knows",
@@ -60,11 +62,13 @@ __all__ = [
     "Seed",
     "Separator",
     "Step",
+    "Target",
     "Thousands",
     "Threshold",
     "TimeZone",
     "Transformed",
     "Trend",
+    "Verbose",
     "Where",
     "columns",
     "parse_atoms",
@@ -265,6 +269,14 @@ class Run:
         As for `edp_bayes.audit`.
     published : Published or None
         What is published of the answer; None for the whole of it.
+    target : tuple of float or None
+        Epsilon and delta that the verdict answers; None for the default.
+    check : bool
+        The exit code tells the verdict.
+    json : Path or None
+        File of the verdict's record; None for none.
+    verbose : bool
+        Print all tables and checks.
     sampler, draws, tune, chains, keep, seed, target_accept
         As for `edp_bayes.audit`; None takes what is usual.
     zarr, quiet : bool
@@ -308,6 +320,10 @@ class Run:
     atoms: str | list[float] | None = None
     appear_once: bool = False
     published: Published | None = None
+    target: tuple[float, float] | None = None
+    check: bool = False
+    json: Path | None = None
+    verbose: bool = False
 
     @property
     def store(self) -> Path | None:
@@ -350,6 +366,7 @@ class Run:
         The table is what will be read: no result may take the place of its files. The other
         options are attributes of a run; None takes what is usual.
         """
+        from edp_bayes.cli.answering import parse_target, with_target
         from edp_bayes.cli.folder import (
             RESULTS,
             local_files,
@@ -388,10 +405,11 @@ class Run:
                 "--transform is a scale to model the answer on, and --rounded-to, --threshold and "
                 "--bins are on its own: leave out one of the two"
             )
+        given["target"] = parse_target(given.get("target"), check=given.get("check", False))
         queries = tuple(parse(one) for one in ([query] if isinstance(query, str) else query))
         run = cls(
             queries,
-            parse_epsilon(epsilon),
+            with_target(parse_epsilon(epsilon), given["target"]),
             parse_model(model, kernel, thin, components, narrowest),
             out,
             **given,
@@ -427,10 +445,14 @@ class Run:
                     f"{run.sampler or 'no --sampler'}"
                 )
         results = [out / name for name in RESULTS]
-        reports = [] if run.report is None else [run.report]
+        named = {"--report": (run.report, "report.html"), "--json": (run.json, "verdict.json")}
+        reports = [path for path, _ in named.values() if path is not None]
         refuse_overwriting([*results, *reports], read)
-        for path in reports:
-            _require_report(path, results)
+        for option, (path, usual) in named.items():
+            if path is not None:
+                _require_own_file(path, option, usual, results)
+        if run.report is not None and run.json is not None:
+            _require_own_file(run.json, "--json", "verdict.json", [run.report])
         require_writable(out)
         for path in reports:
             require_writable(path.parent)
@@ -631,6 +653,26 @@ Narrowest = Annotated[
         "of the answer as it is modelled; by default what the answers can show. Limits rest on it.",
     ),
 ]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        help="What is to be shown, EPSILON:DELTA, such as 0.1:0.01; by default epsilon 0.1 and one "
+        "over the number of individuals.",
+    ),
+]
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check", help="The exit code tells: 3 target not met, 4 undecided, 5 not established."
+    ),
+]
+Json = Annotated[
+    Path | None, typer.Option("--json", help="File for the record of the verdict, as JSON.")
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Print all tables and what every check says.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Past = Annotated[
     int | None,
@@ -678,16 +720,16 @@ At = Annotated[
 ]
 
 
-def _require_report(report: Path, others: Iterable[Path]) -> None:
-    """Refuse a report that is a folder, or one of the other results, or within one."""
-    if report.is_dir():
-        raise InvalidInputError(f"--report must name a file, {report} is a folder")
-    place = report.resolve()
+def _require_own_file(path: Path, option: str, usual: str, others: Iterable[Path]) -> None:
+    """Refuse a file that is a folder, or one of the other results, or within one."""
+    if path.is_dir():
+        raise InvalidInputError(f"{option} must name a file, {path} is a folder")
+    place = path.resolve()
     for other in others:
         if other.resolve() in (place, *place.parents):
             raise InvalidInputError(
-                f"--report must have a name of its own, found {report}, where {other.name} is "
-                "written; report.html would do"
+                f"{option} must have a name of its own, found {path}, where {other.name} is "
+                f"written; {usual} would do"
             )
 
 

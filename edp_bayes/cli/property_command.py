@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edp_bayes.cli import options
+from edp_bayes.cli.answering import (
+    exit_code,
+    parse_target,
+    print_verdict,
+    with_target,
+    write_record,
+)
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.terminal import terminal
@@ -59,8 +66,11 @@ def property_(
     seed: options.Seed = None,
     draws: options.Draws = None,
     chains: options.Chains = None,
+    target: options.Target = None,
+    check: options.Check = False,
+    json: options.Json = None,
     quiet: options.Quiet = False,
-) -> None:
+) -> int:
     """Print the privacy curve of a share of positives, of a known pi or with its posterior."""
     from edp_bayes.cli.folder import require_writable
     from edp_bayes.cli.numbers import parse_counts, parse_integers, parse_mechanism
@@ -68,13 +78,16 @@ def property_(
 
     if (prob is None) == (not count):
         raise InvalidInputError("exactly one of --prob and --count must be given")
-    grid, entries = options.parse_epsilon(epsilon), parse_integers(n, "--n")
+    aim = parse_target(target, check=check)
+    grid = with_target(options.parse_epsilon(epsilon), aim)
+    entries = parse_integers(n, "--n")
     arguments.sizes(entries, "--n", 2)
     chosen = _model("auto" if model is None else model)
     steps = parse_mechanism(mechanism, min(entries) if released_n is None else released_n)
     console = terminal(quiet=quiet)
     if prob is not None:
         sampled = {"--released-n": released_n, "--model": model}
+        sampled |= {"--json": None if json is None else str(json)}
         sampled |= {"--seed": seed, "--draws": draws, "--chains": chains}
         idle = [option for option, value in sampled.items() if value is not None]
         if idle:
@@ -86,11 +99,10 @@ def property_(
         query = PropertyQuery(entries[0], prob, steps, known, known_positive)
         if out is not None:
             require_writable(out)
-        _known_probability(query, grid, out, console)
-        return
+        return _known_probability(query, grid, out, console, aim=aim, check=check)
     if out is not None:
         require_writable(out)
-    _posterior(
+    return _posterior(
         {
             "count": parse_counts(count or []),
             "n": entries if len(entries) > 1 else entries[0],
@@ -106,6 +118,9 @@ def property_(
         },
         out,
         console,
+        aim=aim,
+        check=check,
+        json=json,
     )
 
 
@@ -117,7 +132,15 @@ def _model(text: str) -> ProbabilityModel | None:
     return {"auto": None, "binomial": BinomialModel(), "beta-binomial": BetaBinomialModel()}[text]
 
 
-def _known_probability(query: PropertyQuery, grid: Any, out: Path | None, console: Console) -> None:
+def _known_probability(
+    query: PropertyQuery,
+    grid: Any,
+    out: Path | None,
+    console: Console,
+    *,
+    aim: tuple[float, float] | None,
+    check: bool,
+) -> int:
     """Print and write the exact curve of a known pi."""
     import numpy as np
     from rich.table import Table
@@ -125,6 +148,8 @@ def _known_probability(query: PropertyQuery, grid: Any, out: Path | None, consol
     from edp_bayes.cli.folder import RESOLUTION
     from edp_bayes.cli.report import positions
     from edp_bayes.results.base import TARGETS
+    from edp_bayes.results.property import PropertyAudit
+    from edp_bayes.results.verdict import Target, exact_verdict
     from edp_bayes.utils import files
     from edp_bayes.utils.formatting import risk
 
@@ -132,6 +157,10 @@ def _known_probability(query: PropertyQuery, grid: Any, out: Path | None, consol
         np.asarray(side(epsilon=grid))
         for side in (query.delta_plus, query.delta_minus, query.delta)
     ]
+    epsilon, delta = aim or (None, None)
+    asked = Target.of(query.n, epsilon=epsilon, delta=delta)
+    verdict = exact_verdict(float(query.delta(epsilon=asked.epsilon)), asked, PropertyAudit.risk)
+    print_verdict(verdict, console)
     console.print(f"n = {query.n:,}, probability {query.prob:g}; exact")
     table = Table()
     for head in ("epsilon", "delta_plus", "delta_minus", "delta"):
@@ -141,8 +170,9 @@ def _known_probability(query: PropertyQuery, grid: Any, out: Path | None, consol
     console.print(table)
     for target in TARGETS:
         console.print(f"delta falls to {target:g} at epsilon {float(query.epsilon_at(target)):.6g}")
+    code = exit_code([verdict], check=check)
     if out is None:
-        return
+        return code
     with files.replaced(out / "curve.csv") as temporary:
         np.savetxt(
             temporary,
@@ -162,9 +192,18 @@ def _known_probability(query: PropertyQuery, grid: Any, out: Path | None, consol
         figure.savefig(temporary, dpi=RESOLUTION)
         plt.close(figure)
     console.print(f"\nWritten to {out}: curve.csv, delta.png.")
+    return code
 
 
-def _posterior(arguments: dict[str, Any], out: Path | None, console: Console) -> None:
+def _posterior(
+    arguments: dict[str, Any],
+    out: Path | None,
+    console: Console,
+    *,
+    aim: tuple[float, float] | None,
+    check: bool,
+    json: Path | None,
+) -> int:
     """Audit the counts, print what there is to know and write it."""
     import warnings
 
@@ -180,15 +219,22 @@ def _posterior(arguments: dict[str, Any], out: Path | None, console: Console) ->
         warnings.simplefilter("ignore", EdpBayesWarning)
         found = audit_property(**arguments, progressbar=show)
         refuse_interrupted()
+        epsilon, delta = aim or (None, None)
+        verdict = found.verdict(epsilon=epsilon, delta=delta, prob=PROB)
+        print_verdict(verdict, console)
         _print(found, console)
+        if json is not None:
+            write_record(found, verdict, json)
+        code = exit_code([verdict], check=check)
         if out is None:
-            return
+            return code
         found.save(out / "property.nc")
         with files.replaced(out / "summary.csv") as temporary:
             found.summary(ci_prob=PROB).to_csv(temporary, index_label="quantity")
         folder._plot(lambda: found.plot_delta(ci_prob=PROB), out / "delta.png")
-        found.report(out / "report.html", prob=PROB)
+        found.report(out / "report.html", epsilon=epsilon, delta=delta, prob=PROB)
     console.print(f"\nWritten to {out}: property.nc, summary.csv, delta.png, report.html.")
+    return code
 
 
 def _print(found: PropertyAudit, console: Console) -> None:

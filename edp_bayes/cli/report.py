@@ -11,18 +11,19 @@ from rich.table import Table
 from rich.text import Text
 
 from edp_bayes.characters import clean
+from edp_bayes.cli.answering import print_verdict
 from edp_bayes.interval.response_intervals import WIDTHS
 from edp_bayes.report.sections import curves, records
-from edp_bayes.report.sections.words import on_what, resting
 from edp_bayes.results.effects import ADVISES, WITHHOLDS
 from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.summaries import contributions_shown, interval, most_total, riskiest
-from edp_bayes.utils.formatting import about, at_most, percent, risk, risk_limit, short
+from edp_bayes.utils.formatting import percent, risk, risk_limit, short
 
 if TYPE_CHECKING:
     from edp_bayes.results.base import IndividualCurves, PrivacyCurves
     from edp_bayes.results.composition import ComposedAudit
     from edp_bayes.results.query import Audit
+    from edp_bayes.results.verdict import Verdict
 
 __all__ = [
     "crossings",
@@ -58,8 +59,15 @@ COMPOSED = ("Later databases", "All databases")
 REST = "Responses are less what insiders contributed."
 
 
-def print_report(audit: Audit, console: Console, *, prob: float) -> None:
-    """Print header, tables with their bands, and the diagnostics in plain words.
+def print_report(
+    audit: Audit,
+    console: Console,
+    *,
+    prob: float,
+    verdict: Verdict | None = None,
+    verbose: bool = True,
+) -> None:
+    """Print the verdict in the first line and the table of risks; the rest where it is asked for.
 
     Each table stands under a line that says which kind of interval it holds, of what probability.
 
@@ -71,14 +79,21 @@ def print_report(audit: Audit, console: Console, *, prob: float) -> None:
         Where to.
     prob : float
         Probability of every interval and band.
+    verdict : Verdict, optional
+        Of its target; of the default one if not given.
+    verbose : bool
+        Also how it was made, the riskiest individuals, other tables and all checks in words.
     """
+    print_verdict(audit.verdict(prob=prob) if verdict is None else verdict, console)
     first = float(audit.epsilon[0])
     tailed = f"median and {percent(prob)} equal-tailed interval"
+    risks = (f"Risk by epsilon: median and {percent(prob)} simultaneous band", _risks(audit, prob))
+    if not verbose:
+        print_parts((risks, (None, _counted(audit))), console)
+        return
     parts = (
         (None, _header(audit)),
-        (None, verdict(audit, prob)),
-        *_resting(audit, prob),
-        (f"Risk by epsilon: median and {percent(prob)} simultaneous band", _risks(audit, prob)),
+        risks,
         (None, Text(COLUMNS.format(prob=percent(prob)))),
         (f"Epsilon at which delta falls to a target: {tailed}", crossings(audit, prob)),
         (
@@ -91,22 +106,42 @@ def print_report(audit: Audit, console: Console, *, prob: float) -> None:
     print_parts(parts, console)
 
 
-def print_releases(releases: ComposedAudit, console: Console, *, prob: float) -> None:
+def _counted(audit: PrivacyCurves) -> Text:
+    """Return how many checks failed, by what that does, and how to read them."""
+    failed = [one for one in audit.outcomes if one.passed is False]
+    if not failed:
+        return Text("No check failed. --verbose prints them, and all tables.")
+    counts = (
+        f"{sum(one.effect == effect for one in failed)} {words}"
+        for effect, words in ((WITHHOLDS, "of which a failure withholds"), (ADVISES, "advising"))
+        if any(one.effect == effect for one in failed)
+    )
+    return Text(f"Failed checks: {', '.join(counts)}. --verbose prints them, and all tables.")
+
+
+def print_releases(
+    releases: ComposedAudit, console: Console, *, prob: float, verdict: Verdict, verbose: bool
+) -> None:
     """Print the risks of several releases, and what they rest on."""
     doubts = [str(one) for one in releases.warnings if str(one).startswith(COMPOSED)]
     said = [releases.hypotheses, releases.settings["assumed"], *doubts]
     title = f"{releases.databases:,} fresh databases: median and {percent(prob)} simultaneous band"
-    claim = verdict(releases, prob)
-    print_parts(
-        ((title, _risks(releases, prob)), (None, claim), (None, Text(" ".join(said)))), console
-    )
+    console.print()
+    print_verdict(verdict, console, start=f"{releases.databases:,} fresh databases. ")
+    parts = ((title, _risks(releases, prob)),) if verbose else ()
+    print_parts((*parts, (None, Text(" ".join(said)))), console)
 
 
-def print_published(audit: Audit, console: Console, *, prob: float) -> None:
+def print_published(
+    audit: Audit, console: Console, *, prob: float, verdict: Verdict, verbose: bool
+) -> None:
     """Print the risks of what is published of the answer."""
     words = audit.settings["released"]["words"]
     title = f"The answer {words}: median and {percent(prob)} simultaneous band"
-    print_parts(((title, _risks(audit, prob)), (None, verdict(audit, prob))), console)
+    console.print()
+    print_verdict(verdict, console, start=f"The answer {words}. ")
+    if verbose:
+        print_parts(((title, _risks(audit, prob)),), console)
 
 
 def print_parts(parts: Iterable[tuple[str | None, RenderableType]], console: Console) -> None:
@@ -116,31 +151,6 @@ def print_parts(parts: Iterable[tuple[str | None, RenderableType]], console: Con
         if title is not None:
             console.print(Text(title, style="bold"))
         console.print(part)
-
-
-def verdict(audit: Audit | ComposedAudit, prob: float) -> Text:
-    """Return the claim that the audit makes, or why it makes none, in a sentence."""
-    if audit.withheld is not None:
-        return Text(audit.withheld, style="bold red")
-    limit = audit.upper("delta", prob=prob, kind="simultaneous").to_numpy()
-    at, why = curves.place(audit, None, limit, symbol="epsilon")
-    middle, exact = float(audit.delta.isel(epsilon=at).median()), audit.exact_zeros
-    largest = at_most(float(limit[at]), exact=exact, resting=resting(audit))
-    start = f"Against {audit.against}: at" if audit.against else "At"
-    return Text(
-        f"{start} epsilon = {float(audit.epsilon[at]):.4g} the largest risk of any individual is "
-        f"{largest}, with {percent(prob)} probability; its median is {about(middle, exact=exact)}. "
-        f"The limit is that of the whole curve, and holds at all epsilon at once. {why}",
-        style="bold",
-    )
-
-
-def _resting(audit: Audit, prob: float) -> tuple[tuple[None, Text], ...]:
-    """Return what the limit of the verdict rests on; nothing where there is none."""
-    if audit.withheld is not None:
-        return ()
-    limit = audit.upper("delta", prob=prob, kind="simultaneous").to_numpy()
-    return ((None, Text(on_what(audit, prob)[curves.place(audit, None, limit).at])),)
 
 
 def _header(audit: Audit) -> Table:

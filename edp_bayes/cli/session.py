@@ -6,14 +6,19 @@ import json
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from edp_bayes.cli.answering import exit_code, severity, write_record
 from edp_bayes.cli.failing import refuse_interrupted
 from edp_bayes.cli.options import STORE, Keys, Run
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.terminal import terminal
+
+if TYPE_CHECKING:
+    from edp_bayes.results.verdict import Verdict
 
 __all__ = ["audit_databases"]
 
@@ -24,7 +29,7 @@ def audit_databases(
     run: Run,
     *,
     about: str = "",
-) -> None:
+) -> int:
     """Read a table, audit the query, print what an auditor wants to know and write the files.
 
     Parameters
@@ -36,7 +41,12 @@ def audit_databases(
     run : Run
         What was asked for.
     about : str
-        Where the data are from and against whom they are audited, printed first.
+        Where the data are from and against whom they are audited.
+
+    Returns
+    -------
+    int
+        0, or under --check what the verdict is; see `edp_bayes.cli.answering.CODES`.
     """
     from edp_bayes import audit
     from edp_bayes.auditing.echoing import OTHERS, RELEASED
@@ -50,6 +60,7 @@ def audit_databases(
     from edp_bayes.records.databases import Databases
     from edp_bayes.records.packed import STDIN
     from edp_bayes.records.responses import Responses
+    from edp_bayes.results.base import PrivacyCurves
 
     if len(run.query) > 1:
         _refuse_alone(run)
@@ -58,8 +69,10 @@ def audit_databases(
     with warnings.catch_warnings():
         # Each of them is printed with the diagnostics.
         warnings.simplefilter("ignore", EdpBayesWarning)
+        # The verdict stands in the first line: what is read and begun goes elsewhere.
+        notes = console if run.verbose else terminal(stderr=True, quiet=not show)
         if about:
-            console.print(f"{about}\n")
+            notes.print(f"{about}\n")
         reports = [] if run.report is None else [run.report]
         folder.remove_unfinished([*(run.out / name for name in folder.RESULTS), *reports], console)
         table = load()
@@ -81,19 +94,19 @@ def audit_databases(
         ]
         responses = answers[0] if len(answers) == 1 else Responses.join(*answers)
         names = [label_of(n, responses.individual, "--name", "individual") for n in run.names]
-        console.print(
+        notes.print(
             f"{responses.n_databases:,} databases ({', '.join(keys.database)}) and "
             f"{responses.n_individuals:,} individuals ({', '.join(keys.individual)}) are read."
         )
         if not about:
-            console.print(sentence(run.knows, databases, adversary))
+            notes.print(sentence(run.knows, databases, adversary))
         if responses.read_as:
-            console.print(responses.read_as)
+            notes.print(responses.read_as)
         for doubt in responses.warnings:
-            console.print(f"WARNING  {doubt}")
+            notes.print(f"WARNING  {doubt}")
         if line := folder.store_found(run.out / STORE, resume=run.resume):
-            console.print(line)
-        console.print("Sampling; the first run also compiles code.")
+            notes.print(line)
+        notes.print("Sampling; the first run also compiles code.")
         found = audit(
             responses,
             epsilon=run.epsilon,
@@ -124,18 +137,31 @@ def audit_databases(
         elif "://" not in table and table != STDIN:
             source["table"] = Path(table).name
         found.tree.attrs["source"] = json.dumps(source)
-        report.print_report(found, console, prob=PROB)
+        epsilon, delta = run.target or (None, None)
+        answer = partial(PrivacyCurves.verdict, epsilon=epsilon, delta=delta, prob=PROB)
+        verdict = answer(found)
+        # What is published of the answer counts in its place.
+        counted: dict[str, tuple[PrivacyCurves, Verdict]] = (
+            {} if run.published is not None else {"": (found, verdict)}
+        )
+        report.print_report(found, console, prob=PROB, verdict=verdict, verbose=run.verbose)
+        if about and not run.verbose:
+            console.print(f"\n{about}")
         hidden = {"key": pseudonym_key(run)} if run.pseudonyms else None
         composed = None
         if run.databases is not None:
             composed = found.compose(
                 run.databases, past=OTHERS if run.echoes else RELEASED, progressbar=show
             )
-            report.print_releases(composed, console, prob=PROB)
+            said = answer(composed)
+            counted["composed"] = composed, said
+            report.print_releases(composed, console, prob=PROB, verdict=said, verbose=run.verbose)
         published = None
         if run.published is not None:
             published = audit_released(found, run.published, progressbar=show)
-            report.print_published(published, console, prob=PROB)
+            said = answer(published)
+            counted["published"] = published, said
+            report.print_published(published, console, prob=PROB, verdict=said, verbose=run.verbose)
         written = folder.write(
             found if hidden is None else found.with_pseudonyms(**hidden),
             run.out,
@@ -144,6 +170,7 @@ def audit_databases(
             show=show,
             report=run.report,
             report_names=run.report_names,
+            target=run.target,
         )
         if composed is not None:
             whole = composed if hidden is None else composed.with_pseudonyms(**hidden)
@@ -151,6 +178,11 @@ def audit_databases(
         if published is not None:
             bare = published if hidden is None else published.with_pseudonyms(**hidden)
             written.append(bare.save(run.out / folder.published_name(zarr=run.zarr)))
+        if run.json is not None:
+            decisive, said = max(counted.values(), key=lambda one: severity(one[1]))
+            bare_record = decisive if hidden is None else decisive.with_pseudonyms(**hidden)
+            named = said if hidden is None else answer(bare_record)
+            written.append(write_record(bare_record, named, run.json))
         if run.store is not None and not run.keep_store:
             remove(run.store)
     if run.pseudonyms:
@@ -161,6 +193,7 @@ def audit_databases(
     for path in written:
         if path.parent != run.out:
             console.print(f"Written beside it: {path.resolve()}")
+    return exit_code((said for _, said in counted.values()), check=run.check)
 
 
 def _refuse_alone(run: Run) -> None:

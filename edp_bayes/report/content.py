@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from edp_bayes.results.verdict import Verdict
 
 __all__ = [
     "Band",
@@ -246,9 +250,11 @@ class Content:
     epsilon : tuple of float
         The grid shown.
     at : int
-        Position in the grid of the epsilon of the verdict.
-    why : str
-        Why it is that one; empty where it was asked for.
+        Position in the grid of the epsilon of the target, or of the next one below.
+    verdict : Verdict
+        The answer to the target.
+    claims : tuple of str
+        What the limit of the whole curve claims at every epsilon; empty where it is exact.
     curve : Curve
         delta over epsilon.
     limit : tuple of float or None
@@ -281,6 +287,7 @@ class Content:
     at: int
     curve: Curve
     crossings: tuple[Crossing, ...]
+    verdict: Verdict
     assumptions: tuple[str, ...]
     settings: tuple[tuple[str, str], ...]
     total: TotalRisk | None = None
@@ -294,7 +301,7 @@ class Content:
     checks: tuple[CheckRow, ...] = ()
     pseudonyms: str | None = None
     limit: Numbers | None = None
-    why: str = ""
+    claims: tuple[str, ...] = ()
     exact_zeros: bool = False
     resting: str = ""
     basis: tuple[str, ...] = ()

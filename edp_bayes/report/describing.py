@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ from edp_bayes.report.sections import (
     records,
     words,
 )
+from edp_bayes.results.basis import on_what, resting
+from edp_bayes.results.verdict import whole_curve
 from edp_bayes.utils import labels, validate
 from edp_bayes.utils.defaults import PROB
 
@@ -34,6 +37,7 @@ def describe(
     result: PrivacyCurves | PropertyQuery,
     *,
     epsilon: float | None = None,
+    delta: float | None = None,
     prob: float | None = None,
     names: bool = False,
     key: bytes | str | None = None,
@@ -46,7 +50,7 @@ def describe(
     ----------
     result : Audit, MechanismAudit, PropertyAudit or PropertyQuery
         What to describe. Sections for which it has no numbers are left out.
-    epsilon, prob, names, key, noise, title
+    epsilon, delta, prob, names, key, noise, title
         As for `edp_bayes.report.write_report`.
 
     Returns
@@ -72,7 +76,7 @@ def describe(
         from edp_bayes.statistical_privacy.property_query import PropertyQuery
 
         if isinstance(result, PropertyQuery):
-            return properties.describe_property(result, epsilon=epsilon, title=title)
+            return properties.describe_property(result, epsilon=epsilon, delta=delta, title=title)
         raise InputTypeError(
             "a report is written from an Audit, a MechanismAudit, a PropertyAudit or a "
             f"PropertyQuery, found {type(result).__name__}"
@@ -86,7 +90,10 @@ def describe(
     grid = result.epsilon.to_numpy()
     curve = curves.banded(result, "delta", probability)
     limit = result.upper("delta", prob=probability, kind="simultaneous").to_numpy()
-    at, why = curves.place(result, epsilon, limit)
+    if epsilon is not None:
+        curves.require_inside(grid, epsilon)
+    verdict = result.verdict(epsilon=epsilon, delta=delta, prob=probability)
+    at = curves.position(grid, verdict.epsilon)
     shown = curves.shown_positions(grid.size, at)
     parts: dict[str, Any] = {}
     if "composition" in result.tree.children:
@@ -104,6 +111,8 @@ def describe(
             "noise": noise_needed.found(noise, nameless, probability),
             "checks": records.checks(result, str),
         }
+    withheld = records.withheld(parts["checks"])  # in its words
+    said = whole_curve(result, probability)
     return Content(
         title=title or records.title(result, parts["kind"]),
         prob=probability,
@@ -111,10 +120,11 @@ def describe(
         at=int(np.flatnonzero(shown == at)[0]),
         curve=curves.thinned(curve, shown),
         limit=curves.numbers(limit[shown]),
-        why=why,
+        verdict=replace(verdict, reason=withheld or ""),
+        claims=() if withheld else tuple(said[k] for k in shown),
         exact_zeros=result.exact_zeros,
-        resting=words.resting(result),
-        withheld=records.withheld(parts["checks"]),
+        resting=resting(result),
+        withheld=withheld,
         against=result.settings.get("against"),
         words=words.in_words(result, probability),
         crossings=curves.crossings(result, probability),
@@ -168,7 +178,7 @@ def _of_individuals(
         "total": individuals.total_risk(audit, shown, prob),
         "people": individuals.people(audit, at, prob, named),
         "distributions": individuals.distributions(audit, at, prob, named),
-        "basis": tuple(np.array(words.on_what(audit, prob))[shown].tolist()),
+        "basis": tuple(np.array(on_what(audit, prob))[shown].tolist()),
         "intervals": noise_needed.interval_rows(audit, prob),
         "noise": noise_needed.found(noise, said, prob),
         "enough": noise_needed.enough(audit, shown, rounded=not names),

@@ -34,6 +34,7 @@ def write_report(
     path: str | Path,
     *,
     epsilon: float | None = None,
+    delta: float | None = None,
     prob: float | None = None,
     names: bool = False,
     key: bytes | str | None = None,
@@ -48,11 +49,9 @@ def write_report(
         What to report.
     path : str or Path
         The file, complete or not written at all.
-    epsilon : float, optional
-        Where the verdict is given, to the next value of the grid below. By default the first
-        epsilon at which the upper limit of delta is at most 0.01, and the report says so; where it
-        is nowhere that small the report says this, and shows the first epsilon. The reader can move
-        it: limits are of the whole curve.
+    epsilon, delta : float, optional
+        The target that the verdict answers, by default that of `PrivacyCurves.verdict`. The reader
+        can move epsilon: other limits in the report are of the whole curve.
     prob : float, optional
         Probability of every limit, band and interval; 0.95 if not given.
     names : bool
@@ -94,7 +93,14 @@ def write_report(
             f"a report is a page of HTML: its name must end in .html, found {target.name}"
         )
     content = describe(
-        result, epsilon=epsilon, prob=prob, names=names, key=key, noise=noise, title=title
+        result,
+        epsilon=epsilon,
+        delta=delta,
+        prob=prob,
+        names=names,
+        key=key,
+        noise=noise,
+        title=title,
     )
     with files.replaced(target, private=names) as temporary:
         temporary.write_text(render(content), encoding="utf-8", newline="\n")
@@ -174,9 +180,8 @@ def _values(content: Content) -> dict[str, list[str]]:
         ],
         **_worded("delta", content.curve, exact=exact),
     }
-    if content.limit is not None:
-        options: dict[str, Any] = {"exact": exact, "resting": content.resting}
-        values["delta_limit"] = [formatting.at_most(value, **options) for value in content.limit]
+    if content.claims:
+        values["claim"] = list(content.claims)
     if content.basis:
         values["basis"] = list(content.basis)
     if content.total is not None:

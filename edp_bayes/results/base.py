@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results import bands, crossings
 from edp_bayes.results.crossings import CurveSource
-from edp_bayes.results.effects import effect_of, withheld
+from edp_bayes.results.effects import WITHHOLDS, effect_of, withheld
 from edp_bayes.results.loading import load_sound_tree
 from edp_bayes.results.summaries import finite_draws, summary_table
 from edp_bayes.utils import files, validate
@@ -26,6 +26,8 @@ from edp_bayes.utils.sentences import restored
 if TYPE_CHECKING:
     import pandas as pd
     from arviz_plots import PlotCollection
+
+    from edp_bayes.results.verdict import Verdict
 
 __all__ = [
     "BAND_KINDS",
@@ -39,10 +41,11 @@ Array = NDArray[np.float64]
 
 TARGETS = (1e-2, 1e-3)
 NAMES = ("labels", "pseudonyms")
+SHOWN = 6  # values of epsilon in a notebook
 BAND_KINDS = bands.KINDS
 
 
-class Verdict(NamedTuple):
+class Outcome(NamedTuple):
     """The outcome of a check: passed is None where it could not be made.
 
     `effect` says whether a failure withholds the verdict or advises.
@@ -115,26 +118,32 @@ class PrivacyCurves:
         return pd.DataFrame(rows or {"check": []}).set_index("check")
 
     @property
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def outcomes(self) -> tuple[Outcome, ...]:
         """Every check, and every doubt that no check's sentence holds, in the order made."""
         rows = [
-            Verdict(row["check"], row["passed"], restored(row["sentence"]), effect_of(row["check"]))
+            Outcome(row["check"], row["passed"], restored(row["sentence"]), effect_of(row["check"]))
             for row in self._record("checks")
         ]
         said = " ".join(str(row.sentence) for row in rows if row.passed is False)
         beside = [one for one in dict.fromkeys(self.warnings) if str(one) not in said]
-        return (*(Verdict("data", False, one, effect_of("data")) for one in beside), *rows)
+        return (*(Outcome("data", False, one, effect_of("data")) for one in beside), *rows)
 
     @property
     def withheld(self) -> str | None:
         """Why the result establishes nothing, None where it does; see `diagnostics.withheld`."""
-        return withheld((one.check, one.sentence) for one in self.verdicts if one.passed is False)
+        return withheld((one.check, one.sentence) for one in self.outcomes if one.passed is False)
+
+    @property
+    def withheld_by(self) -> tuple[str, ...]:
+        """Names of the checks that failed and withhold the verdict."""
+        failed = (one for one in self.outcomes if one.passed is False)
+        return tuple(dict.fromkeys(one.check for one in failed if one.effect == WITHHOLDS))
 
     @property
     def failures(self) -> str:
         """How many checks failed, in words."""
-        failed = sum(one.passed is False for one in self.verdicts)
-        return f"{failed} of {len(self.verdicts)} checks failed" if failed else "no check failed"
+        failed = sum(one.passed is False for one in self.outcomes)
+        return f"{failed} of {len(self.outcomes)} checks failed" if failed else "no check failed"
 
     @property
     def exact_zeros(self) -> bool:
@@ -145,6 +154,58 @@ class PrivacyCurves:
     def parts(self) -> Sequence[PrivacyCurves]:
         """What it is put together from, below whose limits no limit of it lies; mostly nothing."""
         return ()
+
+    def verdict(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        prob: float = PROB,
+        kind: str = "pointwise",
+        plan: Any = None,
+    ) -> Verdict:
+        """Return the answer to a target: met, not met, undecided or not established.
+
+        Parameters
+        ----------
+        epsilon : float, optional
+            Of the target; 0.1 if not given. Where it is not in the grid, the upper limit is that at
+            the next smaller value and the lower end that at the next larger one: safe, since delta
+            never rises with epsilon.
+        delta : float, optional
+            Of the target: delta(epsilon) is to be at most this. One over the number of individuals
+            if not given, 0.1 for fewer than ten, 0.01 where none are counted.
+        prob : float
+            Probability of the upper limit, and of the band.
+        kind : {"pointwise", "simultaneous"}
+            Whether they are for this epsilon alone, chosen before looking, or for the whole curve.
+        plan : Plan, optional
+            What `edp_bayes.plan` returned for the delta of the target: where it is undecided, the
+            verdict says how many databases would decide.
+
+        Returns
+        -------
+        Verdict
+            Its status, the limit and what it rests on; printed, it is sentences.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If epsilon is negative, delta does not lie in [0, 1), the probability or the kind is
+            none, or the plan is of another delta.
+
+        Examples
+        --------
+        >>> import edp_bayes as edp
+        >>> audit = edp.audit_property(
+        ...     103, 1000, epsilon=[0.1, 0.5], random_seed=1, progressbar=False
+        ... )
+        >>> audit.verdict(epsilon=0.5, delta=0.01).status
+        'met'
+        """
+        from edp_bayes.results.verdict import reach_verdict
+
+        return reach_verdict(self, epsilon=epsilon, delta=delta, prob=prob, kind=kind, plan=plan)
 
     def epsilon_at(self, delta: ArrayLike) -> xr.DataArray:
         """Return the epsilon at which delta(epsilon) falls to a given delta.
@@ -522,6 +583,29 @@ class PrivacyCurves:
         return (
             f"{type(self).__name__}({self._subject}{grid} in {sizes['epsilon']} steps, "
             f"{sizes['chain']} x {sizes['draw']} draws, {self.failures})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the verdict for the default target, and some of delta."""
+        from html import escape
+
+        from edp_bayes.utils.formatting import risk
+
+        band, size = self.band(prob=PROB), self.epsilon.size
+        rows = []
+        for k in np.unique(np.linspace(0, size - 1, SHOWN).round().astype(int)).tolist():
+            ends = [
+                risk(float(band[name][k]), exact=self.exact_zeros)
+                for name in ("median", "lower", "upper")
+            ]
+            cells = [f"{float(self.epsilon[k]):.4g}", ends[0], f"{ends[1]} to {ends[2]}"]
+            rows.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        heads = ("epsilon", "delta, median", f"{PROB:.0%} simultaneous band")
+        head = "".join(f"<th>{one}</th>" for one in heads)
+        return (
+            f"<div>{self.verdict()._repr_html_()}<table><caption>{escape(repr(self))}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
     @property

@@ -141,7 +141,7 @@ class JointAudit(Audit):
         """
         table = IndividualCurves.summary(self, ci_prob=ci_prob, ci_kind=ci_kind, targets=targets)
         table.attrs = {
-            "verdict": self.withheld or "established",
+            "verdict": str(self.verdict()),
             "against": self.against,
             "direction": self.direction_of(),
         }

@@ -48,7 +48,7 @@ class MechanismAudit(PrivacyCurves):
     True
     """
 
-    risk: ClassVar[str] = "how far outputs tell one database from its neighbour"
+    risk: ClassVar[str] = "difference of the outputs of two neighbouring databases"
 
     @property
     def local_epsilon(self) -> xr.DataArray:

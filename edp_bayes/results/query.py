@@ -18,7 +18,7 @@ from edp_bayes.interval.response_intervals import WIDTHS
 from edp_bayes.records.atoms import refuse_atoms
 from edp_bayes.records.known import INSIDERS
 from edp_bayes.records.transforms import described, named
-from edp_bayes.results.base import TARGETS, IndividualCurves
+from edp_bayes.results.base import BAND_KINDS, TARGETS, IndividualCurves
 from edp_bayes.results.loading import load_sound_tree
 from edp_bayes.results.summaries import contributions_shown, summary_table
 from edp_bayes.utils import validate
@@ -429,7 +429,7 @@ class Audit(IndividualCurves):
         DataFrame
             One row a quantity and epsilon, or width, with median, interval (its kind and
             probability are in the column's name), R-hat, effective sample sizes and Monte Carlo
-            errors. Its attrs say whether the numbers are established, and against whom.
+            errors. Its attrs say the verdict for the default target (`verdict`), and against whom.
 
         Notes
         -----
@@ -457,18 +457,20 @@ class Audit(IndividualCurves):
             )
             around = around[["interval_level", "interval_epsilon"][: 1 + asked]]
             table = pd.concat([table, summary_table(around, ci_prob, ci_kind)])
-        table.attrs = {"verdict": self.withheld or "established", "against": self.against}
+        table.attrs = {"verdict": str(self.verdict()), "against": self.against}
         if self.transform:
             table.attrs["transform"] = self.transform
         return table
 
-    def basis(self, *, prob: float = PROB) -> xr.Dataset:
+    def basis(self, *, prob: float = PROB, kind: str = "simultaneous") -> xr.Dataset:
         """Return limits of delta by what they rest on: the data alone, the shape, the model.
 
         Parameters
         ----------
         prob : float
             Probability of each limit.
+        kind : {"simultaneous", "pointwise"}
+            Whether those of the model are of the whole curve or of each single epsilon.
 
         Returns
         -------
@@ -479,8 +481,8 @@ class Audit(IndividualCurves):
             an individual contributed to all of them or there is an adversary. ``shape``: the same
             if, besides, the distribution has no component narrower than the attribute
             ``narrowest``, in units of the answer as it is modelled, and nobody contributes more
-            than the most that they did; only where the model names one. ``model``: the upper limit
-            of the whole curve, which rests on the model, too. ``individual``: the largest such
+            than the most that they did; only where the model names one. ``model``: the upper limit,
+            which rests on the model, too. ``individual``: the largest such
             limit of a single individual, of those whose draws were kept: what ``model`` is above
             it, the largest of many adds.
 
@@ -512,7 +514,8 @@ class Audit(IndividualCurves):
         """
         from edp_bayes.results.basis import basis
 
-        return basis(self, validate.probability(prob, "prob"))
+        validate.choice(kind, BAND_KINDS, "kind")
+        return basis(self, validate.probability(prob, "prob"), kind)
 
     def compose(self, databases: int, **options: Any) -> ComposedAudit:
         """Return the risk of as many releases, each of a fresh database; see `edp.compose`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = [
     "contributions_shown",
     "finite_draws",
     "interval",
+    "largest_and_spread",
     "log_ratio",
     "most_total",
     "riskiest",
@@ -140,6 +142,26 @@ def log_ratio(densities: xr.Dataset) -> xr.DataArray:
     ratio = logs["density_with"] - logs["density_without"]
     known: xr.DataArray = ratio.where(typical >= KNOWN_SHARE * typical.max())
     return known
+
+
+def largest_and_spread(audit: Audit) -> tuple[float, float] | None:
+    """Return the largest contribution in size, and the spread of the answers as released.
+
+    None where nobody changes an answer, where noise is there already, or where contributions are
+    known adjusted alone.
+    """
+    contribution, name = contributions_shown(audit)
+    if not name.startswith("largest"):
+        return None
+    largest = float(abs(contribution).max())
+    if largest == 0.0 or json.loads(audit.tree.attrs["noise"]) is not None:
+        return None
+    known = audit.tree.children.get("known")
+    if "answers" in audit.tree.children:  # on their own scale
+        answers = audit.tree["answers"]["response"]
+    else:
+        answers = audit.tree["observed_data"]["response"] if known is None else known["released"]
+    return largest, float(answers.to_numpy().std(ddof=1))
 
 
 def contributions_shown(audit: Audit) -> tuple[xr.DataArray, str]:

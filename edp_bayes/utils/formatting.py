@@ -13,7 +13,9 @@ __all__ = [
     "number",
     "percent",
     "risk",
+    "risk_least",
     "risk_limit",
+    "rounded_up",
     "short",
 ]
 
@@ -95,6 +97,20 @@ def risk_limit(value: float, *, exact: bool = False) -> str:
     return risk(min(math.ceil(value / unit - 1e-9) * unit, 1.0))
 
 
+def risk_least(value: float) -> str:
+    """Return a lower limit of a probability with two digits, rounded down.
+
+    Examples
+    --------
+    >>> [risk_least(value) for value in (0.2099, 0.0451, 0.2, 3e-9, 0.0)]
+    ['0.2', '0.045', '0.2', '0', '0']
+    """
+    if value < SMALLEST:
+        return "0"
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return risk(math.floor(value / unit + 1e-9) * unit)
+
+
 def enough(value: float, digits: int = 6) -> str:
     """Return the shortest number of so many digits that is not below a positive one.
 
@@ -171,3 +187,20 @@ def first_line(error: BaseException) -> str:
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
+
+
+def rounded_up(value: float, digits: int = 2) -> float:
+    """Return a number rounded away from zero to some significant digits.
+
+    Examples
+    --------
+    >>> rounded_up(1234.5), rounded_up(0.051), rounded_up(0.0)
+    (1300.0, 0.051, 0.0)
+    """
+    if value == 0.0 or not math.isfinite(value):
+        return value
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+    if unit == 0.0:
+        return value
+    up = math.ceil(abs(value) / unit * (1.0 - 1e-12)) * unit
+    return math.copysign(float(f"{up:.{digits + 1}g}"), value)

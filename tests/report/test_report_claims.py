@@ -15,7 +15,6 @@ from edp_bayes import plots
 from edp_bayes.cli.report import print_report
 from edp_bayes.report.describing import describe
 from edp_bayes.report.html import render
-from edp_bayes.report.sections.curves import chosen
 from edp_bayes.results.bands import upper_limit
 
 EPSILON = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.8])
@@ -103,22 +102,19 @@ def test_a_mechanism_leaves_room_for_the_unseen_at_all_epsilon():
     assert (limit >= -np.expm1(np.log(0.0501) / 100)).all()
 
 
-def test_a_target_that_is_not_reached_is_said_and_the_largest_risk_is_shown():
+def test_a_target_that_is_not_reached_is_said_and_no_other_epsilon_is_chosen():
     audit = with_draws(0.2 + curves(400, 2))
     content = describe(audit)
-    assert content.at == 0
-    last = content.limit[-1]
-    assert last > 0.2
+    assert content.epsilon[content.at] == 0.1
+    assert content.limit[-1] > 0.2
     said = said_of(audit)
-    nowhere = "Up to ε = 0.8 the limit is nowhere below 0.01, the default target: it is "
-    assert content.why.startswith(nowhere)
-    assert content.why in said
-    assert said.index("At ε = 0.02 the largest risk") < said.index(nowhere)
+    assert content.verdict.status == "not met"
+    assert content.verdict.claim in said
+    assert "The target is the default: epsilon = 0.1 and delta = 0.1, that of fewer" in said
     out = io.StringIO()
     print_report(audit, Console(file=out, width=400), prob=0.95)
-    assert nowhere.replace("ε", "epsilon") in out.getvalue()
-    assert "At epsilon = 0.02 the largest risk" in out.getvalue()
-    assert describe(audit, epsilon=0.4).why == ""
+    assert out.getvalue().splitlines()[0] == content.verdict.claim
+    assert describe(audit, epsilon=0.4).verdict.epsilon == 0.4
 
 
 def test_one_probability_on_a_page():
@@ -159,12 +155,12 @@ def test_a_zero_of_a_normal_mixture_is_below_something_and_rests_on_its_shape():
     assert not audit.exact_zeros
     said = said_of(audit, epsilon=0.1)
     resting = "below 1e-6, resting on how narrow the model lets the distribution of the answer be"
-    assert f"the largest risk δ of any of 4 individuals is {resting}" in said
+    assert f"the largest risk of any of 4 individuals is {resting}" in said
     assert "its median is below 1e-6." in said
     assert not re.search(r"(at most|exactly|is|median) 0[,. ](?!\d)", said.split("Assumptions")[0])
     out = io.StringIO()
     print_report(audit, Console(file=out, width=400), prob=0.95)
-    assert f"the largest risk of any individual is {resting}" in out.getvalue()
+    assert f"the largest risk of any of 4 individuals is {resting}" in out.getvalue()
     rows = [line for line in out.getvalue().splitlines() if line.startswith("│")]
     assert not any(re.search(r"│ +0 +│|\b0 to 0\b", row) for row in rows if "p0" not in row[:9])
 
@@ -179,7 +175,7 @@ def test_a_zero_of_laplace_kernels_is_exactly_that():
     assert float(audit.delta.max()) == 0.0
     assert audit.exact_zeros
     assert (
-        "the largest risk δ of any of 3 individuals is exactly 0, resting on the Laplace"
+        "the largest risk of any of 3 individuals is exactly 0, resting on the Laplace"
         in said_of(audit)
     )
     normal = edp.audit(responses, model=edp.SmoothedBootstrap(kernel="gaussian"), **options)
@@ -196,18 +192,3 @@ def test_a_zero_of_nobody_s_contributions_rests_on_nothing():
     audit.tree["individuals"] = about.assign(none)
     assert audit.exact_zeros
     assert "individuals is exactly 0, with 95% probability; its median is 0." in said_of(audit)
-
-
-@pytest.mark.parametrize(
-    ("grid", "limit", "at", "words"),
-    [
-        ([0.1, 0.5, 300.0], [0.5, 0.2, 1e-9], 0, "Up to ε = 0.5 the limit is nowhere below 0.01"),
-        ([0.1, 10.0, 300.0], [0.5, 0.009, 1e-9], 1, "here 10."),
-        ([20.0, 300.0], [0.001, 1e-9], 0, "here 20."),
-        ([20.0, 300.0], [0.5, 1e-9], 0, "Up to ε = 20 the limit is nowhere below 0.01"),
-    ],
-)
-def test_nobody_is_shown_an_epsilon_at_which_a_small_delta_says_nothing(grid, limit, at, words):
-    found = chosen(np.array(grid), None, limit)
-    assert found.at == at
-    assert words in found.why

@@ -22,7 +22,16 @@ def arguments(tmp_path_factory):
     path = tmp_path_factory.mktemp("table") / "meters.csv"
     frame.to_csv(path, index=False)
     options = "--database year --individual customer --query sum:kwh --model bootstrap --seed 7"
-    return ["audit", str(path), *options.split(), "--epsilon", "0.1,0.5,1", "--draws", "50"]
+    return [
+        "audit",
+        str(path),
+        "--verbose",
+        *options.split(),
+        "--epsilon",
+        "0.1,0.5,1",
+        "--draws",
+        "50",
+    ]
 
 
 def test_a_report_is_written_where_it_is_asked_for(arguments, tmp_path, capsys):

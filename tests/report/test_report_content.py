@@ -96,15 +96,16 @@ def test_densities_and_their_ratio_are_those_of_the_draws(audit, content):
     np.testing.assert_array_equal(at, np.arange(group.sizes["x"]))
 
 
-def test_without_a_wish_the_verdict_is_where_the_risk_is_small(audit):
+def test_without_a_wish_the_verdict_is_that_of_the_default_target(audit):
     content = describe(audit, prob=0.95)
     upper = audit.upper("delta", kind="simultaneous").to_numpy()
     assert content.limit == tuple(upper)
-    assert upper[content.at] <= 0.01 < upper[content.at - 1]
-    shown = f"{content.epsilon[content.at]:.4g}"
-    assert content.why.endswith(f"at which the limit is at most 0.01, here {shown}.")
-    whole = describe(audit, epsilon=0.3)
-    assert (whole.epsilon[whole.at], whole.why) == (0.2, "")
+    assert content.epsilon[content.at] == content.verdict.epsilon == 0.1
+    assert content.verdict.delta == 1.0 / 12.0
+    assert content.verdict.claim.startswith("Met: at epsilon = 0.1")
+    whole = describe(audit, epsilon=0.3, delta=0.02)
+    assert whole.epsilon[whole.at] == 0.2
+    assert (whole.verdict.epsilon, whole.verdict.delta) == (0.3, 0.02)
     with pytest.raises(edp.InvalidInputError, match=r"from 0.02 to 0.8, found 0.9"):
         describe(audit, epsilon=0.9)
 
@@ -297,7 +298,8 @@ def test_a_property_query_is_exact():
     query = PropertyQuery(1000, 0.1, mechanism=Subsampling(size=100), known=3)
     content = describe(query)
     assert content.exact
-    assert content.curve.median[content.at] <= 0.01 < content.curve.median[content.at - 1]
+    assert content.verdict.limit == query.delta(epsilon=0.1)
+    assert content.verdict.status == ("met" if query.delta(epsilon=0.1) <= 0.001 else "not met")
     assert content.curve.median[5] == query.delta(epsilon=content.epsilon[5])
     assert content.crossings[0].median == query.epsilon_at(0.01)
     assert any("knows 3 of the other entries" in sentence for sentence in content.assumptions)
@@ -351,9 +353,11 @@ def test_the_command_line_the_report_and_the_summary_say_the_same(trend):
     }
     assert content.curve.median[at] == pytest.approx(table.loc[names[said], "median"])
     if audit.withheld is None:
-        assert f"its median is {about(content.curve.median[at])}." in printed
-        assert f"{at_most(content.limit[at], resting=content.resting)}, with" in printed
-        assert content.why in printed.replace("epsilon", "ε")
+        for sentence in content.verdict.sentences:
+            assert sentence in printed
+        assert table.attrs["verdict"] == str(content.verdict)
+        limit = at_most(content.limit[at], resting=content.resting)
+        assert f"{limit}, with 95% probability; its median is" in content.claims[at]
     else:
         assert content.withheld == audit.withheld
         assert audit.withheld in printed

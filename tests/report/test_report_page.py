@@ -135,7 +135,7 @@ def test_the_verdict_and_the_slider(opened, audit):
     from selenium.webdriver.common.keys import Keys
 
     sentence = (
-        "At ε = {} the largest risk δ of any of 12 individuals is {}, "
+        "At ε = {} the largest risk of any of 12 individuals is {}, "
         "with 95% probability; its median is {}."
     )
     total = "has the median δ* = {}, and lies with 95% probability between {} and {}"
@@ -317,9 +317,8 @@ def test_without_individuals_the_other_sections_remain(browser, tmp_path):
     result = audit_mechanism(*samples, epsilon=[0.5, 1.0], random_seed=1, progressbar=False)
     look(browser)
     browser.get(write_report(result, tmp_path / "a.html", prob=0.95).as_uri())
-    assert "the outcomes of both databases differ by a δ that is at most " in text(
-        browser, "#sentence"
-    )
+    said = "the difference of the outputs of two neighbouring databases is at most "
+    assert said in text(browser, "#sentence")
     assert "this pair" in text(browser, "#local")
     browser.get(write_report(PropertyQuery(1000, 0.1), tmp_path / "b.html").as_uri())
     assert "this is computed exactly, so it has no band." in text(browser, "#sentence")
@@ -356,7 +355,7 @@ def test_several_properties_stand_in_a_table_by_falling_risk(browser, tmp_path):
     median = numbers_at(result, "delta", k)[0]
     limit = risk_limit(float(result.upper(kind="simultaneous")[k]))
     assert text(browser, "#sentence") == (
-        "At ε = 0.1 the risk δ of the critical entry, for the riskiest of 3 properties, is "
+        "At ε = 0.1 the risk of the critical entry for the riskiest of 3 properties is "
         f"at most {limit}, with 95% probability; its median is {median}."
     )
     assert text(browser, "h1") == "Privacy of 3 property queries"
@@ -379,7 +378,7 @@ def test_several_pairs_stand_in_a_table_by_falling_epsilon(browser, tmp_path):
     look(browser)
     path = write_report(result, tmp_path / "a.html", prob=0.95, epsilon=0.2)
     browser.get(path.as_uri())
-    worst = "the outcomes of the worst of 3 pairs of databases differ by a δ that is at most "
+    worst = "neighbouring databases for the worst of 3 pairs is at most "
     assert worst in text(browser, "#sentence")
     rows = rows_of(browser, "#local")
     assert [row[0] for row in rows] == ["worst pair", "pair 2", "pair 0", "pair 1"]

@@ -39,7 +39,7 @@ def test_a_claim_names_the_adversary(tmp_path):
         "is told by an insider"
     )
     assert f"Against {seen}" in page
-    assert "the largest risk δ of any of 3 individuals is" in page
+    assert "the largest risk of any of 3 individuals is" in page
     assert "contributed is known, and subtracted from every answer here." in page
     assert "In plain words" in page
     assert "They are no claim" not in page

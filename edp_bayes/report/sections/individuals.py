@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,12 +22,13 @@ from edp_bayes.report.sections.curves import banded, numbers, thinned
 from edp_bayes.results import bands
 from edp_bayes.results.summaries import contributions_shown, interval, log_ratio, most_total
 from edp_bayes.utils import labels
+from edp_bayes.utils.formatting import rounded_up
 
 if TYPE_CHECKING:
     from edp_bayes.results.base import IndividualCurves
     from edp_bayes.results.query import Audit
 
-__all__ = ["distributions", "people", "rounded_up", "total_risk"]
+__all__ = ["distributions", "people", "total_risk"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -103,23 +103,6 @@ def distributions(audit: Audit, at: int, prob: float, named: Namer) -> tuple[Dis
         _distributions(group.isel(individual=k), named(plain[k]), prob, audit.modelled_answer)
         for k in order.tolist()
     )
-
-
-def rounded_up(value: float, digits: int = 2) -> float:
-    """Return a number rounded away from zero to some significant digits.
-
-    Examples
-    --------
-    >>> rounded_up(1234.5), rounded_up(0.051), rounded_up(0.0)
-    (1300.0, 0.051, 0.0)
-    """
-    if value == 0.0 or not math.isfinite(value):
-        return value
-    unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
-    if unit == 0.0:
-        return value
-    up = math.ceil(abs(value) / unit * (1.0 - 1e-12)) * unit
-    return math.copysign(float(f"{up:.{digits + 1}g}"), value)
 
 
 def _medians(audit: Audit) -> Array:

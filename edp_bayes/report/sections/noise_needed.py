@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -12,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.report.content import Enough, IntervalRow, NoiseFound
-from edp_bayes.report.sections.individuals import rounded_up
-from edp_bayes.results.summaries import contributions_shown, interval
-from edp_bayes.utils.formatting import about, percent, risk
+from edp_bayes.results.summaries import interval, largest_and_spread
+from edp_bayes.utils.formatting import about, percent, risk, rounded_up
 
 if TYPE_CHECKING:
     from edp_bayes.noise.distribution import NoiseDistribution
@@ -63,20 +61,12 @@ def enough(audit: Audit, shown: NDArray[np.int64], *, rounded: bool) -> Enough |
     whatever their distribution. None where nobody changes an answer, where noise is there already,
     or where contributions are known adjusted alone. The spread is that of the answers as released.
     """
-    contribution, name = contributions_shown(audit)
-    if not name.startswith("largest"):
+    need = largest_and_spread(audit)
+    if need is None:
         return None
-    largest = float(abs(contribution).max())
-    if largest == 0.0 or json.loads(audit.tree.attrs["noise"]) is not None:
-        return None
+    largest, spread = need
     bound = rounded_up(largest) if rounded else largest
     grid = audit.epsilon.to_numpy()[shown]
-    known = audit.tree.children.get("known")
-    if "answers" in audit.tree.children:  # on their own scale
-        answers = audit.tree["answers"]["response"]
-    else:
-        answers = audit.tree["observed_data"]["response"] if known is None else known["released"]
-    spread = float(answers.to_numpy().std(ddof=1))
     return Enough(bound, tuple(bound / e if e > 0.0 else math.inf for e in grid.tolist()), spread)
 
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edp_bayes.report.content import Content, Crossing, Curve, PropertyRow
-from edp_bayes.report.sections.curves import chosen, numbers
+from edp_bayes.report.sections.curves import numbers, position, require_inside
 from edp_bayes.results.base import TARGETS
+from edp_bayes.results.property import PropertyAudit
 from edp_bayes.results.summaries import interval
+from edp_bayes.results.verdict import Target, exact_verdict
 from edp_bayes.utils.formatting import number
 
 if TYPE_CHECKING:
@@ -32,7 +34,11 @@ ASSUMPTIONS = (
 
 
 def describe_property(
-    query: PropertyQuery, *, epsilon: float | None = None, title: str | None = None
+    query: PropertyQuery,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    title: str | None = None,
 ) -> Content:
     """Return what a report on a property query says.
 
@@ -40,8 +46,8 @@ def describe_property(
     ----------
     query : PropertyQuery
         What to describe.
-    epsilon : float, optional
-        Where the verdict is given, within the range where delta falls to a thousandth.
+    epsilon, delta : float, optional
+        The target, epsilon within the range where delta falls to a thousandth.
     title : str, optional
         Heading.
 
@@ -54,7 +60,10 @@ def describe_property(
     end = float(query.epsilon_at(start / 1000.0)) if start > 0.0 else 1.0
     grid = np.linspace(0.0, end if 0.0 < end < math.inf else 1.0, POINTS)
     values = np.asarray(query.delta(epsilon=grid))
-    at, why = chosen(grid, epsilon, values, what="risk")
+    if epsilon is not None:
+        require_inside(grid, epsilon)
+    target = Target.of(query.n, epsilon=epsilon, delta=delta)
+    verdict = exact_verdict(float(query.delta(epsilon=target.epsilon)), target, PropertyAudit.risk)
     ends = [float(query.epsilon_at(target)) for target in TARGETS]
     crossings = [
         Crossing(target, None, end, None, (number(end),))
@@ -65,8 +74,8 @@ def describe_property(
         kind="property",
         prob=1.0,
         epsilon=numbers(grid),
-        at=at,
-        why=why,
+        at=position(grid, target.epsilon),
+        verdict=verdict,
         exact_zeros=True,
         curve=Curve(numbers(values)),
         crossings=tuple(crossings),

@@ -52,7 +52,7 @@ def title(result: PrivacyCurves, kind: str) -> str:
 def checks(result: PrivacyCurves, worded: Callable[[str], str]) -> tuple[CheckRow, ...]:
     """Return every check, failed ones first, and every doubt that is no check's sentence."""
     rows = [
-        CheckRow(one.check, one.passed, worded(one.sentence), one.effect) for one in result.verdicts
+        CheckRow(one.check, one.passed, worded(one.sentence), one.effect) for one in result.outcomes
     ]
     return tuple(row for state in (False, None, True) for row in rows if row.passed is state)
 

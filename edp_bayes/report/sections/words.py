@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from edp_bayes.report.sections.mechanisms import has_local_epsilon
 from edp_bayes.results.bands import upper_limit
+from edp_bayes.results.basis import resting
 from edp_bayes.results.tradeoff import LARGEST_MU
 from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.formatting import at_most, number, percent, risk_limit
@@ -16,78 +17,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.results.base import PrivacyCurves
-    from edp_bayes.results.query import Audit
 
-__all__ = ["in_words", "on_what", "resting"]
+__all__ = ["in_words"]
 
 LEVEL, PRIOR = 0.05, 0.5
-# What the largest of many adds is said where limits are at least this, and more than that times the
-# limit of a single individual.
-LEAST_SAID, MUCH = 1e-6, 1.25
-
-
-def resting(result: PrivacyCurves) -> str:
-    """Return what a limit of delta rests on that is too small for the data alone to show it."""
-    if result.exact_zeros:
-        contributed = result.tree["individuals"]["largest_contribution"].any()
-        return "resting on the Laplace kernels of the model" if contributed else ""
-    if "mixture" in result.tree.children or "composition" in result.tree.children:
-        return (
-            "resting on how narrow the model lets the distribution of the answer be, not on the "
-            "data alone"
-        )
-    return "resting on the model, not on the data alone"
-
-
-def on_what(audit: Audit, prob: float) -> tuple[str, ...]:
-    """Return of every epsilon what its limit of delta rests on, in sentences."""
-    basis = audit.basis(prob=prob)
-    data, model = float(basis["data"][0]), basis["model"].to_numpy()
-    if data < 1.0:
-        start = (
-            "Where databases are alike, how often individuals were present is enough to show, "
-            f"whatever the distribution, that it is {at_most(data)}."
-        )
-    elif audit.against:
-        start = "Data alone show no limit below 1 for the database at hand."
-    else:
-        start = "Data alone show no limit below 1: some individual was in every database."
-    rest = "What is below rests on the model."
-    largest = _of_many(audit, basis)
-    if "shape" not in basis:
-        parts_of = [[start, rest] if limit < data else [start] for limit in model]
-        return tuple(
-            " ".join([*parts, *more]) for parts, more in zip(parts_of, largest, strict=True)
-        )
-    shown = "by default the narrowest that the answers can show"
-    why = "as stated" if basis.attrs["stated"] else shown
-    width = (
-        f"If no component of the distribution is narrower than {number(basis.attrs['narrowest'])}, "
-        f"{why}, it is"
-    )
-    said = []
-    for shape, limit, more in zip(basis["shape"].to_numpy(), model, largest, strict=True):
-        parts = [start, f"{width} {at_most(shape) if shape < data else 'no smaller'}."]
-        below = [rest] if limit < min(shape, data) else []
-        said.append(" ".join([*parts, *below, *more]))
-    return tuple(said)
-
-
-def _of_many(audit: Audit, basis: xr.Dataset) -> list[list[str]]:
-    """Return of every epsilon what the largest of many adds to the limit, where that is much."""
-    count = int(audit.settings["individuals"])
-    said = []
-    for one, limit in zip(basis["individual"].to_numpy(), basis["model"].to_numpy(), strict=True):
-        much = count > 1 and limit > MUCH * one and limit >= LEAST_SAID
-        said.append(
-            [
-                f"For any single individual whose draws were kept it is {at_most(float(one))}: the "
-                f"rest is what it takes to hold for the largest of {count:,}."
-            ]
-            if much
-            else []
-        )
-    return said
 
 
 def in_words(result: PrivacyCurves, prob: float = PROB) -> tuple[str, ...]:

@@ -1,0 +1,354 @@
+"""The answer to a target: one object that every sentence comes from."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import edp_bayes as edp
+from edp_bayes.results.base import PrivacyCurves
+from edp_bayes.results.verdict import (
+    MET,
+    NOT_ESTABLISHED,
+    NOT_MET,
+    STATUSES,
+    UNDECIDED,
+    Target,
+    exact_verdict,
+    reach_verdict,
+)
+from edp_bayes.results.verdict_record import record
+
+GRID = np.array([0.05, 0.1, 0.2, 0.5])
+
+
+def curves(draws, grid=GRID, *, failed=None, individuals=100, **more):
+    """Return a result of these draws of delta, shape (draw, epsilon)."""
+    posterior = xr.Dataset(
+        {"delta": (("chain", "draw", "epsilon"), np.asarray(draws)[None])},
+        {"epsilon": grid, "chain": [0], "draw": np.arange(len(draws))},
+    )
+    checks = [{"check": failed, "passed": False, "sentence": "It fails."}] if failed else []
+    tree = xr.DataTree.from_dict({"posterior": posterior})
+    tree.attrs = {
+        "settings": json.dumps({"individuals": individuals, "databases": 60, **more}),
+        "checks": json.dumps(checks),
+        "warnings": "[]",
+    }
+    return PrivacyCurves(tree)
+
+
+def falling(level, spread=0.3, draws=400, seed=1):
+    """Return draws of curves around a level at the first epsilon."""
+    rng = np.random.default_rng(seed)
+    return level * np.exp(rng.normal(0.0, spread, draws))[:, None] * np.exp(-2.0 * GRID)
+
+
+def test_the_status_follows_from_the_limit_and_the_band():
+    result = curves(falling(0.02))
+    limit = float(result.upper("delta").sel(epsilon=0.1))
+    lower = float(result.band(kind="pointwise", prob=0.95)["lower"].sel(epsilon=0.1))
+    for delta, status in (
+        (limit, MET),
+        (limit * 0.999, UNDECIDED),
+        (lower, UNDECIDED),
+        (lower * 0.999, NOT_MET),
+    ):
+        found = result.verdict(epsilon=0.1, delta=delta)
+        assert found.status == status
+        assert (found.limit, found.lower) == (limit, lower)
+        assert str(found).startswith(status.capitalize() + ":")
+
+
+def test_the_limit_of_the_whole_curve_is_no_smaller():
+    result = curves(falling(0.02))
+    alone, whole = (
+        result.verdict(epsilon=0.1, delta=0.5, kind=kind) for kind in ("pointwise", "simultaneous")
+    )
+    assert alone.limit <= whole.limit
+    assert "for this epsilon alone" in str(alone)
+    assert "whole curve" in str(whole)
+
+
+def test_a_failed_check_leaves_no_verdict_whatever_the_limit():
+    result = curves(falling(1e-5), failed="trend")
+    found = result.verdict(epsilon=0.1, delta=0.5)
+    assert found.status == NOT_ESTABLISHED
+    assert found.withheld_by == ("trend",)
+    assert str(found).startswith("Not established. It fails.")
+    assert "at most" not in str(found)
+    advised = curves(falling(1e-5), failed="ties")
+    assert advised.verdict(epsilon=0.1, delta=0.5).status == MET
+
+
+def test_the_default_target_is_one_over_the_individuals_and_says_so():
+    for individuals, delta in ((10_000, 1e-4), (100, 0.01), (7, 0.1), (1, 0.1)):
+        found = curves(falling(1e-3), individuals=individuals).verdict()
+        assert (found.epsilon, found.delta) == (0.1, delta)
+        assert "The target is the default" in str(found)
+    given_one = curves(falling(1e-3)).verdict(delta=0.2)
+    assert "its epsilon is a default" in str(given_one)
+    assert "default" not in str(curves(falling(1e-3)).verdict(epsilon=0.1, delta=0.2))
+
+
+def test_nobody_counted_has_a_default_of_a_hundredth():
+    assert Target.of(None).delta == 0.01
+    assert curves(falling(1e-3), individuals=None).verdict().delta == 0.01
+
+
+@given(
+    epsilon=st.floats(0.0, 3.0),
+    level=st.floats(1e-5, 0.5),
+    delta=st.floats(0.0, 0.99),
+    seed=st.integers(0, 5),
+)
+@settings(max_examples=60, deadline=None)
+def test_between_values_of_the_grid_the_answer_errs_on_the_safe_side(epsilon, level, delta, seed):
+    # the draws at this very epsilon give an answer; that of the grid is never more favourable
+    draws = falling(level, draws=60, seed=seed)
+    exact = draws[:, :1] * np.exp(-2.0 * (epsilon - GRID[0]))
+    sparse = curves(np.minimum(draws, 1.0)).verdict(epsilon=epsilon, delta=delta)
+    here = curves(np.minimum(exact, 1.0), np.array([epsilon])).verdict(epsilon=epsilon, delta=delta)
+    assert sparse.limit >= here.limit - 1e-12
+    assert sparse.lower <= here.lower + 1e-12
+    assert sparse.status in (here.status, UNDECIDED)
+
+
+def test_beyond_the_grid_it_says_what_is_not_known():
+    result = curves(falling(0.02))
+    left = result.verdict(epsilon=0.01, delta=0.5)
+    assert (left.status, left.limit, left.read_at) == (UNDECIDED, 1.0, (0.0, 0.05))
+    assert "no limit is known" in str(left)
+    right = result.verdict(epsilon=2.0, delta=0.5)
+    assert right.status == MET
+    assert right.read_at == (0.5, math.inf)
+    assert "the limit is that at 0.5" in str(right)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": -0.1, "delta": 0.1}, "must not be negative"),
+        ({"epsilon": 0.1, "delta": 1.0}, "must lie between 0, included, and 1"),
+        ({"epsilon": 0.1, "delta": -0.1}, "must lie between 0, included, and 1"),
+        ({"epsilon": math.nan, "delta": 0.1}, "epsilon"),
+        ({"prob": 1.5}, "prob"),
+        ({"kind": "both"}, "kind"),
+    ],
+)
+def test_a_target_out_of_range_is_refused(options, message):
+    with pytest.raises(edp.InvalidInputError, match=message):
+        curves(falling(0.02)).verdict(**options)
+
+
+def test_what_is_computed_is_met_or_not():
+    target = Target.of(1000, epsilon=0.1, delta=0.01)
+    assert exact_verdict(0.01, target, "risk").status == MET
+    assert exact_verdict(0.0101, target, "risk").status == NOT_MET
+    assert "computed exactly" in str(exact_verdict(0.002, target, "risk of the critical entry"))
+
+
+@pytest.fixture(scope="module")
+def audit():
+    rng = np.random.default_rng(1)
+    contribution = rng.gamma(2.0, 0.05, (62, 20)) * (rng.random((62, 20)) < 0.5)
+    responses = edp.Responses.from_arrays(
+        rng.normal(10.0, 1.0, 62) + contribution.sum(axis=1), contribution=contribution
+    )
+    return edp.audit(
+        responses, epsilon=[0.05, 0.1, 0.2], draws=200, random_seed=1, progressbar=False
+    )
+
+
+def test_out_of_reach_is_said_where_it_is_undecided(audit):
+    found = audit.verdict(epsilon=0.1, delta=0.005)
+    assert found.status == UNDECIDED
+    assert "out of reach of 62 databases" in str(found)
+    assert "no limit below about 0.053" in str(found)
+    assert "out of reach" not in str(audit.verdict(epsilon=0.1, delta=0.5))
+
+
+def test_what_would_help_has_its_figure(audit):
+    largest = float(audit.individuals["largest_contribution"].max())
+    found = audit.verdict(epsilon=0.1, delta=1e-5)
+    assert found.status == NOT_MET
+    scale = float(found.helps[0].split("scale ")[1].split(" ")[0])
+    assert largest / 0.1 <= scale <= 1.1 * largest / 0.1
+    assert audit.verdict(epsilon=0.1, delta=0.5).helps == ()
+
+
+def test_a_plan_says_how_many_databases_decide(audit):
+    rng = np.random.default_rng(1)
+    steady = rng.normal(0.4, 0.05, 40)
+    responses = edp.Responses.from_arrays(rng.normal(0.0, 1.0, 40) + steady, contribution=steady)
+    plan = edp.plan(
+        responses, delta=0.2, epsilon=0.1, kind="pointwise", repetitions=2, draws=50, most=80,
+        random_seed=1, progressbar=False,
+    )  # fmt: skip
+    one = edp.audit(responses, epsilon=[0.1], draws=100, random_seed=1, progressbar=False)
+    found = one.verdict(epsilon=0.1, delta=0.2, plan=plan)
+    assert found.status == UNDECIDED
+    assert str(plan) in str(found)
+    with pytest.raises(edp.InvalidInputError, match=r"plan must be one of delta = 0\.19"):
+        one.verdict(epsilon=0.1, delta=0.19, plan=plan)
+    with pytest.raises(edp.InputTypeError, match="plan must be what"):
+        one.verdict(epsilon=0.1, delta=0.19, plan=80)
+
+
+def test_every_place_says_the_same(audit, tmp_path):
+    said = audit.verdict()
+    assert audit.summary().attrs["verdict"] == str(said)
+    assert said.claim in audit._repr_html_()
+    page = audit.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert said.claim in page
+    chosen = audit.verdict(epsilon=0.2, delta=0.005)
+    page = audit.report(tmp_path / "report.html", epsilon=0.2, delta=0.005).read_text("utf-8")
+    assert chosen.claim in page
+    assert said.claim not in page
+
+
+def test_the_record_is_json_with_the_keys_of_output_checkers(audit):
+    found = audit.verdict(epsilon=2.0, delta=0.01)
+    kept = json.loads(json.dumps(record(audit, found), allow_nan=False))
+    acro = "uid status type properties sdc command summary outcome output timestamp comments"
+    assert {*acro.split(), "exception"} <= kept.keys()
+    assert kept["status"] in ("pass", "fail", "review")
+    assert kept["verdict"]["status"] in STATUSES
+    assert kept["verdict"]["read_at"] == [0.2, None]
+    assert kept["fingerprint"] == audit.settings["fingerprint"]
+    assert kept["seed"] == 1
+    assert kept["versions"]["edp_bayes"] == edp.__version__
+    assert len(kept["checks"]) == len(audit.checks)
+    assert all(uri.startswith("https://www.w3id.org/statbarnsdc#") for uri in kept["sdc"]["risks"])
+
+
+@pytest.mark.parametrize(
+    ("delta", "failed", "status"),
+    [(0.5, None, "pass"), (1e-9, None, "fail"), (0.018, None, "review"), (0.5, "trend", "review")],
+)
+def test_undecided_and_not_established_are_for_review(delta, failed, status):
+    result = curves(falling(0.02), failed=failed)
+    found = reach_verdict(result, epsilon=0.1, delta=delta, prob=0.95)
+    assert record(result, found)["status"] == status
+
+
+def test_markup_in_names_is_no_markup_in_a_notebook():
+    result = curves(falling(0.02), against="<b>Eve</b>")
+    assert "<b>" not in result.verdict()._repr_html_()
+    assert "&lt;b&gt;Eve" in result.verdict()._repr_html_()
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    rng = np.random.default_rng(2)
+    rows = [
+        f"{week},{who},{rng.gamma(2.0, 5.0):.3f}"
+        for week in range(40)
+        for who in range(12)
+        if rng.random() < 0.7
+    ]
+    path = tmp_path_factory.mktemp("table") / "spent.csv"
+    path.write_text("\n".join(["week,who,spent", *rows]))
+    return path
+
+
+def run(capsys, table, out, *words):
+    """Return the exit code, what is printed and what stands on stderr."""
+    from edp_bayes.cli import main
+
+    keys = [
+        "--database",
+        "week",
+        "--individual",
+        "who",
+        "--query",
+        "sum:spent",
+        "--no-past",
+        "--seed",
+        "1",
+    ]
+    few = ["--model", "finite:2", "--draws", "60", "--chains", "2", "--tune", "60"]
+    code = main(["audit", str(table), *keys, *few, "--out", str(out), *words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "code"),
+    [("0.1:0.9", "Met", 0), ("0.1:0.0001", "Not met", 3), ("0.1:0.2", "Undecided", 4)],
+)
+def test_the_first_line_and_the_exit_code_tell_the_verdict(
+    capsys, table, tmp_path, target, status, code
+):
+    words = ["--target", target, "--check", "--json", str(tmp_path / "verdict.json")]
+    found, printed, error = run(capsys, table, tmp_path / "out", *words)
+    assert (found, error) == (code, "")
+    assert printed.startswith(f"{status}: at epsilon = 0.1 the largest risk of any of 12 indiv")
+    assert printed.count("┏") == 1
+    assert "Riskiest individuals" not in printed
+    kept = json.loads((tmp_path / "verdict.json").read_text())
+    epsilon, delta = map(float, target.split(":"))
+    loaded = edp.load_audit(tmp_path / "out" / "audit.nc")
+    again = loaded.verdict(epsilon=epsilon, delta=delta)
+    assert kept["verdict"]["status"] == again.status == status.lower()
+    assert kept["verdict"]["limit"] == again.limit
+    assert again.claim in " ".join(printed.split())
+
+
+def test_without_a_check_the_exit_code_is_zero_and_the_default_is_said(capsys, table, tmp_path):
+    code, printed, _ = run(capsys, table, tmp_path / "out", "--epsilon", "0.05,0.2")
+    assert code == 0
+    said = " ".join(printed.split())
+    assert "The target is the default: epsilon = 0.1 and delta = 0.083, one over 12" in said
+    assert "the limit is that at 0.05, the lower end that at 0.2" in said
+    code, printed, _ = run(capsys, table, tmp_path / "v", "--epsilon", "0.05,0.2", "--verbose")
+    assert code == 0
+    assert "Riskiest individuals" in printed
+
+
+def test_the_epsilon_of_a_target_joins_the_grid(capsys, table, tmp_path):
+    words = ["--epsilon", "0.05,0.2", "--target", "0.1:0.5"]
+    assert run(capsys, table, tmp_path / "out", *words)[0] == 0
+    grid = edp.load_audit(tmp_path / "out" / "audit.nc").epsilon.to_numpy()
+    assert grid.tolist() == [0.05, 0.1, 0.2]
+
+
+def test_not_established_is_a_code_of_its_own(capsys, tmp_path):
+    rows = [f"{w},{p},{10 + w + p}" for w in range(40) for p in range(6)]
+    (tmp_path / "t.csv").write_text("\n".join(["week,who,spent", *rows]))
+    words = ["--target", "0.1:0.9", "--check"]
+    code, printed, _ = run(capsys, tmp_path / "t.csv", tmp_path / "out", *words)
+    assert code == 5
+    assert printed.startswith("Not established. ")
+
+
+def test_what_is_published_counts_in_place_of_the_answer(capsys, table, tmp_path):
+    words = ["--target", "0.1:0.2", "--check", "--rounded-to", "100000"]
+    code, printed, _ = run(capsys, table, tmp_path / "out", *words)
+    assert code == 0
+    assert printed.startswith("Undecided: ")
+    assert "The answer rounded to 100000. Met: " in " ".join(printed.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--check"], "--check is for a target: give --target"),
+        (["--target", "0.1"], "--target must be epsilon and delta with a colon"),
+        (["--target", "0.1:2"], "delta of a target must lie between 0"),
+        (["--target", "-1:0.1"], "epsilon of a target must not be negative"),
+        (["--json", "{out}/audit.nc"], "--json must have a name of its own"),
+    ],
+)
+def test_a_target_that_cannot_be_used_is_refused_before_any_work(
+    capsys, table, tmp_path, words, message
+):
+    out = tmp_path / "out"
+    code, printed, error = run(capsys, table, out, *(word.format(out=out) for word in words))
+    assert (code, printed) == (2, "")
+    assert message in error
+    assert not out.exists()
