@@ -21,7 +21,7 @@ def demo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
     code = "import sys; from edp_bayes.cli import main; sys.exit(main())"
     done = subprocess.run(
-        [sys.executable, "-c", code, "demo", "--out", str(folder)],
+        [sys.executable, "-c", code, "demo", "--verbose", "--out", str(folder)],
         capture_output=True,
         text=True,
         check=False,
