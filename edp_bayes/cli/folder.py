@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from arviz_plots import PlotCollection
     from rich.console import Console
 
+    from edp_bayes.results.composition import ComposedAudit
     from edp_bayes.results.query import Audit
 
 __all__ = [
@@ -110,6 +111,7 @@ def write(
     report: Path | None = None,
     report_names: bool = False,
     target: tuple[float, float] | None = None,
+    releases: ComposedAudit | None = None,
 ) -> list[Path]:
     """Write the audit, its summary, its plots and, where asked for, a report; return the files.
 
@@ -133,6 +135,8 @@ def write(
         Names rather than pseudonyms in it.
     target : tuple of float, optional
         Epsilon and delta that its verdict answers.
+    releases : ComposedAudit, optional
+        Several releases together, for the first page of the report.
     """
     saved = "audit.zarr" if zarr else "audit.nc"
     paths: dict[Path, Callable[[Path], object]] = {folder / saved: audit.save}
@@ -141,7 +145,12 @@ def write(
     if report is not None:
         epsilon, delta = target or (None, None)
         paths[report] = lambda path: audit.report(
-            path, epsilon=epsilon, delta=delta, prob=prob, names=report_names
+            path,
+            epsilon=epsilon,
+            delta=delta,
+            prob=prob,
+            names=report_names,
+            releases=releases,
         )
     older = {*paths, *(folder / name for name in RESULTS)} - {folder / saved}
     for path in track(paths, "Files", total=len(paths), show=show):

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from edp_bayes.distributions.published import Published
     from edp_bayes.models.base import DensityModel
     from edp_bayes.records.query import Query
+    from edp_bayes.results.release import Release
 
 __all__ = [
     "STORE",
     "AppearOnce",
     "At",
     "Atoms",
+    "Audience",
     "Bins",
     "Chains",
     "ChangingScale",
@@ -48,12 +50,16 @@ __all__ = [
     "Keys",
     "Knows",
     "Missing",
+    "NextReview",
     "NoPast",
     "NoStep",
     "Offset",
     "Out",
     "Partial",
     "Past",
+    "Period",
+    "PreparedBy",
+    "Publisher",
     "Quiet",
     "Resume",
     "RoundedTo",
@@ -66,8 +72,10 @@ __all__ = [
     "Thousands",
     "Threshold",
     "TimeZone",
+    "Title",
     "Transformed",
     "Trend",
+    "Unit",
     "Verbose",
     "Where",
     "columns",
@@ -84,6 +92,8 @@ MOST_EPSILONS = 10_000
 STORE = "audit.store"
 # Options that say what is published of an answer.
 PUBLISHED = ("rounded_to", "offset", "threshold", "bins")
+# Options that say what is released.
+RELEASE = ("title", "unit", "period", "publisher", "audience", "prepared_by", "next_review")
 FOUND = "found"  # a step that nobody asked for
 
 
@@ -277,6 +287,8 @@ class Run:
         File of the verdict's record; None for none.
     verbose : bool
         Print all tables and checks.
+    release : Release or None
+        What is released, by whom and over what period, in words.
     sampler, draws, tune, chains, keep, seed, target_accept
         As for `edp_bayes.audit`; None takes what is usual.
     zarr, quiet : bool
@@ -324,6 +336,7 @@ class Run:
     check: bool = False
     json: Path | None = None
     verbose: bool = False
+    release: Release | None = None
 
     @property
     def store(self) -> Path | None:
@@ -375,6 +388,7 @@ class Run:
         )
         from edp_bayes.cli.keys import require_key_apart
         from edp_bayes.queries import parse
+        from edp_bayes.results.release import Release
         from edp_bayes.utils import validate
         from edp_bayes.utils.files import require_zarr
 
@@ -405,6 +419,8 @@ class Run:
                 "--transform is a scale to model the answer on, and --rounded-to, --threshold and "
                 "--bins are on its own: leave out one of the two"
             )
+        words = {name: given.pop(name) for name in RELEASE if name in given}
+        given["release"] = Release(**words) if words else None
         given["target"] = parse_target(given.get("target"), check=given.get("check", False))
         queries = tuple(parse(one) for one in ([query] if isinstance(query, str) else query))
         run = cls(
@@ -672,6 +688,20 @@ Json = Annotated[
 ]
 Verbose = Annotated[
     bool, typer.Option("--verbose", help="Print all tables and what every check says.")
+]
+Title = Annotated[
+    str | None,
+    typer.Option("--title", help="What is released, in place of the query: 'Weekly revenue'."),
+]
+Unit = Annotated[str | None, typer.Option("--unit", help="Unit of the answer, such as dollars.")]
+Period = Annotated[
+    str | None, typer.Option("--period", help="Over what period: 'April 1997 to June 1998'.")
+]
+Publisher = Annotated[str | None, typer.Option("--publisher", help="Who releases it.")]
+Audience = Annotated[str | None, typer.Option("--audience", help="To whom; anybody if not given.")]
+PreparedBy = Annotated[str | None, typer.Option("--prepared-by", help="Who made the audit.")]
+NextReview = Annotated[
+    str | None, typer.Option("--next-review", help="When it is to be made again.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Past = Annotated[

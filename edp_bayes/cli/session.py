@@ -129,6 +129,8 @@ def audit_databases(
             **run.nuts,
         )
         refuse_interrupted()
+        if run.release is not None:
+            found = found.with_release(run.release)
         # An audit holds no contributions: `edp-bayes noise` reads them again, from a table of this
         # name. Its path says more about the user than a result to hand on should.
         source = asdict(keys)
@@ -171,6 +173,7 @@ def audit_databases(
             report=run.report,
             report_names=run.report_names,
             target=run.target,
+            releases=composed,
         )
         if composed is not None:
             whole = composed if hidden is None else composed.with_pseudonyms(**hidden)

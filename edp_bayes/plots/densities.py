@@ -231,12 +231,12 @@ def _band(
 def _dress(
     canvas: Canvas, audit: Audit, name: str, draws: xr.Dataset, ends: tuple[float, float]
 ) -> None:
-    query = audit.settings["query"]
+    query = audit.named
     canvas.title("density", f"Distribution of {query} with and without {name}")
     canvas.words("density", y="density")
     # the marks under an adversary are residuals about what was expected of the database at hand
     adjusted = ", adjusted to the database at hand" if audit.against else ""
-    words = audit.scaled(f"response of {query}") + adjusted
+    words = audit.scaled(audit.axis) + adjusted
     if audit.joint:
         said = combination(draws["direction"].to_numpy(), tuple(audit.settings["queries"]))
         words = f"{said}, in standard deviations"

@@ -129,7 +129,8 @@ def plot_past(
         curve = densities[f"density_{distribution}"].rename("density")
         label = f"at hand, {distribution} {name}"
         canvas.line(f"density_{distribution}", curve, label, upright=True, **look)
-    y = audit.scaled(f"response of {query_shown(audit, query)}")
+    shown = query_shown(audit, query)
+    y = audit.scaled(f"response of {shown}" if audit.joint else audit.axis)
     _dress(canvas, y, past, densities)
     canvas.legend()
     return canvas.pc

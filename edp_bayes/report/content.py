@@ -16,13 +16,16 @@ __all__ = [
     "Curve",
     "Distributions",
     "Enough",
+    "Fact",
     "Histogram",
     "IntervalRow",
     "LocalEpsilon",
     "NoiseFound",
+    "PageOne",
     "People",
     "Person",
     "PropertyRow",
+    "RiskRow",
     "SeenSeries",
     "TotalRisk",
 ]
@@ -235,6 +238,44 @@ class CheckRow:
 
 
 @dataclass(frozen=True)
+class Fact:
+    """What the first page says of the release, under its name."""
+
+    name: str
+    words: str
+
+
+@dataclass(frozen=True)
+class RiskRow:
+    """One of the three risks of the first page: its number, band, meaning, basis and status."""
+
+    risk: str
+    number: str
+    band: str
+    meaning: str
+    basis: str
+    status: str
+
+
+@dataclass(frozen=True)
+class PageOne:
+    """The first page, which is signed.
+
+    `withholding` and `advising` name the checks that failed; `tried` is what was done against the
+    risk, with what it costs.
+    """
+
+    facts: tuple[Fact, ...]
+    rows: tuple[RiskRow, ...]
+    withholding: tuple[str, ...] = ()
+    advising: tuple[str, ...] = ()
+    tried: tuple[str, ...] = ()
+    fingerprint: str = ""
+    prepared_by: str = ""
+    next_review: str = ""
+
+
+@dataclass(frozen=True)
 class Content:
     """Everything that a report says.
 
@@ -253,6 +294,8 @@ class Content:
         Position in the grid of the epsilon of the target, or of the next one below.
     verdict : Verdict
         The answer to the target.
+    first : PageOne or None
+        The first page; None for a curve that is computed.
     claims : tuple of str
         What the limit of the whole curve claims at every epsilon; empty where it is exact.
     curve : Curve
@@ -302,6 +345,7 @@ class Content:
     pseudonyms: str | None = None
     limit: Numbers | None = None
     claims: tuple[str, ...] = ()
+    first: PageOne | None = None
     exact_zeros: bool = False
     resting: str = ""
     basis: tuple[str, ...] = ()

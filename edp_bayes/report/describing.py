@@ -16,6 +16,7 @@ from edp_bayes.report.sections import (
     individuals,
     mechanisms,
     noise_needed,
+    page_one,
     past,
     properties,
     records,
@@ -43,6 +44,7 @@ def describe(
     key: bytes | str | None = None,
     noise: Any = (),
     title: str | None = None,
+    releases: PrivacyCurves | None = None,
 ) -> Content:
     """Return what a report on a result says.
 
@@ -50,7 +52,7 @@ def describe(
     ----------
     result : Audit, MechanismAudit, PropertyAudit or PropertyQuery
         What to describe. Sections for which it has no numbers are left out.
-    epsilon, delta, prob, names, key, noise, title
+    epsilon, delta, prob, names, key, noise, title, releases
         As for `edp_bayes.report.write_report`.
 
     Returns
@@ -113,6 +115,16 @@ def describe(
         }
     withheld = records.withheld(parts["checks"])  # in its words
     said = whole_curve(result, probability)
+    verdict = replace(verdict, reason=withheld or "")
+    first = page_one.page_one(
+        result,
+        verdict,
+        kind=parts["kind"],
+        prob=probability,
+        checks=parts["checks"],
+        noise=parts.get("noise", ()),
+        releases=releases,
+    )
     return Content(
         title=title or records.title(result, parts["kind"]),
         prob=probability,
@@ -120,7 +132,8 @@ def describe(
         at=int(np.flatnonzero(shown == at)[0]),
         curve=curves.thinned(curve, shown),
         limit=curves.numbers(limit[shown]),
-        verdict=replace(verdict, reason=withheld or ""),
+        verdict=verdict,
+        first=first,
         claims=() if withheld else tuple(said[k] for k in shown),
         exact_zeros=result.exact_zeros,
         resting=resting(result),

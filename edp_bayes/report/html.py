@@ -40,6 +40,7 @@ def write_report(
     key: bytes | str | None = None,
     noise: Any = (),
     title: str | None = None,
+    releases: PrivacyCurves | None = None,
 ) -> Path:
     """Write a report on a result: one HTML file, which needs no network.
 
@@ -63,7 +64,9 @@ def write_report(
     noise : NoiseDistribution or a sequence of them, optional
         What `edp_bayes.noise.calibrate` found, to be shown.
     title : str, optional
-        Heading of the report.
+        Heading of the report; by default that of the release (`with_release`), or of the query.
+    releases : ComposedAudit, optional
+        Several releases of the same query together, for the first page's row of linkability.
 
     Returns
     -------
@@ -101,6 +104,7 @@ def write_report(
         key=key,
         noise=noise,
         title=title,
+        releases=releases,
     )
     with files.replaced(target, private=names) as temporary:
         temporary.write_text(render(content), encoding="utf-8", newline="\n")

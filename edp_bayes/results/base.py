@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -18,6 +18,7 @@ from edp_bayes.results import bands, crossings
 from edp_bayes.results.crossings import CurveSource
 from edp_bayes.results.effects import WITHHOLDS, effect_of, withheld
 from edp_bayes.results.loading import load_sound_tree
+from edp_bayes.results.release import Release
 from edp_bayes.results.summaries import finite_draws, summary_table
 from edp_bayes.utils import files, validate
 from edp_bayes.utils.defaults import PROB, default_probability
@@ -609,12 +610,60 @@ class PrivacyCurves:
         )
 
     @property
+    def release(self) -> Release:
+        """What is released, by whom and over what period, as far as `with_release` was told."""
+        return Release.of(json.loads(self.tree.attrs.get("release", "{}")))
+
+    def with_release(self, release: Release | None = None, **words: str) -> Self:
+        """Return the same result with words for what is released.
+
+        They stand in titles, on axes and on the first page of the report, and are saved with it.
+
+        Parameters
+        ----------
+        release : Release, optional
+            All of them, or give them by name.
+        **words
+            Of `Release`: title, unit, period, publisher, audience, prepared_by, next_review.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If one is no plain text of one line, or is unknown.
+
+        Examples
+        --------
+        >>> import edp_bayes as edp
+        >>> audit = edp.audit_property(
+        ...     103, 1000, epsilon=[0.5], random_seed=1, progressbar=False
+        ... )
+        >>> audit.with_release(title="Smokers", publisher="City").subject[0]
+        'Smokers'
+        """
+        unknown = words.keys() - Release.__dataclass_fields__.keys()
+        if unknown:
+            raise InvalidInputError(
+                f"a release has {', '.join(Release.__dataclass_fields__)}, found "
+                f"{', '.join(sorted(unknown))}"
+            )
+        given = {} if release is None else release.record
+        record = Release(**{**self.release.record, **given, **words}).record
+        tree = self.tree.copy()
+        tree.attrs = {**tree.attrs, "release": json.dumps(record)}
+        return replace(self, tree=tree)
+
+    @property
+    def named(self) -> str:
+        """What is released: its title, or else the query."""
+        return self.release.title or str(self.settings["query"])
+
+    @property
     def subject(self) -> tuple[str, str]:
         """What is audited, and on how much data, in words."""
         settings = self.settings
         several = "s" if settings["databases"] > 1 else ""
         size = f"{settings['databases']:,} database{several}, {settings['individuals']:,}"
-        return str(settings["query"]), f"{size} individuals"
+        return self.named, f"{size} individuals"
 
     @property
     def _subject(self) -> str:

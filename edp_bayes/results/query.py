@@ -130,7 +130,15 @@ class Audit(IndividualCurves):
     @property
     def modelled_answer(self) -> str:
         """What was modelled, in words: the answer, or what it is on another scale."""
-        return self.scaled("the answer") if self.transform else "answer"
+        if not self.transform:
+            return self.release.axis("answer")
+        return self.scaled(self.release.axis("the answer"))
+
+    @property
+    def axis(self) -> str:
+        """Label of an axis on which answers lie: what is released and its unit, or the query."""
+        release = self.release
+        return release.axis(f"response of {self.settings['query']}")
 
     @property
     def intervals_known(self) -> bool:

@@ -37,6 +37,8 @@ NAMES = {
 def title(result: PrivacyCurves, kind: str) -> str:
     """Return the heading of a report."""
     record = result.settings
+    if result.release.title:
+        return f"Privacy of {result.release.title}"
     if kind == "query":
         return f"Privacy of the query {record.get('query', '')}".strip()
     if kind == "composition":

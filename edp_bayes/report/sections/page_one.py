@@ -1,0 +1,217 @@
+"""The first page: what is released, to whom, three risks, what was tried, and who decides.
+
+In the order of ISO/IEC 27559: context, data, risk, mitigation, decision. The three risks are those
+of European regulators (Opinion 05/2014 of the Article 29 Working Party): singling out, linkability,
+inference.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from edp_bayes.report.content import CheckRow, Fact, NoiseFound, PageOne, RiskRow
+from edp_bayes.results.bands import upper_limit
+from edp_bayes.results.effects import ADVISES, WITHHOLDS
+from edp_bayes.results.inference import SHARE, amount_errors
+from edp_bayes.results.verdict import MET, NOT_ESTABLISHED, NOT_MET, UNDECIDED, Verdict
+from edp_bayes.utils.formatting import number, percent, risk, risk_least, risk_limit
+
+if TYPE_CHECKING:
+    from edp_bayes.results.base import PrivacyCurves
+
+__all__ = ["page_one"]
+
+DOUBTS = "doubts about the data"
+NOT_STATED, NOT_ASSESSED = "not stated", "not assessed"
+ONE_RELEASE = (
+    "one answer, of one database; the unit of privacy is an individual with all of their records "
+    "in it"
+)
+NOT_COVERED = "what they know beyond that; what later releases add, unless it is named below"
+ALONE = "one release; compose audits several together"
+
+
+def page_one(
+    result: PrivacyCurves,
+    verdict: Verdict,
+    *,
+    kind: str,
+    prob: float,
+    checks: tuple[CheckRow, ...],
+    noise: tuple[NoiseFound, ...],
+    releases: PrivacyCurves | None = None,
+) -> PageOne:
+    """Return the first page of a report.
+
+    Parameters
+    ----------
+    result : PrivacyCurves
+        What was audited.
+    verdict : Verdict
+        Its answer to the target.
+    kind : str
+        As for `Content`.
+    prob : float
+        Probability of every limit and band.
+    checks : tuple of CheckRow
+        Every check, in the report's words.
+    noise : tuple of NoiseFound
+        Noise that was calibrated.
+    releases : PrivacyCurves, optional
+        Several releases of the same query together.
+    """
+    failed = [check for check in checks if check.passed is False]
+    effects: dict[str, list[str]] = {WITHHOLDS: [], ADVISES: []}
+    for check in failed:
+        names = effects[check.effect]
+        name = DOUBTS if check.name == "data" else check.name
+        if name not in names:
+            names.append(name)
+    return PageOne(
+        facts=_facts(result, kind),
+        rows=_rows(result, verdict, kind, prob, releases),
+        withholding=tuple(effects[WITHHOLDS]),
+        advising=tuple(effects[ADVISES]),
+        tried=_tried(verdict, noise),
+        fingerprint=str(result.settings.get("fingerprint", ""))[:16],
+        prepared_by=result.release.prepared_by,
+        next_review=result.release.next_review,
+    )
+
+
+def _facts(result: PrivacyCurves, kind: str) -> tuple[Fact, ...]:
+    release, settings = result.release, result.settings
+    against = str(settings.get("against") or "")
+    individuals = settings.get("individuals")
+    known = {"databases", "samples"} & settings.keys()
+    subject, size = result.subject if known else (NOT_STATED, NOT_STATED)
+    query = str(settings.get("query") or subject)
+    what = release.axis(query)
+    if release.title and release.title != query:
+        what = f"{what} ({query})"
+    if "released" in settings:
+        what = f"{what}, {settings['released']['words']}"
+    if kind == "query":
+        against = against or "a person who knows the distribution of the answers, and no database"
+    protected = "not counted" if individuals is None else f"{int(individuals):,} individuals"
+    facts = [
+        Fact("Released", what),
+        Fact("By whom", release.publisher or NOT_STATED),
+        Fact("To whom", release.audience or "anybody"),
+        Fact("Period", release.period or NOT_STATED),
+        Fact("Data", size),
+        Fact("Protected", protected),
+    ]
+    if kind in ("query", "composition"):
+        facts.append(Fact("One release is", ONE_RELEASE))
+    if against:
+        facts.append(Fact("Against", against))
+    if kind == "query":
+        facts.append(Fact("Not covered", NOT_COVERED))
+    return tuple(facts)
+
+
+def _rows(
+    result: PrivacyCurves,
+    verdict: Verdict,
+    kind: str,
+    prob: float,
+    releases: PrivacyCurves | None,
+) -> tuple[RiskRow, ...]:
+    rows = [_singling_out(verdict)]
+    if kind == "query":
+        rows += [_linkability(result, verdict, prob, releases), _inference(result, verdict, prob)]
+    if kind == "composition":
+        rows = [_together(verdict)]
+    return tuple(rows)
+
+
+def _singling_out(verdict: Verdict) -> RiskRow:
+    """Return the largest risk, and to what certainty of membership an answer leads from 50%."""
+    certain = 1.0 / (1.0 + math.exp(-verdict.epsilon))
+    limit = risk_limit(verdict.limit)
+    return RiskRow(
+        risk="Singling out",
+        number=f"δ({verdict.epsilon:.4g}) at most {limit}; target {risk(verdict.delta)}",
+        band=f"{risk_least(verdict.lower)} to {risk_limit(verdict.upper)}",
+        meaning=(
+            f"An answer moves a certainty of 50% that a member is in the data to at most "
+            f"{percent(math.ceil(1e4 * certain - 1e-6) / 1e4)}, but for a probability of "
+            f"at most {limit}."
+        ),
+        basis="the model" if verdict.basis else "the data and the model",
+        status=verdict.status,
+    )
+
+
+def _together(verdict: Verdict) -> RiskRow:
+    row = _singling_out(verdict)
+    return RiskRow("Linkability", row.number, row.band, row.meaning, row.basis, row.status)
+
+
+def _linkability(
+    result: PrivacyCurves, verdict: Verdict, prob: float, releases: PrivacyCurves | None
+) -> RiskRow:
+    """Return what several releases, several queries and the past say together."""
+    settings = result.settings
+    seen = bool(settings.get("against"))
+    parts = ["earlier answers are known" if seen else "no earlier answer is known"]
+    queries = settings.get("queries")
+    parts.append(f"{len(queries)} queries together" if queries else "one query")
+    if releases is None:
+        return RiskRow(
+            risk="Linkability",
+            number=NOT_ASSESSED if not queries else "see singling out, of all queries together",
+            band="",
+            meaning=f"Audited: {', '.join(parts)}, {ALONE}.",
+            basis="",
+            status=NOT_ASSESSED,
+        )
+    several = releases.verdict(epsilon=verdict.epsilon, delta=verdict.delta, prob=prob)
+    row = _singling_out(several)
+    return RiskRow(
+        risk="Linkability",
+        number=row.number,
+        band=row.band,
+        meaning=f"Of {releases.subject[0]}, together: {', '.join(parts)}.",
+        basis=row.basis,
+        status=several.status,
+    )
+
+
+def _inference(result: PrivacyCurves, verdict: Verdict, prob: float) -> RiskRow:
+    """Return how closely the largest amount is learned, against a share of it."""
+    from edp_bayes.results.query import Audit
+
+    draws = amount_errors(result, prob) if isinstance(result, Audit) else None
+    if draws is None:
+        return RiskRow("Inference", NOT_ASSESSED, "", "No amount of an individual in units of the "
+                       "answer is known here.", "", NOT_ASSESSED)  # fmt: skip
+    tail = 0.5 * (1.0 - prob)
+    low, high = (float(np.quantile(draws, level)) for level in (tail, 1.0 - tail))
+    least = -float(upper_limit(-draws, prob))
+    status = MET if least >= SHARE else NOT_MET if high < SHARE else UNDECIDED
+    return RiskRow(
+        risk="Inference",
+        number=f"known to ± {number(least, 2)} times itself at best; target {percent(SHARE)}",
+        band=f"{number(low, 2)} to {number(high, 2)}",
+        meaning=(
+            "Half of the predictive interval of the answer, over the largest amount that an "
+            "individual contributed: an answer tells that amount no closer."
+        ),
+        basis="the model",
+        status=NOT_ESTABLISHED if verdict.status == NOT_ESTABLISHED else status,
+    )
+
+
+def _tried(verdict: Verdict, noise: tuple[NoiseFound, ...]) -> tuple[str, ...]:
+    """Return what was tried against the risk with what it costs, or what would help."""
+    found = tuple(
+        f"{one.distribution} ({one.method}): expected absolute noise {number(one.absolute)}, "
+        f"standard deviation {number(one.deviation)}."
+        for one in noise
+    )
+    return found or verdict.helps or ("Nothing: the data as they are.",)

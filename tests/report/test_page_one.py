@@ -1,0 +1,143 @@
+"""The first page: what is released, three risks, who decides."""
+
+import re
+
+import numpy as np
+import pytest
+
+import edp_bayes as edp
+from edp_bayes.report.describing import describe
+from edp_bayes.results.inference import amount_errors
+from edp_bayes.results.release import Release
+
+WORDS = {
+    "title": "Weekly revenue",
+    "unit": "dollars",
+    "period": "April to June",
+    "publisher": "CD shop",
+    "prepared_by": "A. Auditor",
+    "next_review": "May 2027",
+}
+
+
+def responses(n=40, people=6, scale=0.2, seed=5):
+    rng = np.random.default_rng(seed)
+    contribution = rng.gamma(2.0, scale, (n, people))
+    total = 20.0 + rng.normal(size=n) + contribution.sum(axis=1)
+    return edp.Responses.from_arrays(total, contribution=contribution)
+
+
+@pytest.fixture(scope="module")
+def audit():
+    return edp.audit(
+        responses(), epsilon=[0.05, 0.1, 0.5], draws=150, random_seed=2, progressbar=False
+    )
+
+
+def row(content, risk):
+    return next(one for one in content.first.rows if one.risk == risk)
+
+
+def test_it_names_what_is_released_and_by_whom(audit, tmp_path):
+    named = audit.with_release(**WORDS)
+    content = describe(named, epsilon=0.1, delta=0.2)
+    facts = {fact.name: fact.words for fact in content.first.facts}
+    assert facts["Released"] == "Weekly revenue, dollars (arrays)"
+    assert (facts["By whom"], facts["To whom"]) == ("CD shop", "anybody")
+    assert facts["Period"] == "April to June"
+    assert facts["Protected"] == "6 individuals"
+    assert content.title == "Privacy of Weekly revenue"
+    page = named.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    for words in WORDS.values():
+        assert words in page
+    assert page.index("A. Auditor") < page.index("Privacy curve")
+    assert "anonym" not in page.lower()
+    kept = edp.load_audit(named.save(tmp_path / "audit.nc"))
+    assert kept.release == named.release == Release(**WORDS)
+    assert audit.release == Release()
+
+
+def test_titles_and_axes_of_pictures_have_the_words(audit):
+    named = audit.with_release(**WORDS)
+    assert named.axis == "Weekly revenue, dollars"
+    assert named.subject[0] == "Weekly revenue"
+    assert describe(named).distributions[0].axis == "Weekly revenue, dollars"
+
+
+def test_singling_out_is_the_verdict_and_says_what_certainty_grows_to(audit):
+    content = describe(audit, epsilon=0.1, delta=0.2)
+    found = row(content, "Singling out")
+    assert found.status == content.verdict.status
+    assert "to at most 52.5%" in found.meaning  # 1 / (1 + exp(-0.1)) = 0.52498
+    assert found.number.endswith("target 0.2")
+
+
+def test_linkability_is_not_assessed_unless_releases_are_given(audit):
+    assert row(describe(audit), "Linkability").status == "not assessed"
+    year = audit.compose(databases=4, progressbar=False)
+    content = describe(audit, epsilon=0.1, delta=0.9, releases=year)
+    found = row(content, "Linkability")
+    assert found.status == year.verdict(epsilon=0.1, delta=0.9).status
+    assert "4 fresh databases" in found.meaning
+
+
+def test_an_amount_is_learned_no_closer_than_the_answer_can_be_predicted():
+    rng = np.random.default_rng(3)
+    rest = rng.normal(0.0, 1.0, 400)
+    steady = np.full(400, 0.5)
+    one = edp.Responses.from_arrays(rest + steady, contribution=steady)
+    audit = edp.audit(one, epsilon=[0.1], draws=200, random_seed=1, progressbar=False)
+    # the half-width of a normal answer of standard deviation 1, over the amount 0.5
+    assert np.median(amount_errors(audit, 0.95)) == pytest.approx(1.96 / 0.5, rel=0.15)
+
+
+def test_who_is_far_larger_than_the_rest_is_learned_closely():
+    rng = np.random.default_rng(4)
+    rest = rng.normal(0.0, 0.01, 100)
+    amount = rng.normal(10.0, 1.0, 100)
+    one = edp.Responses.from_arrays(rest + amount, contribution=amount)
+    audit = edp.audit(one, epsilon=[0.1], draws=200, random_seed=1, progressbar=False)
+    assert np.median(amount_errors(audit, 0.95)) == pytest.approx(0.0196 / amount.max(), rel=0.3)
+    assert row(describe(audit), "Inference").status in ("not met", "not established")
+
+
+def test_where_nothing_is_established_no_row_is():
+    rng = np.random.default_rng(5)
+    contribution = rng.gamma(2.0, 0.2, (40, 6))
+    total = 20.0 + 0.2 * np.arange(40) + contribution.sum(axis=1) + rng.normal(size=40)
+    drifting = edp.Responses.from_arrays(total, contribution=contribution)
+    with pytest.warns(edp.EdpBayesWarning):
+        audit = edp.audit(drifting, epsilon=[0.1], draws=100, random_seed=1, progressbar=False)
+    content = describe(audit)
+    assert {one.status for one in content.first.rows} == {"not established", "not assessed"}
+    assert "trend" in content.first.withholding
+
+
+def test_a_composition_and_a_mechanism_have_a_first_page(audit):
+    year = describe(audit.compose(databases=4, progressbar=False))
+    assert [one.risk for one in year.first.rows] == ["Linkability"]
+    rng = np.random.default_rng(1)
+    mechanism = edp.audit_mechanism(
+        rng.random(500) < 0.6, rng.random(500) < 0.5, epsilon=[0.5], random_seed=1,
+        progressbar=False,
+    )  # fmt: skip
+    assert [one.risk for one in describe(mechanism).first.rows] == ["Singling out"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"title": "<b>Revenue</b>"}, "title must be plain text, found markup"),
+        ({"unit": "a&amp;b"}, "unit must be plain text, found markup"),
+        ({"publisher": "two\nlines"}, "publisher must be one line"),
+        ({"period": "x" * 201}, "period must have at most 200 characters"),
+        ({"colour": "red"}, "a release has title, unit, period"),
+    ],
+)
+def test_words_that_cannot_be_shown_are_refused(audit, words, message):
+    with pytest.raises(edp.InvalidInputError, match=re.escape(message)):
+        audit.with_release(**words)
+
+
+def test_less_than_and_and_are_words():
+    assert Release(title="Sales < 5 & returns").title == "Sales < 5 & returns"
