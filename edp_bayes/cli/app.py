@@ -25,7 +25,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Zarr = Annotated[bool, typer.Option("--zarr", help="Save audit.zarr instead of audit.nc.")]
+Zarr = Annotated[
+    bool,
+    typer.Option(
+        "--zarr", help="Save audit.zarr instead of audit.nc.", rich_help_panel=options.RESULTS
+    ),
+]
 
 # Contributions are small beside a week's revenue: beyond 0.4 there is little risk left to see.
 DEMO_EPSILON = "0.02,0.05,0.1,0.2,0.3,0.4"
@@ -93,6 +98,7 @@ def audit(
             "--query",
             help="sum:COL, mean:COL, median:COL, count, proportion:COL>=40, ... Give it again for "
             "each of several that are published together.",
+            rich_help_panel=options.DATA,
         ),
     ],
     out: options.Out[Path],
@@ -108,40 +114,75 @@ def audit(
     partial: options.Partial = None,
     collect: options.Collect = None,
     epsilon: options.Epsilon = "0.01:0.5:50",
-    model: Annotated[str, typer.Option("--model", help="dpm, finite:K or bootstrap.")] = "dpm",
+    model: Annotated[
+        str,
+        typer.Option("--model", help="dpm, finite:K or bootstrap.", rich_help_panel=options.MODEL),
+    ] = "dpm",
     kernel: Annotated[
-        str | None, typer.Option("--kernel", help="gaussian or laplace; by default the model's.")
+        str | None,
+        typer.Option(
+            "--kernel",
+            help="gaussian or laplace; by default the model's.",
+            rich_help_panel=options.MODEL,
+        ),
     ] = None,
     components: options.Components = None,
     narrowest: options.Narrowest = None,
     sampler: Annotated[
         str | None,
-        typer.Option("--sampler", help="gibbs, nutpie or pymc; by default the model's."),
+        typer.Option(
+            "--sampler",
+            help="gibbs, nutpie or pymc; by default the model's.",
+            rich_help_panel=options.MODEL,
+        ),
     ] = None,
     seed: options.Seed = None,
     draws: options.Draws = None,
     tune: Annotated[
-        int, typer.Option(min=1, help="Warm-up draws of each chain.")
+        int, typer.Option(min=1, help="Warm-up draws of each chain.", rich_help_panel=options.MODEL)
     ] = options.Run.tune,
     chains: options.Chains = None,
     target_accept: Annotated[
         float | None,
-        typer.Option("--target-accept", help="Of NUTS; raise it if that diverges."),
+        typer.Option(
+            "--target-accept",
+            help="Of NUTS; raise it if that diverges.",
+            rich_help_panel=options.MODEL,
+        ),
     ] = None,
     keep: Annotated[
-        int, typer.Option(min=1, help="Riskiest individuals to keep draws of.")
+        int,
+        typer.Option(
+            min=1, help="Riskiest individuals to keep draws of.", rich_help_panel=options.RESULTS
+        ),
     ] = options.Run.keep,
     name: Annotated[
-        list[str] | None, typer.Option("--name", help="Individual to keep whatever its risk.")
+        list[str] | None,
+        typer.Option(
+            "--name", help="Individual to keep whatever its risk.", rich_help_panel=options.RESULTS
+        ),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option("--report", help="HTML file for a report to hand on.")
+        Path | None,
+        typer.Option(
+            "--report", help="HTML file for a report to hand on.", rich_help_panel=options.RESULTS
+        ),
     ] = None,
     report_names: Annotated[
-        bool, typer.Option("--report-names", help="Names, not pseudonyms, in the report.")
+        bool,
+        typer.Option(
+            "--report-names",
+            help="Names, not pseudonyms, in the report.",
+            rich_help_panel=options.RESULTS,
+        ),
     ] = False,
     pseudonyms: Annotated[
-        bool, typer.Option("--pseudonyms", help="Pseudonyms, not names, in all files.")
+        bool,
+        typer.Option(
+            "--pseudonyms",
+            help="Pseudonyms, not names, in all files.",
+            rich_help_panel=options.RESULTS,
+        ),
     ] = False,
     pseudonym_key: Annotated[
         Path | None,
@@ -149,6 +190,7 @@ def audit(
             "--pseudonym-key",
             help="File of the secret key of the pseudonyms, made if need be; without it they are "
             "random, and nobody can tell whose they are.",
+            rich_help_panel=options.RESULTS,
         ),
     ] = None,
     past: options.Past = None,

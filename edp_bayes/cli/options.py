@@ -85,6 +85,10 @@ __all__ = [
     "parse_published",
 ]
 
+# Panels of the help.
+DATA, ADVERSARY, TARGET = "Data", "What the adversary knows", "Target, and what is published"
+MODEL, RESULTS, BEYOND = "Model", "Results", "Beyond one machine"
+
 # Digits kept of a spaced grid, so that 0.3 is not 0.30000000000000004.
 DIGITS = 12
 MOST_EPSILONS = 10_000
@@ -478,10 +482,16 @@ class Run:
 # Some are required by one command and not by another: Out[Path], Out[Path | None].
 T = TypeVar("T")
 Database = Annotated[
-    T, typer.Option("--database", help="Key column of the databases; several: a,b.")
+    T,
+    typer.Option(
+        "--database", help="Key column of the databases; several: a,b.", rich_help_panel=DATA
+    ),
 ]
 Individual = Annotated[
-    T, typer.Option("--individual", help="Key column of the individuals; several: a,b.")
+    T,
+    typer.Option(
+        "--individual", help="Key column of the individuals; several: a,b.", rich_help_panel=DATA
+    ),
 ]
 Every = Annotated[
     str | None,
@@ -489,6 +499,7 @@ Every = Annotated[
         "--database-every",
         help="Databases are hours, days, weeks, months, quarters or years of the key column: "
         "hour, day, week, month, quarter or year.",
+        rich_help_panel=DATA,
     ),
 ]
 Empty = Annotated[
@@ -497,6 +508,7 @@ Empty = Annotated[
         "--empty",
         help="Periods without a record: drop, zero (sum, count) or error. Without it they are "
         "left out, and a period far from all others, as a mistyped year makes, is refused.",
+        rich_help_panel=DATA,
     ),
 ]
 Missing = Annotated[
@@ -505,6 +517,7 @@ Missing = Annotated[
         "--missing",
         help="Records without an individual: error (the default), drop them, or pool them as one "
         "individual.",
+        rich_help_panel=DATA,
     ),
 ]
 DateFormat = Annotated[
@@ -513,6 +526,7 @@ DateFormat = Annotated[
         "--date-format",
         help="How text of the database column is a date, such as %d.%m.%Y; or unix, unix_ms or "
         "unix_us for numbers since 1970.",
+        rich_help_panel=DATA,
     ),
 ]
 TimeZone = Annotated[
@@ -520,22 +534,38 @@ TimeZone = Annotated[
     typer.Option(
         "--time-zone",
         help="Zone of the calendar for times with a zone, an offset or since 1970: Europe/Berlin.",
+        rich_help_panel=DATA,
     ),
 ]
 Separator = Annotated[
     str | None,
-    typer.Option("--separator", help="Between the values of a text file: ';', tab, ...; found."),
+    typer.Option(
+        "--separator",
+        help="Between the values of a text file: ';', tab, ...; found.",
+        rich_help_panel=DATA,
+    ),
 ]
 Decimal = Annotated[
-    str | None, typer.Option("--decimal", help="Decimal mark of a text file, . or ,; found.")
+    str | None,
+    typer.Option(
+        "--decimal", help="Decimal mark of a text file, . or ,; found.", rich_help_panel=DATA
+    ),
 ]
 Thousands = Annotated[
     str | None,
-    typer.Option("--thousands", help="Between thousands: . , ' or a blank; found where plain."),
+    typer.Option(
+        "--thousands",
+        help="Between thousands: . , ' or a blank; found where plain.",
+        rich_help_panel=DATA,
+    ),
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option("--encoding", help="Of a text file, such as cp1252; UTF-8 and UTF-16 are found."),
+    typer.Option(
+        "--encoding",
+        help="Of a text file, such as cp1252; UTF-8 and UTF-16 are found.",
+        rich_help_panel=DATA,
+    ),
 ]
 Partial = Annotated[
     str | None,
@@ -543,6 +573,7 @@ Partial = Annotated[
         "--partial",
         help="A first or last period that is cut off: keep it, with a warning (the default), or "
         "drop it.",
+        rich_help_panel=DATA,
     ),
 ]
 Collect = Annotated[
@@ -553,17 +584,37 @@ Collect = Annotated[
         help="Individuals whose contributions are collected, those who can matter most; the risks "
         "of all others are bounded. For sums and counts; by default all, or 100,000 beyond 50 "
         "million pairs in an engine.",
+        rich_help_panel=BEYOND,
     ),
 ]
-Out = Annotated[T, typer.Option("--out", help="Folder for the results; made if need be.")]
-Epsilon = Annotated[str, typer.Option("--epsilon", help="start:stop:count, or a list 0.1,0.2,0.5.")]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="The same seed, the same numbers.")]
+Out = Annotated[
+    T,
+    typer.Option("--out", help="Folder for the results; made if need be.", rich_help_panel=RESULTS),
+]
+Epsilon = Annotated[
+    str,
+    typer.Option(
+        "--epsilon", help="start:stop:count, or a list 0.1,0.2,0.5.", rich_help_panel=TARGET
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, help="The same seed, the same numbers.", rich_help_panel=MODEL),
+]
 Draws = Annotated[
     int | None,
-    typer.Option("--draws", min=1, help=f"Kept draws of each chain, {Run.draws} by default."),
+    typer.Option(
+        "--draws",
+        min=1,
+        help=f"Kept draws of each chain, {Run.draws} by default.",
+        rich_help_panel=MODEL,
+    ),
 ]
 Chains = Annotated[
-    int | None, typer.Option("--chains", min=1, help=f"Number of chains, {Run.chains} by default.")
+    int | None,
+    typer.Option(
+        "--chains", min=1, help=f"Number of chains, {Run.chains} by default.", rich_help_panel=MODEL
+    ),
 ]
 Resume = Annotated[
     bool,
@@ -571,6 +622,7 @@ Resume = Annotated[
         "--resume",
         help="Keep what is finished in audit.store, in the folder of the results, and continue "
         "from it after a kill, with the same numbers.",
+        rich_help_panel=BEYOND,
     ),
 ]
 AppearOnce = Annotated[
@@ -578,15 +630,19 @@ AppearOnce = Annotated[
     typer.Option(
         "--appear-once",
         help="Individuals are persons, although nearly each of them is in one database alone.",
+        rich_help_panel=DATA,
     ),
 ]
-KeepStore = Annotated[bool, typer.Option("--keep-store", help="Leave audit.store at the end.")]
+KeepStore = Annotated[
+    bool, typer.Option("--keep-store", help="Leave audit.store at the end.", rich_help_panel=BEYOND)
+]
 Where = Annotated[
     str | None,
     typer.Option(
         "--executor",
         help="Where individuals are evaluated: a number of threads, or the address of a Dask "
         "scheduler (tcp://...) or of Spark (sc://..., local[2]).",
+        rich_help_panel=BEYOND,
     ),
 ]
 ExactUpTo = Annotated[
@@ -596,12 +652,16 @@ ExactUpTo = Annotated[
         min=1,
         help=f"In populations of more individuals, {EXACT_UP_TO:,} by default, those who hardly "
         "matter enter delta* by an upper bound of their risk.",
+        rich_help_panel=BEYOND,
     ),
 ]
 Fresh = Annotated[
     int | None,
     typer.Option(
-        "--databases", min=1, help="Also the risk of so many releases, each of a fresh database."
+        "--databases",
+        min=1,
+        help="Also the risk of so many releases, each of a fresh database.",
+        rich_help_panel=TARGET,
     ),
 ]
 Echoes = Annotated[
@@ -610,6 +670,7 @@ Echoes = Annotated[
         "--echoes",
         help="With --databases: an upper bound that also holds where later databases follow what "
         "the others contributed to earlier ones, rather than the answers as they were released.",
+        rich_help_panel=TARGET,
     ),
 ]
 Step = Annotated[
@@ -618,14 +679,22 @@ Step = Annotated[
         "--step",
         help="Answers are rounded to a grid of this step; by default 1 for small counts, else what "
         "the answers show.",
+        rich_help_panel=DATA,
     ),
 ]
 NoStep = Annotated[
-    bool, typer.Option("--no-step", help="Answers are continuous, even where they are tied.")
+    bool,
+    typer.Option(
+        "--no-step", help="Answers are continuous, even where they are tied.", rich_help_panel=DATA
+    ),
 ]
 RoundedTo = Annotated[
     float | None,
-    typer.Option("--rounded-to", help="Also the risk of the answer rounded to a multiple of this."),
+    typer.Option(
+        "--rounded-to",
+        help="Also the risk of the answer rounded to a multiple of this.",
+        rich_help_panel=TARGET,
+    ),
 ]
 Atoms = Annotated[
     str | None,
@@ -633,6 +702,7 @@ Atoms = Annotated[
         "--atoms",
         help="Values that the answer has again and again, such as 0 or a cap, with commas between "
         "them; found for the tied ends.",
+        rich_help_panel=DATA,
     ),
 ]
 Transformed = Annotated[
@@ -641,25 +711,39 @@ Transformed = Annotated[
         "--transform",
         help="Scale on which the answer is modelled: log, logit or sqrt; risks are those of the "
         "answer.",
+        rich_help_panel=DATA,
     ),
 ]
 Offset = Annotated[
     str | None,
     typer.Option(
-        "--offset", help="It is rounded to this and multiples from there; worst for any place."
+        "--offset",
+        help="It is rounded to this and multiples from there; worst for any place.",
+        rich_help_panel=TARGET,
     ),
 ]
 Threshold = Annotated[
     float | None,
-    typer.Option("--threshold", help="Also the risk if answers below are suppressed."),
+    typer.Option(
+        "--threshold", help="Also the risk if answers below are suppressed.", rich_help_panel=TARGET
+    ),
 ]
 Bins = Annotated[
     str | None,
-    typer.Option("--bins", help="Also the risk if only the bin is published: its edges, a,b,c."),
+    typer.Option(
+        "--bins",
+        help="Also the risk if only the bin is published: its edges, a,b,c.",
+        rich_help_panel=TARGET,
+    ),
 ]
 Components = Annotated[
     int | None,
-    typer.Option("--components", min=2, help="Components of --model dpm; by default enough."),
+    typer.Option(
+        "--components",
+        min=2,
+        help="Components of --model dpm; by default enough.",
+        rich_help_panel=MODEL,
+    ),
 ]
 Narrowest = Annotated[
     float | None,
@@ -667,6 +751,7 @@ Narrowest = Annotated[
         "--narrowest",
         help="Standard deviation of the narrowest components of --model dpm and finite:K, in units "
         "of the answer as it is modelled; by default what the answers can show. Limits rest on it.",
+        rich_help_panel=MODEL,
     ),
 ]
 Target = Annotated[
@@ -675,35 +760,64 @@ Target = Annotated[
         "--target",
         help="What is to be shown, EPSILON:DELTA, such as 0.1:0.01; by default epsilon 0.1 and one "
         "over the number of individuals.",
+        rich_help_panel=TARGET,
     ),
 ]
 Check = Annotated[
     bool,
     typer.Option(
-        "--check", help="The exit code tells: 3 target not met, 4 undecided, 5 not established."
+        "--check",
+        help="The exit code tells: 3 target not met, 4 undecided, 5 not established.",
+        rich_help_panel=TARGET,
     ),
 ]
 Json = Annotated[
-    Path | None, typer.Option("--json", help="File for the record of the verdict, as JSON.")
+    Path | None,
+    typer.Option(
+        "--json", help="File for the record of the verdict, as JSON.", rich_help_panel=RESULTS
+    ),
 ]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", help="Print all tables and what every check says.")
+    bool,
+    typer.Option(
+        "--verbose", help="Print all tables and what every check says.", rich_help_panel=RESULTS
+    ),
 ]
 Title = Annotated[
     str | None,
-    typer.Option("--title", help="What is released, in place of the query: 'Weekly revenue'."),
+    typer.Option(
+        "--title",
+        help="What is released, in place of the query: 'Weekly revenue'.",
+        rich_help_panel=RESULTS,
+    ),
 ]
-Unit = Annotated[str | None, typer.Option("--unit", help="Unit of the answer, such as dollars.")]
+Unit = Annotated[
+    str | None,
+    typer.Option("--unit", help="Unit of the answer, such as dollars.", rich_help_panel=RESULTS),
+]
 Period = Annotated[
-    str | None, typer.Option("--period", help="Over what period: 'April 1997 to June 1998'.")
+    str | None,
+    typer.Option(
+        "--period", help="Over what period: 'April 1997 to June 1998'.", rich_help_panel=RESULTS
+    ),
 ]
-Publisher = Annotated[str | None, typer.Option("--publisher", help="Who releases it.")]
-Audience = Annotated[str | None, typer.Option("--audience", help="To whom; anybody if not given.")]
-PreparedBy = Annotated[str | None, typer.Option("--prepared-by", help="Who made the audit.")]
+Publisher = Annotated[
+    str | None, typer.Option("--publisher", help="Who releases it.", rich_help_panel=RESULTS)
+]
+Audience = Annotated[
+    str | None,
+    typer.Option("--audience", help="To whom; anybody if not given.", rich_help_panel=RESULTS),
+]
+PreparedBy = Annotated[
+    str | None, typer.Option("--prepared-by", help="Who made the audit.", rich_help_panel=RESULTS)
+]
 NextReview = Annotated[
-    str | None, typer.Option("--next-review", help="When it is to be made again.")
+    str | None,
+    typer.Option("--next-review", help="When it is to be made again.", rich_help_panel=RESULTS),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel=RESULTS)
+]
 Past = Annotated[
     int | None,
     typer.Option(
@@ -711,20 +825,30 @@ Past = Annotated[
         min=0,
         help="Earlier releases that the adversary has seen, as lags: 2 by default for 30 databases "
         "in order and more.",
+        rich_help_panel=ADVERSARY,
     ),
 ]
 Trend = Annotated[
     bool | None,
     typer.Option(
-        "--trend/--no-trend", help="They know the trend: by default where they know the past."
+        "--trend/--no-trend",
+        help="They know the trend: by default where they know the past.",
+        rich_help_panel=ADVERSARY,
     ),
 ]
 NoPast = Annotated[
-    bool, typer.Option("--no-past", help="Databases are independent, as in the paper.")
+    bool,
+    typer.Option(
+        "--no-past", help="Databases are independent, as in the paper.", rich_help_panel=ADVERSARY
+    ),
 ]
 Season = Annotated[
     str | None,
-    typer.Option("--season", help="They know the season: its period in databases, or calendar."),
+    typer.Option(
+        "--season",
+        help="They know the season: its period in databases, or calendar.",
+        rich_help_panel=ADVERSARY,
+    ),
 ]
 Covariates = Annotated[
     Path | None,
@@ -732,21 +856,32 @@ Covariates = Annotated[
         "--covariates",
         help="CSV or Parquet file of what they know of every database, its key in the first "
         "columns.",
+        rich_help_panel=ADVERSARY,
     ),
 ]
 ChangingScale = Annotated[
-    bool, typer.Option("--changing-scale", help="The spread may grow or fall over the databases.")
+    bool,
+    typer.Option(
+        "--changing-scale",
+        help="The spread may grow or fall over the databases.",
+        rich_help_panel=ADVERSARY,
+    ),
 ]
 Insiders = Annotated[
     str | None,
     typer.Option(
         "--insiders",
         help="File of one column of individuals who pool what they contributed, or their share.",
+        rich_help_panel=ADVERSARY,
     ),
 ]
 At = Annotated[
     str | None,
-    typer.Option("--at", help="The database at hand; by default the next one, after all of them."),
+    typer.Option(
+        "--at",
+        help="The database at hand; by default the next one, after all of them.",
+        rich_help_panel=ADVERSARY,
+    ),
 ]
 
 
