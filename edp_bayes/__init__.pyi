@@ -13,6 +13,7 @@ from . import statistical_privacy as statistical_privacy
 from .auditing.attacking import Attack as Attack
 from .auditing.attacking import attack as attack
 from .auditing.composition import compose as compose
+from .auditing.disclosure import disclosure as disclosure
 from .auditing.ideal import smallest_delta as smallest_delta
 from .auditing.leakage import Leakage as Leakage
 from .auditing.leakage import leakage as leakage
@@ -52,5 +53,7 @@ from .results.property import PropertyAudit as PropertyAudit
 from .results.property import load_property_audit as load_property_audit
 from .results.query import Audit as Audit
 from .results.query import load_audit as load_audit
+from .results.release import Release as Release
+from .results.verdict import Verdict as Verdict
 
 __version__: str

@@ -10,9 +10,9 @@ PUBLIC = {
         Adversary Attack Audit ComposedAudit Databases DirichletProcessMixture
         EdpBayesError EdpBayesWarning ExecutorError FiniteMixture GaussianNoise
         InputTypeError InvalidInputError JointAudit JointResponses LaplaceNoise Leakage
-        MechanismAudit Mixture PropertyAudit PyMCMixture Responses SamplingError
-        SmoothedBootstrap Stacked __version__ attack audit audit_mechanism
-        audit_mechanisms audit_property compare compose data diagnostics
+        MechanismAudit Mixture PropertyAudit PyMCMixture Release Responses SamplingError
+        SmoothedBootstrap Stacked Verdict __version__ attack audit audit_mechanism
+        audit_mechanisms audit_property compare compose data diagnostics disclosure
         epsilon_from_membership hockey_stick interval leakage load_audit
         load_composed_audit load_mechanism_audit load_property_audit local_privacy
         mechanisms models noise plan plots plugin property_audit queries report

@@ -15,6 +15,7 @@ from edp_bayes.utils import files, leftovers
 from edp_bayes.utils.progress import track
 
 if TYPE_CHECKING:
+    import pandas as pd
     from arviz_plots import PlotCollection
     from rich.console import Console
 
@@ -31,8 +32,10 @@ __all__ = [
     "require_writable",
     "store_found",
     "write",
+    "write_rules",
 ]
 
+RULES = "rules.csv"
 STYLE = "arviz-variat"
 RESOLUTION = 160
 
@@ -160,6 +163,14 @@ def write(
     return list(paths)
 
 
+def write_rules(rules: pd.DataFrame, folder: Path) -> Path:
+    """Write the table of customary rules, complete or not at all; return the file."""
+    path = folder / RULES
+    with files.replaced(path) as temporary:
+        rules.to_csv(temporary)
+    return path
+
+
 def composed_name(*, zarr: bool) -> str:
     """Return what the releases of several fresh databases are saved as."""
     return "releases.zarr" if zarr else "releases.nc"
@@ -211,5 +222,5 @@ MADE: dict[str, Callable[[Audit, float, Path], object]] = {
 # Names of the results of an audit in its folder, of which either of the first two is there.
 RESULTS = (
     *("audit.nc", "audit.zarr", *MADE),
-    *("releases.nc", "releases.zarr", "published.nc", "published.zarr"),
+    *("releases.nc", "releases.zarr", "published.nc", "published.zarr", RULES),
 )

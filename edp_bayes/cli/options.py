@@ -63,6 +63,7 @@ __all__ = [
     "Quiet",
     "Resume",
     "RoundedTo",
+    "Rules",
     "Run",
     "Season",
     "Seed",
@@ -291,6 +292,8 @@ class Run:
         File of the verdict's record; None for none.
     verbose : bool
         Print all tables and checks.
+    rules : bool
+        Also look at the customary rules.
     release : Release or None
         What is released, by whom and over what period, in words.
     sampler, draws, tune, chains, keep, seed, target_accept
@@ -340,6 +343,7 @@ class Run:
     check: bool = False
     json: Path | None = None
     verbose: bool = False
+    rules: bool = False
     release: Release | None = None
 
     @property
@@ -775,6 +779,15 @@ Json = Annotated[
     Path | None,
     typer.Option(
         "--json", help="File for the record of the verdict, as JSON.", rich_help_panel=RESULTS
+    ),
+]
+Rules = Annotated[
+    bool,
+    typer.Option(
+        "--rules",
+        help="Also whether every database passes customary rules of disclosure control (minimum "
+        "frequency, dominance, p%, 15/15), beside delta.",
+        rich_help_panel=RESULTS,
     ),
 ]
 Verbose = Annotated[

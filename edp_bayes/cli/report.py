@@ -20,6 +20,8 @@ from edp_bayes.results.summaries import contributions_shown, interval, most_tota
 from edp_bayes.utils.formatting import percent, risk, risk_limit, short
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from edp_bayes.results.base import IndividualCurves, PrivacyCurves
     from edp_bayes.results.composition import ComposedAudit
     from edp_bayes.results.query import Audit
@@ -33,6 +35,7 @@ __all__ = [
     "print_published",
     "print_releases",
     "print_report",
+    "print_rules",
 ]
 
 EPSILONS = 6
@@ -142,6 +145,24 @@ def print_published(
     print_verdict(verdict, console, start=f"The answer {words}. ")
     if verbose:
         print_parts(((title, _risks(audit, prob)),), console)
+
+
+def print_rules(rules: pd.DataFrame, console: Console, verdict: Verdict) -> None:
+    """Print which customary rules are passed, and the limit of delta before and after each."""
+    table = Table()
+    table.add_column("rule", overflow="fold")
+    for head in ("passed", "limit of delta", "after the rule"):
+        table.add_column(head, justify="right")
+    for name, row in rules.iterrows():
+        after = float(row["limit_after"])
+        table.add_row(
+            Text(str(name)),
+            "yes" if row["passed"] else f"no, {row['failing']} databases",
+            risk_limit(float(row["limit_before"])),
+            "not known" if np.isnan(after) else risk_limit(after),
+        )
+    title = f"Customary rules, and delta at epsilon = {verdict.epsilon:.4g}"
+    print_parts(((title, table), (None, Text(rules.attrs["meaning"]))), console)
 
 
 def print_parts(parts: Iterable[tuple[str | None, RenderableType]], console: Console) -> None:

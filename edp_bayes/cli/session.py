@@ -48,7 +48,7 @@ def audit_databases(
     int
         0, or under --check what the verdict is; see `edp_bayes.cli.answering.CODES`.
     """
-    from edp_bayes import audit
+    from edp_bayes import audit, disclosure
     from edp_bayes.auditing.echoing import OTHERS, RELEASED
     from edp_bayes.auditing.released import audit_released
     from edp_bayes.auditing.store import remove
@@ -164,6 +164,10 @@ def audit_databases(
             said = answer(published)
             counted["published"] = published, said
             report.print_published(published, console, prob=PROB, verdict=said, verbose=run.verbose)
+        rules = None
+        if run.rules and isinstance(responses, Responses):
+            rules = disclosure(responses, audit=found, epsilon=verdict.epsilon)
+            report.print_rules(rules, console, verdict)
         written = folder.write(
             found if hidden is None else found.with_pseudonyms(**hidden),
             run.out,
@@ -181,6 +185,8 @@ def audit_databases(
         if published is not None:
             bare = published if hidden is None else published.with_pseudonyms(**hidden)
             written.append(bare.save(run.out / folder.published_name(zarr=run.zarr)))
+        if rules is not None:
+            written.append(folder.write_rules(rules, run.out))
         if run.json is not None:
             decisive, said = max(counted.values(), key=lambda one: severity(one[1]))
             bare_record = decisive if hidden is None else decisive.with_pseudonyms(**hidden)
@@ -207,6 +213,7 @@ def _refuse_alone(run: Run) -> None:
         ("--collect", run.collect is not None),
         ("--transform", run.transform is not None),
         ("--atoms", run.atoms is not None),
+        ("--rules", run.rules),
     ):
         if given:
             raise InvalidInputError(

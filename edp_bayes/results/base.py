@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -207,6 +208,40 @@ class PrivacyCurves:
         from edp_bayes.results.verdict import reach_verdict
 
         return reach_verdict(self, epsilon=epsilon, delta=delta, prob=prob, kind=kind, plan=plan)
+
+    @staticmethod
+    def epsilon_for(*, prior: float, posterior: float) -> float:
+        """Return the epsilon at which nobody may become surer of membership than `posterior`.
+
+        Parameters
+        ----------
+        prior, posterior : float
+            Probability of membership before and after an answer, strictly between 0 and 1.
+
+        Returns
+        -------
+        float
+            log odds of the posterior less those of the prior, in size: an answer that is at most
+            exp(epsilon) times likelier moves the odds by no more, but for a probability of delta.
+
+        Raises
+        ------
+        InvalidInputError
+            If one of them is not strictly between 0 and 1.
+
+        Examples
+        --------
+        >>> round(PrivacyCurves.epsilon_for(prior=0.5, posterior=0.525), 3)
+        0.1
+        """
+        before, after = (
+            math.log(p / (1.0 - p))
+            for p in (
+                validate.probability(prior, "prior"),
+                validate.probability(posterior, "posterior"),
+            )
+        )
+        return abs(after - before)
 
     def epsilon_at(self, delta: ArrayLike) -> xr.DataArray:
         """Return the epsilon at which delta(epsilon) falls to a given delta.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from arviz_plots import PlotCollection
 
+    from edp_bayes.records.responses import Responses
     from edp_bayes.records.transforms import Transform
     from edp_bayes.results.composition import ComposedAudit
 
@@ -536,6 +537,12 @@ class Audit(IndividualCurves):
         from edp_bayes.auditing.releases import releases_until
 
         return releases_until(self, epsilon=epsilon, delta=delta, **options)
+
+    def disclosure(self, responses: Responses, **options: Any) -> pd.DataFrame:
+        """Say which customary rules its responses pass, beside delta; see `edp.disclosure`."""
+        from edp_bayes.auditing.disclosure import disclosure
+
+        return disclosure(responses, audit=self, **options)
 
     def prior_sensitivity(self, **options: Any) -> pd.DataFrame:
         """Say how far the result follows the prior; see `diagnostics.prior_sensitivity`."""

@@ -1,0 +1,156 @@
+"""Customary rules of disclosure control beside delta."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import edp_bayes as edp
+from edp_bayes.auditing.disclosure import RULES
+
+FREQUENCY, MIDPOINT, TEN, DOMINANCE, P_PERCENT, PRIOR, FIFTEEN = (rule.name for rule in RULES)
+
+
+def of(contribution):
+    contribution = np.asarray(contribution, dtype=float)
+    return edp.Responses.from_arrays(
+        contribution.sum(axis=1), contribution=contribution, additive=True, step=None
+    )
+
+
+def spread(rows, people=30, seed=1):
+    """Return contributions of databases that pass, with rows of one's own at the end."""
+    rng = np.random.default_rng(seed)
+    usual = rng.uniform(1.0, 1.2, (20, people))
+    padded = [np.pad(np.asarray(row, float), (0, people - len(row))) for row in rows]
+    return np.vstack([usual, *padded])
+
+
+def test_databases_of_many_who_are_alike_pass_everything():
+    table = edp.disclosure(of(spread([])))
+    assert table["passed"].all()
+    assert (table["failing"] == 0).all()
+    assert table["source"].str.len().min() > 10
+    assert "different questions" in table.attrs["meaning"]
+
+
+@pytest.mark.parametrize(
+    ("row", "failing"),
+    [
+        # 7 alike: too few for each frequency rule, and 15/15
+        ([1.0] * 7, {FREQUENCY, TEN, FIFTEEN}),
+        # two with 95% of the total
+        ([60.0, 35.0, *[0.25] * 20], {DOMINANCE, P_PERCENT, PRIOR, FIFTEEN}),
+        # what the second largest does not know is 8% of the largest
+        ([50.0, 50.0, *[0.2] * 20], {DOMINANCE, P_PERCENT, PRIOR, FIFTEEN}),
+        # within 15% of the largest: more than 10, less than 20
+        ([50.0, 10.0, *[0.375] * 20], {PRIOR, FIFTEEN}),
+        # 16% of one among many
+        ([16.0, *[3.0] * 28], {FIFTEEN}),
+    ],
+)
+def test_each_rule_finds_its_own_database(row, failing):
+    table = edp.disclosure(of(spread([row])))
+    assert set(table.index[~table["passed"]]) == failing
+    for name in failing:
+        assert table.loc[name, "failing"] == 1
+        assert table.loc[name, "worst"] == 20
+
+
+@given(st.lists(st.floats(0.01, 100.0), min_size=3, max_size=12), st.integers(0, 3))
+@settings(max_examples=50, deadline=None)
+def test_values_are_those_of_the_textbook(sizes, seed):
+    contribution = spread([sizes], people=14, seed=seed)
+    table = edp.disclosure(of(contribution))
+    ratios, shares = [], []
+    for row in contribution:
+        falling = sorted(row[row > 0], reverse=True)
+        ratios.append((sum(falling) - falling[0] - falling[1]) / falling[0])
+        shares.append(1.0 - (falling[0] + falling[1]) / sum(falling))
+    assert table.loc[P_PERCENT, "value"] == pytest.approx(min(ratios))
+    assert table.loc[DOMINANCE, "value"] == pytest.approx(min(shares), abs=1e-12)
+
+
+@pytest.fixture(scope="module")
+def counts():
+    rng = np.random.default_rng(1)
+    there = (rng.random((62, 40)) < 0.4).astype(float)
+    responses = edp.Responses.from_arrays(there.sum(axis=1), contribution=there, additive=True)
+    audit = edp.audit(
+        responses, epsilon=[0.05, 0.1, 0.2], draws=100, random_seed=1, progressbar=False
+    )
+    return responses, audit
+
+
+def test_what_a_rule_does_to_delta_is_that_of_what_it_publishes(counts):
+    responses, audit = counts
+    table = audit.disclosure(responses, epsilon=0.1)
+    limit = audit.verdict(epsilon=0.1).limit
+    assert (table["limit_before"] == limit).all()
+    rounded = audit.released(rounded_to=6.0, offset=3.5, progressbar=False)
+    assert table.loc[MIDPOINT, "limit_after"] == rounded.verdict(epsilon=0.1).limit < limit
+    assert table.loc[TEN, "limit_after"] == limit
+    loaded = edp.Audit(audit.tree)
+    assert np.isnan(edp.disclosure(responses, audit=loaded).loc[MIDPOINT, "limit_after"])
+
+
+def test_midpoint_rounding_publishes_1_to_6_as_one_value(counts):
+    _, audit = counts
+    edges = np.arange(-203.5, 240.0, 6.0)  # as far as any draw reaches
+    binned = audit.released(bins=edges, progressbar=False)
+    rounded = audit.released(rounded_to=6.0, offset=3.5, progressbar=False)
+    np.testing.assert_allclose(rounded.delta, binned.delta, atol=1e-9)
+
+
+def test_rules_may_pass_where_delta_is_large():
+    rng = np.random.default_rng(2)
+    there = np.ones((60, 40))
+    there[:, 0] = rng.random(60) < 0.5
+    responses = edp.Responses.from_arrays(
+        there.sum(axis=1) + 0.05 * rng.normal(size=60), contribution=there, additive=True, step=None
+    )
+    audit = edp.audit(responses, epsilon=[0.1], draws=100, random_seed=1, progressbar=False)
+    table = edp.disclosure(responses, audit=audit)
+    assert table["passed"].all()
+    assert table["limit_before"].iloc[0] > 0.3
+
+
+def test_what_rules_cannot_look_at_is_refused(counts):
+    responses, audit = counts
+    plain = edp.Responses.from_arrays(
+        np.arange(20.0), contribution=np.ones((20, 2)) * np.arange(1, 3)
+    )
+    with pytest.raises(edp.InvalidInputError, match="rules are for sums and counts"):
+        edp.disclosure(plain)
+    with pytest.raises(edp.InvalidInputError, match="audit must be of these responses"):
+        edp.disclosure(of(spread([])), audit=audit)
+    with pytest.raises(edp.InputTypeError, match="responses must be Responses"):
+        edp.disclosure(np.ones(3))
+    with pytest.raises(edp.InputTypeError, match="audit must be an Audit"):
+        edp.disclosure(responses, audit=3)
+
+
+def test_the_command_line_prints_and_writes_the_rules(capsys, tmp_path):
+    rng = np.random.default_rng(3)
+    rows = [f"{w},{p}" for w in range(40) for p in range(20) if rng.random() < 0.6]
+    (tmp_path / "visits.csv").write_text("\n".join(["week,who", *rows]))
+    words = "--database week --individual who --query count --no-past --seed 1 --draws 50"
+    few = "--chains 2 --model finite:2 --tune 50 --rules --epsilon 0.1,0.2"
+    from edp_bayes.cli import main
+
+    asked = ["audit", str(tmp_path / "visits.csv"), *words.split(), *few.split()]
+    assert main([*asked, "--out", str(tmp_path / "out")]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Customary rules, and delta at epsilon = 0.1" in printed
+    assert "They answer different questions" in printed
+    header = (tmp_path / "out" / "rules.csv").read_text().splitlines()[0]
+    assert header.startswith("rule,passed,failing,worst,value,least,source,limit_before")
+
+
+@pytest.mark.parametrize(("prior", "posterior"), [(0.5, 0.525), (0.1, 0.3), (0.5, 0.4)])
+def test_epsilon_for_moves_the_odds_as_far(prior, posterior):
+    epsilon = edp.Audit.epsilon_for(prior=prior, posterior=posterior)
+    odds = prior / (1 - prior) * np.exp(epsilon if posterior > prior else -epsilon)
+    assert odds / (1 + odds) == pytest.approx(posterior)
+    with pytest.raises(edp.InvalidInputError, match="prior"):
+        edp.Audit.epsilon_for(prior=1.0, posterior=posterior)
