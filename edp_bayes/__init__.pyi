@@ -14,6 +14,7 @@ from .auditing.attacking import Attack as Attack
 from .auditing.attacking import attack as attack
 from .auditing.composition import compose as compose
 from .auditing.disclosure import disclosure as disclosure
+from .auditing.guarantee import guarantee as guarantee
 from .auditing.ideal import smallest_delta as smallest_delta
 from .auditing.leakage import Leakage as Leakage
 from .auditing.leakage import leakage as leakage

@@ -13,7 +13,7 @@ PUBLIC = {
         MechanismAudit Mixture PropertyAudit PyMCMixture Release Responses SamplingError
         SmoothedBootstrap Stacked Verdict __version__ attack audit audit_mechanism
         audit_mechanisms audit_property compare compose data diagnostics disclosure
-        epsilon_from_membership hockey_stick interval leakage load_audit
+        epsilon_from_membership guarantee hockey_stick interval leakage load_audit
         load_composed_audit load_mechanism_audit load_property_audit local_privacy
         mechanisms models noise plan plots plugin property_audit queries report
         smallest_delta statistical_privacy

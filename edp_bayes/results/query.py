@@ -544,6 +544,12 @@ class Audit(IndividualCurves):
 
         return disclosure(responses, audit=self, **options)
 
+    def guarantee(self, responses: Responses, **options: Any) -> xr.Dataset:
+        """Say what holds for any distribution, at the same epsilons; see `edp.guarantee`."""
+        from edp_bayes.auditing.guarantee import guarantee
+
+        return guarantee(responses, **{"epsilon": self.epsilon.to_numpy(), **options})
+
     def prior_sensitivity(self, **options: Any) -> pd.DataFrame:
         """Say how far the result follows the prior; see `diagnostics.prior_sensitivity`."""
         from edp_bayes.diagnostics import prior_sensitivity
