@@ -12,6 +12,7 @@ from . import report as report
 from . import statistical_privacy as statistical_privacy
 from .auditing.attacking import Attack as Attack
 from .auditing.attacking import attack as attack
+from .auditing.cells import audit_cells as audit_cells
 from .auditing.composition import compose as compose
 from .auditing.disclosure import disclosure as disclosure
 from .auditing.guarantee import guarantee as guarantee

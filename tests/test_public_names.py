@@ -11,7 +11,7 @@ PUBLIC = {
         EdpBayesError EdpBayesWarning ExecutorError FiniteMixture GaussianNoise
         InputTypeError InvalidInputError JointAudit JointResponses LaplaceNoise Leakage
         MechanismAudit Mixture PropertyAudit PyMCMixture Release Responses SamplingError
-        SmoothedBootstrap Stacked Verdict __version__ attack audit audit_mechanism
+        SmoothedBootstrap Stacked Verdict __version__ attack audit audit_cells audit_mechanism
         audit_mechanisms audit_property compare compose data diagnostics disclosure
         epsilon_from_membership guarantee hockey_stick interval leakage load_audit
         load_composed_audit load_mechanism_audit load_property_audit local_privacy

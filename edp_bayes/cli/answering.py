@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CODES",
+    "code_of",
     "exit_code",
     "parse_target",
     "print_verdict",
@@ -103,6 +104,21 @@ def exit_code(verdicts: Iterable[Verdict], *, check: bool) -> int:
     """
     worst = max((severity(one) for one in verdicts), default=0)
     return list(CODES.values())[worst] if check else 0
+
+
+def code_of(statuses: Iterable[str], *, check: bool) -> int:
+    """Return 0, or under --check the code of the worst status; a cell without an audit has none.
+
+    Examples
+    --------
+    >>> code_of(["met", "undecided", "no audit"], check=True)
+    5
+    """
+    order = list(CODES)
+    worst = max(
+        (order.index(one) if one in CODES else len(order) - 1 for one in statuses), default=0
+    )
+    return CODES[order[worst]] if check else 0
 
 
 def severity(verdict: Verdict) -> int:

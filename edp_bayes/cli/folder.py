@@ -36,6 +36,8 @@ __all__ = [
 ]
 
 RULES = "rules.csv"
+CELLS = ("cells.csv", "cells.parquet")
+CELLS_STORE = "cells.jsonl"
 STYLE = "arviz-variat"
 RESOLUTION = 160
 
@@ -222,5 +224,5 @@ MADE: dict[str, Callable[[Audit, float, Path], object]] = {
 # Names of the results of an audit in its folder, of which either of the first two is there.
 RESULTS = (
     *("audit.nc", "audit.zarr", *MADE),
-    *("releases.nc", "releases.zarr", "published.nc", "published.zarr", RULES),
+    *("releases.nc", "releases.zarr", "published.nc", "published.zarr", RULES, *CELLS),
 )

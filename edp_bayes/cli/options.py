@@ -28,6 +28,7 @@ __all__ = [
     "Atoms",
     "Audience",
     "Bins",
+    "By",
     "Chains",
     "ChangingScale",
     "Check",
@@ -294,6 +295,8 @@ class Run:
         Print all tables and checks.
     rules : bool
         Also look at the customary rules.
+    by : tuple of str
+        Columns whose values make up cells, each of which is audited; none for one answer.
     release : Release or None
         What is released, by whom and over what period, in words.
     sampler, draws, tune, chains, keep, seed, target_accept
@@ -344,6 +347,7 @@ class Run:
     json: Path | None = None
     verbose: bool = False
     rules: bool = False
+    by: tuple[str, ...] = ()
     release: Release | None = None
 
     @property
@@ -427,6 +431,9 @@ class Run:
                 "--transform is a scale to model the answer on, and --rounded-to, --threshold and "
                 "--bins are on its own: leave out one of the two"
             )
+        if "by" in given:
+            given["by"] = columns([given["by"]], "--by")
+            _refuse_beside_cells(given)
         words = {name: given.pop(name) for name in RELEASE if name in given}
         given["release"] = Release(**words) if words else None
         given["target"] = parse_target(given.get("target"), check=given.get("check", False))
@@ -781,6 +788,15 @@ Json = Annotated[
         "--json", help="File for the record of the verdict, as JSON.", rich_help_panel=RESULTS
     ),
 ]
+By = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        help="Audit every cell, and totals over cells, of a table published by these columns, with "
+        "commas between them. For sums and counts.",
+        rich_help_panel=DATA,
+    ),
+]
 Rules = Annotated[
     bool,
     typer.Option(
@@ -939,6 +955,17 @@ def _refuse_beside_atoms(given: Mapping[str, Any]) -> None:
             raise InvalidInputError(
                 f"--atoms and --{name.replace('_', '-')} do not go together: leave out one of the "
                 "two"
+            )
+
+
+def _refuse_beside_cells(given: Mapping[str, Any]) -> None:
+    """Refuse, before any long work, what is for one answer alone."""
+    alone = ("atoms", "transform", "step", "collect", "databases", "rules", "report", "json")
+    for name in (*alone, *PUBLISHED):
+        if given.get(name) is not None:
+            raise InvalidInputError(
+                f"--by and --{name.replace('_', '-')} do not go together: leave out one of the "
+                "two, or audit that cell on its own"
             )
 
 

@@ -22,6 +22,7 @@ from edp_bayes.utils.formatting import percent, risk, risk_limit, short
 if TYPE_CHECKING:
     import pandas as pd
 
+    from edp_bayes.auditing.cells import Cells
     from edp_bayes.results.base import IndividualCurves, PrivacyCurves
     from edp_bayes.results.composition import ComposedAudit
     from edp_bayes.results.query import Audit
@@ -31,6 +32,7 @@ __all__ = [
     "crossings",
     "diagnostics",
     "positions",
+    "print_cells",
     "print_parts",
     "print_published",
     "print_releases",
@@ -40,6 +42,7 @@ __all__ = [
 
 EPSILONS = 6
 INDIVIDUALS = 5
+WORST = 20  # cells
 # Checks whose sentence is worth reading when they passed.
 TOLD = ("convergence", "out-of-sample", "overdispersion")
 
@@ -163,6 +166,23 @@ def print_rules(rules: pd.DataFrame, console: Console, verdict: Verdict) -> None
         )
     title = f"Customary rules, and delta at epsilon = {verdict.epsilon:.4g}"
     print_parts(((title, table), (None, Text(rules.attrs["meaning"]))), console)
+
+
+def print_cells(cells: Cells, console: Console) -> None:
+    """Print the worst cell in the first line, what all say together, and the worst few."""
+    worst, by = cells.worst, cells.by
+    where = ", ".join(f"{name} {worst[name]}" for name in by)
+    console.print(Text(clean(f"Worst cell, {where}. {worst['sentence']}"), style="bold"))
+    console.print(Text(str(cells)))
+    table = Table()
+    for head in (*by, "individuals", "status", "limit of\ndelta", "target"):
+        table.add_column(head, overflow="fold")
+    for _, row in cells.table.head(WORST).iterrows():
+        limit = "" if np.isnan(row["limit"]) else risk_limit(float(row["limit"]))
+        cell = [short(clean(str(row[name]))) for name in by]
+        table.add_row(*cell, f"{row['individuals']:,}", row["status"], limit, risk(row["delta"]))
+    title = f"The worst {min(WORST, len(cells.table))} of {len(cells.table):,} cells"
+    print_parts(((title, table),), console)
 
 
 def print_parts(parts: Iterable[tuple[str | None, RenderableType]], console: Console) -> None:

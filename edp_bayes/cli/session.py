@@ -18,6 +18,10 @@ from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.terminal import terminal
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from edp_bayes.records.adversary import Adversary
+    from edp_bayes.records.databases import Databases
     from edp_bayes.results.verdict import Verdict
 
 __all__ = ["audit_databases"]
@@ -79,6 +83,8 @@ def audit_databases(
         databases = Databases.from_table(table, **asdict(keys))
         _refuse_moments(databases.too_fine)
         adversary = adversary_of(run.knows, databases, keys, run.seed)
+        if run.by:
+            return _audit_cells(databases, adversary, run, console, show=show)
         at = run.knows.at
         at = None if at is None else label_of(at, databases.database, "--at", "database")
         answers = [
@@ -203,6 +209,44 @@ def audit_databases(
         if path.parent != run.out:
             console.print(f"Written beside it: {path.resolve()}")
     return exit_code((said for _, said in counted.values()), check=run.check)
+
+
+def _audit_cells(
+    databases: Databases, adversary: Adversary | None, run: Run, console: Console, *, show: bool
+) -> int:
+    """Audit every cell, print the worst and write the table; return the exit code."""
+    from edp_bayes.auditing.cells import audit_cells
+    from edp_bayes.cli import folder, report
+    from edp_bayes.cli.answering import code_of
+
+    if len(run.query) > 1:
+        raise InvalidInputError("--by is for one query: give --query once")
+    epsilon, delta = run.target or (None, None)
+    run.out.mkdir(parents=True, exist_ok=True)
+    found = audit_cells(
+        databases,
+        run.query[0],
+        by=run.by,
+        epsilon=run.epsilon,
+        delta=delta,
+        target_epsilon=epsilon,
+        adversary=adversary,
+        prob=PROB,
+        random_seed=run.seed,
+        store=run.out / folder.CELLS_STORE if run.resume else None,
+        progressbar=show,
+        model=run.model,
+        draws=run.draws,
+        tune=run.tune,
+        chains=run.chains,
+        sampler=run.sampler,
+        executor=run.where,
+    )
+    refuse_interrupted()
+    report.print_cells(found, console)
+    written = [found.save(run.out / name) for name in folder.CELLS]
+    console.print(f"\nWritten to {run.out}: {', '.join(path.name for path in written)}.")
+    return code_of(found.table["status"], check=run.check)
 
 
 def _refuse_alone(run: Run) -> None:

@@ -1,0 +1,182 @@
+"""One audit for each cell of a table, and what the cells say together."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import edp_bayes as edp
+from edp_bayes.cli import main
+
+OPTIONS = {"draws": 50, "chains": 2, "tune": 50, "random_seed": 1, "progressbar": False}
+MODEL = edp.FiniteMixture(components=2)
+
+
+def visits(weeks=40, people=36, moves=False, seed=1):
+    """Return visits of patients of three regions and two ages."""
+    rng = np.random.default_rng(seed)
+    who = np.tile(np.arange(people), weeks)
+    region = np.array(["north", "south", "west"])[who % 3]
+    rows = pd.DataFrame(
+        {
+            "week": np.repeat(np.arange(weeks), people),
+            "region": region,
+            "age": np.where(who % 2 == 0, "old", "young"),
+            "who": who,
+            "cost": rng.gamma(2.0, 5.0, who.size),
+        }
+    )[rng.random(who.size) < 0.6]
+    if moves:
+        rows.loc[rows["who"] == 0, "region"] = np.where(
+            rows.loc[rows["who"] == 0, "week"] < 20, "north", "south"
+        )
+    return rows
+
+
+def databases(rows):
+    return edp.Databases.from_table(rows, database="week", individual="who")
+
+
+@pytest.fixture(scope="module")
+def found():
+    return edp.audit_cells(
+        databases(visits()), edp.queries.Count(), by=["region", "age"], epsilon=[0.1, 0.3],
+        delta=0.3, model=MODEL, **OPTIONS,
+    )  # fmt: skip
+
+
+def test_every_cell_and_total_has_a_row_the_worst_first(found):
+    keys = set(zip(found.table["region"], found.table["age"], strict=True))
+    regions, ages = ("north", "south", "west"), ("old", "young")
+    expected = {(r, a) for r in regions for a in ages}
+    expected |= {(r, "(all)") for r in regions} | {("(all)", a) for a in ages}
+    assert keys == expected | {("(all)", "(all)")}
+    rank = ["not established", "not met", "undecided", "no audit", "met"]
+    places = [rank.index(status) for status in found.table["status"]]
+    assert places == sorted(places)
+    assert found.worst.equals(found.table.iloc[0])
+
+
+def own_responses(region, age):
+    """Return the responses of the records of one cell or total alone."""
+    rows = visits()
+    for column, value in (("region", region), ("age", age)):
+        rows = rows if value == "(all)" else rows[rows[column] == value]
+    with pytest.warns(edp.EdpBayesWarning):
+        return databases(rows).respond(edp.queries.Count())
+
+
+@pytest.mark.parametrize(("region", "age"), [("north", "old"), ("west", "(all)"), ("(all)",) * 2])
+def test_a_cell_has_the_individuals_and_databases_of_its_own_records(found, region, age):
+    responses = own_responses(region, age)
+    row = found.table.set_index(["region", "age"]).loc[(region, age)]
+    assert row["individuals"] == responses.n_individuals
+    assert row["databases"] == responses.n_databases
+
+
+def test_a_cell_is_the_audit_of_its_own_records(found):
+    # the first cell has the seed that was given
+    audit = edp.audit(
+        own_responses("north", "old"), epsilon=[0.1, 0.3], model=MODEL, draws=50, chains=2,
+        tune=50, random_seed=1, progressbar=False,
+    )  # fmt: skip
+    verdict = audit.verdict(epsilon=0.1, delta=0.3)
+    row = found.table.set_index(["region", "age"]).loc[("north", "old")]
+    assert row["limit"] == pytest.approx(verdict.limit, rel=1e-9)
+    assert row["status"] == verdict.status
+
+
+def test_what_cells_say_together_is_said(found):
+    assert (found.shared, found.moving) == (0, 0)
+    assert "Nobody was in two of them" in str(found)
+    moved = edp.audit_cells(
+        databases(visits(moves=True)), edp.queries.Count(), by="region", epsilon=[0.1],
+        totals=False, model=MODEL, **OPTIONS,
+    )  # fmt: skip
+    assert (moved.shared, moved.moving) == (0, 1)
+    assert "not assessed here" in str(moved)
+    rows = visits()
+    twice = rows[rows["who"] == 0].assign(region="west")
+    both = edp.audit_cells(
+        databases(pd.concat([rows, twice])), edp.queries.Sum("cost"), by="region", epsilon=[0.1],
+        totals=False, model=MODEL, **OPTIONS,
+    )  # fmt: skip
+    assert (both.shared, both.moving) == (1, 1)
+    assert "1 individuals were in several cells of one database" in str(both)
+
+
+def test_a_cell_that_cannot_be_audited_has_a_status_and_ends_nothing():
+    rows = visits()
+    alone = pd.DataFrame({"week": np.arange(40), "region": "east", "age": "old", "who": 99})
+    constant = pd.DataFrame(
+        {"week": np.repeat(np.arange(40), 2), "region": "far", "age": "old", "who": [98, 97] * 40}
+    )
+    found = edp.audit_cells(
+        databases(pd.concat([rows, alone, constant])), edp.queries.Count(), by="region",
+        epsilon=[0.1], model=MODEL, **OPTIONS,
+    )  # fmt: skip
+    table = found.table.set_index("region")
+    assert table.loc["east", "status"] == table.loc["far", "status"] == "no audit"
+    assert "one individual alone" in table.loc["east", "sentence"]
+    assert np.isnan(table.loc["far", "limit"])
+    assert table.loc["north", "status"] != "no audit"
+
+
+def test_a_store_keeps_what_is_finished(tmp_path, monkeypatch):
+    store = tmp_path / "cells.jsonl"
+    asked = {"by": "region", "epsilon": [0.1], "model": MODEL, "store": store, **OPTIONS}
+    source = databases(visits())
+    first = edp.audit_cells(source, edp.queries.Count(), **asked)
+    lines = store.read_text().splitlines()
+    assert len(lines) == 1 + len(first.table)
+    # killed in the middle of a line
+    store.write_text("\n".join([*lines[:3], lines[3][:20]]) + "\n")
+    again = edp.audit_cells(source, edp.queries.Count(), **asked)
+    pd.testing.assert_frame_equal(first.table, again.table)
+    from edp_bayes.auditing import cells
+
+    monkeypatch.setattr(cells, "audit", None)  # nothing is left to audit
+    kept = edp.audit_cells(source, edp.queries.Count(), **asked)
+    pd.testing.assert_frame_equal(first.table, kept.table)
+    with pytest.raises(edp.InvalidInputError, match="holds cells of other data"):
+        edp.audit_cells(source, edp.queries.Count(), **{**asked, "epsilon": [0.2]})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"by": "planet"}, "by must name columns of the table, found 'planet'"),
+        ({"by": "who"}, "found 'who', which identifies individuals"),
+        ({"by": "week"}, "found 'week', which identifies databases"),
+        ({"by": []}, "by must name at least one column"),
+        ({"query": edp.queries.Mean("cost")}, "cells are audited of sums and counts"),
+        ({"delta": 1.5}, "delta of a target"),
+    ],
+)
+def test_cells_that_cannot_be_are_refused(changes, message):
+    asked = {"query": edp.queries.Count(), "by": "region", "epsilon": [0.1], **OPTIONS, **changes}
+    with pytest.raises(edp.InvalidInputError, match=message):
+        edp.audit_cells(databases(visits()), asked.pop("query"), **asked)
+
+
+def test_the_command_line_prints_the_worst_cell_first(capsys, tmp_path):
+    visits().to_csv(tmp_path / "visits.csv", index=False)
+    words = "--database week --individual who --query count --no-past --seed 1 --draws 50"
+    few = "--chains 2 --model finite:2 --tune 50 --by region,age --epsilon 0.1 --check"
+    out = tmp_path / "out"
+    asked = ["audit", str(tmp_path / "visits.csv"), *words.split(), *few.split()]
+    code = main([*asked, "--target", "0.1:0.3", "--resume", "--out", str(out)])
+    printed = capsys.readouterr().out
+    table = pd.read_csv(out / "cells.csv")
+    worst = table.iloc[0]
+    assert printed.startswith(f"Worst cell, region {worst['region']}, age {worst['age']}.")
+    codes = {"met": 0, "not met": 3, "undecided": 4, "not established": 5, "no audit": 5}
+    assert code == max(codes[one] for one in table["status"])
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(out / "cells.parquet").drop(columns="withheld_by"),
+        table.drop(columns="withheld_by"),
+    )
+    assert json.loads((out / "cells.jsonl").read_text().splitlines()[0])["run"]
+    assert main([*asked, "--by", "region", "--rules", "--out", str(out), "--target", "1:0.1"]) == 2
+    assert "--by and --rules do not go together" in capsys.readouterr().err
