@@ -21,7 +21,7 @@ def demo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
     code = "import sys; from edp_bayes.cli import main; sys.exit(main())"
     done = subprocess.run(
-        [sys.executable, "-c", code, "demo", "--verbose", "--out", str(folder)],
+        [sys.executable, "-c", code, "demo", "--out", str(folder)],
         capture_output=True,
         text=True,
         check=False,
@@ -35,18 +35,23 @@ def test_the_demo_audits_a_shop_against_whoever_has_seen_its_past(demo):
     folder, said = demo
     printed = " ".join(said.split())
     assert "--past 3 --trend --season 13 --changing-scale" in printed
-    assert "65 databases, 10,010 individuals" in printed
-    assert "DirichletProcessMixture" in printed
     against = (
         "a person who has seen the last 3 releases and knows the trend, a season of 13 databases, "
         "how the spread changes and when each individual was last there"
     )
-    assert f"Against {against}: at epsilon = " in printed
+    # the verdict stands in the first line, and one table follows
+    start = f"Undecided: against {against}, at epsilon = 0.1 the largest risk of any of 10,010"
+    assert printed.startswith(start)
+    assert "epsilon = 0.1 and delta = 1.0e-4, one over 10,010 individuals" in printed
+    assert "out of reach of 65 databases" in printed
     assert "Not established" not in printed
-    assert "PSIS-LOO log predictive density" in printed
+    assert said.count("┏") == 1
     assert len(list(folder.iterdir())) == 7
     audit = edp.load_audit(folder / "audit.nc")
     assert (audit.against, audit.withheld) == (against, None)
+    assert audit.verdict().claim in printed
+    assert audit.settings["model"].startswith("DirichletProcessMixture")
+    assert "PSIS-LOO log predictive density" in " ".join(audit.checks["sentence"])
     failed = audit.checks.index[audit.checks["passed"].eq(False)]
     assert set(failed) <= {"out-of-sample log density"}
     # Both curves have something to show: far from 0 at the first epsilon, close to it at the last.
