@@ -99,7 +99,7 @@ def test_the_limit_never_falls_as_databases_are_added():
     assert limits[-1] > 0.4
 
 
-def test_it_is_of_use_where_somebody_is_exposed():
+def test_it_is_of_use_where_an_individual_is_exposed():
     found = [
         float(limit(*steady(2.5)[0](np.random.default_rng(k), 60))["lower"][0]) for k in range(20)
     ]
