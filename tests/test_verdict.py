@@ -334,6 +334,16 @@ def test_what_is_published_counts_in_place_of_the_answer(capsys, table, tmp_path
     assert "The answer rounded to 100000. Met: " in " ".join(printed.split())
 
 
+@pytest.mark.slow
+def test_a_plan_says_on_the_command_line_how_many_databases_decide(capsys, table, tmp_path):
+    words = ["--target", "0.1:0.2", "--check", "--plan"]
+    code, printed, _ = run(capsys, table, tmp_path / "out", *words)
+    said = " ".join(printed.split())
+    assert code == 4
+    assert "simulated futures their pointwise 95% upper limit of delta" in said
+    assert "0.2 was asked for" in said
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -59,6 +59,7 @@ __all__ = [
     "Partial",
     "Past",
     "Period",
+    "Plan",
     "PreparedBy",
     "Publisher",
     "Quiet",
@@ -295,6 +296,8 @@ class Run:
         Print all tables and checks.
     rules : bool
         Also look at the customary rules.
+    plan : bool
+        Say how many databases would decide.
     by : tuple of str
         Columns whose values make up cells, each of which is audited; none for one answer.
     release : Release or None
@@ -347,6 +350,7 @@ class Run:
     json: Path | None = None
     verbose: bool = False
     rules: bool = False
+    plan: bool = False
     by: tuple[str, ...] = ()
     release: Release | None = None
 
@@ -797,6 +801,15 @@ By = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+Plan = Annotated[
+    bool,
+    typer.Option(
+        "--plan",
+        help="Where the target is undecided, also say how many databases would decide, by "
+        "simulated futures; takes minutes.",
+        rich_help_panel=TARGET,
+    ),
+]
 Rules = Annotated[
     bool,
     typer.Option(
@@ -960,7 +973,8 @@ def _refuse_beside_atoms(given: Mapping[str, Any]) -> None:
 
 def _refuse_beside_cells(given: Mapping[str, Any]) -> None:
     """Refuse, before any long work, what is for one answer alone."""
-    alone = ("atoms", "transform", "step", "collect", "databases", "rules", "report", "json")
+    alone = ("atoms", "transform", "step", "collect", "databases")
+    alone += ("rules", "plan", "report", "json")
     for name in (*alone, *PUBLISHED):
         if given.get(name) is not None:
             raise InvalidInputError(

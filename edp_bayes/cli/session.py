@@ -52,7 +52,7 @@ def audit_databases(
     int
         0, or under --check what the verdict is; see `edp_bayes.cli.answering.CODES`.
     """
-    from edp_bayes import audit, disclosure
+    from edp_bayes import audit, disclosure, plan
     from edp_bayes.auditing.echoing import OTHERS, RELEASED
     from edp_bayes.auditing.released import audit_released
     from edp_bayes.auditing.store import remove
@@ -65,6 +65,7 @@ def audit_databases(
     from edp_bayes.records.packed import STDIN
     from edp_bayes.records.responses import Responses
     from edp_bayes.results.base import PrivacyCurves
+    from edp_bayes.results.verdict import UNDECIDED
 
     if len(run.query) > 1:
         _refuse_alone(run)
@@ -148,6 +149,20 @@ def audit_databases(
         epsilon, delta = run.target or (None, None)
         answer = partial(PrivacyCurves.verdict, epsilon=epsilon, delta=delta, prob=PROB)
         verdict = answer(found)
+        if run.plan and verdict.status == UNDECIDED and isinstance(responses, Responses):
+            notes.print("Planning: simulated futures show how many databases would decide.")
+            future = plan(
+                responses,
+                delta=verdict.delta,
+                epsilon=verdict.epsilon,
+                kind="pointwise",
+                prob=PROB,
+                model=run.model,
+                adversary=adversary,
+                random_seed=run.seed,
+                progressbar=show,
+            )
+            verdict = answer(found, plan=future)
         # What is published of the answer counts in its place.
         counted: dict[str, tuple[PrivacyCurves, Verdict]] = (
             {} if run.published is not None else {"": (found, verdict)}
@@ -258,6 +273,7 @@ def _refuse_alone(run: Run) -> None:
         ("--transform", run.transform is not None),
         ("--atoms", run.atoms is not None),
         ("--rules", run.rules),
+        ("--plan", run.plan),
     ):
         if given:
             raise InvalidInputError(
