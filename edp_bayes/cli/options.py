@@ -973,9 +973,8 @@ def _refuse_beside_atoms(given: Mapping[str, Any]) -> None:
 
 def _refuse_beside_cells(given: Mapping[str, Any]) -> None:
     """Refuse, before any long work, what is for one answer alone."""
-    alone = ("atoms", "transform", "step", "collect", "databases")
-    alone += ("rules", "plan", "report", "json")
-    for name in (*alone, *PUBLISHED):
+    answer = ("atoms", "transform", "step", "collect", "databases", *PUBLISHED)
+    for name in (*answer, "rules", "plan", "report", "json"):
         if given.get(name) is not None:
             raise InvalidInputError(
                 f"--by and --{name.replace('_', '-')} do not go together: leave out one of the "
