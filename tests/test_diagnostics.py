@@ -577,3 +577,11 @@ def test_residuals_drift_where_residuals_are_tested():
     halves = "Residuals of the first half of the databases differ from those of the second"
     assert any(sentence.startswith(halves) for sentence in failed)
     assert not any("responses drift" in sentence for sentence in failed)
+
+
+def test_ties_whose_exact_probability_is_not_known_warn_of_nothing():
+    rng = np.random.default_rng(1)
+    counts = rng.binomial(20, 0.6, 30).astype(float)
+    responses = Responses.from_arrays(counts, contribution=np.ones((30, 2)), step=None)
+    # warnings are errors here, but those of the data
+    assert 0.0 <= check_databases(responses)["halves, distribution"].p_value <= 1.0

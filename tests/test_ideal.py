@@ -7,7 +7,7 @@ from scipy.stats import norm
 import edp_bayes as edp
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models import BaseMeasure
-from edp_bayes.report.sections.curves import ONCE, chosen
+from edp_bayes.results.verdict import ONCE
 
 QUICK = {"repetitions": 6, "draws": 60, "random_seed": 1, "progressbar": False}
 
@@ -63,13 +63,3 @@ def test_the_same_seed_gives_the_same_numbers():
 def test_what_cannot_be_used_is_refused(change, message):
     with pytest.raises(InvalidInputError, match=message):
         edp.smallest_delta(**({"databases": 20, "epsilon": 0.1} | QUICK | change))
-
-
-def test_a_verdict_says_what_is_out_of_reach():
-    grid = np.array([0.1, 0.2])
-    said = chosen(grid, None, [0.5, 0.2], databases=40).why
-    assert "40 databases show no limit below about 0.082" in said
-    assert "no limit below" not in chosen(grid, None, [0.5, 0.2], databases=400).why
-    assert "no limit below" not in chosen(grid, None, [0.5, 0.2]).why
-    assert "no limit below" not in chosen(grid, None, [0.5, 0.005], databases=40).why
-    assert chosen(grid, 0.1, [0.5, 0.2], databases=40).why == ""
