@@ -131,9 +131,10 @@ def test_a_store_keeps_what_is_finished(tmp_path, monkeypatch):
     lines = store.read_text().splitlines()
     assert len(lines) == 1 + len(first.table)
     # killed in the middle of a line
-    store.write_text("\n".join([*lines[:3], lines[3][:20]]) + "\n")
+    store.write_text("\n".join([*lines[:3], lines[3][:20]]))
     again = edp.audit_cells(source, edp.queries.Count(), **asked)
     pd.testing.assert_frame_equal(first.table, again.table)
+    assert store.read_text().splitlines() == lines
     from edp_bayes.auditing import cells
 
     monkeypatch.setattr(cells, "audit", None)  # nothing is left to audit
@@ -141,6 +142,18 @@ def test_a_store_keeps_what_is_finished(tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(first.table, kept.table)
     with pytest.raises(edp.InvalidInputError, match="holds cells of other data"):
         edp.audit_cells(source, edp.queries.Count(), **{**asked, "epsilon": [0.2]})
+
+
+def test_individuals_whose_keys_read_alike_stay_apart():
+    rows = visits().assign(name=lambda t: t["who"].map(str), town="x")
+    rows.loc[rows["who"] == 0, ["name", "town"]] = ["a b", "c"]
+    rows.loc[rows["who"] == 3, ["name", "town"]] = ["a", "b c"]
+    source = edp.Databases.from_table(rows, database="week", individual=["name", "town"])
+    found = edp.audit_cells(
+        source, edp.queries.Count(), by="region", epsilon=[0.1], totals=False, model=MODEL,
+        **OPTIONS,
+    )  # fmt: skip
+    assert found.table.set_index("region").loc["north", "individuals"] == 12
 
 
 @pytest.mark.parametrize(

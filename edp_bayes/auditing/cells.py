@@ -169,7 +169,7 @@ def audit_cells(
     prob : float
         Probability of the limits.
     random_seed : int, optional
-        The same seed gives the same numbers, whatever other cells there are.
+        The same seed gives the same numbers for the same table.
     store : str or Path, optional
         A file to which every finished cell is added as a line of JSON; cells that are there already
         are not audited again. For the same data, query and options.
@@ -349,19 +349,21 @@ def _audited(
 
     part = responses.contribution[:, members]
     people = [labels[i][width:] for i in members]
-    names, owner = np.unique([" ".join(map(str, who)) for who in people], return_inverse=True)
+    place = {who: k for k, who in enumerate(dict.fromkeys(people))}
+    names = [who[0] if len(who) == 1 else who for who in place]
     together = csc_array(
-        (np.ones(members.size), (np.arange(members.size), owner)), shape=(members.size, names.size)
+        (np.ones(members.size), (np.arange(members.size), [place[who] for who in people])),
+        shape=(members.size, len(names)),
     )
     contribution = csc_array(part @ together)
     answers: Array = np.asarray(contribution.sum(axis=1)).ravel()
     row: dict[str, Any] = {
         "databases": int(np.unique(contribution.indices).size),
-        "individuals": int(names.size),
+        "individuals": len(names),
     }
     epsilon, delta = target
     try:
-        if names.size < 2:
+        if len(names) < 2:
             raise InvalidInputError("one individual alone is in this cell: the answer is theirs")
         with _quietly():
             cell = Responses.from_arrays(
@@ -376,7 +378,7 @@ def _audited(
                 epsilon=epsilon, delta=delta, prob=prob
             )
     except InvalidInputError as error:
-        asked = Target.of(names.size, epsilon=epsilon, delta=delta)
+        asked = Target.of(len(names), epsilon=epsilon, delta=delta)
         return {
             **row,
             "status": NO_AUDIT,
@@ -410,16 +412,27 @@ class _Store:
         if self.path is None:
             return
         if self.path.exists():
-            lines = self.path.read_text(encoding="utf-8").splitlines()
-            kept = [json.loads(line) for line in lines if line.endswith("}")]
-            if not kept or kept[0].get("run") != run:
+            whole = list(self._lines(self.path))
+            if not whole or whole[0].get("run") != run:
                 raise InvalidInputError(
                     f"{self.path} holds cells of other data, another query or other columns: "
                     "remove it, or give another store"
                 )
-            self.rows = {json.dumps(one["key"]): one["row"] for one in kept[1:]}
+            self.rows = {json.dumps(one["key"]): one["row"] for one in whole[1:]}
         else:
-            self.path.write_text(json.dumps({"run": run}) + "\n", encoding="utf-8")
+            whole = [{"run": run}]
+        # without a line that a kill cut off, to which the next would be added
+        with files.replaced(self.path) as temporary:
+            temporary.write_text("".join(json.dumps(one) + "\n" for one in whole), encoding="utf-8")
+
+    @staticmethod
+    def _lines(path: Path) -> Iterator[dict[str, Any]]:
+        """Return what every line holds, up to one that is not whole."""
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError:
+                return
 
     def get(self, key: Iterable[str]) -> dict[str, Any] | None:
         """Return the row of a finished cell."""

@@ -18,7 +18,7 @@ from edp_bayes.utils.defaults import PROB
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RULES", "Rule", "disclosure"]
+__all__ = ["RULES", "Rule", "disclosure", "require_rules"]
 
 Array = NDArray[np.float64]
 
@@ -181,7 +181,9 @@ def disclosure(
     """
     import pandas as pd
 
-    _require(responses, audit)
+    require_rules(responses)
+    if audit is not None:
+        _require_audit(audit, responses)
     epsilon = validate.number(epsilon, "epsilon")
     sizes = _sizes(responses)
     labels = list(responses.database)
@@ -210,7 +212,8 @@ def disclosure(
     return table
 
 
-def _require(responses: Responses, audit: Audit | None) -> None:
+def require_rules(responses: Responses) -> None:
+    """Refuse responses that rules cannot look at."""
     if not isinstance(responses, Responses):
         raise InputTypeError(
             f"responses must be Responses of one query, found {type(responses).__name__}: look at "
@@ -226,8 +229,9 @@ def _require(responses: Responses, audit: Audit | None) -> None:
             "rules are for sums and counts, one answer a database, to which contributions add up: "
             "with arrays of these, additive=True"
         )
-    if audit is None:
-        return
+
+
+def _require_audit(audit: Audit, responses: Responses) -> None:
     if not isinstance(audit, Audit):
         raise InputTypeError(f"audit must be an Audit, found {type(audit).__name__}")
     if audit.settings.get("fingerprint") != responses.fingerprint:

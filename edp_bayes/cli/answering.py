@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CODES",
-    "code_of",
     "exit_code",
     "parse_target",
     "print_verdict",
@@ -94,36 +93,22 @@ def print_verdict(verdict: Verdict, console: Console, *, start: str = "") -> Non
             console.print(Text(paragraph))
 
 
-def exit_code(verdicts: Iterable[Verdict], *, check: bool) -> int:
-    """Return 0, or under --check that of the worst verdict: 3 not met, 4 undecided, 5 no verdict.
+def exit_code(statuses: Iterable[str], *, check: bool) -> int:
+    """Return 0, or under --check that of the worst status: 3 not met, 4 undecided, 5 no verdict.
 
     Examples
     --------
-    >>> exit_code([], check=True)
-    0
+    >>> exit_code(["met", "undecided", "no audit"], check=True)
+    5
     """
-    worst = max((severity(one) for one in verdicts), default=0)
+    worst = max(map(severity, statuses), default=0)
     return list(CODES.values())[worst] if check else 0
 
 
-def code_of(statuses: Iterable[str], *, check: bool) -> int:
-    """Return 0, or under --check the code of the worst status; a cell without an audit has none.
-
-    Examples
-    --------
-    >>> code_of(["met", "undecided", "no audit"], check=True)
-    5
-    """
+def severity(status: str) -> int:
+    """Return how bad a status is, from 0 for a target that is met; no audit is no verdict."""
     order = list(CODES)
-    worst = max(
-        (order.index(one) if one in CODES else len(order) - 1 for one in statuses), default=0
-    )
-    return CODES[order[worst]] if check else 0
-
-
-def severity(verdict: Verdict) -> int:
-    """Return how bad a verdict is, from 0 for a target that is met."""
-    return list(CODES).index(verdict.status)
+    return order.index(status) if status in CODES else len(order) - 1
 
 
 def write_record(result: PrivacyCurves, verdict: Verdict, path: Path) -> Path:

@@ -91,7 +91,7 @@ def mechanism(
         saved, report = (out / name for name in RESULTS)
         written = found.save(saved), found.report(report, epsilon=at, delta=delta, prob=PROB)
         console.print(f"\nWritten to {out}: {', '.join(path.name for path in written)}.")
-    return exit_code([verdict], check=check)
+    return exit_code([verdict.status], check=check)
 
 
 def _load(path: Path) -> Any:

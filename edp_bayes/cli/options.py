@@ -409,6 +409,9 @@ class Run:
         from edp_bayes.utils.files import require_zarr
 
         given = {name: value for name, value in options.items() if value is not None}
+        if "by" in given:
+            given["by"] = columns([given["by"]], "--by")
+            _refuse_beside_cells(given)
         if given.pop("no_step", False):
             if "step" in given:
                 raise InvalidInputError("--step and --no-step contradict: give one of them")
@@ -435,9 +438,6 @@ class Run:
                 "--transform is a scale to model the answer on, and --rounded-to, --threshold and "
                 "--bins are on its own: leave out one of the two"
             )
-        if "by" in given:
-            given["by"] = columns([given["by"]], "--by")
-            _refuse_beside_cells(given)
         words = {name: given.pop(name) for name in RELEASE if name in given}
         given["release"] = Release(**words) if words else None
         given["target"] = parse_target(given.get("target"), check=given.get("check", False))
@@ -974,8 +974,13 @@ def _refuse_beside_atoms(given: Mapping[str, Any]) -> None:
 def _refuse_beside_cells(given: Mapping[str, Any]) -> None:
     """Refuse, before any long work, what is for one answer alone."""
     answer = ("atoms", "transform", "step", "collect", "databases", *PUBLISHED)
-    for name in (*answer, "rules", "plan", "report", "json"):
-        if given.get(name) is not None:
+    results = ("rules", "plan", "report", "json", "pseudonyms", "pseudonym_key")
+    if given.get("names"):
+        raise InvalidInputError("--by and --name do not go together: leave out one of the two")
+    if "knows" in given and given["knows"].at is not None:
+        raise InvalidInputError("--by and --at do not go together: cells are of the next database")
+    for name in (*answer, *results):
+        if given.get(name) not in (None, False, ()):
             raise InvalidInputError(
                 f"--by and --{name.replace('_', '-')} do not go together: leave out one of the "
                 "two, or audit that cell on its own"

@@ -170,7 +170,7 @@ def _known_probability(
     console.print(table)
     for target in TARGETS:
         console.print(f"delta falls to {target:g} at epsilon {float(query.epsilon_at(target)):.6g}")
-    code = exit_code([verdict], check=check)
+    code = exit_code([verdict.status], check=check)
     if out is None:
         return code
     with files.replaced(out / "curve.csv") as temporary:
@@ -225,7 +225,7 @@ def _posterior(
         _print(found, console)
         if json is not None:
             write_record(found, verdict, json)
-        code = exit_code([verdict], check=check)
+        code = exit_code([verdict.status], check=check)
         if out is None:
             return code
         found.save(out / "property.nc")

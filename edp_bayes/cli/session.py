@@ -53,6 +53,7 @@ def audit_databases(
         0, or under --check what the verdict is; see `edp_bayes.cli.answering.CODES`.
     """
     from edp_bayes import audit, disclosure, plan
+    from edp_bayes.auditing.disclosure import require_rules
     from edp_bayes.auditing.echoing import OTHERS, RELEASED
     from edp_bayes.auditing.released import audit_released
     from edp_bayes.auditing.store import remove
@@ -100,6 +101,8 @@ def audit_databases(
             for query in run.query
         ]
         responses = answers[0] if len(answers) == 1 else Responses.join(*answers)
+        if run.rules and isinstance(responses, Responses):
+            require_rules(responses)
         names = [label_of(n, responses.individual, "--name", "individual") for n in run.names]
         notes.print(
             f"{responses.n_databases:,} databases ({', '.join(keys.database)}) and "
@@ -149,25 +152,32 @@ def audit_databases(
         epsilon, delta = run.target or (None, None)
         answer = partial(PrivacyCurves.verdict, epsilon=epsilon, delta=delta, prob=PROB)
         verdict = answer(found)
+        unplanned = ""
         if run.plan and verdict.status == UNDECIDED and isinstance(responses, Responses):
             notes.print("Planning: simulated futures show how many databases would decide.")
-            future = plan(
-                responses,
-                delta=verdict.delta,
-                epsilon=verdict.epsilon,
-                kind="pointwise",
-                prob=PROB,
-                model=run.model,
-                adversary=adversary,
-                random_seed=run.seed,
-                progressbar=show,
-            )
-            verdict = answer(found, plan=future)
+            try:
+                future = plan(
+                    responses,
+                    delta=verdict.delta,
+                    epsilon=verdict.epsilon,
+                    kind="pointwise",
+                    prob=PROB,
+                    model=run.model,
+                    adversary=adversary,
+                    random_seed=run.seed,
+                    progressbar=show,
+                )
+            except InvalidInputError as error:  # the audit is not lost for it
+                unplanned = f"\nNo plan: {error}."
+            else:
+                verdict = answer(found, plan=future)
         # What is published of the answer counts in its place.
         counted: dict[str, tuple[PrivacyCurves, Verdict]] = (
             {} if run.published is not None else {"": (found, verdict)}
         )
         report.print_report(found, console, prob=PROB, verdict=verdict, verbose=run.verbose)
+        if unplanned:
+            console.print(unplanned)
         if about and not run.verbose:
             console.print(f"\n{about}")
         hidden = {"key": pseudonym_key(run)} if run.pseudonyms else None
@@ -209,7 +219,7 @@ def audit_databases(
         if rules is not None:
             written.append(folder.write_rules(rules, run.out))
         if run.json is not None:
-            decisive, said = max(counted.values(), key=lambda one: severity(one[1]))
+            decisive, said = max(counted.values(), key=lambda one: severity(one[1].status))
             bare_record = decisive if hidden is None else decisive.with_pseudonyms(**hidden)
             named = said if hidden is None else answer(bare_record)
             written.append(write_record(bare_record, named, run.json))
@@ -223,7 +233,7 @@ def audit_databases(
     for path in written:
         if path.parent != run.out:
             console.print(f"Written beside it: {path.resolve()}")
-    return exit_code((said for _, said in counted.values()), check=run.check)
+    return exit_code((said.status for _, said in counted.values()), check=run.check)
 
 
 def _audit_cells(
@@ -232,11 +242,11 @@ def _audit_cells(
     """Audit every cell, print the worst and write the table; return the exit code."""
     from edp_bayes.auditing.cells import audit_cells
     from edp_bayes.cli import folder, report
-    from edp_bayes.cli.answering import code_of
 
     if len(run.query) > 1:
         raise InvalidInputError("--by is for one query: give --query once")
     epsilon, delta = run.target or (None, None)
+    more: dict[str, Any] = {**run.bounding, **run.nuts}
     run.out.mkdir(parents=True, exist_ok=True)
     found = audit_cells(
         databases,
@@ -256,12 +266,14 @@ def _audit_cells(
         chains=run.chains,
         sampler=run.sampler,
         executor=run.where,
+        appear_once=run.appear_once,
+        **more,
     )
     refuse_interrupted()
     report.print_cells(found, console)
     written = [found.save(run.out / name) for name in folder.CELLS]
     console.print(f"\nWritten to {run.out}: {', '.join(path.name for path in written)}.")
-    return code_of(found.table["status"], check=run.check)
+    return exit_code(found.table["status"], check=run.check)
 
 
 def _refuse_alone(run: Run) -> None:

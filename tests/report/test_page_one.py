@@ -111,6 +111,7 @@ def test_where_nothing_is_established_no_row_is():
     content = describe(audit)
     assert {one.status for one in content.first.rows} == {"not established", "not assessed"}
     assert "trend" in content.first.withholding
+    assert not any("at most" in one.number + one.meaning for one in content.first.rows)
 
 
 def test_a_composition_and_a_mechanism_have_a_first_page(audit):

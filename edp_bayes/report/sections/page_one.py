@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["page_one"]
 
+NO_CLAIM = "no claim: a check withholds it"
 DOUBTS = "doubts about the data"
 NOT_STATED, NOT_ASSESSED = "not stated", "not assessed"
 ONE_RELEASE = (
@@ -131,6 +132,8 @@ def _rows(
 
 def _singling_out(verdict: Verdict) -> RiskRow:
     """Return the largest risk, and to what certainty of membership an answer leads from 50%."""
+    if verdict.status == NOT_ESTABLISHED:
+        return RiskRow("Singling out", NO_CLAIM, "", "", "", NOT_ESTABLISHED)
     certain = 1.0 / (1.0 + math.exp(-verdict.epsilon))
     limit = risk_limit(verdict.limit)
     return RiskRow(
@@ -186,6 +189,8 @@ def _inference(result: PrivacyCurves, verdict: Verdict, prob: float) -> RiskRow:
     """Return how closely the largest amount is learned, against a share of it."""
     from edp_bayes.results.query import Audit
 
+    if verdict.status == NOT_ESTABLISHED:
+        return RiskRow("Inference", NO_CLAIM, "", "", "", NOT_ESTABLISHED)
     draws = amount_errors(result, prob) if isinstance(result, Audit) else None
     if draws is None:
         return RiskRow("Inference", NOT_ASSESSED, "", "No amount of an individual in units of the "
@@ -203,7 +208,7 @@ def _inference(result: PrivacyCurves, verdict: Verdict, prob: float) -> RiskRow:
             "individual contributed: an answer tells that amount no closer."
         ),
         basis="the model",
-        status=NOT_ESTABLISHED if verdict.status == NOT_ESTABLISHED else status,
+        status=status,
     )
 
 
