@@ -168,11 +168,11 @@ def _outcomes(y: Array, without: Array, epsilon: float) -> tuple[Array, Array]:
             (_density(y[:j, None], width, point), _density(without[:j], widths, point))
             for point in (np.full(m, y[j]), without[j])
         )
-        # is the answer with, and without, in {p > e^eps p_i}; then in {p_i > e^eps p}
-        for side, (a, b) in enumerate((((0, 1)), ((1, 0)))):
-            inside = [d[a] > growth * d[b] for d in (at_with, at_without)]
-            gained, lost = (inside[0], inside[1]) if side == 0 else (inside[1], inside[0])
-            found[side, j] = gained - growth * lost
+        pairs = (at_with, at_without)
+        above = [p > growth * q for p, q in pairs]  # the answer with, and without, is in A
+        below = [q > growth * p for p, q in pairs]  # the same of the set of the other direction
+        found[0, j] = above[0] - growth * above[1]
+        found[1, j] = below[1] - growth * below[0]
     return found, _stakes(found, growth)
 
 

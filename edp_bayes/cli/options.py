@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
@@ -99,8 +99,6 @@ MOST_EPSILONS = 10_000
 STORE = "audit.store"
 # Options that say what is published of an answer.
 PUBLISHED = ("rounded_to", "offset", "threshold", "bins")
-# Options that say what is released.
-RELEASE = ("title", "unit", "period", "publisher", "audience", "prepared_by", "next_review")
 FOUND = "found"  # a step that nobody asked for
 
 
@@ -438,7 +436,8 @@ class Run:
                 "--transform is a scale to model the answer on, and --rounded-to, --threshold and "
                 "--bins are on its own: leave out one of the two"
             )
-        words = {name: given.pop(name) for name in RELEASE if name in given}
+        said = (part.name for part in fields(Release))
+        words = {name: given.pop(name) for name in said if name in given}
         given["release"] = Release(**words) if words else None
         given["target"] = parse_target(given.get("target"), check=given.get("check", False))
         queries = tuple(parse(one) for one in ([query] if isinstance(query, str) else query))
