@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import edp_bayes as edp
-from edp_bayes.cli import failing
+from edp_bayes.cli import failing, main
 from edp_bayes.cli.app import app
 
 
@@ -94,3 +94,14 @@ def test_bad_input_is_one_line(pair, tmp_path, capsys, arguments, message):
     error = capsys.readouterr().err.strip()
     assert message in error
     assert "\n" not in error
+
+
+def test_a_record_does_not_take_the_place_of_the_samples(capsys, tmp_path):
+    samples = [tmp_path / name for name in ("one.npy", "other.npy")]
+    for path in samples:
+        np.save(path, np.arange(50.0))
+    before = samples[0].read_bytes()
+    assert main(["mechanism", *map(str, samples), "--json", str(samples[0])]) == 2
+    assert samples[0].read_bytes() == before
+    assert main(["mechanism", *map(str, samples), "--json", str(tmp_path)]) == 2
+    assert "--json must name a file" in capsys.readouterr().err

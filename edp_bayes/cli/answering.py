@@ -21,6 +21,7 @@ __all__ = [
     "exit_code",
     "parse_target",
     "print_verdict",
+    "require_record",
     "severity",
     "with_target",
     "write_record",
@@ -109,6 +110,18 @@ def severity(status: str) -> int:
     """Return how bad a status is, from 0 for a target that is met; no audit is no verdict."""
     order = list(CODES)
     return order.index(status) if status in CODES else len(order) - 1
+
+
+def require_record(path: Path | None, sources: Iterable[Path] = ()) -> None:
+    """Refuse, before any long work, a file of a record that cannot be written or is an input."""
+    from edp_bayes.cli.folder import refuse_overwriting, require_writable
+
+    if path is None:
+        return
+    if path.is_dir():
+        raise InvalidInputError(f"--json must name a file, {path} is a folder")
+    refuse_overwriting([path], sources)
+    require_writable(path.parent)
 
 
 def write_record(result: PrivacyCurves, verdict: Verdict, path: Path) -> Path:

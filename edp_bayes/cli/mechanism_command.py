@@ -12,6 +12,7 @@ from edp_bayes.cli.answering import (
     exit_code,
     parse_target,
     print_verdict,
+    require_record,
     with_target,
     write_record,
 )
@@ -67,6 +68,7 @@ def mechanism(
     if out is not None:
         refuse_overwriting([out / name for name in RESULTS], [samples, neighbour])
         require_writable(out)
+    require_record(json, [samples, neighbour])
     pair = [_load(path) for path in (samples, neighbour)]
     with warnings.catch_warnings():
         # Each of them is printed below.

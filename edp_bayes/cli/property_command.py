@@ -12,6 +12,7 @@ from edp_bayes.cli.answering import (
     exit_code,
     parse_target,
     print_verdict,
+    require_record,
     with_target,
     write_record,
 )
@@ -102,6 +103,7 @@ def property_(
         return _known_probability(query, grid, out, console, aim=aim, check=check)
     if out is not None:
         require_writable(out)
+    require_record(json)
     return _posterior(
         {
             "count": parse_counts(count or []),
