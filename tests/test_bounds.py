@@ -13,6 +13,9 @@ from edp_bayes.coupling.bounds import bound_curves
 from edp_bayes.coupling.contributions import ContributionDraws
 from edp_bayes.coupling.curves import pair_components
 from edp_bayes.coupling.regression import LEAST, SHARE
+from edp_bayes.coupling.released import ReleasedCoupling
+from edp_bayes.coupling.stacked import pick
+from edp_bayes.distributions.published import Published
 from edp_bayes.divergence import gaussian
 from edp_bayes.models import Stacked
 from edp_bayes.models.sampling import SamplerSettings
@@ -68,6 +71,62 @@ def test_what_is_bounded_changes_no_more_than_is_said(coupling):
     assert (found.mean >= exact.mean - FLOOR).all()
     assert found.bounded.max() > 0.0
     assert not exact.bounded.any()
+
+
+@pytest.fixture(scope="module")
+def rounded(responses):
+    """The coupling of the same answers rounded to a quarter."""
+    how = SamplerSettings(draws=15, tune=50, chains=2, random_seed=1, progressbar=False)
+    coupling = MODELS["mixture"].fit(responses, how).coupling
+    return ReleasedCoupling(coupling, Published(rounded_to=0.25, offset=0.0))
+
+
+def test_what_is_left_of_a_bounded_risk_is_bounded(rounded):
+    everybody = np.arange(rounded.n_individuals)
+    bounded = rounded.bounded(EPSILON)
+    exact, found = rounded.curves(everybody, EPSILON), bounded.curves(everybody, EPSILON)
+    changed = found != exact
+    assert 0.0 < changed.mean() < 1.0
+    assert (found >= exact - FLOOR).all()
+    assert (found <= np.maximum(exact, bounded.floor[:, None]) + 1e-15).all()
+    rows = np.arange(0, rounded.n_draws, 3)
+    picked = pick(bounded, rows).curves(everybody, EPSILON)
+    np.testing.assert_allclose(picked, exact[rows], rtol=0.0, atol=1e-14)
+
+
+def test_the_largest_risk_alone_is_the_largest_of_all(coupling):
+    require_the_largest(coupling)
+
+
+def test_so_is_that_of_rounded_answers(rounded):
+    require_the_largest(rounded)
+
+
+def require_the_largest(coupling):
+    exact = evaluate(coupling, EPSILON, progressbar=False)
+    found = evaluate(coupling, EPSILON, progressbar=False, only_largest=True)
+    np.testing.assert_allclose(found.delta, exact.delta, rtol=0.0, atol=1e-15)
+    np.testing.assert_array_equal(found.least_delta, found.delta)
+    assert (found.total_risk >= exact.total_risk - 1e-12).all()
+    assert (found.least_total_risk <= exact.total_risk + 1e-12).all()
+    assert (found.highest >= exact.highest - FLOOR).all()
+    assert found.bounded.max() > 0.0
+
+
+def test_an_audit_of_the_largest_risk_alone(responses):
+    options = {"epsilon": EPSILON, "draws": 25, "random_seed": 1, "progressbar": False}
+    contribution = responses.contribution.copy()
+    contribution.data = contribution.data.round(2)
+    rest = np.random.default_rng(2).normal(10.0, 1.0, 40).round(2)
+    answers = (rest + contribution.sum(axis=1)).round(2)
+    rounded = edp.Responses.from_arrays(answers, contribution=contribution, step=0.01)
+    exact = edp.audit(rounded, **options)
+    found = edp.audit(rounded, only_largest=True, **options)
+    np.testing.assert_allclose(found.delta, exact.delta, rtol=0.0, atol=LEAST)
+    limits = [one.verdict(epsilon=0.3, delta=0.1).limit for one in (found, exact)]
+    assert limits[0] == pytest.approx(limits[1], abs=1e-15)
+    assert (found.total_risk >= exact.total_risk - 1e-12).all()
+    assert "bounded" in found.settings
 
 
 def test_small_populations_are_exact(coupling):

@@ -35,6 +35,10 @@ Index = NDArray[np.int64]
 BLOCK_NUMBERS = 2**22
 # Fewest individuals of a block that is evaluated, sent and kept as one.
 LEAST_BLOCK = 128
+# Of the largest risk that is known: less by more than rounding, so that it is above itself.
+BELOW = 1.0 - 1e-9
+# Individuals of whom all are evaluated: to find how large the largest risk is takes as long.
+FEW = 128
 # The largest risks of every draw that are known one by one.
 TOP = 8
 
@@ -149,6 +153,7 @@ def evaluate(
     copies: Index | None = None,
     run: Runner | None = None,
     exact_up_to: int | None = None,
+    only_largest: bool = False,
 ) -> Risks:
     """Evaluate every individual, block by block.
 
@@ -167,13 +172,17 @@ def evaluate(
     exact_up_to : int, optional
         In larger populations the risks of those who hardly matter are upper bounds, where a
         coupling has such, see `edp_bayes.coupling.regression.RegressionCoupling.bounded`.
+    only_largest : bool
+        So are all that are surely not the largest, in any population.
     """
     from edp_bayes.auditing.executors.base import Work
     from edp_bayes.auditing.executors.local import here
 
-    if exact_up_to is not None and coupling.n_individuals > exact_up_to:
+    only_largest &= coupling.n_individuals > FEW
+    if only_largest or (exact_up_to is not None and coupling.n_individuals > exact_up_to):
         bounded = getattr(coupling, "bounded", None)
-        coupling = coupling if bounded is None else bounded(epsilon)
+        share = {"share": BELOW} if only_largest else {}
+        coupling = coupling if bounded is None else bounded(epsilon, **share)
     relevant, screened_bound = coupling.relevant(epsilon)
     reduced: NDArray[np.bool_] | None = getattr(coupling, "reduced", None)
     blocks = canonical_blocks(relevant)

@@ -68,6 +68,7 @@ def audit(
     store: str | PathLike[str] | None = None,
     keep_store: bool = False,
     exact_up_to: int = EXACT_UP_TO,
+    only_largest: bool = False,
     appear_once: bool = False,
     transform: Any = None,
     **sample_kwargs: Any,
@@ -126,6 +127,10 @@ def audit(
         as it is; delta* and the sum of all risks become too high, never too low, by no more than
         ``settings["bounded"]`` says. Lower ends of bands leave these individuals out. Of several
         queries together it is all whose bounds show that their risk is not the largest.
+    only_largest : bool
+        In populations of more than 128, all whose risk is surely not the largest, or below 1e-9,
+        enter by an upper bound of it: delta stays as it is, in less time; delta* and the sum of all
+        risks become too high. Who is kept goes by these. Without effect on several queries.
     appear_once : bool
         Individuals are persons, although nearly each is in one database alone. It has to be said:
         otherwise the identifier passes for the number of a record, and there is no verdict.
@@ -237,7 +242,7 @@ def audit(
     released = responses
     checks: list[Checks] = []
     with running(executor) as run:
-        drawn = partial(_drawn, chosen, responses, settings, grid, run, exact_up_to)
+        drawn = partial(_drawn, chosen, responses, settings, grid, run, exact_up_to, only_largest)
         found = drawn(first, store)
         if first is not None and adversary is not None and len(first.known.tellers) > 1:
             second = Regression.of(known(adversary, responses, at, teller=1))
@@ -309,6 +314,7 @@ def _drawn(
     grid: Array,
     run: Runner,
     exact_up_to: int,
+    only_largest: bool,
     regression: Regression | None,
     store: str | PathLike[str] | None,
 ) -> _Drawn:
@@ -316,6 +322,7 @@ def _drawn(
     with ExitStack() as stack:
         if store is not None:
             description = described(responses, regression, model, grid, settings, exact_up_to)
+            description["only_largest"] = str(only_largest)
             held = stack.enter_context(opened(store, description))
             settings, run = replace(settings, keep=held.draws), held.keeping(run)
         fitted = fit_as_asked(model, responses if regression is None else regression, settings)
@@ -340,6 +347,7 @@ def _drawn(
             copies=responses.order[copies],
             run=run,
             exact_up_to=exact_up_to,
+            only_largest=only_largest,
         )
     return _Drawn(regression, fitted, risks)
 

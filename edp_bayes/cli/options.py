@@ -364,7 +364,7 @@ class Run:
         return int(known) if known is not None and known.isdecimal() else known
 
     @property
-    def bounding(self) -> dict[str, int]:
+    def bounding(self) -> dict[str, Any]:
         """From how many individuals on risks are bounded, if that is not to be what is usual."""
         return {} if self.exact_up_to is None else {"exact_up_to": self.exact_up_to}
 

@@ -114,25 +114,54 @@ class RegressionCoupling:
         everybody = np.arange(self.n_individuals)
         return everybody, np.full_like(epsilon, FLOOR * self.n_individuals)
 
-    def bounded(self, epsilon: Array) -> RegressionCoupling:
+    def bounded(self, epsilon: Array, share: float = SHARE) -> RegressionCoupling:
         """Return the coupling of a large population, where few matter and all others are bounded.
 
-        Its curves at these epsilons are upper bounds, of closed form, where these are below a ten
-        thousandth of the largest risk, or below 1e-9, at every epsilon of a draw. All other curves
-        are as they were. How large the largest risk is at least, some individuals say, who
-        contribute most on average.
+        Its curves at these epsilons are upper bounds, of closed form, where these are below a share
+        of the largest risk, or below 1e-9, at every epsilon of a draw. All other curves are as they
+        were. How large the largest risk is at least, some individuals say, who contribute most on
+        average.
         """
-        if self.mixture.kernel != "gaussian" or isinstance(self.noise, LaplaceNoise):
+        pilots = self.pilots
+        if pilots.size == 0:
             return self
+        largest = replace(self, floor=None).curves(pilots, epsilon).max(axis=1)
+        return self.with_floor(share * largest)
+
+    def with_floor(self, floor: Array) -> RegressionCoupling:
+        """Return the coupling whose curves may be upper bounds where they are not above a floor."""
+        return replace(self, floor=np.maximum(floor, LEAST))
+
+    def bounds(self, individuals: Index, epsilon: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Return upper bounds of curves that are not above the floor, and whose these are.
+
+        Shapes (draw, individual, epsilon) and (draw, individual); zeros where there is no bound.
+        """
+        from edp_bayes.coupling.bounds import bound_curves
+
+        assert self.floor is not None
+        out = np.zeros((self.n_draws, len(individuals), epsilon.shape[-1]))
+        done = np.zeros(out.shape[:2], dtype=bool)
+        known = np.isin(individuals, list(self.without))
+        base, contributions, _ = self.centred(individuals)
+        noise_scale = 0.0 if self.noise is None else self.noise.scale
+        bound_curves(
+            base, contributions, epsilon, noise_scale=noise_scale, floor=self.floor, out=out,
+            done=done,
+        )  # fmt: skip
+        out[:, known], done[:, known] = 0.0, False
+        return out, done
+
+    @property
+    def pilots(self) -> Index:
+        """Who contributes most on average; nobody where curves have no bounds of closed form."""
+        if self.mixture.kernel != "gaussian" or isinstance(self.noise, LaplaceNoise):
+            return np.zeros(0, dtype=np.int64)
         often = self.posterior.presence_a / (self.posterior.presence_a + self.posterior.presence_b)
         most = -often * np.abs(self.posterior.mean[:, 0])
         if self.reduced is not None:
             most[self.reduced] = np.inf
-            if self.reduced.all():
-                return self
-        pilots = np.sort(np.argsort(most, kind="stable")[: min(PILOTS, np.isfinite(most).sum())])
-        largest = replace(self, floor=None).curves(pilots, epsilon).max(axis=1)
-        return replace(self, floor=np.maximum(SHARE * largest, LEAST))
+        return np.sort(np.argsort(most, kind="stable")[: min(PILOTS, np.isfinite(most).sum())])
 
     def contributions(self, individuals: Index, *, by_component: bool = True) -> ContributionDraws:
         """Return how some individuals contribute, their presence by component."""

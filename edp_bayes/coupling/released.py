@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import FLOOR, Coupling
-from edp_bayes.coupling.regression import RegressionCoupling
+from edp_bayes.coupling.regression import SHARE, RegressionCoupling
 from edp_bayes.coupling.stacked import curves_by_draw, pick
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.published import Published
@@ -89,6 +89,23 @@ class ReleasedCoupling:
         found: NDArray[np.bool_] | None = getattr(self.full, "reduced", None)
         return found
 
+    @property
+    def floor(self) -> Array | None:
+        """Where curves may be upper bounds, shape (draw, epsilon); None where they are exact."""
+        found: Array | None = getattr(self.full, "floor", None)
+        return found
+
+    def bounded(self, epsilon: Array, share: float = SHARE) -> ReleasedCoupling:
+        """Return the coupling of a large population, see `RegressionCoupling.bounded`.
+
+        What bounds the risk in the full answer bounds what is left of it.
+        """
+        full = self.full
+        if not isinstance(full, RegressionCoupling) or full.pilots.size == 0:
+            return self
+        largest = self.curves(full.pilots, epsilon).max(axis=1)
+        return replace(self, full=full.with_floor(share * largest))
+
     def new_individual(self, epsilon: Array) -> Array:
         """Return the risk in the full answer of an individual unlike all in the sample.
 
@@ -145,10 +162,14 @@ class ReleasedCoupling:
             if not some.all():
                 out[:, ~some] = self.curves(individuals[~some], epsilon)
             return out
-        if self.least is None:
+        most = None
+        if self.floor is not None and isinstance(self.full, RegressionCoupling):
+            found, done = self.full.bounds(individuals, epsilon)
+            out = found if out is None else out
+            out[...], asked = found, ~done
+        elif self.least is None:
             out = np.empty(shape) if out is None else out
             asked = np.ones(shape[:2], dtype=bool)
-            most = None
         else:
             out = self.full.curves(individuals, epsilon, out=out)
             asked = (out > np.maximum(self.least, NEGLIGIBLE)[:, None]).any(axis=2)

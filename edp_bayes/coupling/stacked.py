@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from edp_bayes.coupling.base import Coupling, draw_count
 from edp_bayes.coupling.contributions import ContributionDraws
 from edp_bayes.coupling.joint import JointCoupling
-from edp_bayes.coupling.regression import RegressionCoupling
+from edp_bayes.coupling.regression import SHARE, RegressionCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError
@@ -69,10 +69,13 @@ class StackedCoupling:
                 out[np.ix_(rows, asked)] = coupling.curves(individuals[asked], epsilon)
         return out
 
-    def bounded(self, epsilon: Array) -> StackedCoupling:
+    def bounded(self, epsilon: Array, share: float = SHARE) -> StackedCoupling:
         """Return the coupling of a large population, see `RegressionCoupling.bounded`."""
         blocks = (
-            (rows, inner.bounded(epsilon) if isinstance(inner, RegressionCoupling) else inner)
+            (
+                rows,
+                inner.bounded(epsilon, share) if isinstance(inner, RegressionCoupling) else inner,
+            )
             for rows, inner in self.blocks
         )
         return StackedCoupling(self.mixture, tuple(blocks))
