@@ -52,7 +52,7 @@ def test_every_cell_and_total_has_a_row_the_worst_first(found):
     expected = {(r, a) for r in regions for a in ages}
     expected |= {(r, "(all)") for r in regions} | {("(all)", a) for a in ages}
     assert keys == expected | {("(all)", "(all)")}
-    rank = ["not established", "not met", "undecided", "no audit", "met"]
+    rank = ["revealed exactly", "not established", "not met", "undecided", "no audit", "met"]
     places = [rank.index(status) for status in found.table["status"]]
     assert places == sorted(places)
     assert found.worst.equals(found.table.iloc[0])
@@ -95,7 +95,8 @@ def test_what_cells_say_together_is_said(found):
         totals=False, model=MODEL, **OPTIONS,
     )  # fmt: skip
     assert (moved.shared, moved.moving) == (0, 1)
-    assert "not assessed here" in str(moved)
+    assert moved.groups["region"].tolist() == ["north + south"]
+    assert f"Together, region north + south: {moved.groups['sentence'][0]}" in str(moved)
     rows = visits()
     twice = rows[rows["who"] == 0].assign(region="west")
     both = edp.audit_cells(
@@ -117,8 +118,10 @@ def test_a_cell_that_cannot_be_audited_has_a_status_and_ends_nothing():
         epsilon=[0.1], model=MODEL, **OPTIONS,
     )  # fmt: skip
     table = found.table.set_index("region")
-    assert table.loc["east", "status"] == table.loc["far", "status"] == "no audit"
-    assert "one individual alone" in table.loc["east", "sentence"]
+    assert table.loc["far", "status"] == "no audit"
+    assert table.loc["east", "status"] == "revealed exactly"
+    assert found.worst["region"] == "east"
+    assert "One individual alone" in table.loc["east", "sentence"]
     assert np.isnan(table.loc["far", "limit"])
     assert table.loc["north", "status"] != "no audit"
 
@@ -184,7 +187,14 @@ def test_the_command_line_prints_the_worst_cell_first(capsys, tmp_path):
     table = pd.read_csv(out / "cells.csv")
     worst = table.iloc[0]
     assert printed.startswith(f"Worst cell, region {worst['region']}, age {worst['age']}.")
-    codes = {"met": 0, "not met": 3, "undecided": 4, "not established": 5, "no audit": 5}
+    codes = {
+        "met": 0,
+        "not met": 3,
+        "undecided": 4,
+        "not established": 5,
+        "no audit": 5,
+        "revealed exactly": 3,
+    }
     assert code == max(codes[one] for one in table["status"])
     pd.testing.assert_frame_equal(
         pd.read_parquet(out / "cells.parquet").drop(columns="withheld_by"),

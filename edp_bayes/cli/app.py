@@ -139,8 +139,13 @@ def audit(
     seed: options.Seed = None,
     draws: options.Draws = None,
     tune: Annotated[
-        int, typer.Option(min=1, help="Warm-up draws of each chain.", rich_help_panel=options.MODEL)
-    ] = options.Run.tune,
+        int | None,
+        typer.Option(
+            min=1,
+            help=f"Warm-up draws of each chain, {options.Run.tune} by default.",
+            rich_help_panel=options.MODEL,
+        ),
+    ] = None,
     chains: options.Chains = None,
     target_accept: Annotated[
         float | None,
@@ -151,11 +156,13 @@ def audit(
         ),
     ] = None,
     keep: Annotated[
-        int,
+        int | None,
         typer.Option(
-            min=1, help="Riskiest individuals to keep draws of.", rich_help_panel=options.RESULTS
+            min=1,
+            help=f"Riskiest individuals to keep draws of, {options.Run.keep} by default.",
+            rich_help_panel=options.RESULTS,
         ),
-    ] = options.Run.keep,
+    ] = None,
     name: Annotated[
         list[str] | None,
         typer.Option(

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 import typer
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.utils.defaults import DRAWS, EXACT_UP_TO, TUNE
+from edp_bayes.utils.defaults import (
+    CELL_CHAINS,
+    CELL_DRAWS,
+    CELL_KEEP,
+    CELL_TUNE,
+    DRAWS,
+    EXACT_UP_TO,
+    TUNE,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -410,6 +418,7 @@ class Run:
         if "by" in given:
             given["by"] = columns([given["by"]], "--by")
             _refuse_beside_cells(given)
+            given = {**OF_CELLS, **given}
         if given.pop("no_step", False):
             if "step" in given:
                 raise InvalidInputError("--step and --no-step contradict: give one of them")
@@ -655,7 +664,8 @@ Where = Annotated[
     typer.Option(
         "--executor",
         help="Where individuals are evaluated: a number of threads, or the address of a Dask "
-        "scheduler (tcp://...) or of Spark (sc://..., local[2]).",
+        "scheduler (tcp://...) or of Spark (sc://..., local[2]). With --by, where cells are "
+        "audited: a number of processes, one a core by default, or an address.",
         rich_help_panel=BEYOND,
     ),
 ]
@@ -968,6 +978,10 @@ def _refuse_beside_atoms(given: Mapping[str, Any]) -> None:
                 f"--atoms and --{name.replace('_', '-')} do not go together: leave out one of the "
                 "two"
             )
+
+
+# What is usual of cells, of which there are many.
+OF_CELLS = {"draws": CELL_DRAWS, "tune": CELL_TUNE, "chains": CELL_CHAINS, "keep": CELL_KEEP}
 
 
 def _refuse_beside_cells(given: Mapping[str, Any]) -> None:

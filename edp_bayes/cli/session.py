@@ -18,10 +18,6 @@ from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.terminal import terminal
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from edp_bayes.records.adversary import Adversary
-    from edp_bayes.records.databases import Databases
     from edp_bayes.results.verdict import Verdict
 
 __all__ = ["audit_databases"]
@@ -58,6 +54,7 @@ def audit_databases(
     from edp_bayes.auditing.released import audit_released
     from edp_bayes.auditing.store import remove
     from edp_bayes.cli import folder, report
+    from edp_bayes.cli.cell_work import audit_table
     from edp_bayes.cli.keys import pseudonym_key
     from edp_bayes.cli.knowing import adversary_of, sentence
     from edp_bayes.cli.labelling import label_of
@@ -86,7 +83,7 @@ def audit_databases(
         _refuse_moments(databases.too_fine)
         adversary = adversary_of(run.knows, databases, keys, run.seed)
         if run.by:
-            return _audit_cells(databases, adversary, run, console, show=show)
+            return audit_table(databases, adversary, run, console, show=show)
         at = run.knows.at
         at = None if at is None else label_of(at, databases.database, "--at", "database")
         answers = [
@@ -234,46 +231,6 @@ def audit_databases(
         if path.parent != run.out:
             console.print(f"Written beside it: {path.resolve()}")
     return exit_code((said.status for _, said in counted.values()), check=run.check)
-
-
-def _audit_cells(
-    databases: Databases, adversary: Adversary | None, run: Run, console: Console, *, show: bool
-) -> int:
-    """Audit every cell, print the worst and write the table; return the exit code."""
-    from edp_bayes.auditing.cells import audit_cells
-    from edp_bayes.cli import folder, report
-
-    if len(run.query) > 1:
-        raise InvalidInputError("--by is for one query: give --query once")
-    epsilon, delta = run.target or (None, None)
-    more: dict[str, Any] = {**run.bounding, **run.nuts}
-    run.out.mkdir(parents=True, exist_ok=True)
-    found = audit_cells(
-        databases,
-        run.query[0],
-        by=run.by,
-        epsilon=run.epsilon,
-        delta=delta,
-        target_epsilon=epsilon,
-        adversary=adversary,
-        prob=PROB,
-        random_seed=run.seed,
-        store=run.out / folder.CELLS_STORE if run.resume else None,
-        progressbar=show,
-        model=run.model,
-        draws=run.draws,
-        tune=run.tune,
-        chains=run.chains,
-        sampler=run.sampler,
-        executor=run.where,
-        appear_once=run.appear_once,
-        **more,
-    )
-    refuse_interrupted()
-    report.print_cells(found, console)
-    written = [found.save(run.out / name) for name in folder.CELLS]
-    console.print(f"\nWritten to {run.out}: {', '.join(path.name for path in written)}.")
-    return exit_code(found.table["status"], check=run.check)
 
 
 def _refuse_alone(run: Run) -> None:

@@ -1,0 +1,275 @@
+"""One audit for each cell of a table that is published every period, and their verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from edp_bayes.auditing.cells.records import CELL, CellRecords, Part, linked, parts_of
+from edp_bayes.auditing.cells.result import ORDER, Cells
+from edp_bayes.auditing.cells.store import CellStore
+from edp_bayes.auditing.cells.together import correlated, sharing
+from edp_bayes.auditing.cells.work import CellWork, quietly
+from edp_bayes.auditing.executors.base import running
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.records.databases import Databases
+from edp_bayes.results.verdict import Target
+from edp_bayes.utils import validate
+from edp_bayes.utils.defaults import CELL_CHAINS, CELL_DRAWS, CELL_KEEP, CELL_TUNE, PROB
+from edp_bayes.utils.progress import track
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from edp_bayes.records.adversary import Adversary
+    from edp_bayes.records.query import Query
+
+__all__ = ["audit_cells"]
+
+MOST_CELLS = 100_000
+SEED_STEP = 1_000_003
+
+
+def audit_cells(
+    databases: Databases,
+    query: Query,
+    *,
+    by: str | Sequence[str],
+    epsilon: ArrayLike,
+    delta: float | None = None,
+    target_epsilon: float | None = None,
+    adversary: Adversary | None = None,
+    totals: bool = True,
+    prob: float = PROB,
+    random_seed: int | None = None,
+    executor: Any = None,
+    store: str | Path | None = None,
+    progressbar: bool = True,
+    draws: int = CELL_DRAWS,
+    tune: int = CELL_TUNE,
+    chains: int = CELL_CHAINS,
+    keep: int = CELL_KEEP,
+    **options: Any,
+) -> Cells:
+    """Audit every cell of a table that is published of each database, and totals over cells.
+
+    The records are read once: a cell's answer is the sum of what its individuals contributed.
+
+    Parameters
+    ----------
+    databases : Databases
+        Of a table, with its individuals as `individual=`; the columns of `by` are no part of it.
+    query : Query
+        A sum or a count.
+    by : str or sequence of str
+        Columns whose values make up a cell, such as region and age.
+    epsilon : array_like
+        As for `edp_bayes.audit`.
+    delta, target_epsilon : float, optional
+        The target of every verdict; by default epsilon 0.1 and one over the individuals of the
+        cell.
+    adversary : Adversary, optional
+        As for `edp_bayes.audit`.
+    totals : bool
+        Also audit the totals over each column of `by`, and over all cells.
+    prob : float
+        Probability of the limits.
+    random_seed : int, optional
+        The same seed gives the same numbers for the same table.
+    executor : optional
+        Where cells are audited, one in a task: as for `edp_bayes.audit`. A
+        ``concurrent.futures.ProcessPoolExecutor`` uses the cores of this machine best.
+    store : str or Path, optional
+        A file to which every finished cell is added as a line of JSON; cells that are there already
+        are not audited again. For the same data, query and options.
+    progressbar : bool
+        Show progress of the cells.
+    draws, tune, chains, keep : int
+        As for `edp_bayes.audit`; fewer, for there are many cells.
+    **options
+        More of `edp_bayes.audit`: model, sampler, appear_once.
+
+    Returns
+    -------
+    Cells
+        A table of verdicts, the worst first, and what they say together.
+
+    Raises
+    ------
+    InvalidInputError
+        If a column of `by` does not exist or is a key of databases or individuals, the query is no
+        sum or count, there are more than 100,000 cells and no executor, or the store is of another
+        run.
+    InputTypeError
+        If databases are none.
+
+    Notes
+    -----
+    Answers of a cell without records in a database are 0. A cell of fewer than 8 databases, or with
+    an answer that never changes, has no audit, and says so; one individual alone in a cell is
+    revealed exactly. Every cell is audited for its largest risk alone.
+
+    Cells that share individuals, or whose answers are correlated beyond chance (Spearman's rank
+    correlation, 5% over all pairs), are audited together, up to five of them; of more nothing is
+    established together, for a density in more dimensions cannot be learned from tens or hundreds
+    of databases. Where there are none such, an individual's risk is that in their own cell: the
+    parallel case. Totals are sums of cells, and say nothing besides all of them; so leaving out a
+    cell hides nothing.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> rows = pd.DataFrame({
+    ...     "week": np.repeat(np.arange(30), 20), "who": np.tile(np.arange(20), 30),
+    ...     "region": np.tile(np.repeat(["north", "south"], 10), 30),
+    ... })[rng.random(600) < 0.6]
+    >>> databases = edp.Databases.from_table(rows, database="week", individual="who")
+    >>> cells = edp.audit_cells(
+    ...     databases, edp.queries.Count(), by="region", epsilon=[0.1], draws=50, chains=2,
+    ...     random_seed=1, progressbar=False,
+    ... )
+    >>> sorted(cells.table["region"])
+    ['(all)', 'north', 'south']
+    """
+    names = _columns(databases, by)
+    Target.of(None, epsilon=target_epsilon, delta=delta)
+    prob = validate.probability(prob, "prob")
+    records = _records(databases, query, names, totals=totals)
+    if len(records.parts) > MOST_CELLS and executor is None:
+        raise InvalidInputError(
+            f"there are {len(records.parts):,} cells, more than {MOST_CELLS:,}: give an executor, "
+            "fewer columns in by=, or parts of the table"
+        )
+    cells = [part for part in records.parts if part.kind == CELL]
+    people, answers = sharing(records, cells), correlated(records, cells)
+    groups = linked(cells, (*people.pairs, *answers.pairs))
+    records = replace(records, parts=(*records.parts, *groups))
+    asked = (target_epsilon, delta, prob, np.atleast_1d(epsilon).tolist(), random_seed)
+    sampled = {"draws": draws, "tune": tune, "chains": chains, "keep": keep, **options}
+    run = f"{_fingerprint(records)} {query} {names} {adversary} {asked} {sampled}"
+    held = CellStore(store, run)
+    work = CellWork(
+        records,
+        _seeds(random_seed, len(records.parts)),
+        (target_epsilon, delta),
+        prob,
+        {"epsilon": epsilon, "adversary": adversary, "only_largest": True, **sampled},
+    )
+    left = [k for k, part in enumerate(records.parts) if held.get(_key(part)) is None]
+    with quietly(), running(executor) as runner:
+        found = runner(work, [np.array([k]) for k in left])
+        shown = track(found, "Cells", total=len(left), show=progressbar)
+        for k, row in zip(left, shown, strict=True):
+            held.add(_key(records.parts[k]), row.values)
+    table = _sorted(records.parts[: len(records.parts) - len(groups)], names, held)
+    return Cells(
+        table,
+        names,
+        _sorted(groups, names, held),
+        people.shared,
+        people.moving,
+        answers.largest,
+        answers.compared,
+        adversary.words if adversary is not None else "",
+    )
+
+
+def _records(
+    databases: Databases, query: Query, by: tuple[str, ...], *, totals: bool
+) -> CellRecords:
+    """Read the records once, and return who contributed how much to every cell."""
+    with quietly():
+        responses = _finer(databases, by).respond(query, progressbar=False, step=None)
+    if not responses.additive:
+        raise InvalidInputError(
+            f"cells are audited of sums and counts, found {query}: audit the table of each cell on "
+            "its own"
+        )
+    labels = [tuple(label) for label in responses.individual.tolist()]
+    owners = [label[len(by) :] for label in labels]
+    place = {who: k for k, who in enumerate(dict.fromkeys(owners))}
+    names = np.empty(len(place), dtype=object)
+    names[:] = [who[0] if len(who) == 1 else who for who in place]
+    return CellRecords(
+        responses.contribution,
+        np.array([place[who] for who in owners], dtype=np.int64),
+        names,
+        responses.database,
+        str(responses.query),
+        tuple(parts_of(labels, len(by), totals=totals)),
+    )
+
+
+def _fingerprint(records: CellRecords) -> str:
+    """Return a digest of who contributed how much to which cell of which database."""
+    digest = sha256()
+    matrix = records.contribution
+    for part in (matrix.indptr, matrix.indices, matrix.data, records.person):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    known = [records.names.tolist(), records.database.tolist(), [p.key for p in records.parts]]
+    digest.update(repr(known).encode())
+    return digest.hexdigest()
+
+
+def _seeds(random_seed: int | None, count: int) -> tuple[int | None, ...]:
+    if random_seed is None:
+        return (None,) * count
+    return tuple(random_seed + SEED_STEP * k for k in range(count))
+
+
+def _key(part: Part) -> tuple[str, ...]:
+    return (part.kind, *part.key)
+
+
+def _sorted(parts: Sequence[Part], by: tuple[str, ...], held: CellStore) -> pd.DataFrame:
+    """Return the rows of parts, the worst first."""
+    import pandas as pd
+
+    rows = [
+        {**dict(zip(by, part.key, strict=True)), "kind": part.kind, **(held.get(_key(part)) or {})}
+        for part in parts
+    ]
+    if not rows:
+        return pd.DataFrame()
+    table = pd.DataFrame(rows)
+    table = table.assign(order=table["status"].map(ORDER.index))
+    table = table.sort_values(["order", "limit"], ascending=[True, False], kind="stable")
+    return table.drop(columns="order").reset_index(drop=True)
+
+
+def _columns(databases: Databases, by: str | Sequence[str]) -> tuple[str, ...]:
+    if not isinstance(databases, Databases):
+        raise InputTypeError(f"databases must be Databases, found {type(databases).__name__}")
+    names = (by,) if isinstance(by, str) else tuple(by)
+    source: Any = databases._source
+    keys = (*getattr(source, "database", ()), *getattr(source, "individual", ()))
+    if not getattr(source, "individual", ()):
+        raise InvalidInputError("cells are those of a table: make databases by from_table")
+    if not names:
+        raise InvalidInputError("by must name at least one column")
+    for name in names:
+        if name in keys:
+            raise InvalidInputError(
+                f"by must name columns beside the keys, found {name!r}, which identifies "
+                f"{'individuals' if name in source.individual else 'databases'}"
+            )
+        if name not in databases.columns:
+            raise InvalidInputError(
+                f"by must name columns of the table, found {name!r}; the columns are "
+                + ", ".join(map(str, databases.columns))
+            )
+    return names
+
+
+def _finer(databases: Databases, by: tuple[str, ...]) -> Databases:
+    """Return databases whose individuals are those of each cell, apart."""
+    source: Any = databases._source
+    return Databases(replace(source, individual=(*by, *source.individual)))

@@ -1,0 +1,109 @@
+"""Which cells tell something of the same individual, and how the answers of cells hang together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from edp_bayes.auditing.cells.records import CellRecords, Part
+
+__all__ = ["Correlated", "Sharing", "correlated", "sharing"]
+
+Array = NDArray[np.float64]
+
+LEVEL = 0.05  # of all pairs of cells together
+MOST_COMPARED = 5000  # cells, of which all pairs are compared
+LEAST_DATABASES = 8
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Individuals in several cells.
+
+    Attributes
+    ----------
+    shared, moving : int
+        Who were in several cells of one database, and in several cells at all.
+    pairs : tuple of (int, int)
+        Cells that these individuals connect.
+    """
+
+    shared: int
+    moving: int
+    pairs: tuple[tuple[int, int], ...]
+
+
+def sharing(records: CellRecords, cells: Sequence[Part]) -> Sharing:
+    """Return who is in several cells."""
+    cell_of = np.empty(records.person.size, dtype=np.int64)
+    for k, part in enumerate(cells):
+        cell_of[part.columns[0]] = k
+    order = np.argsort(records.person, kind="stable")
+    starts = np.flatnonzero(np.diff(records.person[order], prepend=-1))
+    matrix, shared, moving = records.contribution, 0, 0
+    pairs: set[tuple[int, int]] = set()
+    for columns in np.split(order, starts[1:]):
+        if columns.size < 2:
+            continue
+        moving += 1
+        rows = np.concatenate(
+            [matrix.indices[matrix.indptr[c] : matrix.indptr[c + 1]] for c in columns]
+        )
+        shared += int(rows.size > np.unique(rows).size)
+        places = cell_of[columns].tolist()
+        pairs.update(pairwise(places))
+    return Sharing(shared, moving, tuple(sorted(pairs)))
+
+
+@dataclass(frozen=True)
+class Correlated:
+    """Cells whose answers are correlated beyond chance.
+
+    Attributes
+    ----------
+    pairs : tuple of (int, int)
+        Which cells.
+    largest : float
+        The rank correlation of the first pair, the largest in size; NaN where there is none.
+    compared : bool
+        Whether all pairs were compared.
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    largest: float
+    compared: bool
+
+
+def correlated(records: CellRecords, cells: Sequence[Part]) -> Correlated:
+    """Return which answers of cells are correlated, by Spearman's rank correlation.
+
+    The level of 5% is that of all pairs together (Bonferroni). Cells whose answer never changes are
+    correlated with none.
+    """
+    if len(cells) > MOST_COMPARED or records.database.size < LEAST_DATABASES:
+        return Correlated((), np.nan, len(cells) < 2)
+    ranks = stats.rankdata(np.array([records.answers(part.columns[0]) for part in cells]), axis=1)
+    ranks -= ranks.mean(axis=1, keepdims=True)
+    size = np.sqrt((ranks**2).sum(axis=1))
+    moves = size > 0.0
+    units = ranks / np.where(moves, size, 1.0)[:, None]
+    found = np.triu(units @ units.T, 1)
+    count = int(moves.sum())
+    if count < 2:
+        return Correlated((), np.nan, True)
+    limit = _critical(records.database.size, LEVEL / (count * (count - 1) / 2))
+    first, second = np.nonzero(np.abs(found) > limit)
+    strongest = np.argsort(-np.abs(found[first, second]), kind="stable")
+    pairs = tuple(zip(first[strongest].tolist(), second[strongest].tolist(), strict=True))
+    return Correlated(pairs, float(found[pairs[0]]) if pairs else np.nan, True)
+
+
+def _critical(n: int, level: float) -> float:
+    """Return the rank correlation that chance exceeds, in size, at this level."""
+    t = float(stats.t.isf(level / 2.0, n - 2))
+    return t / float(np.sqrt(n - 2 + t * t))

@@ -1,0 +1,142 @@
+"""The audit of one part of a table of cells, here or on a worker."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.auditing.cells.records import CellRecords, Part
+from edp_bayes.auditing.query import audit
+from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
+from edp_bayes.records.joined import MOST_QUERIES
+from edp_bayes.records.responses import Responses
+from edp_bayes.results.verdict import NOT_ESTABLISHED, Target
+
+__all__ = ["NO_AUDIT", "REVEALED", "CellRow", "CellWork", "quietly"]
+
+Index = NDArray[np.int64]
+
+NO_AUDIT = "no audit"
+REVEALED = "revealed exactly"
+NUMBERS = 64  # that come back of a cell, at most
+
+
+@dataclass(frozen=True)
+class CellRow:
+    """What was found of a part.
+
+    Attributes
+    ----------
+    values : mapping
+        By the name of each column of the table.
+    """
+
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class CellWork:
+    """Audits of parts, each a block of its own for an executor.
+
+    Attributes
+    ----------
+    coupling : CellRecords or None
+        The records; None elsewhere, where those of a part are sent.
+    seeds : tuple
+        A seed of each part.
+    target : tuple
+        Epsilon and delta of every verdict, or None.
+    prob : float
+        Probability of the limits.
+    options : mapping
+        Of `edp_bayes.audit`.
+    """
+
+    coupling: CellRecords | None
+    seeds: tuple[int | None, ...]
+    target: tuple[float | None, float | None]
+    prob: float
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    found = CellRow
+    numbers = NUMBERS
+
+    def evaluate(self, members: Index) -> CellRow:
+        """Audit a part here."""
+        assert self.coupling is not None
+        return self._row(self.coupling, self.coupling.parts[int(members[0])], int(members[0]))
+
+    def evaluate_part(self, coupling: CellRecords, members: Index) -> CellRow:
+        """Audit a part of which the records are no others."""
+        with quietly():
+            return self._row(coupling, coupling.parts[0], int(members[0]))
+
+    def _row(self, records: CellRecords, part: Part, place: int) -> CellRow:
+        columns = np.unique(np.concatenate(part.columns))
+        matrix, people = records.contributions(columns)
+        there = np.bincount(matrix.indices, minlength=matrix.shape[0])
+        row: dict[str, Any] = {
+            "databases": int((there > 0).sum()),
+            "individuals": int(people.size),
+            "alone": int((there == 1).sum()),
+        }
+        return CellRow({**row, **self._answer(records, part, people.size, place)})
+
+    def _answer(
+        self, records: CellRecords, part: Part, individuals: int, place: int
+    ) -> dict[str, Any]:
+        """Return the status of a part, its limit and its sentence."""
+        epsilon, delta = self.target
+        asked = Target.of(individuals, epsilon=epsilon, delta=delta)
+        if individuals == 1:
+            said = "One individual alone is in this cell: the answer is their contribution."
+            return _without_limit(asked, REVEALED, f"Revealed exactly. {said}")
+        if len(part.columns) > MOST_QUERIES:
+            said = (
+                f"{len(part.columns)} cells share individuals or are correlated, and at most "
+                f"{MOST_QUERIES} are audited together"
+            )
+            return _without_limit(asked, NOT_ESTABLISHED, f"Not established. {said}.")
+        try:
+            responses = records.responses(part)
+            given = responses[0] if len(responses) == 1 else Responses.join(*responses)
+            found = audit(given, random_seed=self.seeds[place], progressbar=False, **self.options)
+            verdict = found.verdict(epsilon=epsilon, delta=delta, prob=self.prob)
+        except InvalidInputError as error:
+            return _without_limit(asked, NO_AUDIT, f"No audit: {error}.")
+        return {
+            "status": verdict.status,
+            "epsilon": verdict.epsilon,
+            "delta": verdict.delta,
+            "limit": verdict.limit,
+            "lower": verdict.lower,
+            "median": verdict.median,
+            "withheld_by": ", ".join(verdict.withheld_by),
+            "sentence": verdict.claim,
+        }
+
+
+def _without_limit(asked: Target, status: str, sentence: str) -> dict[str, Any]:
+    """Return what stands in the row of a part that has no limit."""
+    return {
+        "status": status,
+        "epsilon": asked.epsilon,
+        "delta": asked.delta,
+        **dict.fromkeys(("limit", "lower", "median"), np.nan),
+        "withheld_by": "",
+        "sentence": sentence,
+    }
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Leave out the warnings of single cells: what matters of them stands in their rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EdpBayesWarning)
+        yield
