@@ -68,11 +68,13 @@ def assemble(
     settings: SamplerSettings,
     more: Sequence[diagnostics.Checks] = (),
     appear_once: bool = False,
+    new_individual: bool = True,
 ) -> Audit:
     """Return the audit; nothing is sampled here but replicates for the predictive check.
 
     `responses` are those of the database at hand, `released` as they were; `more` are checks that
-    were made before, `appear_once` that individuals are persons who come once.
+    were made before, `appear_once` that individuals are persons who come once, `new_individual`
+    that the risk of one who is not in the sample is drawn.
     """
     shape = (settings.chains, settings.draws)
     names = labels.as_coordinate(responses.individual)
@@ -118,8 +120,9 @@ def assemble(
         "observed_data": _observed(responses),
         **({} if released.scale is None else {"answers": _observed(released)}),
         **groups_of_fit(fitted, responses.database, chains),
-        "new_individual": _new_individual(fitted, risks, epsilon, settings, chains),
     }
+    if new_individual:
+        groups["new_individual"] = _new_individual(fitted, risks, epsilon, settings, chains)
     if without := getattr(fitted.coupling, "without", None):
         groups["without"] = _without(without, chains)
     if fitted.at_hand is not None and regression is not None:

@@ -130,7 +130,8 @@ def audit(
     only_largest : bool
         In populations of more than 128, all whose risk is surely not the largest, or below 1e-9,
         enter by an upper bound of it: delta stays as it is, in less time; delta* and the sum of all
-        risks become too high. Who is kept goes by these. Without effect on several queries.
+        risks become too high. Who is kept goes by these, and nothing is drawn of a new individual.
+        Without effect on several queries.
     appear_once : bool
         Individuals are persons, although nearly each is in one database alone. It has to be said:
         otherwise the identifier passes for the number of a record, and there is no verdict.

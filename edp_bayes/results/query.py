@@ -258,10 +258,13 @@ class Audit(IndividualCurves):
         Raises
         ------
         InvalidInputError
-            If the audit was saved by a version that did not keep these draws.
+            If the audit was of the largest risk alone (`only_largest`), or was saved by a version
+            that did not keep these draws.
         """
         if "new_individual" not in self.tree.children:
-            raise InvalidInputError("this audit holds no draws of a new individual: audit again")
+            raise InvalidInputError(
+                "this audit holds no draws of a new individual: audit again, without only_largest"
+            )
         return self.tree["new_individual"].to_dataset()
 
     def released(

@@ -18,7 +18,7 @@ INDEPENDENT_DRAWS = 1000
 PLANNING_DRAWS = 200
 
 # Of each of the many cells of a table: draws of a chain, warm-up draws, chains, individuals kept.
-CELL_DRAWS, CELL_TUNE, CELL_CHAINS, CELL_KEEP = 250, 500, 2, 3
+CELL_DRAWS, CELL_TUNE, CELL_CHAINS, CELL_KEEP = 200, 500, 2, 3
 
 # Warm-up draws of each chain.
 TUNE = 1000

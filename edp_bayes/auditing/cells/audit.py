@@ -164,6 +164,8 @@ def audit_cells(
         {"epsilon": epsilon, "adversary": adversary, "only_largest": True, **sampled},
     )
     left = [k for k, part in enumerate(records.parts) if held.get(_key(part)) is None]
+    # the largest first: whoever is last has little left
+    left.sort(key=lambda k: -sum(columns.size for columns in records.parts[k].columns))
     with quietly(), running(executor) as runner:
         found = runner(work, [np.array([k]) for k in left])
         shown = track(found, "Cells", total=len(left), show=progressbar)

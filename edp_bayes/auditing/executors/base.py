@@ -17,10 +17,14 @@ from edp_bayes.coupling.base import Coupling
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.utils import validate
 
-__all__ = ["AnyWork", "Runner", "Work", "in_order", "running"]
+__all__ = ["AnyWork", "Runner", "Work", "in_order", "running", "under_way"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+
+# Blocks under way for each worker; more where little comes back, so that none waits for a long one.
+AHEAD = 2
+FEW_NUMBERS = 2**15
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +117,11 @@ class Future(Protocol):
     def cancel(self) -> Any:
         """Leave it."""
         ...
+
+
+def under_way(work: AnyWork, workers: int) -> int:
+    """Return how many blocks are under way: some wait for the first, none for work."""
+    return max(AHEAD * workers, FEW_NUMBERS // work.numbers)
 
 
 def in_order[T](

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.auditing.executors.base import AnyWork, in_order
+from edp_bayes.auditing.executors.base import AnyWork, in_order, under_way
 from edp_bayes.exceptions import ExecutorError
 
 __all__ = ["Pool", "Threads", "here"]
 
 Index = NDArray[np.int64]
 
-# Blocks under way for each thread or process: some wait for the first, none for work.
-AHEAD = 2
 # Of a pool that does not say how many workers it has.
 UNKNOWN = 8
 
@@ -51,7 +49,7 @@ class Pool:
         submit, read = self._ways(work)
         workers = int(getattr(self.executor, "_max_workers", UNKNOWN))
         try:
-            yield from map(read, in_order(submit, blocks, lambda: AHEAD * workers))
+            yield from map(read, in_order(submit, blocks, lambda: under_way(work, workers)))
         except BrokenExecutor as error:
             raise ExecutorError(
                 f"a worker process was lost ({error}), as happens where memory runs out: audit "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.auditing.executors.base import AnyWork, in_order
+from edp_bayes.auditing.executors.base import AnyWork, in_order, under_way
 from edp_bayes.auditing.executors.worker import Shipment, received, task
 from edp_bayes.exceptions import ExecutorError, InvalidInputError
 
@@ -25,8 +25,6 @@ Index = NDArray[np.int64]
 
 # Of the addresses of schedulers.
 PROTOCOLS = ("tcp://", "tls://", "ucx://", "ws://", "wss://")
-# Blocks under way for each thread of the cluster.
-AHEAD = 2
 
 
 def is_client(executor: object) -> bool:
@@ -96,7 +94,7 @@ class Dask:
 
         def ahead() -> int:
             total: int = sum(threads().values())
-            return AHEAD * max(1, total)
+            return under_way(work, max(1, total))
 
         try:
             yield from map(received, in_order(submit, blocks, ahead))
