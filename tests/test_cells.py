@@ -1,13 +1,20 @@
 """One audit for each cell of a table, and what the cells say together."""
 
 import json
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csc_array
 
 import edp_bayes as edp
+from edp_bayes.auditing.cells.audit import SEED_STEP
+from edp_bayes.auditing.cells.records import CellRecords, Part
+from edp_bayes.auditing.cells.together import correlated
 from edp_bayes.cli import main
+from edp_bayes.report.cells import SHADES
 
 OPTIONS = {"draws": 50, "chains": 2, "tune": 50, "random_seed": 1, "progressbar": False}
 MODEL = edp.FiniteMixture(components=2)
@@ -88,23 +95,129 @@ def test_a_cell_is_the_audit_of_its_own_records(found):
 
 
 def test_what_cells_say_together_is_said(found):
-    assert (found.shared, found.moving) == (0, 0)
-    assert "Nobody was in two of them" in str(found)
+    assert found.together.groups.empty
+    assert "Nobody was in two of them, and no two are correlated beyond chance" in str(found)
     moved = edp.audit_cells(
         databases(visits(moves=True)), edp.queries.Count(), by="region", epsilon=[0.1],
         totals=False, model=MODEL, **OPTIONS,
     )  # fmt: skip
-    assert (moved.shared, moved.moving) == (0, 1)
-    assert moved.groups["region"].tolist() == ["north + south"]
-    assert f"Together, region north + south: {moved.groups['sentence'][0]}" in str(moved)
+    assert (moved.together.sharing.shared, moved.together.sharing.moving) == (0, 1)
+    assert "1 individual was in several cells, never of one database" in str(moved)
+    groups = moved.together.groups
+    assert groups["region"].tolist() == ["north + south"]
+    assert groups["individuals"].tolist() == [24]
+    assert f"Together, region north + south: {groups['sentence'][0]}" in str(moved)
+    assert moved.everything["kind"].tolist() == ["cell"] * 3 + ["together"]
+
+
+def test_individuals_of_several_cells_are_audited_in_all_of_them_together():
     rows = visits()
     twice = rows[rows["who"] == 0].assign(region="west")
     both = edp.audit_cells(
         databases(pd.concat([rows, twice])), edp.queries.Sum("cost"), by="region", epsilon=[0.1],
-        totals=False, model=MODEL, **OPTIONS,
+        delta=0.3, totals=False, model=MODEL, **OPTIONS,
     )  # fmt: skip
-    assert (both.shared, both.moving) == (1, 1)
-    assert "1 individuals were in several cells of one database" in str(both)
+    assert (both.together.sharing.shared, both.together.sharing.moving) == (1, 1)
+    assert "1 individual was in several cells of one database" in str(both)
+    own = [
+        databases(pd.concat([rows, twice]).query(f"region == '{name}'")).respond(
+            edp.queries.Sum("cost"), step=None
+        )
+        for name in ("north", "west")
+    ]
+    # the same databases and individuals, zero where somebody has nothing in a cell
+    everybody = sorted({label for one in own for label in one.individual.tolist()})
+    parts = []
+    for one, name in zip(own, ("north", "west"), strict=True):
+        matrix = np.zeros((40, len(everybody)))
+        places = [everybody.index(label) for label in one.individual.tolist()]
+        matrix[:, places] = one.contribution.toarray()
+        parts.append(
+            edp.Responses.from_arrays(
+                matrix.sum(axis=1), contribution=matrix, database=one.database,
+                individual=everybody, query=f"sum of cost of {name}", additive=True,
+            )
+        )  # fmt: skip
+    options = {**OPTIONS, "random_seed": 1 + 3 * SEED_STEP}
+    audit = edp.audit(edp.Responses.join(*parts), epsilon=[0.1], model=MODEL, **options)
+    verdict = audit.verdict(epsilon=0.1, delta=0.3)
+    row = both.together.groups.iloc[0]
+    assert row["region"] == "north + west"
+    assert row["limit"] == pytest.approx(verdict.limit, rel=1e-9)
+    assert row["status"] == verdict.status
+
+
+def seasonal(regions, weeks=60, people=8):
+    """Return visits of regions whose answers rise and fall alike."""
+    rng = np.random.default_rng(3)
+    chance = 0.5 + 0.35 * rng.choice([-1.0, 1.0], weeks)
+    rows = []
+    for k in range(regions):
+        week, who = np.nonzero(rng.random((weeks, people)) < chance[:, None])
+        rows.append(pd.DataFrame({"week": week, "region": f"r{k}", "who": who + k * people}))
+    return pd.concat(rows)
+
+
+def test_cells_that_rise_and_fall_alike_are_audited_together():
+    asked = {"by": "region", "epsilon": [0.1], "totals": False, "model": MODEL, **OPTIONS}
+    few = edp.audit_cells(databases(seasonal(3)), edp.queries.Count(), **asked)
+    assert few.together.correlated.largest > 0.5
+    assert few.together.groups["region"].tolist() == ["r0 + r1 + r2"]
+    assert "Nobody was in two cells. Answers are correlated" in str(few)
+    many = edp.audit_cells(databases(seasonal(6)), edp.queries.Count(), **asked)
+    row = many.together.groups.iloc[0]
+    assert (row["region"], row["status"]) == ("6 cells", "not established")
+    assert "at most 5 are audited together" in row["sentence"]
+
+
+def test_independent_cells_are_seldom_called_correlated():
+    rng = np.random.default_rng(7)
+    calls = 0
+    for _ in range(100):
+        answers = rng.poisson(5.0, (30, 12)).astype(float)
+        matrix = csc_array(answers)
+        columns = tuple(Part("cell", (str(k),), (np.array([k]),)) for k in range(12))
+        records = CellRecords(matrix, np.arange(12), np.arange(12), np.arange(30), "count", columns)
+        calls += bool(correlated(records, columns).pairs)
+    # at most 5 of 100 on average; 12 or more have a chance of 0.4%
+    assert calls < 12
+
+
+@pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_an_executor_changes_no_number(found, kind):
+    more = {"mp_context": get_context("spawn")} if kind is ProcessPoolExecutor else {}
+    with kind(2, **more) as pool:
+        elsewhere = edp.audit_cells(
+            databases(visits()), edp.queries.Count(), by=["region", "age"], epsilon=[0.1, 0.3],
+            delta=0.3, model=MODEL, executor=pool, **OPTIONS,
+        )  # fmt: skip
+    pd.testing.assert_frame_equal(found.table, elsewhere.table)
+
+
+def test_the_grid_holds_every_cell_with_totals_last(found):
+    grid = found.grid()
+    assert grid.index.tolist() == ["north", "south", "west", "(all)"]
+    assert grid.columns.tolist() == ["old", "young", "(all)"]
+    row = found.table.iloc[grid.loc["south", "young"]]
+    assert (row["region"], row["age"]) == ("south", "young")
+    assert sorted(grid.to_numpy().ravel()) == list(range(len(found.table)))
+
+
+def test_a_report_shows_the_worst_cell_and_a_heat_map(found, tmp_path):
+    named = found.with_release(title="Visits & more", publisher="City")
+    page = named.report(tmp_path / "cells.html").read_text(encoding="utf-8")
+    worst = found.worst
+    assert f"Worst cell, region {worst['region']}, age {worst['age']}." in page
+    assert "<h1><bdi>Visits &amp; more</bdi></h1>" in page
+    assert page.count('class="tile h') == len(found.table) + len(SHADES)
+    assert "at most" in page
+    assert "anonymous" not in page
+    with pytest.raises(edp.InvalidInputError, match=r"must end in \.html"):
+        named.report(tmp_path / "cells.pdf")
+    with pytest.raises(edp.InvalidInputError, match="a release has"):
+        named.with_release(colour="blue")
+    with pytest.raises(edp.InvalidInputError, match="markup"):
+        named.with_release(title="<b>Visits</b>")
 
 
 def test_a_cell_that_cannot_be_audited_has_a_status_and_ends_nothing():
@@ -138,9 +251,9 @@ def test_a_store_keeps_what_is_finished(tmp_path, monkeypatch):
     again = edp.audit_cells(source, edp.queries.Count(), **asked)
     pd.testing.assert_frame_equal(first.table, again.table)
     assert store.read_text().splitlines() == lines
-    from edp_bayes.auditing import cells
+    from edp_bayes.auditing.cells import work
 
-    monkeypatch.setattr(cells, "audit", None)  # nothing is left to audit
+    monkeypatch.setattr(work, "audit", None)  # nothing is left to audit
     kept = edp.audit_cells(source, edp.queries.Count(), **asked)
     pd.testing.assert_frame_equal(first.table, kept.table)
     with pytest.raises(edp.InvalidInputError, match="holds cells of other data"):
@@ -181,11 +294,13 @@ def test_the_command_line_prints_the_worst_cell_first(capsys, tmp_path):
     words = "--database week --individual who --query count --no-past --seed 1 --draws 50"
     few = "--chains 2 --model finite:2 --tune 50 --by region,age --epsilon 0.1 --check"
     out = tmp_path / "out"
+    report = ["--report", str(out / "report.html"), "--title", "Visits"]
     asked = ["audit", str(tmp_path / "visits.csv"), *words.split(), *few.split()]
-    code = main([*asked, "--target", "0.1:0.3", "--resume", "--out", str(out)])
+    code = main([*asked, "--target", "0.1:0.3", "--resume", "--out", str(out), *report])
     printed = capsys.readouterr().out
     table = pd.read_csv(out / "cells.csv")
     worst = table.iloc[0]
+    assert "<title>Visits</title>" in (out / "report.html").read_text(encoding="utf-8")
     assert printed.startswith(f"Worst cell, region {worst['region']}, age {worst['age']}.")
     codes = {
         "met": 0,

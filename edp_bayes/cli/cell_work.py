@@ -60,9 +60,13 @@ def audit_table(
             **more,
         )
     refuse_interrupted()
+    if run.release is not None:
+        found = found.with_release(run.release)
     report.print_cells(found, console)
     written = [found.save(run.out / name) for name in folder.CELLS]
     console.print(f"\nWritten to {run.out}: {', '.join(path.name for path in written)}.")
+    if run.report is not None:
+        console.print(f"Report: {found.report(run.report)}")
     return exit_code(found.everything["status"], check=run.check)
 
 

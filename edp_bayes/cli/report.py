@@ -171,8 +171,8 @@ def print_rules(rules: pd.DataFrame, console: Console, verdict: Verdict) -> None
 def print_cells(cells: Cells, console: Console) -> None:
     """Print the worst cell in the first line, what all say together, and the worst few."""
     worst, by = cells.worst, cells.by
-    where = ", ".join(f"{name} {worst[name]}" for name in by)
-    console.print(Text(clean(f"Worst cell, {where}. {worst['sentence']}"), style="bold"))
+    line = f"Worst cell, {cells.where(worst)}. {worst['sentence']}"
+    console.print(Text(clean(line), style="bold"))
     console.print(Text(str(cells)))
     table = Table()
     for head in (*by, "individuals", "status", "limit of\ndelta", "target"):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from edp_bayes.results.base import PrivacyCurves
     from edp_bayes.statistical_privacy.property_query import PropertyQuery
 
-__all__ = ["render", "write_report"]
+__all__ = ["page", "render", "require_html", "write_report"]
 
 SUFFIXES = (".html", ".htm", "")
 PRINTED_ROWS = 50
@@ -90,11 +90,7 @@ def write_report(
     ...     "<!doctype html>" in path.read_text(encoding="utf-8")
     True
     """
-    target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
-        raise InvalidInputError(
-            f"a report is a page of HTML: its name must end in .html, found {target.name}"
-        )
+    target = require_html(path)
     content = describe(
         result,
         epsilon=epsilon,
@@ -111,21 +107,45 @@ def write_report(
     return target
 
 
-def render(content: Content) -> str:
-    """Return the page as text.
+def require_html(path: str | Path) -> Path:
+    """Return the path of a report, whose name must be that of a page.
+
+    Raises
+    ------
+    InvalidInputError
+        If it ends as that of another format.
+    """
+    target = Path(path)
+    if target.suffix.lower() not in SUFFIXES:
+        raise InvalidInputError(
+            f"a report is a page of HTML: its name must end in .html, found {target.name}"
+        )
+    return target
+
+
+def page(template: str, **values: Any) -> str:
+    """Return a page as text.
 
     Every text passes `clean` and Jinja's escaping; the page's own script and style are
     the only ones that its content security policy lets run.
     """
     environment = _environment()
     style, script = (_source(environment, name) for name in ("style.css", "script.js"))
-    at = content.epsilon[content.at]
-    return environment.get_template("report.html").render(
-        content=content,
+    return environment.get_template(template).render(
         style=style,
         script=script,
         style_hash=_hash(style),
         script_hash=_hash(script),
+        **values,
+    )
+
+
+def render(content: Content) -> str:
+    """Return the page of a result as text."""
+    at = content.epsilon[content.at]
+    return page(
+        "report.html",
+        content=content,
         values=_values(content),
         privacy=figures.privacy_figures(content),
         total=figures.total_figure(content),

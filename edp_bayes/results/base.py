@@ -675,14 +675,7 @@ class PrivacyCurves:
         >>> audit.with_release(title="Smokers", publisher="City").subject[0]
         'Smokers'
         """
-        unknown = words.keys() - Release.__dataclass_fields__.keys()
-        if unknown:
-            raise InvalidInputError(
-                f"a release has {', '.join(Release.__dataclass_fields__)}, found "
-                f"{', '.join(sorted(unknown))}"
-            )
-        given = {} if release is None else release.record
-        record = Release(**{**self.release.record, **given, **words}).record
+        record = self.release.changed(release, words).record
         tree = self.tree.copy()
         tree.attrs = {**tree.attrs, "release": json.dumps(record)}
         return replace(self, tree=tree)

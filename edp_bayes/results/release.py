@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
@@ -74,6 +75,22 @@ class Release:
                 raise InvalidInputError(
                     f"{part.name} must have at most {LONGEST} characters, found {len(value)}"
                 )
+
+    def changed(self, release: Release | None, words: Mapping[str, str]) -> Release:
+        """Return the words with those of another release, and others by name, in their place.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If one is no plain text of one line, or is unknown.
+        """
+        if unknown := words.keys() - Release.__dataclass_fields__.keys():
+            raise InvalidInputError(
+                f"a release has {', '.join(Release.__dataclass_fields__)}, found "
+                f"{', '.join(sorted(unknown))}"
+            )
+        given = {} if release is None else release.record
+        return Release(**{**self.record, **given, **words})
 
     @classmethod
     def of(cls, record: dict[str, str]) -> Self:

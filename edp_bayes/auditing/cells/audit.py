@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from edp_bayes.auditing.cells.records import CELL, CellRecords, Part, linked, parts_of
 from edp_bayes.auditing.cells.result import ORDER, Cells
 from edp_bayes.auditing.cells.store import CellStore
-from edp_bayes.auditing.cells.together import correlated, sharing
+from edp_bayes.auditing.cells.together import Together, correlated, sharing
 from edp_bayes.auditing.cells.work import CellWork, quietly
 from edp_bayes.auditing.executors.base import running
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
@@ -175,12 +175,13 @@ def audit_cells(
     return Cells(
         table,
         names,
-        _sorted(groups, names, held),
-        people.shared,
-        people.moving,
-        answers.largest,
-        answers.compared,
-        adversary.words if adversary is not None else "",
+        Together(_sorted(groups, names, held), names, people, answers),
+        query=records.query,
+        databases=int(records.database.size),
+        individuals=int(records.names.size),
+        prob=prob,
+        against=adversary.words if adversary is not None else "",
+        fingerprint=_fingerprint(records),
     )
 
 
@@ -228,7 +229,7 @@ def _seeds(random_seed: int | None, count: int) -> tuple[int | None, ...]:
 
 
 def _key(part: Part) -> tuple[str, ...]:
-    return (part.kind, *part.key)
+    return (part.kind, *part.key, *part.names)
 
 
 def _sorted(parts: Sequence[Part], by: tuple[str, ...], held: CellStore) -> pd.DataFrame:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.parts import taken
+from edp_bayes.records.joined import MOST_QUERIES
 from edp_bayes.records.responses import Responses
 
 if TYPE_CHECKING:
@@ -37,11 +38,14 @@ class Part:
         The value of every column that makes up cells.
     columns : tuple of ndarray of int
         The columns of records of each cell in it.
+    names : tuple of str
+        What each cell in it is called, where there are several.
     """
 
     kind: str
     key: tuple[str, ...]
     columns: tuple[Index, ...]
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +106,7 @@ class CellRecords:
                     contribution=whole,
                     database=self.database,
                     individual=list(self.names[everybody]),
-                    query=self.query if len(found) == 1 else f"{self.query}, cell {k + 1}",
+                    query=f"{self.query} of {part.names[k]}" if part.names else self.query,
                     additive=True,
                 )
             )
@@ -157,12 +161,16 @@ def linked(cells: Sequence[Part], pairs: Sequence[tuple[int, int]]) -> list[Part
     for one in np.unique(group):
         members = [cells[k] for k in np.flatnonzero(group == one).tolist()]
         if len(members) > 1:
-            out.append(Part(TOGETHER, _joined(members), tuple(p.columns[0] for p in members)))
+            names = tuple(", ".join(part.key) for part in members)
+            columns = tuple(part.columns[0] for part in members)
+            out.append(Part(TOGETHER, _joined(members), columns, names))
     return out
 
 
 def _joined(members: Sequence[Part]) -> tuple[str, ...]:
     """Return the values of every column, those that differ with a plus between them."""
+    if len(members) > MOST_QUERIES:
+        return (f"{len(members)} cells", *([""] * (len(members[0].key) - 1)))
     values = zip(*(part.key for part in members), strict=True)
     found = [tuple(dict.fromkeys(column)) for column in values]
     if sum(len(column) > 1 for column in found) <= 1:

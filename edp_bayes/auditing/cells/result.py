@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from edp_bayes.auditing.cells.records import WHOLE
+from edp_bayes.auditing.cells.together import Together, in_words
 from edp_bayes.auditing.cells.work import NO_AUDIT, REVEALED
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.results.release import Release
 from edp_bayes.results.verdict import MET, NOT_ESTABLISHED, NOT_MET, UNDECIDED
 from edp_bayes.utils import files
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 __all__ = ["ORDER", "Cells"]
 
@@ -35,36 +39,32 @@ class Cells:
         "no audit" and says why.
     by : tuple of str
         Columns that make up a cell.
-    groups : DataFrame
-        Rows of the same kind of cells that share individuals or are correlated, audited together.
-    shared, moving : int
-        Individuals who were in several cells of one database, and in several cells at all.
-    correlation : float
-        The rank correlation of the two cells that are correlated most; NaN if none are beyond
-        chance.
-    compared : bool
-        Whether the answers of all pairs of cells were compared.
+    together : Together
+        What the cells say together of an individual.
+    query : str
+        What is asked of every cell.
+    databases, individuals : int
+        How many there are in all.
+    prob : float
+        Probability of every limit.
     against : str
-        Against whom, in words.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from edp_bayes.auditing.cells import Cells
-    >>> table = pd.DataFrame({"region": ["north"], "kind": ["cell"], "status": ["met"],
-    ...                       "limit": [0.01], "sentence": ["Met."]})
-    >>> print(Cells(table, ("region",), table.iloc[:0], 0, 0, float("nan"), True, ""))
-    1 cells: 1 met. Nobody was in two of them, and no two are correlated beyond chance: what the cells say together of an individual is what their own cell says.
-    """  # noqa: E501
+        Against whom, in words; empty where no adversary was given.
+    fingerprint : str
+        Of the records.
+    release : Release
+        What is released, in the publisher's words.
+    """
 
     table: pd.DataFrame
     by: tuple[str, ...]
-    groups: pd.DataFrame
-    shared: int
-    moving: int
-    correlation: float
-    compared: bool
+    together: Together
+    query: str
+    databases: int
+    individuals: int
+    prob: float
     against: str
+    fingerprint: str
+    release: Release = field(default_factory=Release)
 
     @property
     def worst(self) -> pd.Series:
@@ -76,46 +76,57 @@ class Cells:
         """The rows of cells and totals, then those of cells together."""
         import pandas as pd
 
-        if self.groups.empty:
+        if self.together.groups.empty:
             return self.table
-        return pd.concat([self.table, self.groups], ignore_index=True)
+        return pd.concat([self.table, self.together.groups], ignore_index=True)
 
-    @property
-    def together(self) -> str:
-        """What the cells say together of an individual, in sentences."""
-        if not self.compared:
-            return f"{self._who} Their answers were not compared: nothing is established together."
-        if self.groups.empty:
-            return (
-                "Nobody was in two of them, and no two are correlated beyond chance: what the "
-                "cells say together of an individual is what their own cell says."
-            )
-        worst = self.groups.iloc[0]
-        where = ", ".join(f"{name} {worst[name]}" for name in self.by)
-        more = len(self.groups) - 1
-        rest = f" So it is of {more} more groups, none worse." if more else ""
-        correlation = (
-            f" Answers are correlated (rank correlation up to {self.correlation:.2f}): whoever "
-            "sees one knows more of another."
-            if self.correlation == self.correlation
-            else ""
-        )
-        return f"{self._who}{correlation} Together, {where}: {worst['sentence']}{rest}"
-
-    @property
-    def _who(self) -> str:
-        """Who was in several cells."""
-        if self.shared:
-            return f"{self.shared:,} individuals were in several cells of one database."
-        if self.moving:
-            return f"{self.moving:,} individuals were in several cells, never of one database."
-        return "Nobody was in two cells."
+    def where(self, row: pd.Series) -> str:
+        """Return which cell a row is of, in words."""
+        return in_words(self.by, row)
 
     def __str__(self) -> str:
         """Return how many cells have which status, and what they say together."""
         counts = self.table["status"].value_counts()
         said = ", ".join(f"{counts[name]} {name}" for name in ORDER if name in counts)
-        return f"{len(self.table):,} cells: {said}. {self.together}"
+        size = len(self.table)
+        return f"{size:,} cell{'s' if size > 1 else ''}: {said}. {self.together}"
+
+    def with_release(self, release: Release | None = None, **words: str) -> Cells:
+        """Return the same cells with words for what is released, as `Audit.with_release`.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If one is no plain text of one line, or is unknown.
+        """
+        return replace(self, release=self.release.changed(release, words))
+
+    def grid(self) -> pd.DataFrame:
+        """Return the rows of cells and totals by the first column of `by` and by the others.
+
+        Returns
+        -------
+        DataFrame
+            Positions in `table`, -1 where there is no such cell; totals come last.
+        """
+        import pandas as pd
+
+        first, *rest = self.by
+        others = [" / ".join(values) for values in self.table[rest].itertuples(index=False)]
+        place = pd.DataFrame(
+            {first: self.table[first], "others": others, "place": range(len(self.table))}
+        )
+        found = place.pivot_table(index=first, columns="others", values="place", fill_value=-1)
+        last = {WHOLE: 1}
+        rows = sorted(found.index, key=lambda name: (last.get(name, 0), name))
+        columns = sorted(found.columns, key=lambda name: (name.count(WHOLE), name))
+        return found.loc[rows, columns].astype(int).rename_axis(columns=" / ".join(rest))
+
+    def report(self, path: str | Path, **options: Any) -> Path:
+        """Write a report, see `edp_bayes.report.write_cells`."""
+        from edp_bayes.report import write_cells
+
+        return write_cells(self, path, **options)
 
     def save(self, path: str | Path) -> Path:
         """Write every row to a file ending in .csv or .parquet; complete or not at all.

@@ -1,10 +1,11 @@
-"""Which cells tell something of the same individual, and how the answers of cells hang together."""
+"""What cells say together: which share individuals, and whose answers are correlated."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,10 @@ from scipy import stats
 
 from edp_bayes.auditing.cells.records import CellRecords, Part
 
-__all__ = ["Correlated", "Sharing", "correlated", "sharing"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Correlated", "Sharing", "Together", "correlated", "in_words", "sharing"]
 
 Array = NDArray[np.float64]
 
@@ -107,3 +111,66 @@ def _critical(n: int, level: float) -> float:
     """Return the rank correlation that chance exceeds, in size, at this level."""
     t = float(stats.t.isf(level / 2.0, n - 2))
     return t / float(np.sqrt(n - 2 + t * t))
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """What the cells say together of an individual; its text is the answer in sentences.
+
+    Parameters
+    ----------
+    groups : DataFrame
+        Rows, as of `Cells.table`, of cells that share individuals or are correlated, audited
+        together; the worst first.
+    by : tuple of str
+        Columns that make up a cell.
+    sharing : Sharing
+        Who is in several cells.
+    correlated : Correlated
+        Which cells are correlated.
+    """
+
+    groups: pd.DataFrame
+    by: tuple[str, ...]
+    sharing: Sharing
+    correlated: Correlated
+
+    def __str__(self) -> str:
+        """Return what the cells say together."""
+        if not self.correlated.compared:
+            said = "Their answers were not compared, and nothing is established of them together."
+            return f"{self._who} {said}"
+        if self.groups.empty:
+            return (
+                "Nobody was in two of them, and no two are correlated beyond chance: what the "
+                "cells say together of an individual is what their own cell says."
+            )
+        worst = self.groups.iloc[0]
+        where = in_words(self.by, worst)
+        others = len(self.groups) - 1
+        more = f" Of {others} more groups of cells none is worse." if others else ""
+        correlation = (
+            f" Answers are correlated (rank correlation up to {self.correlated.largest:.2f}): "
+            "whoever sees one knows more of another."
+            if self.correlated.pairs
+            else ""
+        )
+        return f"{self._who}{correlation} Together, {where}: {worst['sentence']}{more}"
+
+    @property
+    def _who(self) -> str:
+        """Who was in several cells."""
+        if self.sharing.shared:
+            return f"{_people(self.sharing.shared)} in several cells of one database."
+        if self.sharing.moving:
+            return f"{_people(self.sharing.moving)} in several cells, never of one database."
+        return "Nobody was in two cells."
+
+
+def in_words(by: tuple[str, ...], row: pd.Series) -> str:
+    """Return which cell, or cells, a row is of."""
+    return ", ".join(f"{name} {row[name]}" for name in by if row[name])
+
+
+def _people(count: int) -> str:
+    return f"{count:,} individuals were" if count > 1 else "1 individual was"

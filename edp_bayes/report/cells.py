@@ -1,0 +1,203 @@
+"""A report on every cell of a table: a heat map of the limits, and the worst cells first."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edp_bayes.exceptions import InputTypeError
+from edp_bayes.report.content import Fact
+from edp_bayes.report.html import page, require_html
+from edp_bayes.results.verdict import NOT_ESTABLISHED
+from edp_bayes.utils import files
+from edp_bayes.utils.formatting import number, percent, risk, risk_limit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from edp_bayes.auditing.cells import Cells
+
+__all__ = ["write_cells"]
+
+WORST = 100  # cells that are listed
+MOST_TILES = 5000
+# Shades of a heat map, each for limits up to these.
+SHADES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+KNOWS = "a person who knows the distribution of the answers of a cell, and no database"
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A cell of the heat map.
+
+    Attributes
+    ----------
+    where : str
+        Which cell, in words; empty where there is none.
+    shown : str
+        Its limit, or that there is none.
+    shade : int
+        From 0, the lowest limits, to the number of shades less one; -1 where there is no limit.
+    status : str
+        Of its verdict.
+    """
+
+    where: str = ""
+    shown: str = ""
+    shade: int = -1
+    status: str = ""
+
+    @property
+    def withheld(self) -> bool:
+        """Whether a check withholds the limit."""
+        return self.status == NOT_ESTABLISHED
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell in the list of the worst."""
+
+    where: str
+    individuals: str
+    alone: str
+    status: str
+    limit: str
+    target: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class CellContent:
+    """What the report shows: plain numbers and words."""
+
+    title: str
+    verdict: str
+    status: str
+    counts: str
+    together: str
+    facts: tuple[Fact, ...]
+    first: str
+    others: str
+    columns: tuple[str, ...]
+    tiles: tuple[tuple[str, tuple[Tile, ...]], ...]
+    shades: tuple[str, ...]
+    rows: tuple[Row, ...]
+    groups: tuple[Row, ...]
+    cells: int
+    prepared_by: str
+    next_review: str
+    fingerprint: str
+
+
+def write_cells(cells: Cells, path: str | Path, *, title: str | None = None) -> Path:
+    """Write a report on the cells of a table: one HTML file, which needs no network.
+
+    Parameters
+    ----------
+    cells : Cells
+        What `edp_bayes.audit_cells` found. No individual is named in it.
+    path : str or Path
+        The file, complete or not written at all.
+    title : str, optional
+        Heading of the report; by default that of the release, or the query.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputTypeError
+        If these are no cells.
+    InvalidInputError
+        If the name ends as that of another format or the file cannot be written.
+    """
+    from edp_bayes.auditing.cells import Cells
+
+    if not isinstance(cells, Cells):
+        raise InputTypeError(f"cells must be Cells, found {type(cells).__name__}")
+    target = require_html(path)
+    text = page("cells.html", content=_content(cells, title))
+    with files.replaced(target) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+    return target
+
+
+def _content(cells: Cells, title: str | None) -> CellContent:
+    worst, release = cells.worst, cells.release
+    first, *rest = cells.by
+    counts = cells.table["status"].value_counts(sort=False)
+    columns, tiles = _heat_map(cells)
+    facts = (
+        Fact("Released", release.axis(cells.query)),
+        Fact("By whom", release.publisher or "not stated"),
+        Fact("To whom", release.audience or "anybody"),
+        Fact("Period", release.period or "not stated"),
+        Fact("Cells", f"{len(cells.table):,}, by {', '.join(cells.by)}, totals among them"),
+        Fact("Data", f"{cells.databases:,} databases, {cells.individuals:,} individuals"),
+        Fact("Against", cells.against or KNOWS),
+        Fact("Limits", f"hold with {percent(cells.prob)} probability, each by itself"),
+    )
+    return CellContent(
+        title=title or release.title or cells.query,
+        verdict=f"Worst cell, {cells.where(worst)}. {worst['sentence']}",
+        status=worst["status"],
+        counts=", ".join(f"{count:,} {status}" for status, count in counts.items()),
+        together=str(cells.together),
+        facts=facts,
+        first=first,
+        others=" / ".join(rest),
+        columns=columns,
+        tiles=tiles,
+        shades=tuple(f"up to {number(limit)}" for limit in SHADES),
+        rows=tuple(_row(cells, row) for _, row in cells.table.head(WORST).iterrows()),
+        groups=tuple(_row(cells, row) for _, row in cells.together.groups.iterrows()),
+        cells=len(cells.table),
+        prepared_by=release.prepared_by,
+        next_review=release.next_review,
+        fingerprint=cells.fingerprint[:16],
+    )
+
+
+def _heat_map(
+    cells: Cells,
+) -> tuple[tuple[str, ...], tuple[tuple[str, tuple[Tile, ...]], ...]]:
+    """Return the columns of the heat map and its rows; none where it would have too many tiles."""
+    grid = cells.grid()
+    if grid.size > MOST_TILES:
+        return (), ()
+    rows = tuple(
+        (str(name), tuple(_tile(cells, int(place)) for place in places))
+        for name, places in zip(grid.index, grid.to_numpy(), strict=True)
+    )
+    return tuple(map(str, grid.columns)), rows
+
+
+def _tile(cells: Cells, place: int) -> Tile:
+    if place < 0:
+        return Tile()
+    row = cells.table.iloc[place]
+    limit = float(row["limit"])
+    known = not math.isnan(limit)
+    return Tile(
+        cells.where(row),
+        risk_limit(limit) if known else "none",
+        next(k for k, most in enumerate(SHADES) if limit <= most) if known else -1,
+        row["status"],
+    )
+
+
+def _row(cells: Cells, row: pd.Series) -> Row:
+    limit = float(row["limit"])
+    return Row(
+        cells.where(row),
+        f"{row['individuals']:,}",
+        f"{row['alone']:,}",
+        row["status"],
+        "none" if math.isnan(limit) else risk_limit(limit),
+        risk(float(row["delta"])),
+        row["sentence"],
+    )
