@@ -147,6 +147,24 @@ def test_individuals_of_several_cells_are_audited_in_all_of_them_together():
     assert row["status"] == verdict.status
 
 
+def test_an_individual_whom_cells_differ_by_is_revealed_exactly(tmp_path):
+    rows = visits()
+    west, more = rows[rows["region"] == "west"], rows[rows["who"] == 0]
+    both = pd.concat([west, west.assign(region="copy"), more.assign(region="copy")])
+    found = edp.audit_cells(
+        databases(both), edp.queries.Sum("cost"), by="region", epsilon=[0.1], delta=0.3,
+        model=MODEL, **OPTIONS,
+    )  # fmt: skip
+    row = found.together.groups.iloc[0]
+    assert (row["region"], row["status"]) == ("copy + west", "revealed exactly")
+    assert (
+        "sum:cost of copy - sum:cost of west varies by what individual 0" in row["sentence"]
+    )
+    page = found.report(tmp_path / "cells.html").read_text(encoding="utf-8")
+    assert "A combination of these cells tells what one individual contributes." in page
+    assert "individual 0" not in page
+
+
 def seasonal(regions, weeks=60, people=8):
     """Return visits of regions whose answers rise and fall alike."""
     rng = np.random.default_rng(3)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edp_bayes.auditing.cells.records import TOGETHER
+from edp_bayes.auditing.cells.work import NO_AUDIT, REVEALED
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.report.content import Fact
 from edp_bayes.report.html import page, require_html
@@ -143,10 +145,10 @@ def _content(cells: Cells, title: str | None) -> CellContent:
     )
     return CellContent(
         title=title or release.title or cells.query,
-        verdict=f"Worst cell, {cells.where(worst)}. {worst['sentence']}",
+        verdict=f"Worst cell, {cells.where(worst)}. {_said(worst)}",
         status=worst["status"],
         counts=", ".join(f"{count:,} {status}" for status, count in counts.items()),
-        together=str(cells.together),
+        together=cells.together.words(_said),
         facts=facts,
         first=first,
         others=" / ".join(rest),
@@ -199,5 +201,19 @@ def _row(cells: Cells, row: pd.Series) -> Row:
         row["status"],
         "none" if math.isnan(limit) else risk_limit(limit),
         risk(float(row["delta"])),
-        row["sentence"],
+        _said(row),
     )
+
+
+def _said(row: pd.Series) -> str:
+    """Return what is said of a row, without the names that checks and errors may hold."""
+    status, checks = row["status"], row["withheld_by"]
+    if status == NOT_ESTABLISHED and checks:
+        return f"Not established. Checks that withhold the verdict: {checks}."
+    if status == REVEALED and row["kind"] == TOGETHER:
+        return (
+            "Revealed exactly. A combination of these cells tells what one individual contributes."
+        )
+    if status == NO_AUDIT and "individual" in row["sentence"].casefold():
+        return "No audit. The table says why."
+    return str(row["sentence"])

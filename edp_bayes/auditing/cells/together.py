@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -137,6 +137,10 @@ class Together:
 
     def __str__(self) -> str:
         """Return what the cells say together."""
+        return self.words(lambda row: str(row["sentence"]))
+
+    def words(self, said_of: Callable[[pd.Series], str]) -> str:
+        """Return what the cells say together; what is said of a group a function tells."""
         if not self.correlated.compared:
             said = "Their answers were not compared, and nothing is established of them together."
             return f"{self._who} {said}"
@@ -155,7 +159,7 @@ class Together:
             if self.correlated.pairs
             else ""
         )
-        return f"{self._who}{correlation} Together, {where}: {worst['sentence']}{more}"
+        return f"{self._who}{correlation} Together, {where}: {said_of(worst)}{more}"
 
     @property
     def _who(self) -> str:

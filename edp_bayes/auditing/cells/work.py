@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from edp_bayes.auditing.cells.records import CellRecords, Part
 from edp_bayes.auditing.query import audit
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
-from edp_bayes.records.joined import MOST_QUERIES
+from edp_bayes.records.dependence import linear_dependence
+from edp_bayes.records.joined import MOST_QUERIES, JointResponses
 from edp_bayes.records.responses import Responses
 from edp_bayes.results.verdict import NOT_ESTABLISHED, Target
 
@@ -110,15 +111,18 @@ class CellWork:
             verdict = found.verdict(epsilon=epsilon, delta=delta, prob=self.prob)
         except InvalidInputError as error:
             return _without_limit(asked, NO_AUDIT, f"No audit: {error}.")
+        status, sentence = verdict.status, verdict.claim
+        if isinstance(given, JointResponses) and (dependence := linear_dependence(given)).revealed:
+            status, sentence = REVEALED, f"Revealed exactly. {dependence.warnings[0]}"
         return {
-            "status": verdict.status,
+            "status": status,
             "epsilon": verdict.epsilon,
             "delta": verdict.delta,
             "limit": verdict.limit,
             "lower": verdict.lower,
             "median": verdict.median,
             "withheld_by": ", ".join(verdict.withheld_by),
-            "sentence": verdict.claim,
+            "sentence": sentence,
         }
 
 
