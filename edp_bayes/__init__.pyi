@@ -23,6 +23,7 @@ from .auditing.planning import plan as plan
 from .auditing.query import audit as audit
 from .black_box.auditing import audit_mechanism as audit_mechanism
 from .black_box.auditing import audit_mechanisms as audit_mechanisms
+from .black_box.guarantee import mechanism_guarantee as mechanism_guarantee
 from .black_box.membership import epsilon_from_membership as epsilon_from_membership
 from .distributions.mixtures import Mixture as Mixture
 from .distributions.noise import GaussianNoise as GaussianNoise

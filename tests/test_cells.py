@@ -157,9 +157,7 @@ def test_an_individual_whom_cells_differ_by_is_revealed_exactly(tmp_path):
     )  # fmt: skip
     row = found.together.groups.iloc[0]
     assert (row["region"], row["status"]) == ("copy + west", "revealed exactly")
-    assert (
-        "sum:cost of copy - sum:cost of west varies by what individual 0" in row["sentence"]
-    )
+    assert "sum:cost of copy - sum:cost of west varies by what individual 0" in row["sentence"]
     page = found.report(tmp_path / "cells.html").read_text(encoding="utf-8")
     assert "A combination of these cells tells what one individual contributes." in page
     assert "individual 0" not in page

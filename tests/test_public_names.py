@@ -15,13 +15,14 @@ PUBLIC = {
         audit_mechanisms audit_property compare compose data diagnostics disclosure
         epsilon_from_membership guarantee hockey_stick interval leakage load_audit
         load_composed_audit load_mechanism_audit load_property_audit local_privacy
-        mechanisms models noise plan plots plugin property_audit queries report
-        smallest_delta statistical_privacy
+        mechanism_guarantee mechanisms models noise plan plots plugin property_audit queries
+        report smallest_delta statistical_privacy
     """,
     "edp_bayes.auditing.ideal": "smallest_delta",
     "edp_bayes.auditing.leakage": "Leakage leakage",
     "edp_bayes.auditing.planning": "Plan plan",
     "edp_bayes.black_box.auditing": "audit_mechanism audit_mechanisms",
+    "edp_bayes.black_box.guarantee": "mechanism_guarantee",
     "edp_bayes.black_box.membership": "MembershipEpsilon epsilon_from_membership",
     "edp_bayes.data": "load_cdnow load_cdnow_weeks",
     "edp_bayes.diagnostics": """
@@ -61,7 +62,7 @@ PUBLIC = {
         BetaBinomialModel BinomialModel PropertyCounts PyMCProbabilities audit_property
     """,
     "edp_bayes.queries": "Count Mean Proportion Quantile Query Slope Sum Variance parse",
-    "edp_bayes.report": "describe pseudonym_table write_report",
+    "edp_bayes.report": "describe pseudonym_table write_cells write_report",
     "edp_bayes.results.bands": "KINDS band fewest_draws pointwise simultaneous upper_limit",
     "edp_bayes.statistical_privacy": """
         GaussianNoise LaplaceNoise MechanismChoice PropertyQuery Subsampling beta_binomial_delta
