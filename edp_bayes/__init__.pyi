@@ -21,6 +21,7 @@ from .auditing.leakage import Leakage as Leakage
 from .auditing.leakage import leakage as leakage
 from .auditing.planning import plan as plan
 from .auditing.query import audit as audit
+from .auditing.trace import audit_trace as audit_trace
 from .black_box.auditing import audit_mechanism as audit_mechanism
 from .black_box.auditing import audit_mechanisms as audit_mechanisms
 from .black_box.guarantee import mechanism_guarantee as mechanism_guarantee

@@ -12,7 +12,7 @@ PUBLIC = {
         InputTypeError InvalidInputError JointAudit JointResponses LaplaceNoise Leakage
         MechanismAudit Mixture PropertyAudit PyMCMixture Release Responses SamplingError
         SmoothedBootstrap Stacked Verdict __version__ attack audit audit_cells audit_mechanism
-        audit_mechanisms audit_property compare compose data diagnostics disclosure
+        audit_mechanisms audit_property audit_trace compare compose data diagnostics disclosure
         epsilon_from_membership guarantee hockey_stick interval leakage load_audit
         load_composed_audit load_mechanism_audit load_property_audit local_privacy
         mechanism_guarantee mechanisms models noise plan plots plugin property_audit queries
@@ -21,6 +21,7 @@ PUBLIC = {
     "edp_bayes.auditing.ideal": "smallest_delta",
     "edp_bayes.auditing.leakage": "Leakage leakage",
     "edp_bayes.auditing.planning": "Plan plan",
+    "edp_bayes.auditing.trace": "audit_trace",
     "edp_bayes.black_box.auditing": "audit_mechanism audit_mechanisms",
     "edp_bayes.black_box.guarantee": "mechanism_guarantee",
     "edp_bayes.black_box.membership": "MembershipEpsilon epsilon_from_membership",

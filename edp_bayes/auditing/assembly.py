@@ -191,7 +191,7 @@ def _of_reduced(responses: Responses, epsilon: Array, most: Array) -> Sentence:
 def groups_of_fit(
     fitted: FittedModel | FittedJoint, database: NDArray[Any], chains: Mapping[str, Any]
 ) -> dict[str, xr.Dataset]:
-    """Return ArviZ's groups of a fit: log likelihood, and what else it has."""
+    """Return ArviZ's groups of a fit: log likelihood, parameters, and what else it has."""
     coords = {"database": labels.as_coordinate(database)}
     found = {
         "log_likelihood": xr.Dataset(
@@ -205,6 +205,9 @@ def groups_of_fit(
         found["log_prior"] = fitted.log_prior.assign_coords(chains)
     if fitted.sample_stats is not None:
         found["sample_stats"] = fitted.sample_stats
+    parameters = getattr(fitted, "parameters", None)  # of one query
+    if parameters is not None:
+        found["parameters"] = parameters
     return found
 
 

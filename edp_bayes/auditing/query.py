@@ -69,6 +69,7 @@ def audit(
     keep_store: bool = False,
     exact_up_to: int = EXACT_UP_TO,
     only_largest: bool = False,
+    keep_parameters: bool = True,
     appear_once: bool = False,
     transform: Any = None,
     **sample_kwargs: Any,
@@ -132,6 +133,9 @@ def audit(
         enter by an upper bound of it: delta stays as it is, in less time; delta* and the sum of all
         risks become too high. Who is kept goes by these, and nothing is drawn of a new individual.
         Without effect on several queries.
+    keep_parameters : bool
+        Keep the draws of every named parameter of a model that NUTS drew, in the group
+        ``parameters`` of the result, as ArviZ's functions take them.
     appear_once : bool
         Individuals are persons, although nearly each is in one database alone. It has to be said:
         otherwise the identifier passes for the number of a record, and there is no verdict.
@@ -253,6 +257,8 @@ def audit(
             checks.append(check)
     fitted, risks = found.fitted, found.risks
     fitted = replace(fitted, warnings=(*fitted.warnings, *unlike))
+    if not keep_parameters:
+        fitted = replace(fitted, parameters=None)
     responses = fitted.at_hand.responses if fitted.at_hand is not None else responses.on_scale
     named = list(dict.fromkeys(responses.index_of(label) for label in asked))
     order = responses.order

@@ -67,6 +67,8 @@ class FittedModel:
         What the sampler says of itself.
     log_prior : xarray.Dataset, optional
         Log prior density of each parameter, dims (chain, draw); see `edp_bayes.models.log_prior`.
+    parameters : xarray.Dataset, optional
+        Draws of every named parameter, dims (chain, draw, ...), where PyMC or others drew them.
     warnings : tuple of str
         What is doubtful about the fit, in plain words.
     attributes : mapping
@@ -99,6 +101,7 @@ class FittedModel:
     predictive: NDArray[np.float64] | None = None
     sample_stats: xr.Dataset | None = None
     log_prior: xr.Dataset | None = None
+    parameters: xr.Dataset | None = None
     warnings: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
     remedy: str = ADVICE
@@ -342,6 +345,7 @@ def fitted_mixture(
         else at_hand.log_likelihood,
         sample_stats=tree["sample_stats"].to_dataset() if tree is not None else None,
         log_prior=log_prior,
+        parameters=tree["posterior"].to_dataset() if tree is not None else None,
         attributes={"sampler": sampler, **attributes, **mass},
         remedy=remedy,
         diverging=diverging,

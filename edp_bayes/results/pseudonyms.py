@@ -317,6 +317,8 @@ def hidden(tree: xr.DataTree, named: Namer) -> xr.DataTree:
 def _without_positions(groups: dict[str, xr.Dataset], named: Namer) -> str:
     """Take out who is meant by a position among the labels; return what it said, if anything."""
     removed = []
+    if groups.pop("/parameters", None) is not None:  # whose labels are the model's own affair
+        removed.append("the parameters of the model")
     if groups.pop("/without", None) is not None:
         removed.append("who makes up most of the variance")
     known = groups.get("/known")

@@ -1,0 +1,132 @@
+"""Draws that were made elsewhere in the place of a model that is sampled here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.models.base import FittedModel, fitted_mixture, mixture_from
+from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.utils import validate
+
+if TYPE_CHECKING:
+    from edp_bayes.records.responses import Responses
+
+__all__ = ["NAMES", "DrawnMixture", "ToMixture"]
+
+NAMES = ("weights", "locations", "scales")
+LEADING = ("chain", "draw")
+
+# What makes a mixture of a posterior, shape (chain, draw, component).
+type ToMixture = tuple[str, str, str] | Callable[[xr.Dataset], Mixture]
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnMixture:
+    """A model whose posterior was drawn before, by whatever sampler.
+
+    Parameters
+    ----------
+    draws : DataTree, InferenceData or Dataset
+        With a group posterior of dims chain and draw, or that group itself.
+    mixture : tuple of str, or callable
+        Names of the variables that are weights, locations and scales, of one value for each
+        component, in the units of the response; or what makes a `Mixture` of shape (chain, draw,
+        component) of the posterior as a Dataset.
+    kernel : {"gaussian", "laplace"}
+        Family of every component, where names are given.
+
+    Raises
+    ------
+    InputTypeError
+        If draws are none of these, or the mixture is neither names nor a function.
+    InvalidInputError
+        If there are no dims chain and draw, or the kernel is unknown; when fitted, if a name is not
+        there or what is made is no mixture of these draws.
+
+    Examples
+    --------
+    >>> import numpy as np, xarray as xr
+    >>> import edp_bayes as edp
+    >>> draws = xr.Dataset({"mu": (("chain", "draw"), np.zeros((2, 30)))})
+    >>> def normal(posterior):
+    ...     mu = posterior["mu"].to_numpy()[..., None]
+    ...     return edp.Mixture(np.ones_like(mu), mu, np.ones_like(mu))
+    >>> DrawnMixture(draws, normal).shape
+    (2, 30)
+    """
+
+    draws: Any = field(repr=False)
+    mixture: ToMixture = NAMES
+    kernel: str = "gaussian"
+    posterior: xr.Dataset = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        validate.choice(self.kernel, validate.KERNELS, "kernel")
+        if not callable(self.mixture) and (
+            isinstance(self.mixture, str) or len(tuple(self.mixture)) != len(NAMES)
+        ):
+            raise InputTypeError(
+                "mixture must be the names of weights, locations and scales, or a function of the "
+                f"posterior, found {self.mixture!r}"
+            )
+        posterior = _group(self.draws, "posterior")
+        if posterior is None:
+            raise InputTypeError(
+                "draws must be a DataTree or InferenceData with a group posterior, or that group "
+                f"as a Dataset, found {type(self.draws).__name__}"
+            )
+        missing = [name for name in LEADING if name not in posterior.dims]
+        if missing:
+            raise InvalidInputError(
+                "the posterior must have dims chain and draw, found "
+                + ", ".join(map(str, posterior.dims))
+            )
+        object.__setattr__(self, "posterior", posterior)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of chains, and of draws in each."""
+        return self.posterior.sizes["chain"], self.posterior.sizes["draw"]
+
+    def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
+        """Return the draws that were given, beside those without each individual."""
+        mixture = self._mixture()
+        fitted = fitted_mixture(
+            mixture,
+            responses.on_scale,
+            settings,
+            attributes={"model": repr(self), "sampler": "elsewhere", "tune": 0},
+            remedy="change the model whose draws these are",
+        )
+        statistics = _group(self.draws, "sample_stats")
+        return replace(fitted, sample_stats=statistics, parameters=self.posterior)
+
+    def _mixture(self) -> Mixture:
+        if not callable(self.mixture):
+            tree = xr.DataTree.from_dict({"posterior": self.posterior})
+            return mixture_from(tree, self.kernel, self.mixture)
+        found = self.mixture(self.posterior)
+        if not isinstance(found, Mixture):
+            raise InputTypeError(f"mixture must return a Mixture, found {type(found).__name__}")
+        if found.weights.shape[:-1] != self.shape:
+            raise InvalidInputError(
+                f"mixture must return one of shape (chain, draw, component), {self.shape} first, "
+                f"found {found.weights.shape}"
+            )
+        return found
+
+
+def _group(draws: Any, name: str) -> xr.Dataset | None:
+    """Return a group of draws as a data set; None where there is none."""
+    if isinstance(draws, xr.Dataset):
+        return draws if name == "posterior" else None
+    if isinstance(draws, xr.DataTree):
+        return draws[name].to_dataset() if name in draws.children else None
+    found = getattr(draws, name, None)  # ArviZ's InferenceData, where that is installed
+    return found if isinstance(found, xr.Dataset) else None

@@ -1,0 +1,106 @@
+"""Audits of draws that were made elsewhere, and the parameters that a result keeps."""
+
+import arviz as az
+import numpy as np
+import pytest
+import xarray as xr
+
+import edp_bayes as edp
+
+OPTIONS = {"epsilon": [0.1, 0.5], "random_seed": 3, "progressbar": False}
+
+
+@pytest.fixture(scope="module")
+def responses():
+    rng = np.random.default_rng(1)
+    own = rng.gamma(2.0, 0.2, (40, 6)) * (rng.random((40, 6)) < 0.7)
+    return edp.Responses.from_arrays(rng.normal(10.0, 1.0, 40) + own.sum(axis=1), contribution=own)
+
+
+@pytest.fixture(scope="module")
+def drawn(responses):
+    """An audit whose model NUTS drew here."""
+    return edp.audit(
+        responses, model=edp.PyMCMixture(edp.FiniteMixture(components=2).build), draws=60, tune=200,
+        chains=2, **OPTIONS,
+    )  # fmt: skip
+
+
+def test_an_audit_by_nuts_keeps_every_parameter(drawn, tmp_path):
+    parameters = drawn.tree["parameters"].to_dataset()
+    assert {"weights", "locations", "scales"} <= set(parameters.data_vars)
+    assert (parameters.sizes["chain"], parameters.sizes["draw"]) == (2, 60)
+    summary = az.summary(xr.DataTree.from_dict({"posterior": parameters}))
+    assert len(summary) >= 6
+    loaded = edp.load_audit(drawn.save(tmp_path / "audit.nc"))
+    xr.testing.assert_allclose(loaded.tree["parameters"].to_dataset(), parameters)
+
+
+def test_parameters_are_left_out_when_asked_and_under_pseudonyms(responses, drawn, tmp_path):
+    model = edp.PyMCMixture(edp.FiniteMixture(components=2).build)
+    few = edp.audit(
+        responses, model=model, draws=20, tune=50, chains=2, keep_parameters=False, **OPTIONS
+    )
+    assert "parameters" not in few.tree.children
+    hidden = edp.load_audit(drawn.save(tmp_path / "hidden.nc", pseudonyms=True))
+    assert "parameters" not in hidden.tree.children
+
+
+@pytest.mark.parametrize("form", ["group", "tree"])
+def test_the_same_draws_give_the_same_audit(drawn, responses, form):
+    draws = drawn.tree["parameters"].to_dataset()
+    if form == "tree":
+        statistics = drawn.tree["sample_stats"].to_dataset()
+        draws = xr.DataTree.from_dict({"posterior": draws, "sample_stats": statistics})
+    found = edp.audit_trace(draws, responses, **OPTIONS)
+    np.testing.assert_array_equal(found.delta, drawn.delta)
+    assert found.settings["sampler"] == "elsewhere"
+    assert found.settings["tune"] == 0
+    np.testing.assert_array_equal(
+        found.tree["parameters"]["locations"], drawn.tree["parameters"]["locations"]
+    )
+
+
+def test_a_function_makes_the_mixture(responses):
+    rng = np.random.default_rng(2)
+    y = responses.response
+    sigma = np.sqrt(39 * y.var(ddof=1) / rng.chisquare(39, (2, 80)))
+    mu = rng.normal(y.mean(), sigma / np.sqrt(40))
+    draws = xr.Dataset({"mu": (("chain", "draw"), mu), "sigma": (("chain", "draw"), sigma)})
+
+    def normal(posterior):
+        mu, sigma = (posterior[name].to_numpy()[..., None] for name in ("mu", "sigma"))
+        return edp.Mixture(np.ones_like(mu), mu, sigma)
+
+    found = edp.audit_trace(draws, responses, mixture=normal, **OPTIONS)
+    mixture = found.tree["mixture"]
+    np.testing.assert_array_equal(mixture["locations"].to_numpy()[..., 0], mu)
+    by_names = draws.assign(
+        w=(("chain", "draw", "k"), np.ones((2, 80, 1))), m=draws["mu"].expand_dims("k", -1),
+        s=draws["sigma"].expand_dims("k", -1),
+    )  # fmt: skip
+    named = edp.audit_trace(by_names, responses, mixture=("w", "m", "s"), **OPTIONS)
+    np.testing.assert_array_equal(found.delta, named.delta)
+
+
+@pytest.mark.parametrize(
+    ("draws", "options", "error", "message"),
+    [
+        ({"a": 1}, {}, edp.InputTypeError, "DataTree or InferenceData"),
+        (xr.Dataset({"a": ("x", [1.0])}), {}, edp.InvalidInputError, "dims chain and draw"),
+        (xr.Dataset({"a": (("chain", "draw"), np.ones((2, 30)))}), {}, edp.InvalidInputError,
+         "variables named weights, locations, scales"),
+        (xr.Dataset({"a": (("chain", "draw"), np.ones((2, 30)))}), {"mixture": "weights"},
+         edp.InputTypeError, "mixture must be the names"),
+        (xr.Dataset({"a": (("chain", "draw"), np.ones((2, 30)))}), {"mixture": lambda _: 1},
+         edp.InputTypeError, "must return a Mixture, found int"),
+        (xr.Dataset({"a": (("chain", "draw"), np.ones((2, 30)))}),
+         {"mixture": lambda _: edp.Mixture([[[1.0]]], [[[0.0]]], [[[1.0]]])},
+         edp.InvalidInputError, r"\(2, 30\) first, found \(1, 1, 1\)"),
+        (xr.Dataset({"a": (("chain", "draw"), np.ones((2, 30)))}), {"kernel": "cauchy"},
+         edp.InvalidInputError, "kernel"),
+    ],
+)  # fmt: skip
+def test_draws_that_cannot_be_used_are_refused(responses, draws, options, error, message):
+    with pytest.raises(error, match=message):
+        edp.audit_trace(draws, responses, **OPTIONS, **options)
