@@ -194,9 +194,19 @@ def test_independent_cells_are_seldom_called_correlated():
         matrix = csc_array(answers)
         columns = tuple(Part("cell", (str(k),), (np.array([k]),)) for k in range(12))
         records = CellRecords(matrix, np.arange(12), np.arange(12), np.arange(30), "count", columns)
-        calls += bool(correlated(records, columns).pairs)
+        calls += len(correlated(records, columns).pairs) > 0
     # at most 5 of 100 on average; 12 or more have a chance of 0.4%
     assert calls < 12
+
+
+def test_of_few_databases_nothing_is_established_together():
+    found = edp.audit_cells(
+        databases(visits(weeks=6)), edp.queries.Count(), by="region", epsilon=[0.1], totals=False,
+        model=MODEL, **OPTIONS,
+    )  # fmt: skip
+    assert found.table["status"].tolist() == ["no audit"] * 3
+    assert "Their answers were not compared" in str(found)
+    assert found.statuses[-1] == "not established"
 
 
 @pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])

@@ -67,7 +67,7 @@ def audit_table(
     console.print(f"\nWritten to {run.out}: {', '.join(path.name for path in written)}.")
     if run.report is not None:
         console.print(f"Report: {found.report(run.report)}")
-    return exit_code(found.everything["status"], check=run.check)
+    return exit_code(found.statuses, check=run.check)
 
 
 @contextmanager

@@ -150,7 +150,7 @@ def audit_cells(
         )
     cells = [part for part in records.parts if part.kind == CELL]
     people, answers = sharing(records, cells), correlated(records, cells)
-    groups = linked(cells, (*people.pairs, *answers.pairs))
+    groups = linked(cells, np.concatenate([people.pairs, answers.pairs]))
     records = replace(records, parts=(*records.parts, *groups))
     asked = (target_epsilon, delta, prob, np.atleast_1d(epsilon).tolist(), random_seed)
     sampled = {"draws": draws, "tune": tune, "chains": chains, "keep": keep, **options}

@@ -148,14 +148,13 @@ def parts_of(labels: Sequence[tuple[Any, ...]], width: int, *, totals: bool) -> 
             yield Part(kind, key, (np.array(found[key]),))
 
 
-def linked(cells: Sequence[Part], pairs: Sequence[tuple[int, int]]) -> list[Part]:
+def linked(cells: Sequence[Part], pairs: Index) -> list[Part]:
     """Return the cells that pairs connect, directly or through others, as parts of several."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     shape = (len(cells), len(cells))
-    graph = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape)
+    graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape)
     _, group = connected_components(graph, directed=False)
     out = []
     for one in np.unique(group):

@@ -80,6 +80,12 @@ class Cells:
             return self.table
         return pd.concat([self.table, self.together.groups], ignore_index=True)
 
+    @property
+    def statuses(self) -> list[str]:
+        """The status of every row, and that of the cells together where it is not established."""
+        found = [str(status) for status in self.everything["status"]]
+        return found if self.together.correlated.compared else [*found, NOT_ESTABLISHED]
+
     def where(self, row: pd.Series) -> str:
         """Return which cell a row is of, in words."""
         return in_words(self.by, row)

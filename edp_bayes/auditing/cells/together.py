@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["Correlated", "Sharing", "Together", "correlated", "in_words", "sharing"]
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+NONE = np.zeros((0, 2), dtype=np.int64)  # of pairs
 
 LEVEL = 0.05  # of all pairs of cells together
 MOST_COMPARED = 5000  # cells, of which all pairs are compared
@@ -33,13 +36,13 @@ class Sharing:
     ----------
     shared, moving : int
         Who were in several cells of one database, and in several cells at all.
-    pairs : tuple of (int, int)
-        Cells that these individuals connect.
+    pairs : ndarray of int
+        Shape (pair, 2): cells that these individuals connect.
     """
 
     shared: int
     moving: int
-    pairs: tuple[tuple[int, int], ...]
+    pairs: Index
 
 
 def sharing(records: CellRecords, cells: Sequence[Part]) -> Sharing:
@@ -61,7 +64,7 @@ def sharing(records: CellRecords, cells: Sequence[Part]) -> Sharing:
         shared += int(rows.size > np.unique(rows).size)
         places = cell_of[columns].tolist()
         pairs.update(pairwise(places))
-    return Sharing(shared, moving, tuple(sorted(pairs)))
+    return Sharing(shared, moving, np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2))
 
 
 @dataclass(frozen=True)
@@ -70,15 +73,15 @@ class Correlated:
 
     Attributes
     ----------
-    pairs : tuple of (int, int)
-        Which cells.
+    pairs : ndarray of int
+        Shape (pair, 2): which cells.
     largest : float
-        The rank correlation of the first pair, the largest in size; NaN where there is none.
+        The rank correlation of the pair that is largest in size; NaN where there is none.
     compared : bool
         Whether all pairs were compared.
     """
 
-    pairs: tuple[tuple[int, int], ...]
+    pairs: Index
     largest: float
     compared: bool
 
@@ -90,7 +93,7 @@ def correlated(records: CellRecords, cells: Sequence[Part]) -> Correlated:
     correlated with none.
     """
     if len(cells) > MOST_COMPARED or records.database.size < LEAST_DATABASES:
-        return Correlated((), np.nan, len(cells) < 2)
+        return Correlated(NONE, np.nan, len(cells) < 2)
     ranks = stats.rankdata(np.array([records.answers(part.columns[0]) for part in cells]), axis=1)
     ranks -= ranks.mean(axis=1, keepdims=True)
     size = np.sqrt((ranks**2).sum(axis=1))
@@ -99,12 +102,12 @@ def correlated(records: CellRecords, cells: Sequence[Part]) -> Correlated:
     found = np.triu(units @ units.T, 1)
     count = int(moves.sum())
     if count < 2:
-        return Correlated((), np.nan, True)
+        return Correlated(NONE, np.nan, True)
     limit = _critical(records.database.size, LEVEL / (count * (count - 1) / 2))
-    first, second = np.nonzero(np.abs(found) > limit)
-    strongest = np.argsort(-np.abs(found[first, second]), kind="stable")
-    pairs = tuple(zip(first[strongest].tolist(), second[strongest].tolist(), strict=True))
-    return Correlated(pairs, float(found[pairs[0]]) if pairs else np.nan, True)
+    pairs = np.argwhere(np.abs(found) > limit)
+    size = found[pairs[:, 0], pairs[:, 1]]
+    largest = float(size[np.abs(size).argmax()]) if size.size else np.nan
+    return Correlated(pairs, largest, True)
 
 
 def _critical(n: int, level: float) -> float:
@@ -156,7 +159,7 @@ class Together:
         correlation = (
             f" Answers are correlated (rank correlation up to {self.correlated.largest:.2f}): "
             "whoever sees one knows more of another."
-            if self.correlated.pairs
+            if len(self.correlated.pairs)
             else ""
         )
         return f"{self._who}{correlation} Together, {where}: {said_of(worst)}{more}"
