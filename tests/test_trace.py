@@ -104,3 +104,39 @@ def test_a_function_makes_the_mixture(responses):
 def test_draws_that_cannot_be_used_are_refused(responses, draws, options, error, message):
     with pytest.raises(error, match=message):
         edp.audit_trace(draws, responses, **OPTIONS, **options)
+
+
+LABELS = {
+    "dates": np.arange("2024-01-01", "2024-02-10", dtype="datetime64[D]"),
+    "text": [f"week {k}" for k in range(40)],
+    "pairs": [(2023 + k // 20, k % 20) for k in range(40)],
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize(
+    "model", [edp.FiniteMixture(components=2), edp.DirichletProcessMixture(components=3)]
+)
+def test_variables_have_dims_and_databases_their_labels(responses, labels, model):
+    named = edp.Responses.from_arrays(
+        responses.response, contribution=responses.contribution, database=labels
+    )
+    built = model.build(named)
+    assert len(set(built.coords["database"])) == 40
+    sizes = {name: built[name].eval().shape for name in built.named_vars}
+    without = {
+        name for name, shape in sizes.items() if shape and not built.named_vars_to_dims[name]
+    }
+    assert not without
+    found = edp.audit(named, model=model, sampler="nutpie", draws=20, tune=50, chains=2, **OPTIONS)
+    assert found.tree["parameters"]["locations"].dims == ("chain", "draw", "component")
+
+
+def test_coefficients_are_named_by_what_the_adversary_knows(responses):
+    found = edp.audit(
+        responses, model=edp.FiniteMixture(), adversary=edp.Adversary(trend=True, season=4),
+        sampler="nutpie", draws=20, tune=50, chains=2, **OPTIONS,
+    )  # fmt: skip
+    coefficients = found.tree["parameters"]["coefficients"]
+    assert coefficients.dims == ("chain", "draw", "term")
+    assert coefficients["term"].to_numpy().tolist()[0] == "trend"

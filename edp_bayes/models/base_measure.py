@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import ShortRepr
-from edp_bayes.utils import validate
+from edp_bayes.utils import labels, validate
 
 if TYPE_CHECKING:
     from edp_bayes.models.regression import Regression
@@ -21,6 +21,7 @@ __all__ = [
     "BaseMeasure",
     "Standardisation",
     "assumed",
+    "coordinates",
     "least_of",
     "narrowest_of",
     "narrowest_spread",
@@ -95,10 +96,10 @@ class BaseMeasure(ShortRepr):
                 continue
             validate.positive_number(getattr(self, item.name), f"base measure {item.name}")
 
-    def build(
-        self, components: int, standardisation: Standardisation, narrowest: float, kernel: str
-    ) -> Any:
+    def build(self, standardisation: Standardisation, narrowest: float, kernel: str) -> Any:
         """Add the components to the current PyMC model; return (locations, scales).
+
+        As many as its coordinate ``component`` has, see `coordinates`.
 
         Locations are non-centred, the geometry that sampled best. Both are named deterministics
         in the units of the response. The potential `narrowest` leaves next to no density to
@@ -111,11 +112,11 @@ class BaseMeasure(ShortRepr):
         rate = pm.Gamma("rate", self.rate_shape, self.rate_rate)
         precision = pm.Gamma("precision", self.precision_shape, self.precision_rate)
         if self.scale_shape is None:
-            variance = rate * pm.InverseGamma("unit_variance", self.shape, 1.0, shape=components)
+            variance = rate * pm.InverseGamma("unit_variance", self.shape, 1.0, dims="component")
         else:
-            share = pm.Beta("variance_share", self.scale_shape, self.shape, shape=components)
+            share = pm.Beta("variance_share", self.scale_shape, self.shape, dims="component")
             variance = share / (1.0 - share) / rate
-        offset = pm.Normal("offset", 0.0, 1.0, shape=components)
+        offset = pm.Normal("offset", 0.0, 1.0, dims="component")
         least = least_of(narrowest / standardisation.spread)
         pm.Potential(NARROWEST, -0.5 * least * (1.0 / variance).sum())
         spread = pt.sqrt(variance)
@@ -133,6 +134,14 @@ class BaseMeasure(ShortRepr):
                 dims="component",
             ),
         )
+
+
+def coordinates(responses: Responses, components: int) -> dict[str, NDArray[Any]]:
+    """Return the coordinates of a PyMC model: components, and databases by their labels."""
+    return {
+        "component": np.arange(components),
+        "database": labels.as_coordinate(responses.database),
+    }
 
 
 @dataclass(frozen=True)
@@ -360,7 +369,10 @@ def _regress(regression: Regression) -> tuple[Any, Any]:
     import pytensor.tensor as pt
 
     size = regression.deviation.size
-    beta = pm.Normal("coefficients", 0.0, regression.deviation, shape=size) if size else pt.zeros(0)
+    pm.modelcontext(None).add_coord("term", regression.known.names)
+    beta = (
+        pm.Normal("coefficients", 0.0, regression.deviation, dims="term") if size else pt.zeros(0)
+    )
     fitted = pt.dot(pt.as_tensor(regression.design), beta)
     if not regression.scaled:
         return fitted, pt.ones(len(regression.design))

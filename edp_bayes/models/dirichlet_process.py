@@ -22,7 +22,7 @@ from edp_bayes.models.base import (
     mixture_from,
     parts_of,
 )
-from edp_bayes.models.base_measure import BaseMeasure, assumed, observe, units_of
+from edp_bayes.models.base_measure import BaseMeasure, assumed, coordinates, observe, units_of
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
@@ -109,21 +109,17 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
 
         responses = responses.on_scale
         size = self.truncate(responses.n_databases)
-        coords = {
-            "component": np.arange(size),
-            "database": np.arange(responses.n_databases),
-        }
+        coords = coordinates(responses, size) | {"break": np.arange(size - 1)}
         with pm.Model(coords=coords) as model:
             concentration = pm.Gamma("concentration", *self.concentration)
             if size > 1:
-                stick = pm.Beta("stick", 1.0, concentration, shape=size - 1)
+                stick = pm.Beta("stick", 1.0, concentration, dims="break")
                 left = pt.concatenate([[1.0], pt.cumprod(1.0 - stick)])
                 sticks = pt.concatenate([stick, [1.0]]) * left
             else:
                 sticks = pt.ones(1)
             weights = pm.Deterministic("weights", sticks, dims="component")
             locations, scales = self.base_measure.build(
-                size,
                 *units_of(self.base_measure, responses, regression),
                 self.kernel,
             )

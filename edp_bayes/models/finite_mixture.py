@@ -18,7 +18,7 @@ from edp_bayes.models.base import (
     mixture_from,
     parts_of,
 )
-from edp_bayes.models.base_measure import BaseMeasure, assumed, observe, units_of
+from edp_bayes.models.base_measure import BaseMeasure, assumed, coordinates, observe, units_of
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
@@ -86,18 +86,14 @@ class FiniteMixture(ShortRepr, OfRounded):
         import pytensor.tensor as pt
 
         responses = responses.on_scale
-        coords = {
-            "component": np.arange(self.components),
-            "database": np.arange(responses.n_databases),
-        }
-        with pm.Model(coords=coords) as model:
+        with pm.Model(coords=coordinates(responses, self.components)) as model:
             if self.components > 1:
-                share = pm.Dirichlet("share", np.full(self.components, self.weight_concentration))
+                alpha = np.full(self.components, self.weight_concentration)
+                share = pm.Dirichlet("share", alpha, dims="component")
             else:
                 share = pt.ones(1)
             weights = pm.Deterministic("weights", share, dims="component")
             locations, scales = self.base_measure.build(
-                self.components,
                 *units_of(self.base_measure, responses, regression),
                 self.kernel,
             )

@@ -16,7 +16,7 @@ from edp_bayes.models.base import LAPLACE, FittedModel, OfRounded, ShortRepr, lo
 from edp_bayes.models.base_measure import Standardisation, log_bins, scale_of_unit_spread
 from edp_bayes.models.log_prior import gather
 from edp_bayes.models.sampling import SamplerSettings
-from edp_bayes.utils import validate
+from edp_bayes.utils import labels, validate
 
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
@@ -90,7 +90,7 @@ class SmoothedBootstrap(ShortRepr, OfRounded):
         n, samples = responses.n_databases, responses.samples
         middle, relative = self._scale(responses)
         distance, half = _distances(responses), responses.half_step
-        with pm.Model(coords={"database": np.arange(n)}) as model:
+        with pm.Model(coords={"database": labels.as_coordinate(responses.database)}) as model:
             weights = pm.Dirichlet("database_weights", np.ones(n), dims="database")
             bandwidth = pm.LogNormal("bandwidth", np.log(middle), self.bandwidth_spread)
             without = bandwidth * self._held_out(responses)
