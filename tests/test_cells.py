@@ -10,6 +10,7 @@ import pytest
 from scipy.sparse import csc_array
 
 import edp_bayes as edp
+from edp_bayes.auditing.cells import together
 from edp_bayes.auditing.cells.audit import SEED_STEP
 from edp_bayes.auditing.cells.records import CellRecords, Part
 from edp_bayes.auditing.cells.together import correlated
@@ -199,14 +200,15 @@ def test_independent_cells_are_seldom_called_correlated():
     assert calls < 12
 
 
-def test_of_few_databases_nothing_is_established_together():
-    found = edp.audit_cells(
-        databases(visits(weeks=6)), edp.queries.Count(), by="region", epsilon=[0.1], totals=False,
+def test_of_cells_that_are_too_many_to_compare_nothing_is_established_together(found, monkeypatch):
+    monkeypatch.setattr(together, "MOST_COMPARED", 2)
+    many = edp.audit_cells(
+        databases(visits()), edp.queries.Count(), by="region", epsilon=[0.1], totals=False,
         model=MODEL, **OPTIONS,
     )  # fmt: skip
-    assert found.table["status"].tolist() == ["no audit"] * 3
-    assert "Their answers were not compared" in str(found)
-    assert found.statuses[-1] == "not established"
+    assert "Their answers were not compared" in str(many)
+    assert many.statuses[-1] == "not established"
+    assert found.statuses == found.table["status"].tolist()
 
 
 @pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])

@@ -6,6 +6,8 @@ import pytest
 import xarray as xr
 
 import edp_bayes as edp
+from edp_bayes.models.regression import Regression
+from edp_bayes.records.known import known
 
 OPTIONS = {"epsilon": [0.1, 0.5], "random_seed": 3, "progressbar": False}
 
@@ -42,7 +44,7 @@ def test_parameters_are_left_out_when_asked_and_under_pseudonyms(responses, draw
         responses, model=model, draws=20, tune=50, chains=2, keep_parameters=False, **OPTIONS
     )
     assert "parameters" not in few.tree.children
-    hidden = edp.load_audit(drawn.save(tmp_path / "hidden.nc", pseudonyms=True))
+    hidden = edp.load_audit(drawn.with_pseudonyms().save(tmp_path / "hidden.nc"))
     assert "parameters" not in hidden.tree.children
 
 
@@ -133,10 +135,9 @@ def test_variables_have_dims_and_databases_their_labels(responses, labels, model
 
 
 def test_coefficients_are_named_by_what_the_adversary_knows(responses):
-    found = edp.audit(
-        responses, model=edp.FiniteMixture(), adversary=edp.Adversary(trend=True, season=4),
-        sampler="nutpie", draws=20, tune=50, chains=2, **OPTIONS,
-    )  # fmt: skip
-    coefficients = found.tree["parameters"]["coefficients"]
-    assert coefficients.dims == ("chain", "draw", "term")
-    assert coefficients["term"].to_numpy().tolist()[0] == "trend"
+    adversary = edp.Adversary(trend=True, season=4)
+    regression = Regression.of(known(adversary, responses, None))
+    built = edp.FiniteMixture().build(regression.known.responses, regression)
+    assert tuple(built.named_vars_to_dims["coefficients"]) == ("term",)
+    assert list(built.coords["term"]) == regression.known.names
+    assert "trend" in built.coords["term"]

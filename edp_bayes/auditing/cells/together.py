@@ -25,7 +25,6 @@ NONE = np.zeros((0, 2), dtype=np.int64)  # of pairs
 
 LEVEL = 0.05  # of all pairs of cells together
 MOST_COMPARED = 5000  # cells, of which all pairs are compared
-LEAST_DATABASES = 8
 
 
 @dataclass(frozen=True)
@@ -92,8 +91,8 @@ def correlated(records: CellRecords, cells: Sequence[Part]) -> Correlated:
     The level of 5% is that of all pairs together (Bonferroni). Cells whose answer never changes are
     correlated with none.
     """
-    if len(cells) > MOST_COMPARED or records.database.size < LEAST_DATABASES:
-        return Correlated(NONE, np.nan, len(cells) < 2)
+    if len(cells) > MOST_COMPARED:
+        return Correlated(NONE, np.nan, False)
     ranks = stats.rankdata(np.array([records.answers(part.columns[0]) for part in cells]), axis=1)
     ranks -= ranks.mean(axis=1, keepdims=True)
     size = np.sqrt((ranks**2).sum(axis=1))
