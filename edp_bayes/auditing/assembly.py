@@ -341,7 +341,6 @@ def _known(
     Coefficients are in residual standard deviations, see `edp_bayes.models.regression`.
     """
     known, lead = regression.known, ("chain", "draw")
-    names = [*known.names, *(["intercept"] if known.scaled else [])]
     everything = np.arange(released.n_databases)
     rest = explained(released, everything, known.insiders).on_scale
     return xr.Dataset(
@@ -359,7 +358,7 @@ def _known(
         },
         coords={
             **chains,
-            "term": names,
+            "term": regression.terms,
             "database": labels.as_coordinate(known.responses.database),
             "release": labels.as_coordinate(released.database),
         },

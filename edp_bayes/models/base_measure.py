@@ -369,7 +369,7 @@ def _regress(regression: Regression) -> tuple[Any, Any]:
     import pytensor.tensor as pt
 
     size = regression.deviation.size
-    pm.modelcontext(None).add_coord("term", regression.known.names)
+    pm.modelcontext(None).add_coord("term", regression.terms)
     beta = (
         pm.Normal("coefficients", 0.0, regression.deviation, dims="term") if size else pt.zeros(0)
     )

@@ -116,6 +116,24 @@ def write_cells(cells: Cells, path: str | Path, *, title: str | None = None) -> 
         If these are no cells.
     InvalidInputError
         If the name ends as that of another format or the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> import edp_bayes as edp
+    >>> visits = pd.DataFrame({
+    ...     "week": [*range(10), *range(10)], "region": ["north", "south"] * 10,
+    ...     "who": ["Ann", "Bob"] * 10,
+    ... })
+    >>> databases = edp.Databases.from_table(visits, database="week", individual="who")
+    >>> cells = edp.audit_cells(
+    ...     databases, edp.queries.Count(), by="region", epsilon=[0.1], progressbar=False
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_cells(cells, Path(folder) / "cells.html")
+    ...     "Revealed exactly" in path.read_text(encoding="utf-8")
+    True
     """
     from edp_bayes.auditing.cells import Cells
 
