@@ -155,8 +155,9 @@ class Together:
         where = in_words(self.by, worst)
         others = len(self.groups) - 1
         more = f" Of {others} more groups of cells none is worse." if others else ""
+        strongest = abs(self.correlated.largest)
         correlation = (
-            f" Answers are correlated (rank correlation up to {self.correlated.largest:.2f}): "
+            f" Answers are correlated (rank correlation up to {strongest:.2f} in size): "
             "whoever sees one knows more of another."
             if len(self.correlated.pairs)
             else ""
