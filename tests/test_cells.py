@@ -158,6 +158,9 @@ def test_an_individual_whom_cells_differ_by_is_revealed_exactly(tmp_path):
     )  # fmt: skip
     row = found.together.groups.iloc[0]
     assert (row["region"], row["status"]) == ("copy + west", "revealed exactly")
+    assert found.record()["status"] == "fail"
+    assert found.record()["together"][0]["status"] == "revealed exactly"
+    json.dumps(found.record(), allow_nan=False)
     assert "sum:cost of copy - sum:cost of west varies by what individual 0" in row["sentence"]
     page = found.report(tmp_path / "cells.html").read_text(encoding="utf-8")
     assert "A combination of these cells tells what one individual contributes." in page
@@ -323,11 +326,19 @@ def test_the_command_line_prints_the_worst_cell_first(capsys, tmp_path):
     few = "--chains 2 --model finite:2 --tune 50 --by region,age --epsilon 0.1 --check"
     out = tmp_path / "out"
     report = ["--report", str(out / "report.html"), "--title", "Visits"]
+    report += ["--json", str(out / "cells.json")]
     asked = ["audit", str(tmp_path / "visits.csv"), *words.split(), *few.split()]
     code = main([*asked, "--target", "0.1:0.3", "--resume", "--out", str(out), *report])
     printed = capsys.readouterr().out
     table = pd.read_csv(out / "cells.csv")
     worst = table.iloc[0]
+    record = json.loads((out / "cells.json").read_text(encoding="utf-8"))
+    assert len(record["cells"]) == len(table)
+    assert record["cells"][0]["sentence"] == worst["sentence"]
+    assert (record["seed"], record["databases"], record["properties"]["by"]) == (
+        1, 40, ["region", "age"],
+    )  # fmt: skip
+    assert record["status"] == ("fail" if "not met" in set(table["status"]) else "review")
     assert "<title>Visits</title>" in (out / "report.html").read_text(encoding="utf-8")
     assert printed.startswith(f"Worst cell, region {worst['region']}, age {worst['age']}.")
     codes = {

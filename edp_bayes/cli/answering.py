@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from edp_bayes.exceptions import InvalidInputError
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
-    from edp_bayes.results.base import PrivacyCurves
     from edp_bayes.results.verdict import Verdict
 
 __all__ = [
@@ -124,14 +123,13 @@ def require_record(path: Path | None, sources: Iterable[Path] = ()) -> None:
     require_writable(path.parent)
 
 
-def write_record(result: PrivacyCurves, verdict: Verdict, path: Path) -> Path:
-    """Write the record of a verdict as JSON, complete or not at all."""
+def write_record(record: Mapping[str, Any], path: Path) -> Path:
+    """Write a record as JSON, complete or not at all."""
     import json
 
-    from edp_bayes.results.verdict_record import record
     from edp_bayes.utils import files
 
     with files.replaced(path, private=True) as temporary:
-        text = json.dumps(record(result, verdict), indent=2, ensure_ascii=False)
+        text = json.dumps(record, indent=2, ensure_ascii=False)
         temporary.write_text(f"{text}\n", encoding="utf-8")
     return path

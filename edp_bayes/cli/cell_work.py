@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 from edp_bayes.cli import folder, report
-from edp_bayes.cli.answering import exit_code
+from edp_bayes.cli.answering import exit_code, write_record
 from edp_bayes.cli.failing import refuse_interrupted
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils.defaults import PROB
@@ -65,6 +65,8 @@ def audit_table(
     report.print_cells(found, console)
     written = [found.save(run.out / name) for name in folder.CELLS]
     console.print(f"\nWritten to {run.out}: {', '.join(path.name for path in written)}.")
+    if run.json is not None:
+        console.print(f"Record: {write_record(found.record(), run.json)}")
     if run.report is not None:
         console.print(f"Report: {found.report(run.report)}")
     return exit_code(found.statuses, check=run.check)

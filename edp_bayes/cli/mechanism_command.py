@@ -61,6 +61,7 @@ def mechanism(
     from edp_bayes.black_box.auditing import audit_mechanism
     from edp_bayes.cli.folder import refuse_overwriting, require_writable
     from edp_bayes.exceptions import EdpBayesWarning
+    from edp_bayes.results.verdict_record import record
 
     console = terminal()
     aim = parse_target(target, check=check)
@@ -88,7 +89,7 @@ def mechanism(
     print_verdict(verdict, console)
     _print(found, console)
     if json is not None:
-        write_record(found, verdict, json)
+        write_record(record(found, verdict), json)
     if out is not None:
         saved, report = (out / name for name in RESULTS)
         written = found.save(saved), found.report(report, epsilon=at, delta=delta, prob=PROB)

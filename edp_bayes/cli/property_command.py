@@ -213,6 +213,7 @@ def _posterior(
     from edp_bayes.cli.failing import refuse_interrupted
     from edp_bayes.exceptions import EdpBayesWarning
     from edp_bayes.property_audit import audit_property
+    from edp_bayes.results.verdict_record import record
     from edp_bayes.utils import files
 
     show = console.is_terminal and not console.quiet
@@ -226,7 +227,7 @@ def _posterior(
         print_verdict(verdict, console)
         _print(found, console)
         if json is not None:
-            write_record(found, verdict, json)
+            write_record(record(found, verdict), json)
         code = exit_code([verdict.status], check=check)
         if out is None:
             return code

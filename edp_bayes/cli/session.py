@@ -64,6 +64,7 @@ def audit_databases(
     from edp_bayes.records.responses import Responses
     from edp_bayes.results.base import PrivacyCurves
     from edp_bayes.results.verdict import UNDECIDED
+    from edp_bayes.results.verdict_record import record
 
     if len(run.query) > 1:
         _refuse_alone(run)
@@ -219,7 +220,7 @@ def audit_databases(
             decisive, said = max(counted.values(), key=lambda one: severity(one[1].status))
             bare_record = decisive if hidden is None else decisive.with_pseudonyms(**hidden)
             named = said if hidden is None else answer(bare_record)
-            written.append(write_record(bare_record, named, run.json))
+            written.append(write_record(record(bare_record, named), run.json))
         if run.store is not None and not run.keep_store:
             remove(run.store)
     if run.pseudonyms:

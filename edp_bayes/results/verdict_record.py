@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from edp_bayes.results.base import PrivacyCurves
     from edp_bayes.results.verdict import Verdict
 
-__all__ = ["record"]
+__all__ = ["ACRO_STATUS", "REVIEW", "RISKS", "number_or_none", "record"]
 
 # Words of the ACRO tool's records for what a checker does; what is not decided is theirs to decide.
 ACRO_STATUS = {MET: "pass", NOT_MET: "fail"}
@@ -74,7 +74,7 @@ def record(result: PrivacyCurves, verdict: Verdict) -> dict[str, Any]:
             "limit": verdict.limit,
             "band": [verdict.lower, verdict.upper],
             "median": verdict.median,
-            "read_at": [_number(value) for value in verdict.read_at],
+            "read_at": [number_or_none(value) for value in verdict.read_at],
             "against": verdict.against,
             "withheld_by": list(verdict.withheld_by),
             "basis": verdict.basis,
@@ -100,5 +100,6 @@ def record(result: PrivacyCurves, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _number(value: float) -> float | None:
+def number_or_none(value: float) -> float | None:
+    """Return a number as JSON has it: None where it is infinite or missing."""
     return value if math.isfinite(value) else None

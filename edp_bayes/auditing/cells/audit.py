@@ -182,6 +182,7 @@ def audit_cells(
         prob=prob,
         against=adversary.words if adversary is not None else "",
         fingerprint=_fingerprint(records),
+        random_seed=random_seed,
     )
 
 

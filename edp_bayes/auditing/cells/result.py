@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edp_bayes.auditing.cells.recording import record_of
 from edp_bayes.auditing.cells.records import WHOLE
 from edp_bayes.auditing.cells.together import Together, in_words
 from edp_bayes.auditing.cells.work import NO_AUDIT, REVEALED
@@ -51,6 +52,8 @@ class Cells:
         Against whom, in words; empty where no adversary was given.
     fingerprint : str
         Of the records.
+    random_seed : int, optional
+        Of every audit.
     release : Release
         What is released, in the publisher's words.
     """
@@ -64,6 +67,7 @@ class Cells:
     prob: float
     against: str
     fingerprint: str
+    random_seed: int | None = None
     release: Release = field(default_factory=Release)
 
     @property
@@ -127,6 +131,13 @@ class Cells:
         rows = sorted(found.index, key=lambda name: (last.get(name, 0), name))
         columns = sorted(found.columns, key=lambda name: (name.count(WHOLE), name))
         return found.loc[rows, columns].astype(int).rename_axis(columns=" / ".join(rest))
+
+    def record(self) -> dict[str, Any]:
+        """Return every verdict as plain numbers and words, ready for JSON.
+
+        With the keys of the ACRO tool's records, whose status is pass, fail or review.
+        """
+        return record_of(self)
 
     def report(self, path: str | Path, **options: Any) -> Path:
         """Write a report, see `edp_bayes.report.write_cells`."""
