@@ -1,8 +1,6 @@
 """One audit for each cell of a table, and what the cells say together."""
 
 import json
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
@@ -212,17 +210,6 @@ def test_of_cells_that_are_too_many_to_compare_nothing_is_established_together(f
     assert "Their answers were not compared" in str(many)
     assert many.statuses[-1] == "not established"
     assert found.statuses == found.table["status"].tolist()
-
-
-@pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])
-def test_an_executor_changes_no_number(found, kind):
-    more = {"mp_context": get_context("spawn")} if kind is ProcessPoolExecutor else {}
-    with kind(2, **more) as pool:
-        elsewhere = edp.audit_cells(
-            databases(visits()), edp.queries.Count(), by=["region", "age"], epsilon=[0.1, 0.3],
-            delta=0.3, model=MODEL, executor=pool, **OPTIONS,
-        )  # fmt: skip
-    pd.testing.assert_frame_equal(found.table, elsewhere.table)
 
 
 def test_the_grid_holds_every_cell_with_totals_last(found):

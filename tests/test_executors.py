@@ -11,10 +11,12 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import numpy as np
+import pandas as pd
 import pytest
 from joint_cases import EPSILON as JOINT_EPSILON
 from joint_cases import MODELS as JOINT_MODELS
 from joint_cases import joint_coupling
+from test_cells import MODEL, OPTIONS, databases, visits
 from test_evaluation import EPSILON, MODELS, same
 
 import edp_bayes as edp
@@ -143,6 +145,24 @@ def test_every_executor_gives_the_same_bits_of_several_queries(executor, request
                     assert np.array_equal(ours, theirs), name
 
 
+@pytest.fixture(scope="module")
+def cells():
+    return audited_cells(None)
+
+
+def audited_cells(executor):
+    return edp.audit_cells(
+        databases(visits(moves=True)), edp.queries.Count(), by="region", epsilon=[0.1, 0.3],
+        delta=0.3, model=MODEL, executor=executor, **OPTIONS,
+    ).everything  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
+@pytest.mark.parametrize("executor", EXECUTORS.values(), ids=EXECUTORS)
+def test_every_executor_gives_the_same_cells(executor, request, cells):
+    pd.testing.assert_frame_equal(audited_cells(executor(request)), cells)
+
+
 def test_an_address_of_a_scheduler_will_do(dask, couplings, expected, copies):
     address = dask.scheduler.address
     with running(address) as run:
@@ -265,6 +285,7 @@ CONNECT = """
 import pickle, sys
 sys.path.insert(0, sys.argv[1])
 from pyspark.sql import SparkSession
+from test_cells import MODEL, OPTIONS, databases, visits
 from test_evaluation import EPSILON
 from edp_bayes.auditing.evaluation import evaluate
 from edp_bayes.auditing.executors.base import running
