@@ -257,6 +257,25 @@ def test_a_cell_that_cannot_be_audited_has_a_status_and_ends_nothing():
     assert table.loc["north", "status"] != "no audit"
 
 
+def test_cells_vary_where_their_total_does_not():
+    rng = np.random.default_rng(5)
+    who = np.tile(np.arange(12), 40)
+    rows = pd.DataFrame({
+        "week": np.repeat(np.arange(40), 12), "who": who,
+        "region": np.where(rng.random(who.size) < 0.5, "north", "south"),
+    })  # fmt: skip
+    found = edp.audit_cells(
+        databases(rows), edp.queries.Count(), by="region", epsilon=[0.1], model=MODEL, **OPTIONS
+    )
+    table = found.table.set_index("region")
+    assert table.loc["(all)", "status"] == "no audit"
+    assert "equal 12" in table.loc["(all)", "sentence"]
+    assert "no audit" not in table.loc[["north", "south"], "status"].tolist()
+    # one answer tells the other
+    assert found.together.correlated.largest == pytest.approx(-1.0)
+    assert found.together.groups["region"].tolist() == ["north + south"]
+
+
 def test_a_store_keeps_what_is_finished(tmp_path, monkeypatch):
     store = tmp_path / "cells.jsonl"
     asked = {"by": "region", "epsilon": [0.1], "model": MODEL, "store": store, **OPTIONS}

@@ -465,6 +465,17 @@ class Databases:
             partial=self._source.partial,
         )
 
+    def contributions(self, query: Query) -> tuple[Ownership, csc_array[np.float64]]:
+        """Return who there is, and what each contributes to a sum or count.
+
+        The matrix has shape (database, individual). Unlike those of `respond` the answers may be
+        constant.
+        """
+        query, summaries, _ = self._read(query)
+        with np.errstate(all="ignore"):
+            _, contribution = query.leave_one_out(summaries)
+        return summaries.owners, _matrix(contribution, summaries.owners, 1)
+
     def answers(
         self, query: Query, *, individuals: Iterable[Any] | None = None
     ) -> NDArray[np.float64]:

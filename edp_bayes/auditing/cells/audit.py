@@ -19,16 +19,18 @@ from edp_bayes.auditing.cells.work import CellWork, quietly
 from edp_bayes.auditing.executors.base import running
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records.databases import Databases
+from edp_bayes.records.query import Query
+from edp_bayes.records.responses import require_databases
 from edp_bayes.results.verdict import Target
 from edp_bayes.utils import validate
 from edp_bayes.utils.defaults import CELL_CHAINS, CELL_DRAWS, CELL_KEEP, CELL_TUNE, PROB
+from edp_bayes.utils.labels import as_labels
 from edp_bayes.utils.progress import track
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from edp_bayes.records.adversary import Adversary
-    from edp_bayes.records.query import Query
 
 __all__ = ["audit_cells"]
 
@@ -190,24 +192,25 @@ def _records(
     databases: Databases, query: Query, by: tuple[str, ...], *, totals: bool
 ) -> CellRecords:
     """Read the records once, and return who contributed how much to every cell."""
-    with quietly():
-        responses = _finer(databases, by).respond(query, progressbar=False, step=None)
-    if not responses.additive:
+    if not (isinstance(query, Query) and query.additive):
         raise InvalidInputError(
             f"cells are audited of sums and counts, found {query}: audit the table of each cell on "
             "its own"
         )
-    labels = [tuple(label) for label in responses.individual.tolist()]
+    with quietly():
+        found, contribution = _finer(databases, by).contributions(query)
+    require_databases(found.databases.size)
+    labels = [tuple(label) for label in as_labels(found.individuals, "individual").tolist()]
     owners = [label[len(by) :] for label in labels]
     place = {who: k for k, who in enumerate(dict.fromkeys(owners))}
     names = np.empty(len(place), dtype=object)
     names[:] = [who[0] if len(who) == 1 else who for who in place]
     return CellRecords(
-        responses.contribution,
+        contribution,
         np.array([place[who] for who in owners], dtype=np.int64),
         names,
-        responses.database,
-        str(responses.query),
+        as_labels(found.databases, "database"),
+        str(query),
         tuple(parts_of(labels, len(by), totals=totals)),
     )
 

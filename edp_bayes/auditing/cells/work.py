@@ -107,22 +107,27 @@ class CellWork:
         try:
             responses = records.responses(part)
             given = responses[0] if len(responses) == 1 else Responses.join(*responses)
+            if isinstance(given, JointResponses):
+                dependence = linear_dependence(given)
+                if dependence.revealed:
+                    who = next(one for one in dependence.warnings if REVEALED in one)
+                    return _without_limit(asked, REVEALED, f"Revealed exactly. {who}")
             found = audit(given, random_seed=self.seeds[place], progressbar=False, **self.options)
             verdict = found.verdict(epsilon=epsilon, delta=delta, prob=self.prob)
         except InvalidInputError as error:
             return _without_limit(asked, NO_AUDIT, f"No audit: {error}.")
-        status, sentence = verdict.status, verdict.claim
-        if isinstance(given, JointResponses) and (dependence := linear_dependence(given)).revealed:
-            status, sentence = REVEALED, f"Revealed exactly. {dependence.warnings[0]}"
+        except np.linalg.LinAlgError:
+            said = "No audit: the answers of these cells depend on each other without anybody."
+            return _without_limit(asked, NO_AUDIT, said)
         return {
-            "status": status,
+            "status": verdict.status,
             "epsilon": verdict.epsilon,
             "delta": verdict.delta,
             "limit": verdict.limit,
             "lower": verdict.lower,
             "median": verdict.median,
             "withheld_by": ", ".join(verdict.withheld_by),
-            "sentence": sentence,
+            "sentence": verdict.claim,
         }
 
 
