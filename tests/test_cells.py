@@ -124,7 +124,7 @@ def test_individuals_of_several_cells_are_audited_in_all_of_them_together():
         )
         for name in ("north", "west")
     ]
-    # the same databases and individuals, zero where somebody has nothing in a cell
+    # the same databases and individuals, zero where an individual has nothing in a cell
     everybody = sorted({label for one in own for label in one.individual.tolist()})
     parts = []
     for one, name in zip(own, ("north", "west"), strict=True):

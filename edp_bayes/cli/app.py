@@ -142,7 +142,8 @@ def audit(
         int | None,
         typer.Option(
             min=1,
-            help=f"Warm-up draws of each chain, {options.Run.tune} by default.",
+            help=f"Warm-up draws of each chain, {options.Run.tune} by default, "
+            f"{options.CELL_TUNE} with --by.",
             rich_help_panel=options.MODEL,
         ),
     ] = None,

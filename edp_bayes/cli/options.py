@@ -629,14 +629,17 @@ Draws = Annotated[
     typer.Option(
         "--draws",
         min=1,
-        help=f"Kept draws of each chain, {Run.draws} by default.",
+        help=f"Kept draws of each chain, {Run.draws} by default, {CELL_DRAWS} with --by.",
         rich_help_panel=MODEL,
     ),
 ]
 Chains = Annotated[
     int | None,
     typer.Option(
-        "--chains", min=1, help=f"Number of chains, {Run.chains} by default.", rich_help_panel=MODEL
+        "--chains",
+        min=1,
+        help=f"Number of chains, {Run.chains} by default, {CELL_CHAINS} with --by.",
+        rich_help_panel=MODEL,
     ),
 ]
 Resume = Annotated[

@@ -12,6 +12,7 @@ from edp_bayes.auditing.cells.work import NO_AUDIT, REVEALED
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.report.content import Fact
 from edp_bayes.report.html import page, require_html
+from edp_bayes.report.sections.page_one import release_facts
 from edp_bayes.results.verdict import NOT_ESTABLISHED
 from edp_bayes.utils import files
 from edp_bayes.utils.formatting import number, percent, risk, risk_limit
@@ -152,10 +153,7 @@ def _content(cells: Cells, title: str | None) -> CellContent:
     counts = cells.table["status"].value_counts(sort=False)
     columns, tiles = _heat_map(cells)
     facts = (
-        Fact("Released", release.axis(cells.query)),
-        Fact("By whom", release.publisher or "not stated"),
-        Fact("To whom", release.audience or "anybody"),
-        Fact("Period", release.period or "not stated"),
+        *release_facts(release, release.axis(cells.query)),
         Fact("Cells", f"{len(cells.table):,}, by {', '.join(cells.by)}, totals among them"),
         Fact("Data", f"{cells.databases:,} databases, {cells.individuals:,} individuals"),
         Fact("Against", cells.against or KNOWS),

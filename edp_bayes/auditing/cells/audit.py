@@ -156,7 +156,8 @@ def audit_cells(
     records = replace(records, parts=(*records.parts, *groups))
     asked = (target_epsilon, delta, prob, np.atleast_1d(epsilon).tolist(), random_seed)
     sampled = {"draws": draws, "tune": tune, "chains": chains, "keep": keep, **options}
-    run = f"{_fingerprint(records)} {query} {names} {adversary} {asked} {sampled}"
+    fingerprint = _fingerprint(records)
+    run = f"{fingerprint} {query} {names} {adversary} {asked} {sampled}"
     held = CellStore(store, run)
     work = CellWork(
         records,
@@ -166,7 +167,7 @@ def audit_cells(
         {"epsilon": epsilon, "adversary": adversary, "only_largest": True, **sampled},
     )
     left = [k for k, part in enumerate(records.parts) if held.get(_key(part)) is None]
-    # the largest first: whoever is last has little left
+    # the largest first, so that the last ones are short
     left.sort(key=lambda k: -sum(columns.size for columns in records.parts[k].columns))
     with quietly(), running(executor) as runner:
         found = runner(work, [np.array([k]) for k in left])
@@ -183,7 +184,7 @@ def audit_cells(
         individuals=int(records.names.size),
         prob=prob,
         against=adversary.words if adversary is not None else "",
-        fingerprint=_fingerprint(records),
+        fingerprint=fingerprint,
         random_seed=random_seed,
     )
 

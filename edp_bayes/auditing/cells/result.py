@@ -127,8 +127,7 @@ class Cells:
             {first: self.table[first], "others": others, "place": range(len(self.table))}
         )
         found = place.pivot_table(index=first, columns="others", values="place", fill_value=-1)
-        last = {WHOLE: 1}
-        rows = sorted(found.index, key=lambda name: (last.get(name, 0), name))
+        rows = sorted(found.index, key=lambda name: (name == WHOLE, name))
         columns = sorted(found.columns, key=lambda name: (name.count(WHOLE), name))
         return found.loc[rows, columns].astype(int).rename_axis(columns=" / ".join(rest))
 

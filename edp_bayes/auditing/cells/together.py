@@ -93,26 +93,18 @@ def correlated(records: CellRecords, cells: Sequence[Part]) -> Correlated:
     """
     if len(cells) > MOST_COMPARED:
         return Correlated(NONE, np.nan, False)
-    ranks = stats.rankdata(np.array([records.answers(part.columns[0]) for part in cells]), axis=1)
-    ranks -= ranks.mean(axis=1, keepdims=True)
-    size = np.sqrt((ranks**2).sum(axis=1))
-    moves = size > 0.0
-    units = ranks / np.where(moves, size, 1.0)[:, None]
-    found = np.triu(units @ units.T, 1)
-    count = int(moves.sum())
+    answers = np.array([records.answers(part.columns[0]) for part in cells])
+    moving = np.flatnonzero(np.ptp(answers, axis=1) > 0.0)
+    count = moving.size
     if count < 2:
         return Correlated(NONE, np.nan, True)
-    limit = _critical(records.database.size, LEVEL / (count * (count - 1) / 2))
-    pairs = np.argwhere(np.abs(found) > limit)
-    size = found[pairs[:, 0], pairs[:, 1]]
-    largest = float(size[np.abs(size).argmax()]) if size.size else np.nan
-    return Correlated(pairs, largest, True)
-
-
-def _critical(n: int, level: float) -> float:
-    """Return the rank correlation that chance exceeds, in size, at this level."""
-    t = float(stats.t.isf(level / 2.0, n - 2))
-    return t / float(np.sqrt(n - 2 + t * t))
+    found = stats.spearmanr(answers[moving], axis=1)
+    # of two cells SciPy returns numbers in the place of matrices
+    rho, p = (np.broadcast_to(part, (count, count)) for part in (found.statistic, found.pvalue))
+    first, second = np.nonzero(np.triu(p < LEVEL / (count * (count - 1) / 2), 1))
+    sizes = rho[first, second]
+    largest = float(sizes[np.abs(sizes).argmax()]) if sizes.size else np.nan
+    return Correlated(np.stack([moving[first], moving[second]], axis=1), largest, True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +150,7 @@ class Together:
         strongest = abs(self.correlated.largest)
         correlation = (
             f" Answers are correlated (rank correlation up to {strongest:.2f} in size): "
-            "whoever sees one knows more of another."
+            "each tells something of the other."
             if len(self.correlated.pairs)
             else ""
         )

@@ -117,7 +117,7 @@ class CellWork:
         except InvalidInputError as error:
             return _without_limit(asked, NO_AUDIT, f"No audit: {error}.")
         except np.linalg.LinAlgError:
-            said = "No audit: the answers of these cells depend on each other without anybody."
+            said = "No audit: the covariance of the answers without an individual is singular."
             return _without_limit(asked, NO_AUDIT, said)
         return {
             "status": verdict.status,

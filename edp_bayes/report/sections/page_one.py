@@ -21,8 +21,9 @@ from edp_bayes.utils.formatting import number, percent, risk, risk_least, risk_l
 
 if TYPE_CHECKING:
     from edp_bayes.results.base import PrivacyCurves
+    from edp_bayes.results.release import Release
 
-__all__ = ["page_one"]
+__all__ = ["page_one", "release_facts"]
 
 NO_CLAIM = "no claim: a check withholds it"
 DOUBTS = "doubts about the data"
@@ -83,6 +84,16 @@ def page_one(
     )
 
 
+def release_facts(release: Release, what: str) -> tuple[Fact, ...]:
+    """Return what is released, by whom, to whom and over what period."""
+    return (
+        Fact("Released", what),
+        Fact("By whom", release.publisher or NOT_STATED),
+        Fact("To whom", release.audience or "anybody"),
+        Fact("Period", release.period or NOT_STATED),
+    )
+
+
 def _facts(result: PrivacyCurves, kind: str) -> tuple[Fact, ...]:
     release, settings = result.release, result.settings
     against = str(settings.get("against") or "")
@@ -99,10 +110,7 @@ def _facts(result: PrivacyCurves, kind: str) -> tuple[Fact, ...]:
         against = against or "a person who knows the distribution of the answers, and no database"
     protected = "not counted" if individuals is None else f"{int(individuals):,} individuals"
     facts = [
-        Fact("Released", what),
-        Fact("By whom", release.publisher or NOT_STATED),
-        Fact("To whom", release.audience or "anybody"),
-        Fact("Period", release.period or NOT_STATED),
+        *release_facts(release, what),
         Fact("Data", size),
         Fact("Protected", protected),
     ]
