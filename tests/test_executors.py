@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 
 import numpy as np
@@ -26,6 +27,8 @@ from edp_bayes.auditing.executors.worker import Shipment, received, task
 from edp_bayes.auditing.executors.worker import evaluate as evaluate_bytes
 from edp_bayes.auditing.joint_evaluation import evaluate_joint
 from edp_bayes.coupling.parts import taken
+from edp_bayes.coupling.released import ReleasedCoupling
+from edp_bayes.distributions.published import Published
 from edp_bayes.exceptions import ExecutorError, InputTypeError, InvalidInputError
 from edp_bayes.models.sampling import SamplerSettings
 
@@ -42,7 +45,10 @@ def couplings():
         20.0 + rng.standard_normal(30) + c.sum(axis=1), contribution=c, individual=names
     )
     settings = SamplerSettings(draws=20, tune=50, chains=2, random_seed=1, progressbar=False)
-    return {name: model.fit(data, settings).coupling for name, model in MODELS.items()}
+    full = {name: model.fit(data, settings).coupling for name, model in MODELS.items()}
+    rounded = ReleasedCoupling(full["mixture"], Published.of(rounded_to=1.0))
+    some = replace(rounded, people=np.arange(0, PEOPLE, 7))
+    return {**full, "rounded": rounded, "rounded for some": some}
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +167,15 @@ def audited_cells(executor):
 @pytest.mark.parametrize("executor", EXECUTORS.values(), ids=EXECUTORS)
 def test_every_executor_gives_the_same_cells(executor, request, cells):
     pd.testing.assert_frame_equal(audited_cells(executor(request)), cells)
+
+
+def test_an_audit_of_counts_in_processes_has_the_same_numbers(processes):
+    here = np.random.default_rng(5).random((40, 30)) < 0.4
+    counts = edp.Responses.from_arrays(here.sum(axis=1), contribution=here, step=1)
+    options = {"epsilon": [0.1, 0.5], "random_seed": 1, "progressbar": False, "draws": 25}
+    one, other = (edp.audit(counts, executor=run, **options) for run in (None, processes))
+    np.testing.assert_array_equal(one.delta, other.delta)
+    np.testing.assert_array_equal(one.individual_delta, other.individual_delta)
 
 
 def test_an_address_of_a_scheduler_will_do(dask, couplings, expected, copies):

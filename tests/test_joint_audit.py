@@ -105,11 +105,25 @@ def test_a_query_that_follows_from_another_is_left_out_and_said(scale):
     assert found.warnings[0].startswith("again follows from the other answers")
 
 
-def test_nearly_the_same_is_not_the_same():
+@pytest.mark.parametrize("away", [3e-7, 1e-3])
+def test_nearly_the_same_is_not_the_same(away):
+    revenue, both = nearly_twice(away)
+    assert linear_dependence(both).kept == (0, 1)
+    audit = edp.audit(both, epsilon=[0.1], model=MODEL, **FEW)
+    one = edp.audit(revenue, epsilon=[0.1], model=MODEL, **FEW)
+    assert float(audit.delta.mean()) == pytest.approx(float(one.delta.mean()), rel=0.2)
+
+
+def test_what_differs_by_less_than_numbers_can_tell_is_refused():
+    with pytest.raises(InvalidInputError, match="revenue - close varies by 8e-10 standard deviat"):
+        edp.audit(nearly_twice(1e-9)[1], epsilon=[0.1], model=MODEL, **FEW)
+
+
+def nearly_twice(away):
     revenue, _ = shop()
-    y = revenue.response + 1e-9 * np.random.default_rng(3).normal(size=40)
-    close = of(y, revenue.contribution, "close")
-    assert linear_dependence(edp.Responses.join(revenue, close)).kept == (0, 1)
+    noise = np.random.default_rng(3).normal(size=40)
+    y = revenue.response + away * revenue.response.std() * noise
+    return revenue, edp.Responses.join(revenue, of(y, revenue.contribution, "close"))
 
 
 @pytest.mark.parametrize("present", [40, 5])
@@ -152,6 +166,44 @@ def test_a_constant_total_reveals_who_is_missing_from_it():
     audit = edp.audit(both, epsilon=[0.1], model=MODEL, **FEW)
     assert (audit.individual_delta.sel(individual=0) == 1.0).all()
     assert float(audit.individual_delta.sel(individual=1).max()) < 1.0
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-9, 1e-6])
+@pytest.mark.parametrize("queries", [2, 3])
+def test_who_alone_makes_answers_vary_is_revealed_though_the_answers_depend(queries, share):
+    rng = np.random.default_rng(1)
+    rest, own, c = (
+        rng.normal(50.0, 5.0, 40),
+        rng.normal(3.0, 1.0, 40),
+        rng.normal(1.0, 0.2, (40, 3)),
+    )
+    yes, nothing = np.zeros((40, 3)), np.zeros((40, 3))
+    yes[:, 0] = own
+    varying = 7.0 + own + share * rng.standard_normal(40)
+    second = 100.0 - own if share == 0.0 else 100.0 + rng.standard_normal(40)
+    answers = [of(varying, yes, "yes"), of(second, nothing, "no")]
+    answers += [of(rest + c.sum(axis=1), c, "sum")][: queries - 2]
+    audit = edp.audit(edp.Responses.join(*answers), epsilon=[0.1], model=MODEL, **FEW)
+    assert float(audit.individual_delta.sel(individual=0).min()) > 0.9999
+    assert float(audit.individual_delta.sel(individual=1).max()) < 0.5
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize("model", [MODEL, edp.DirichletProcessMixture()], ids=["four", "many"])
+def test_an_answer_of_two_values_exposes_nobody_who_is_not_in_it(model, turn):
+    """Components do not collapse on its values, in whichever order the queries are joined."""
+    rng = np.random.default_rng(1)
+    rest, c = rng.normal(50.0, 5.0, 40), rng.normal(1.0, 0.2, (40, 3))
+    here = np.zeros((40, 3))
+    here[:20, 0] = 1.0
+    answers = [of(rest + c.sum(axis=1), c, "sum"), of(here[:, 0], here, "count")][::turn]
+    audit = edp.audit(edp.Responses.join(*answers), epsilon=[0.1], model=model, **FEW)
+    risk = audit.individual_delta.mean(("chain", "draw")).isel(epsilon=0)
+    alone = edp.audit(answers[0 if turn == 1 else 1], epsilon=[0.1], model=model, **FEW)
+    expected = alone.individual_delta.mean(("chain", "draw")).isel(epsilon=0)
+    assert 0.4 < float(risk.sel(individual=0)) < 0.6
+    for person in (1, 2):
+        assert float(risk.sel(individual=person)) < 1.5 * float(expected.sel(individual=person))
 
 
 # Known answers

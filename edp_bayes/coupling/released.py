@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import FLOOR, Coupling
+from edp_bayes.coupling.parts import taken
 from edp_bayes.coupling.regression import SHARE, RegressionCoupling
 from edp_bayes.coupling.stacked import curves_by_draw, pick
 from edp_bayes.distributions.mixtures import Mixture
@@ -253,6 +254,16 @@ def _(coupling: ReleasedCoupling, rows: Index) -> Coupling:
     least = None if coupling.least is None else coupling.least[rows]
     shift = None if coupling.shift is None else coupling.shift[rows]
     return replace(coupling, full=pick(coupling.full, rows), least=least, shift=shift)
+
+
+@taken.register
+def _(coupling: ReleasedCoupling, members: Index) -> ReleasedCoupling:
+    people = coupling.people
+    return replace(
+        coupling,
+        full=taken(coupling.full, members),
+        people=None if people is None else np.flatnonzero(np.isin(members, people)),
+    )
 
 
 @curves_by_draw.register

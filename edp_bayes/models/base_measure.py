@@ -26,6 +26,7 @@ __all__ = [
     "narrowest_of",
     "narrowest_spread",
     "observe",
+    "spread_within_ties",
     "units_of",
 ]
 
@@ -178,6 +179,26 @@ def narrowest_spread(sample: NDArray[np.float64]) -> float:
     if order.size <= held:
         return 0.0
     return float((order[held:] - order[:-held]).min()) / WINDOW
+
+
+def spread_within_ties(column: NDArray[np.float64]) -> float:
+    """Return the standard deviation of a component that holds one of the values that occur twice.
+
+    A small part of the smallest step between different values, so that any probabilities of them
+    are those of such components; 0 where all values differ.
+
+    Parameters
+    ----------
+    column : ndarray
+        Shape (n,): responses.
+
+    Examples
+    --------
+    >>> spread_within_ties(np.array([0.0, 1.0, 1.0, 0.0, 3.0]))
+    0.15
+    """
+    order = np.unique(column)
+    return OF_STEP * float(np.diff(order).min()) if 1 < order.size < column.size else 0.0
 
 
 def least_of(narrowest: float) -> float:

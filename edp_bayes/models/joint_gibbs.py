@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.exceptions import SamplingError
-from edp_bayes.models.base_measure import least_of, narrowest_spread
+from edp_bayes.models.base_measure import least_of, narrowest_spread, spread_within_ties
 from edp_bayes.models.conditional import given_of
 from edp_bayes.utils.compiled import borrowing, compiled
 from edp_bayes.utils.progress import working
@@ -107,17 +107,19 @@ class JointDraws(NamedTuple):
         return int(self.sample_stats["diverging"].sum())
 
 
-def hyperparameters(z: Array, base: BaseMeasure, weights: Weights) -> Hyperparameters:
+def hyperparameters(
+    z: Array, base: BaseMeasure, weights: Weights, *, at_least: float = 0.0
+) -> Hyperparameters:
     """Return the prior of a base measure for whitened responses (n, d).
 
     Degrees of freedom are such that each response on its own has the prior of one dimension:
     nu = 2 shape + d - 1. Components narrower than the responses can show
     (`edp_bayes.models.base_measure.narrowest_spread`) have next to no density: that of Sigma_k is
     multiplied by exp(-least trace(Sigma_k^-1) / 2), as in one dimension
-    (`edp_bayes.models.base_measure.least_of`).
+    (`edp_bayes.models.base_measure.least_of`). They are no narrower than `at_least`, either.
     """
     d = z.shape[1]
-    narrowest = min(narrowest_spread(z[:, [a]]) for a in range(d))
+    narrowest = max(at_least, min(narrowest_spread(z[:, [a]]) for a in range(d)))
     return Hyperparameters(
         degrees=2.0 * base.shape + d - 1.0,
         scale_shape=base.scale_shape or 0.5,
@@ -131,6 +133,16 @@ def hyperparameters(z: Array, base: BaseMeasure, weights: Weights) -> Hyperparam
         alpha_rate=weights.concentration[1],
         dirichlet=weights.dirichlet,
     )
+
+
+def within_ties(y: Array, units: Units) -> float:
+    """Return how narrow a component must be, in whitened units, to hold one value of each response.
+
+    Of responses (n, d) without ties anything, which is 0.
+    """
+    one = np.linalg.norm(units.factor, axis=1)
+    held = [spread_within_ties(column) / unit for column, unit in zip(y.T, one, strict=True)]
+    return min((spread for spread in held if spread > 0.0), default=0.0)
 
 
 def draw_joint(
@@ -150,7 +162,8 @@ def draw_joint(
     """
     z = np.ascontiguousarray(units.whiten(y))
     seen = z if regression is None else regression.residuals(*regression.mode)
-    prior, given = hyperparameters(seen, base, weights), given_of(regression, *z.shape)
+    prior = hyperparameters(seen, base, weights, at_least=within_ties(y, units))
+    given = given_of(regression, *z.shape)
 
     def chain(index: int) -> tuple[Array, ...]:
         rng = settings.generator("joint", index, *stream.encode())

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.models.base_measure import NARROWEST
 from edp_bayes.models.conditional import given_of
-from edp_bayes.models.joint_gibbs import JointDraws, Weights, hyperparameters
+from edp_bayes.models.joint_gibbs import JointDraws, Weights, hyperparameters, within_ties
 from edp_bayes.models.sampling import sample_nuts
 
 if TYPE_CHECKING:
@@ -24,7 +24,12 @@ Array = NDArray[np.float64]
 
 
 def build_joint(
-    z: Array, base: BaseMeasure, weights: Weights, regression: JointRegression | None = None
+    z: Array,
+    base: BaseMeasure,
+    weights: Weights,
+    regression: JointRegression | None = None,
+    *,
+    at_least: float = 0.0,
 ) -> Any:
     """Return the PyMC model of whitened responses (n, d), or of a regression's residuals.
 
@@ -35,7 +40,8 @@ def build_joint(
     import pytensor.tensor as pt
 
     seen = z if regression is None else regression.residuals(*regression.mode)
-    prior, size, d = hyperparameters(seen, base, weights), weights.components, z.shape[1]
+    prior = hyperparameters(seen, base, weights, at_least=at_least)
+    size, d = weights.components, z.shape[1]
     with pm.Model(coords={"component": np.arange(size), "database": np.arange(len(z))}) as model:
         if weights.dirichlet > 0.0:
             share = pm.Dirichlet("share", np.full(size, weights.dirichlet))
@@ -102,7 +108,8 @@ def draw_joint_nuts(
     regression: JointRegression | None = None,
 ) -> JointDraws:
     """Draw by NUTS; as `edp_bayes.models.joint_gibbs.draw_joint`."""
-    tree = sample_nuts(build_joint(units.whiten(y), base, weights, regression), settings)
+    z, ties = units.whiten(y), within_ties(y, units)
+    tree = sample_nuts(build_joint(z, base, weights, regression, at_least=ties), settings)
     posterior = tree["posterior"].to_dataset()
 
     def of(name: str) -> Array:

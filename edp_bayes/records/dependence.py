@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.joined import JointResponses
 from edp_bayes.utils.sentences import Sentence, name_of
 
@@ -22,6 +23,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 UNITS = 64 * np.finfo(np.float64).eps  # in the last place, of the largest response
+NEARLY = 1e-7  # standard deviations of an answer: variances tell no less, half of the digits
 COLLINEAR = 1e-10  # a singular value of standardised regressors that is none
 LOOSE = 1e-6  # of a covariance: a dependence that is there is far below
 LEAST_PART = 1e-9  # of a coefficient, relative to the largest
@@ -78,6 +80,11 @@ def linear_dependence(responses: JointResponses, design: Array | None = None) ->
     design : ndarray, optional
         Shape (n, regressor): what an adversary knows of every database. A combination that is a
         constant and a sum of these is as good as constant.
+
+    Raises
+    ------
+    InvalidInputError
+        If a combination is not constant and varies by less than 1e-7 standard deviations.
 
     Examples
     --------
@@ -156,9 +163,18 @@ def _found(
     people, kept = responses.n_individuals, list(queries)
     warnings: list[str] = []
     revealed: dict[int, Revealed] = {}
-    while len(kept) > 1 and (v := _constant(y[:, kept], tolerance[kept])) is not None:
+    while len(kept) > 1:
+        v, deviation = _least_varying(y[:, kept])
         direction = np.zeros(y.shape[1])
         direction[kept] = v
+        if deviation > max(float(np.abs(v) @ tolerance[kept]), UNITS):
+            if deviation < NEARLY:
+                raise InvalidInputError(
+                    f"{combination(direction / scale, responses.names)} varies by {deviation:.1g} "
+                    f"standard deviations of an answer, less than numbers can tell ({NEARLY:g}): "
+                    "leave one of these queries out"
+                )
+            break
         last = max(k for k in kept if abs(direction[k]) > LEAST_PART)
         said = combination(direction / scale, responses.names)
         shown = np.abs(c @ direction) > np.abs(direction) @ tolerance
@@ -171,34 +187,30 @@ def _found(
         warnings += _said_of_answers(responses, said, responses.names[last], who, count)
         kept.remove(last)
     for i in _candidates(responses, y, c, kept, given):
-        if i in revealed:
-            continue
         database, _ = entries.of(i)
         own = c[entries.start[i] : entries.start[i + 1]]
         rest = y.copy()
         rest[database] -= own
-        v = _constant(given.left(rest[:, kept]), tolerance[kept])
-        if v is None:
+        v, deviation = _least_varying(given.left(rest[:, kept]))
+        if deviation > max(float(np.abs(v) @ tolerance[kept]), NEARLY):
             continue
         direction = np.zeros(y.shape[1])
         direction[kept] = v
         shown = np.abs(own @ direction) > np.abs(direction) @ tolerance
-        revealed[i] = Revealed(i, int(shown.sum()), direction / scale, alone=True)
-        warnings.append(_said_of_one(responses, revealed[i]))
+        found = Revealed(i, int(shown.sum()), direction / scale, alone=True)
+        warnings.append(_said_of_one(responses, found))
+        if i in revealed and revealed[i].databases > found.databases:
+            found = revealed[i]._replace(alone=True)
+        revealed[i] = found
     return Dependence(tuple(kept), tuple(revealed.values()), tuple(warnings))
 
 
-def _constant(y: Array, tolerance: Array) -> Array | None:
-    """Return the unit combination of centred columns that is constant, None if there is none."""
-    centred = y - y.mean(axis=0)
-    _, sizes, vectors = np.linalg.svd(centred, full_matrices=False)
+def _least_varying(y: Array) -> tuple[Array, float]:
+    """Return the unit combination of columns that varies least, and its standard deviation."""
+    _, sizes, vectors = np.linalg.svd(y - y.mean(axis=0), full_matrices=False)
     v = vectors[-1]
-    deviation = sizes[-1] / np.sqrt(len(y))
-    small = float(deviation) <= max(float(np.abs(v) @ tolerance), UNITS)
-    if not small:
-        return None
     v = np.where(np.abs(v) > LEAST_PART * np.abs(v).max(), v, 0.0)
-    return np.asarray(v * np.sign(v[np.flatnonzero(v)[0]]))
+    return v * np.sign(v[np.flatnonzero(v)[0]]), float(sizes[-1] / np.sqrt(len(y)))
 
 
 def _candidates(

@@ -116,9 +116,6 @@ class CellWork:
             verdict = found.verdict(epsilon=epsilon, delta=delta, prob=self.prob)
         except InvalidInputError as error:
             return _without_limit(asked, NO_AUDIT, f"No audit: {error}.")
-        except np.linalg.LinAlgError:
-            said = "No audit: the covariance of the answers without an individual is singular."
-            return _without_limit(asked, NO_AUDIT, said)
         return {
             "status": verdict.status,
             "epsilon": verdict.epsilon,
