@@ -2,12 +2,16 @@
 
 import os
 import sys
+import time
+from collections import Counter
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
+BEGUN = time.monotonic()
 
 # A process that compiles every module it imports starts 5 s later, and tests start many. Where no
 # bytecode may lie beside the sources it lies here, for all of them and for the next run.
@@ -24,10 +28,48 @@ settings.register_profile("deterministic", derandomize=True, deadline=None)
 settings.load_profile("deterministic")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files of slow tests, so that no worker is left alone with one at the end."""
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what says how much of the tests marked full is run, and of which files first."""
+    parser.addoption("--minutes", type=float, help="skip tests marked full once these are over")
+    parser.addoption("--shuffle", default="", help="another order of files for every word")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests marked full, unless one is named or a marker is; order the files.
+
+    Files of slow tests come first, so that no worker is left alone with one at the end.
+    """
+    full = {item for item in items if item.get_closest_marker("full")}
+    named = config.option.markexpr or config.option.keyword or any("::" in a for a in config.args)
+    if full and not named:
+        config.hook.pytest_deselected(items=list(full))
+        items[:] = [item for item in items if item not in full]
+    if word := config.getoption("--shuffle"):
+        items.sort(key=lambda item: sha256(f"{word} {item.path.name}".encode()).digest())
+    else:
+        slow = {item.path for item in full}
+        items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test marked full where the minutes given are over."""
+    minutes = item.config.getoption("--minutes")
+    if minutes is None or not item.get_closest_marker("full"):
+        return
+    if time.monotonic() - BEGUN > 60.0 * minutes:
+        pytest.skip(f"the {minutes:g} minutes for tests marked full are over")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the ten slowest files."""
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid.partition("::")[0]] += report.duration
+    terminalreporter.section("slowest files")
+    for name, taken in seconds.most_common(10):
+        terminalreporter.write_line(f"{taken:7.1f} s  {name}")
 
 
 @pytest.fixture(scope="session")

@@ -93,6 +93,7 @@ def test_tied_ends_are_those_of_three_databases(values, data):
     assert found.tolist() == sorted(end for end, count in often.items() if count >= 3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("draw", [0, 7])
 @pytest.mark.parametrize("person", [0, 1, 5])
 def test_curves_are_those_of_the_whole_distributions(coupling, draw, person):
@@ -198,6 +199,7 @@ def test_thousands_who_never_leave_an_atom_do_not_raise_the_largest_risk():
     assert found.upper("delta").item() < 0.01
 
 
+@pytest.mark.full
 def test_workers_give_the_same_numbers_and_a_file_keeps_them(responses, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", edp.EdpBayesWarning)
@@ -212,6 +214,7 @@ def test_workers_give_the_same_numbers_and_a_file_keeps_them(responses, tmp_path
     np.testing.assert_array_equal(presence, responses.presence)
 
 
+@pytest.mark.full
 def test_what_needs_a_density_alone_says_so(responses):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", edp.EdpBayesWarning)

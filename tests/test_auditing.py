@@ -33,6 +33,7 @@ def same(first, second):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_the_seed_alone_decides_the_numbers(model, responses, monkeypatch):

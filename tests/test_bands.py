@@ -57,6 +57,7 @@ def test_simultaneous_band_leaves_out_all_the_curves_it_may():
     assert (low.item(), high.item()) == pytest.approx((2.0, 38.0))
 
 
+@pytest.mark.full
 @given(data=st.data(), prob=st.sampled_from([0.3, 0.5, 0.8, 0.89, 0.9, 0.95, 0.99]))
 @settings(max_examples=300, deadline=None)
 def test_a_simultaneous_band_contains_the_pointwise_one_and_the_upper_limit(data, prob):

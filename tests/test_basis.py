@@ -121,6 +121,7 @@ def test_a_smooth_distribution_that_is_stated_makes_limits_smaller(kind):
     assert "by default the narrowest" in on_what(free, 0.95)[0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("unit", [1e-3, 1e4])
 def test_a_stated_width_is_in_units_of_the_answer(unit):
     responses = sometimes()
@@ -154,6 +155,7 @@ def test_a_bootstrap_names_no_narrowest_component():
     assert np.isnan(basis.attrs["narrowest"])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("turn", [1, -1])
 def test_a_stack_names_the_narrowest_of_all_its_models_or_none(turn):
     models = [edp.DirichletProcessMixture(), stating(0.3)]
@@ -173,6 +175,7 @@ def test_a_width_below_what_bins_show_is_not_called_stated():
     assert "by default the narrowest" in on_what(audit, 0.95)[0]
 
 
+@pytest.mark.full
 def test_it_is_saved_and_in_the_report(tmp_path):
     audit = audited(sometimes(), stating(0.3))
     again = edp.load_audit(audit.save(tmp_path / "audit.nc"))
@@ -200,6 +203,7 @@ def test_what_cannot_be_stated_is_refused():
         audited(responses).basis(prob=1.0)
 
 
+@pytest.mark.full
 def test_it_is_an_option_of_the_command_line(tmp_path, capsys):
     rng = np.random.default_rng(4)
     rows = pd.DataFrame(
@@ -232,6 +236,7 @@ def test_it_is_an_option_of_the_command_line(tmp_path, capsys):
     assert "--narrowest must be" in refused(capsys, *asked, "--narrowest", "-1")
 
 
+@pytest.mark.full
 def test_what_the_largest_of_many_adds_is_said():
     """Of thirty alike, each has a smaller limit than the largest of them has."""
     alike = audited(sometimes(people=30, often=20))
@@ -249,6 +254,7 @@ def test_what_the_largest_of_many_adds_is_said():
     assert not any("largest of" in sentence for sentence in on_what(one, 0.95))
 
 
+@pytest.mark.full
 def test_atoms_leave_what_the_data_alone_show():
     responses = sometimes()
     closed = np.arange(60) % 4 == 0

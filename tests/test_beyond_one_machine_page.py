@@ -29,11 +29,13 @@ def test_threads(scope):
     assert (scope["here"].total_risk > 0.0).any()
 
 
+@pytest.mark.full
 def test_dask(scope):
     pytest.importorskip("distributed")
     exec(cells("Dask"), scope)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 def test_spark(scope, monkeypatch):
     pytest.importorskip("pyspark")

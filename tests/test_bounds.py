@@ -113,6 +113,7 @@ def require_the_largest(coupling):
     assert found.bounded.max() > 0.0
 
 
+@pytest.mark.full
 def test_an_audit_of_the_largest_risk_alone(responses):
     options = {"epsilon": EPSILON, "draws": 25, "random_seed": 1, "progressbar": False}
     contribution = responses.contribution.copy()
@@ -136,6 +137,7 @@ def test_small_populations_are_exact(coupling):
     assert not found.floor.any()
 
 
+@pytest.mark.full
 def test_noise_and_kernels_without_closed_forms_stay_exact(responses):
     how = SamplerSettings(draws=10, tune=20, chains=2, random_seed=1, progressbar=False)
     model = edp.DirichletProcessMixture(components=3, kernel="laplace")
@@ -143,6 +145,7 @@ def test_noise_and_kernels_without_closed_forms_stay_exact(responses):
     assert coupling.bounded(EPSILON) is coupling
 
 
+@pytest.mark.full
 def test_an_audit_says_what_bounds_change(responses):
     options = {"epsilon": EPSILON, "draws": 25, "random_seed": 1, "progressbar": False}
     exact = edp.audit(responses, **options)

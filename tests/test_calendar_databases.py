@@ -284,6 +284,7 @@ def test_gaps_of_other_text_are_not_looked_for_but_never_taken_as_filled(form):
             Databases.from_table(table, **keys, empty=empty)
 
 
+@pytest.mark.full
 def test_every_command_passes_on_what_becomes_of_gaps_and_missing_keys(tmp_path, capsys):
     table = without_christmas()
     table.loc[::50, "client"] = None
@@ -375,6 +376,7 @@ def test_several_key_columns_say_nothing_of_gaps():
 # On the command line
 
 
+@pytest.mark.full
 def test_noise_reads_the_same_databases_as_the_audit(capsys, tmp_path):
     table = without_christmas()
     table.loc[table.index[:30], "client"] = np.nan

@@ -93,6 +93,7 @@ def test_a_cell_is_the_audit_of_its_own_records(found):
     assert row["status"] == verdict.status
 
 
+@pytest.mark.full
 def test_what_cells_say_together_is_said(found):
     assert found.together.groups.empty
     assert "Nobody was in two of them, and no two are correlated beyond chance" in str(found)
@@ -176,6 +177,7 @@ def seasonal(regions, weeks=60, people=8):
     return pd.concat(rows)
 
 
+@pytest.mark.full
 def test_cells_that_rise_and_fall_alike_are_audited_together():
     asked = {"by": "region", "epsilon": [0.1], "totals": False, "model": MODEL, **OPTIONS}
     few = edp.audit_cells(databases(seasonal(3)), edp.queries.Count(), **asked)
@@ -326,6 +328,7 @@ def test_cells_that_cannot_be_are_refused(changes, message):
         edp.audit_cells(databases(visits()), asked.pop("query"), **asked)
 
 
+@pytest.mark.full
 def test_the_command_line_prints_the_worst_cell_first(capsys, tmp_path):
     visits().to_csv(tmp_path / "visits.csv", index=False)
     words = "--database week --individual who --query count --no-past --seed 1 --draws 50"

@@ -121,6 +121,7 @@ def test_it_can_be_run_as_a_module():
     assert (wrong.returncode, wrong.stdout) == (2, "")
 
 
+@pytest.mark.full
 def test_an_audit_ends_well(finished):
     code, stdout, stderr, _ = finished
     assert (code, stderr) == (0, "")
@@ -172,6 +173,7 @@ def test_named_individuals_are_kept(finished):
     assert audit.individual_delta.sizes["individual"] in (2, 3)
 
 
+@pytest.mark.full
 def test_same_seed_same_numbers_and_quiet_is_quiet(finished, table, tmp_path, capsys):
     arguments = options(table, tmp_path, name="south, 3", keep=2)
     assert main([*arguments, "--quiet"]) == 0
@@ -182,6 +184,7 @@ def test_same_seed_same_numbers_and_quiet_is_quiet(finished, table, tmp_path, ca
     assert {path.name for path in tmp_path.iterdir()} == FILES
 
 
+@pytest.mark.full
 def test_an_interrupted_run_leaves_nothing_of_an_earlier_one(table, tmp_path, monkeypatch):
     out = tmp_path / "out"
     small = {"draws": 20, "chains": 2}
@@ -199,6 +202,7 @@ def test_an_interrupted_run_leaves_nothing_of_an_earlier_one(table, tmp_path, mo
     assert edp.load_audit(out / "audit.nc").settings["random_seed"] == 8
 
 
+@pytest.mark.full
 def test_zarr_and_a_single_column_from_parquet(tmp_path, capsys):
     rng = np.random.default_rng(5)
     frame = pd.DataFrame(
@@ -214,6 +218,7 @@ def test_zarr_and_a_single_column_from_parquet(tmp_path, capsys):
     assert edp.load_audit(tmp_path / "out" / "audit.zarr").settings["databases"] == 25
 
 
+@pytest.mark.full
 def test_failed_checks_are_printed_in_plain_words(tmp_path, capsys):
     rng = np.random.default_rng(11)
     level = np.zeros(60)
@@ -330,6 +335,7 @@ def test_no_result_takes_the_place_of_the_table(capsys, table, tmp_path, name):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", sorted(FILES | {"audit.zarr", "audit.zarr/report.html"}))
 def test_the_report_needs_a_name_of_its_own(capsys, table, tmp_path, name):
     out = tmp_path / "o"
@@ -353,6 +359,7 @@ def test_unreadable_tables_are_one_line(capsys, table, tmp_path):
         assert path.name in refused(capsys, *options(path, tmp_path / "out"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("number", "code", "word"),
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
@@ -400,6 +407,7 @@ def test_epsilons_off_the_grid_are_said_to_be():
     assert crossing(0.25, 0.249, 0.5) == "0.25"
 
 
+@pytest.mark.full
 def test_labels_cannot_steer_the_terminal(table, tmp_path, capsys):
     frame = pd.read_csv(table)
     frame["meter"] = "\x1b[31m\u202e" + frame["meter"].astype(str)

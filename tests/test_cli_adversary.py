@@ -106,6 +106,7 @@ def same(one, other):
     np.testing.assert_allclose(one.delta, other.delta, rtol=1e-12)
 
 
+@pytest.mark.full
 def test_the_past_is_known_by_default(capsys, folder, tmp_path):
     said, audit = audited(capsys, folder, tmp_path)
     seen = (
@@ -123,6 +124,7 @@ def test_the_past_is_known_by_default(capsys, folder, tmp_path):
     assert audit.withheld is None
 
 
+@pytest.mark.full
 def test_without_the_past_nothing_is_established(capsys, folder, tmp_path):
     said, audit = audited(capsys, folder, tmp_path, "--no-past", report=tmp_path / "r.html")
     assert "databases are taken as independent, as --no-past asks" in said
@@ -134,6 +136,7 @@ def test_without_the_past_nothing_is_established(capsys, folder, tmp_path):
     assert "Not established. The databases are not independent" in page
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", ["few", "disorder"])
 def test_few_or_unordered_databases_are_taken_as_independent(capsys, folder, tmp_path, case):
     rows = frame()
@@ -153,6 +156,7 @@ def test_few_or_unordered_databases_are_taken_as_independent(capsys, folder, tmp
     assert "against" not in audit.settings
 
 
+@pytest.mark.full
 def test_what_is_asked_for_is_what_they_know(capsys, folder, tmp_path):
     said, audit = audited(
         capsys, folder, tmp_path, "--no-trend", "--changing-scale", past=1, season=13
@@ -170,6 +174,7 @@ def test_the_calendar_s_own_season(capsys, folder, tmp_path):
     assert "found year of 52.18: what was seen less than twice is no season" in line
 
 
+@pytest.mark.full
 def test_covariates_and_insiders_of_files_and_the_database_at_hand(capsys, folder, tmp_path):
     said, audit = audited(
         capsys,
@@ -190,6 +195,7 @@ def test_covariates_and_insiders_of_files_and_the_database_at_hand(capsys, folde
     assert not any("was not given" in doubt for doubt in audit.warnings)
 
 
+@pytest.mark.full
 def test_a_share_of_insiders_is_drawn_by_the_seed(capsys, folder, tmp_path):
     _, audit = audited(capsys, folder, tmp_path, insiders=0.34)
     adversary = edp.Adversary(past=2, trend=True, insiders=0.34, random_seed=SIZES["seed"])
@@ -197,6 +203,7 @@ def test_a_share_of_insiders_is_drawn_by_the_seed(capsys, folder, tmp_path):
     assert audit.settings["insiders"] == 2
 
 
+@pytest.mark.full
 def test_covariates_follow_the_periods_of_the_databases(capsys, folder, tmp_path):
     rows = weather()
     rows["monday"] += pd.Timedelta(days=2)
@@ -207,6 +214,7 @@ def test_covariates_follow_the_periods_of_the_databases(capsys, folder, tmp_path
     same(audit, in_python(edp.Adversary(past=2, trend=True, covariates=weather())))
 
 
+@pytest.mark.full
 def test_covariates_of_a_compound_key(capsys, tmp_path):
     rows, week = frame(), np.repeat(np.arange(N), 2 * PEOPLE)
     rows = rows.assign(year=2000 + week // 4, quarter=week % 4)
@@ -310,6 +318,7 @@ def test_no_file_is_read_twice_or_written_over(capsys, folder, tmp_path):
     assert staff.read_text() == "meter\nm1\nm4\n"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", ["bootstrap", "dpm"])
 def test_noise_is_found_against_the_same_adversary(capsys, folder, tmp_path, model):
     options = {"insiders": folder / "staff.csv", "model": model, "draws": 15}
@@ -342,6 +351,7 @@ def test_noise_is_found_against_the_same_adversary(capsys, folder, tmp_path, mod
     )
 
 
+@pytest.mark.full
 def test_under_pseudonyms_nobody_is_told_who_the_insiders_are(capsys, folder, tmp_path):
     options = {"insiders": folder / "staff.csv", "model": "bootstrap", "draws": 15}
     flags = words(folder / "meters.csv", tmp_path / "a", "--pseudonyms", **options)
@@ -376,6 +386,7 @@ def test_noise_of_responses_says_against_whom():
     assert "against" not in plain.record["message"]
 
 
+@pytest.mark.full
 def test_intervals_are_about_the_next_answer():
     """Answers that rise by one a week: the next is about N, whatever the mean was."""
     rng = np.random.default_rng(3)

@@ -29,6 +29,7 @@ def asked(table, out, *more):
     return ["audit", str(table), "--verbose", *keys, *few, "--out", str(out), *more]
 
 
+@pytest.mark.full
 def test_the_warning_names_what_works(table, tmp_path, capsys):
     assert main(asked(table, tmp_path / "one", "--no-past")) == 0
     said = " ".join(capsys.readouterr().out.split())

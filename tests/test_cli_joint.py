@@ -31,6 +31,7 @@ def asked(table, out, *more):
     return ["audit", str(table), "--verbose", *keys, "--draws", "50", "--model", "bootstrap", *more]
 
 
+@pytest.mark.full
 def test_queries_given_one_after_the_other_are_audited_together(table, tmp_path, capsys):
     out = tmp_path / "out"
     both = ["--query", "sum:kwh", "--query", "mean:cost", "--no-past", "--seed", "1"]
@@ -51,6 +52,7 @@ def test_more_than_five_are_refused(table, tmp_path, capsys):
     assert "at most 5 queries" in said
 
 
+@pytest.mark.full
 def test_threads_and_a_store_are_as_for_one_query(table, tmp_path, capsys):
     out = tmp_path / "out"
     both = ["--query", "sum:kwh", "--query", "mean:cost", "--no-past", "--seed", "1", "--resume"]
@@ -58,6 +60,7 @@ def test_threads_and_a_store_are_as_for_one_query(table, tmp_path, capsys):
     assert isinstance(edp.load_audit(out / "audit.nc"), edp.JointAudit)
 
 
+@pytest.mark.full
 def test_by_default_they_have_seen_the_past_of_all_queries(table, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(asked(table, out, "--query", "sum:kwh", "--query", "mean:cost", "--seed", "1")) == 0
@@ -70,6 +73,7 @@ def test_by_default_they_have_seen_the_past_of_all_queries(table, tmp_path, caps
     assert audit.settings["at"] == "the next database"
 
 
+@pytest.mark.full
 def test_the_past_is_said_by_options(table, tmp_path, capsys):
     staff = tmp_path / "staff.csv"
     staff.write_text("who\n3\n5\n")

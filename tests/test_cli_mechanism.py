@@ -22,6 +22,7 @@ def pair(tmp_path):
     return tmp_path / "a.npy", tmp_path / "b.npy"
 
 
+@pytest.mark.full
 def test_the_curve_and_the_files(pair, tmp_path, capsys):
     out = tmp_path / "out"
     options = ("--epsilon", "0.1,0.5,1", "--seed", 1, "--adjacency", "add-remove")
@@ -51,6 +52,7 @@ def test_the_report_is_not_written_over_the_outcomes(pair, tmp_path, capsys):
     assert samples.read_bytes() == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -86,6 +86,7 @@ def test_a_release_imports_nothing_heavy(tmp_path, sampler):
     assert done.stdout.strip().endswith("0 []")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", ["bootstrap", "dpm"])
 def test_noise_of_an_audit_is_found_verified_written_and_released(capsys, tmp_path, audits, model):
     out = tmp_path / "noise.json"
@@ -218,6 +219,7 @@ def test_a_moved_table_is_asked_for_and_checked(capsys, tmp_path, audits, table)
     assert "bottleneck" in in_words(capsys, *short, "--table", table, *KEYS)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", ["beside", "above", "here"])
 def test_an_audit_holds_the_name_of_its_table_not_the_path(
     capsys, tmp_path, audits, table, place, monkeypatch

@@ -27,6 +27,7 @@ def run(table, out, *more):
     return main(["audit", str(table), *words, "--out", str(out), "--quiet", *more])
 
 
+@pytest.mark.full
 def test_every_place_is_the_same_table(home, tmp_path):
     places = {
         "folder": home / "sales",
@@ -43,6 +44,7 @@ def test_every_place_is_the_same_table(home, tmp_path):
     assert len(set(found.values())) == 1
 
 
+@pytest.mark.full
 def test_noise_finds_the_folder_again(home, tmp_path, capsys, monkeypatch):
     assert run(home / "sales", tmp_path / "out") == 0
     monkeypatch.chdir(home)

@@ -57,6 +57,7 @@ MOMENTS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("there", MOMENTS.values(), ids=MOMENTS)
 def test_a_killed_run_is_resumed_and_leaves_no_store(there, table, tmp_path, uninterrupted, capsys):
     running = launch(*arguments(table, tmp_path, "--resume"))

@@ -24,6 +24,7 @@ def asked(table, out, *more):
     return ["audit", str(table), "--verbose", *keys, *few, "--out", str(out), *more]
 
 
+@pytest.mark.full
 def test_a_count_is_rounded_and_published_in_bins(table, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(asked(table, out, "--bins", "3.5,8.5")) == 0
@@ -36,6 +37,7 @@ def test_a_count_is_rounded_and_published_in_bins(table, tmp_path, capsys):
     assert "published.nc" in said
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("option", "step"), [(["--no-step"], None), (["--step", "0.5"], 0.5)])
 def test_the_step_is_what_is_asked_for(table, tmp_path, option, step):
     out = tmp_path / "out"

@@ -28,6 +28,7 @@ def asked(table, out, *more):
     return ["audit", str(table), "--verbose", *keys, *few, "--out", str(out), *more]
 
 
+@pytest.mark.full
 def test_the_audit_is_that_of_python_and_says_its_scale(table, tmp_path, capsys):
     out = tmp_path / "out"
     report = ["--report", str(out / "report.html")]

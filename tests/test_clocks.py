@@ -84,6 +84,7 @@ def local(labels):
     return [pd.Timestamp(one).tz_localize(None) for one in labels]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("every", PERIODS[:3])
 @pytest.mark.parametrize("form", ["csv", "several", "frame", "duckdb"])
 def test_days_are_those_of_the_clock_as_written(form, every, tmp_path, engine):
@@ -157,6 +158,7 @@ def test_python_times_of_several_offsets_are_read_by_their_clock():
     assert np.array_equal(found.response, respond(table, "day")[1].response)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("unit", ["unix", "unix_ms", "unix_us"])
 @pytest.mark.parametrize("form", ["csv", "several", "frame", "duckdb"])
 def test_numbers_since_1970(form, unit, tmp_path, engine):
@@ -181,6 +183,7 @@ def test_numbers_before_1970_and_of_another_unit(tmp_path, engine):
         respond(source, "day", date_format="unix")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", ["csv", "several", "frame", "duckdb"])
 @pytest.mark.parametrize(
     ("spelling", "given"),

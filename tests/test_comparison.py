@@ -158,6 +158,7 @@ def test_the_bootstrap_is_scored_by_its_own_left_out_density(responses, audits):
     assert float(sampled.elpd) == pytest.approx(fitted.predictive.sum(), abs=0.1)
 
 
+@pytest.mark.full
 def test_responses_and_their_audits_give_one_table(responses, audits, tmp_path):
     direct = compare(responses, models=MODELS, **QUICK)
     made = compare(audits)
@@ -203,6 +204,7 @@ def wrong(case, responses, audits):
     }[case]
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
 @pytest.mark.parametrize(
     ("case", "message"),
@@ -253,6 +255,7 @@ def against():
     )
 
 
+@pytest.mark.full
 def test_what_predicts_the_response_scores_best(against):
     assert against.index[-1] == "none"
     assert against["ahead_diff"]["none"] > 5.0
@@ -277,6 +280,7 @@ def test_one_step_ahead_is_that_of_regressions_on_those_before(against):
     assert against["ahead"]["past"] == pytest.approx(sum(expected), abs=1.0)
 
 
+@pytest.mark.full
 def test_all_are_scored_on_the_databases_that_everyone_explains(against):
     alone = edp.compare(
         series(),

@@ -130,6 +130,7 @@ def first_limit(result):
     return float(re.search(r"of at most ([0-9.]*[0-9])", in_words(result)[0])[1])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("databases", [1, 2, [1, 1], [2, 1]])
 @pytest.mark.parametrize("epsilon", [None, [0.05, 0.8]])
 def test_no_limit_lies_below_that_of_a_part(databases, epsilon):
@@ -181,6 +182,7 @@ def test_who_is_riskiest_changes_with_the_number_of_databases():
         assert mean["individual"].to_numpy()[np.argmax(mean.to_numpy())] == who
 
 
+@pytest.mark.full
 def test_many_alike_are_composed_until_nobody_else_matters():
     rng = np.random.default_rng(5)
     audit = audited(responses_of(rng.gamma(40.0, 0.004, (40, 40))), draws=4)
@@ -201,6 +203,7 @@ def test_lower_ends_are_below_what_composition_reaches():
     assert 0.0 <= result.settings["gap"] < 2e-3
 
 
+@pytest.mark.full
 def test_releases_agree_with_compositions():
     audit = rare_and_steady()
     found = audit.releases_until(epsilon=0.5, delta=0.2, progressbar=False)
@@ -231,6 +234,7 @@ def test_the_number_of_releases_is_bracketed():
             assert largest[0] <= 0.3 if inside else largest[1] > 0.3
 
 
+@pytest.mark.full
 def test_echoes_count_from_the_second_release_on():
     audit = against_the_past()
     options = {"epsilon": 0.5, "progressbar": False}
@@ -253,6 +257,7 @@ def test_releases_end_where_they_are_no_longer_counted():
     assert (found["releases"] == MOST_RELEASES).all()
 
 
+@pytest.mark.full
 def test_audits_of_one_seed_share_their_draws_and_others_do_not():
     rng = np.random.default_rng(3)
     contribution = rng.gamma(20.0, 0.01, (40, 3))
@@ -305,6 +310,7 @@ def labelled(start="2023-01-02", seed=1, *, step=7, individual=("a", "b", "c"), 
     )  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("other", "said"),
     [
@@ -420,6 +426,7 @@ def drifting(seed, start):
     )  # fmt: skip
 
 
+@pytest.mark.full
 def test_what_a_part_does_not_establish_is_not_established(tmp_path):
     sound, drift = labelled(), drifting(1, "2025-01-06")
     assert sound.withheld is None
@@ -448,6 +455,7 @@ def test_fewer_draws_are_some_of_them():
     np.testing.assert_array_equal(few.delta, many.delta.sel(draw=few.delta["draw"]))
 
 
+@pytest.mark.full
 def test_a_composition_is_saved_summed_up_and_reported(tmp_path):
     result = composed(rare_and_steady(), 52)
     again = edp.load_composed_audit(result.save(tmp_path / "year.nc"))
@@ -738,6 +746,7 @@ def sales(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.full
 def test_the_command_line_composes_what_it_audited(tmp_path, sales, capsys):
     code = main([*sales, "--no-past", "--databases", "12", "--pseudonyms"])
     assert code == 0
@@ -751,6 +760,7 @@ def test_the_command_line_composes_what_it_audited(tmp_path, sales, capsys):
     )
 
 
+@pytest.mark.full
 def test_the_command_line_bounds_what_echoes(tmp_path, sales, capsys):
     delta = []
     for given in ([], ["--echoes"]):

@@ -48,6 +48,7 @@ def loaded(audit):
     return type(audit)(audit.tree)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_coarse_grid_gives_the_epsilon_of_a_fine_one(pair, target):
@@ -76,6 +77,7 @@ def test_without_its_fit_an_audit_brackets_what_it_has_with_it(pair, tmp_path):
         assert (known.where(below, 0.0) <= 0.1).all()
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
 @pytest.mark.parametrize("target", [0.6, 0.2, 0.05])
 def test_left_of_the_grid_it_is_that_of_a_fine_one_whoever_is_the_riskiest(pair, target):
@@ -99,6 +101,7 @@ def audited_late(audit):
     return type(audit)(tree, CoupledCurves(coupling, late, risks))
 
 
+@pytest.mark.full
 def test_who_is_riskiest_left_of_the_grid_is_found_among_everybody(responses):
     """Thirty risky there are hidden by eight that are riskier on the grid, and rarely come."""
     rng = np.random.default_rng(5)
@@ -214,6 +217,7 @@ def test_noise_on_a_property_query_bounds_its_ratio():
     np.testing.assert_allclose(audit.epsilon_at(0.01).isel(draw=slice(3)), exact, rtol=2e-3)
 
 
+@pytest.mark.full
 def test_a_mechanism_audit_solves_from_its_posterior():
     rng = np.random.default_rng(1)
     answers = [rng.random(2000) < share for share in (0.75, 0.25)]
@@ -268,6 +272,7 @@ def test_a_bracket_holds_the_crossing_of_any_convex_curve(data, target):
         assert truth > grid[-1] - 1e-9
 
 
+@pytest.mark.full
 def test_joint_draws_of_several_pairs_are_pooled_beside_the_grid():
     def respond(x, size, rng):
         return rng.integers(0, 4, size) * (rng.random(size) < 0.5) + (rng.random(size) < x)

@@ -255,6 +255,7 @@ def audited(responses, **options):
         )
 
 
+@pytest.mark.full
 def test_a_cut_extract_understates_the_risk_and_is_said():
     def responses(table, **options):
         with warnings.catch_warnings():
@@ -269,6 +270,7 @@ def test_a_cut_extract_understates_the_risk_and_is_said():
     assert risk[0] < risk[1]
 
 
+@pytest.mark.full
 def test_the_last_period_serves_as_lag_1_not_unseen():
     responses = read(sold("2024-01-01", "2024-11-15"))[0].respond(queries.Sum("x"))
     words = "The last period, 2024-11-11, is cut off, and is lag 1 of the next database"
@@ -286,6 +288,7 @@ def test_the_last_period_serves_as_lag_1_not_unseen():
     assert found.settings["partial"] == "drop (last 2024-11-11)"
 
 
+@pytest.mark.full
 def test_the_choice_is_one_of_two_and_stands_in_every_command(capsys, tmp_path):
     table = sold("2024-03-09", "2024-11-15")
     with pytest.raises(InvalidInputError, match="partial must be one of keep, drop"):

@@ -70,6 +70,7 @@ def everything():
     return tree
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_a_flipped_bit_is_refused_or_changes_nothing(tmp_path, suffix):
     path = files.save_tree(everything(), tmp_path / f"tree.{suffix}")
@@ -79,6 +80,7 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(tmp_path, suffix):
     assert np.mean(refused) > 0.1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_flipped_bit_of_every_result_is_refused_or_changes_nothing(
@@ -96,6 +98,7 @@ def test_a_flipped_bit_of_every_result_is_refused_or_changes_nothing(
     assert any(refused)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_flipped_bit_of_delta_is_refused_by_name(results, kind, tmp_path):  # noqa: F811
     path = results[kind].save(tmp_path / "result.nc")
@@ -170,6 +173,7 @@ BAD = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", BAD)
 def test_numbers_that_cannot_be_are_refused_by_name(
     results,  # noqa: F811

@@ -26,12 +26,14 @@ def scope():
     return found
 
 
+@pytest.mark.full
 def test_duckdb_and_dask_answer_alike(scope):
     assert scope["responses"].n_databases == 40
     assert scope["found"].fingerprint == scope["responses"].fingerprint
     assert scope["responses"].fingerprint == respond(scope, edp.queries.Sum("amount")).fingerprint
 
 
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 @pytest.mark.filterwarnings("ignore")
 def test_spark_answers_alike(scope):

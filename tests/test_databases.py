@@ -96,6 +96,7 @@ def assert_same(found, expected, rtol=1e-10):
     np.testing.assert_allclose(found.contribution.toarray(), contribution, atol=rtol * scale)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", FORMS)
 def test_every_kind_of_table_gives_the_brute_force_responses(form, tmp_path):
     databases = Databases.from_table(FORMS[form](TABLE, tmp_path), **KEYS)

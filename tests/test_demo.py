@@ -9,6 +9,9 @@ import pytest
 
 import edp_bayes as edp
 
+# It takes a minute, unless it was made before.
+pytestmark = [] if "EDP_BAYES_DEMO" in os.environ else [pytest.mark.full]
+
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
@@ -30,7 +33,6 @@ def demo(tmp_path_factory):
     return folder, done.stdout
 
 
-@pytest.mark.slow
 def test_the_demo_audits_a_shop_against_whoever_has_seen_its_past(demo):
     folder, said = demo
     printed = " ".join(said.split())

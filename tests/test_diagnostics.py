@@ -67,6 +67,7 @@ def test_independent_databases_pass():
     }
 
 
+@pytest.mark.full
 def test_false_alarms_stay_near_the_level():
     rng = np.random.default_rng(0)
     alarms = np.mean(

@@ -82,6 +82,7 @@ def counts():
     return responses, audit
 
 
+@pytest.mark.full
 def test_what_a_rule_does_to_delta_is_that_of_what_it_publishes(counts):
     responses, audit = counts
     table = audit.disclosure(responses, epsilon=0.1)
@@ -102,6 +103,7 @@ def test_midpoint_rounding_publishes_1_to_6_as_one_value(counts):
     np.testing.assert_allclose(rounded.delta, binned.delta, atol=1e-9)
 
 
+@pytest.mark.full
 def test_rules_may_pass_where_delta_is_large():
     rng = np.random.default_rng(2)
     there = np.ones((60, 40))
@@ -130,6 +132,7 @@ def test_what_rules_cannot_look_at_is_refused(counts):
         edp.disclosure(responses, audit=3)
 
 
+@pytest.mark.full
 def test_the_command_line_prints_and_writes_the_rules(capsys, tmp_path):
     rng = np.random.default_rng(3)
     rows = [f"{w},{p}" for w in range(40) for p in range(20) if rng.random() < 0.6]

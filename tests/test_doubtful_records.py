@@ -96,6 +96,7 @@ def assert_same_bits(found, expected):
     assert found.fingerprint == expected.fingerprint
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("query", ORDERED, ids=str)
 @pytest.mark.filterwarnings("ignore::edp_bayes.exceptions.EdpBayesWarning")
 @given(seed=st.integers(0, 2**31))

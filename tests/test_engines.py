@@ -65,6 +65,7 @@ def one_thread():
         yield
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("engine", [*EAGER, *LAZY])
 def test_every_engine_gives_the_same_bits(engine, expected):
     shuffled = TABLE.sample(frac=1.0, random_state=3)
@@ -141,6 +142,7 @@ def spark():
         session.stop()
 
 
+@pytest.mark.full
 @needs_java
 @pytest.mark.filterwarnings("ignore")
 def test_spark_gives_the_same_bits(spark, expected):
@@ -163,8 +165,8 @@ spark.stop()
 """
 
 
+@pytest.mark.full
 @needs_java
-@pytest.mark.slow
 def test_spark_connect_gives_the_same_bits(expected):
     pytest.importorskip("pyspark.sql.connect")
     few = ["sum:amount", "variance:amount", "quantile:amount:0.3"]
@@ -213,6 +215,7 @@ FILES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", FILES)
 @pytest.mark.usefixtures("nothing_in_memory")
 def test_files_larger_than_memory_are_grouped_by_an_engine(form, tmp_path, expected):
@@ -248,6 +251,7 @@ def test_copies_are_found(engine):
     assert found.fingerprint == expected.fingerprint
 
 
+@pytest.mark.full
 @each_engine
 @pytest.mark.parametrize("missing", ["drop", "pool"])
 def test_records_without_an_individual_are_left_out_or_pooled(engine, missing):
@@ -273,6 +277,7 @@ def test_a_database_is_never_missing(engine):
         doubts(LAZY[engine](table))
 
 
+@pytest.mark.full
 @each_engine
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_a_value_that_is_not_finite_is_named(engine, value):
@@ -385,6 +390,7 @@ def by_period(table, every):
         return databases.respond(queries.Sum("amount"))
 
 
+@pytest.mark.full
 @each_engine
 @pytest.mark.parametrize("every", ["hour", "day", "week", "month"])
 def test_periods_are_those_of_a_table_at_hand(engine, every):
@@ -458,6 +464,7 @@ def test_compound_keys_are_tuples(engine):
 # Conditions, insiders and what needs the records
 
 
+@pytest.mark.full
 @each_engine
 @pytest.mark.parametrize("comparison", [">=", "<=", "==", "!=", ">", "<"])
 @pytest.mark.parametrize("value", [2, 2.5])
@@ -473,6 +480,7 @@ def test_whole_numbers_are_compared_exactly(engine, comparison, value):
     assert found == expected
 
 
+@pytest.mark.full
 @each_engine
 def test_conditions_on_dates_and_small_floats(engine):
     table = TABLE.assign(
@@ -489,6 +497,7 @@ def test_conditions_on_dates_and_small_floats(engine):
         assert found.fingerprint == expected.fingerprint
 
 
+@pytest.mark.full
 @each_engine
 @pytest.mark.parametrize("query", [q for q in UNRANKED if str(q) != "slope:level:amount"], ids=str)
 def test_answers_on_the_records_of_some(engine, query):

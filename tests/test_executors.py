@@ -128,6 +128,7 @@ EXECUTORS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 @pytest.mark.parametrize("executor", EXECUTORS.values(), ids=EXECUTORS)
 def test_every_executor_gives_the_same_bits(executor, request, couplings, expected, copies):
@@ -137,6 +138,7 @@ def test_every_executor_gives_the_same_bits(executor, request, couplings, expect
             same(expected[name], found)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 @pytest.mark.parametrize("executor", EXECUTORS.values(), ids=EXECUTORS)
 def test_every_executor_gives_the_same_bits_of_several_queries(executor, request, joint):
@@ -163,6 +165,7 @@ def audited_cells(executor):
     ).everything  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 @pytest.mark.parametrize("executor", EXECUTORS.values(), ids=EXECUTORS)
 def test_every_executor_gives_the_same_cells(executor, request, cells):
@@ -315,6 +318,7 @@ session.stop()
 """
 
 
+@pytest.mark.full
 def test_spark_connect_gives_the_same_bits(couplings, expected, copies):
     pytest.importorskip("grpc")
     pytest.importorskip("pyspark")

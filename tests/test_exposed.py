@@ -43,6 +43,7 @@ def audited(responses, **options):
         return edp.audit(responses, epsilon=[0.1, 0.5], **options)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("present", "truth"), [(1, 0.025), (5, 0.125), (20, 0.5)])
 def test_a_hundred_times_the_others_is_seen_however_often(present, truth):
     audit = audited(one_exposed(100.0, present))
@@ -54,12 +55,14 @@ def test_a_hundred_times_the_others_is_seen_however_often(present, truth):
     assert int(audit.individual_delta["individual"][0]) == 0
 
 
+@pytest.mark.full
 def test_always_present_with_ten_times_the_others():
     audit = audited(one_exposed(10.0, N))
     assert (audit.upper("delta", prob=0.95) >= [0.601, 0.522]).all()
     assert (audit.delta.median(("chain", "draw")) < 0.9).all()
 
 
+@pytest.mark.full
 def test_noise_is_found_for_the_exposed_from_responses_and_from_a_saved_audit(tmp_path):
     responses = one_exposed(100.0, 5)
     audit = audited(responses, draws=25)
@@ -87,6 +90,7 @@ class Pooled:
         return DirichletProcessMixture(thin=5).fit(shrunk, settings)
 
 
+@pytest.mark.full
 def test_a_model_that_contradicts_an_individual_gets_no_verdict_and_no_clean_bill():
     responses = one_exposed(100.0, 5)
     with warnings.catch_warnings():
@@ -244,6 +248,7 @@ BAD = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("population", BAD.values(), ids=BAD)
 def test_odd_populations_get_finite_results(population):
     rng = np.random.default_rng(10)
@@ -256,6 +261,7 @@ def test_odd_populations_get_finite_results(population):
     assert audit.checks.loc["individuals", "passed"]
 
 
+@pytest.mark.full
 def test_upper_is_a_quantile_that_never_rises():
     audit = audited(one_exposed(1.0, 5, others=10), draws=250)
     limit = audit.upper("delta", prob=0.9)
@@ -271,6 +277,7 @@ def test_upper_is_a_quantile_that_never_rises():
         audit.upper("risk")
 
 
+@pytest.mark.full
 def test_a_new_individual_is_one_of_the_sample_or_from_the_pool():
     rng = np.random.default_rng(11)
     c = rng.gamma(2.0, 0.1, (40, 20)) * (rng.random((40, 20)) < 0.5)

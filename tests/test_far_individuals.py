@@ -37,6 +37,7 @@ def audited(data, model, epsilon=EPSILON):
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_audits_are_right_at_any_epsilon(name):
     audit = audited(responses(), MODELS[name])

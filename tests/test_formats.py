@@ -83,6 +83,7 @@ FORMS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", FORMS)
 def test_marks_are_found_where_they_are_plain_and_said(name, tmp_path, engine):
     separator, decimal, thousands, said = FORMS[name]
@@ -343,6 +344,7 @@ def test_standard_input(form, monkeypatch):
 # The command line
 
 
+@pytest.mark.full
 def test_the_command_line_takes_and_records_them(tmp_path):
     out = tmp_path / "out"
     arguments = [

@@ -199,6 +199,7 @@ WORLDS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.filterwarnings("ignore::edp_bayes.exceptions.EdpBayesWarning")
 def test_false_alarms_are_rarer_than_the_level(world):

@@ -70,6 +70,7 @@ def spiked():
     return sample, None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("world", "n"),
     [

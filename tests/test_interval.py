@@ -442,6 +442,7 @@ def test_bad_seeds_are_refused(seed, error):
         interval.answer_from_data([1.0, 2.0, 3.0], random_seed=seed)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("released", "scale", "prior"),
     [

@@ -176,6 +176,7 @@ def test_a_median_of_zero_has_an_empty_interval_and_the_limit_of_epsilon():
     np.testing.assert_allclose(epsilon, 2.0 * stats.norm.pdf(0.0, scale=2.0), rtol=1e-6)
 
 
+@pytest.mark.full
 def test_the_level_stands_in_the_summary_and_the_epsilon_where_a_sensitivity_is_given(audit):
     plain = audit.summary(ci_prob=0.9)
     assert not plain.index.str.startswith("interval_epsilon").any()

@@ -217,6 +217,7 @@ def test_contributions_to_every_query_are_referred():
     np.testing.assert_allclose(found.referral.variance, most)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", [MODEL, edp.SmoothedBootstrap()], ids=["mixture", "kernel"])
 def test_presence_follows_how_many_are_there(model):
     rng = np.random.default_rng(10)
@@ -248,6 +249,7 @@ def audit(request):
     )
 
 
+@pytest.mark.full
 def test_it_says_against_whom(audit):
     assert audit.against == (
         "a person who has seen the last release and knows the trend and when each individual was "
@@ -260,6 +262,7 @@ def test_it_says_against_whom(audit):
     assert audit.withheld is None
 
 
+@pytest.mark.full
 def test_given_the_past_the_risk_is_larger(audit):
     model = MODEL if "Finite" in audit.settings["model"] else edp.SmoothedBootstrap()
     plain = edp.audit(joined(), epsilon=[0.1, 0.5], model=model, **FEW)
@@ -276,6 +279,7 @@ def test_checks_look_at_the_residuals_of_each_query(audit):
     assert audit.checks.loc[list(names), "passed"].all()
 
 
+@pytest.mark.full
 def test_it_is_saved_loaded_and_reported(audit, tmp_path):
     again = edp.load_audit(audit.save(tmp_path / "audit.nc"))
     assert isinstance(again, edp.JointAudit)
@@ -354,6 +358,7 @@ def test_the_database_at_hand_and_a_changing_scale():
     assert "subtracted from every answer" in text
 
 
+@pytest.mark.full
 def test_the_same_seed_gives_the_same_numbers(audit):
     again = edp.audit(
         joined(),

@@ -105,6 +105,7 @@ def test_a_query_that_follows_from_another_is_left_out_and_said(scale):
     assert found.warnings[0].startswith("again follows from the other answers")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("away", [3e-7, 1e-3])
 def test_nearly_the_same_is_not_the_same(away):
     revenue, both = nearly_twice(away)
@@ -126,6 +127,7 @@ def nearly_twice(away):
     return revenue, edp.Responses.join(revenue, of(y, revenue.contribution, "close"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("present", [40, 5])
 def test_sum_and_sum_without_reveal_whoever_is_left_out(present):
     revenue, _ = shop()
@@ -168,6 +170,7 @@ def test_a_constant_total_reveals_who_is_missing_from_it():
     assert float(audit.individual_delta.sel(individual=1).max()) < 1.0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("share", [0.0, 1e-9, 1e-6])
 @pytest.mark.parametrize("queries", [2, 3])
 def test_who_alone_makes_answers_vary_is_revealed_though_the_answers_depend(queries, share):
@@ -188,6 +191,7 @@ def test_who_alone_makes_answers_vary_is_revealed_though_the_answers_depend(quer
     assert float(audit.individual_delta.sel(individual=1).max()) < 0.5
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("turn", [1, -1])
 @pytest.mark.parametrize("model", [MODEL, edp.DirichletProcessMixture()], ids=["four", "many"])
 def test_an_answer_of_two_values_exposes_nobody_who_is_not_in_it(model, turn):
@@ -209,6 +213,7 @@ def test_an_answer_of_two_values_exposes_nobody_who_is_not_in_it(model, turn):
 # Known answers
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("sigma", "truth"), [(3.0, 0.115), (1.0, 0.357), (0.25, 0.918)])
 def test_sum_and_noisy_sum_without(sigma, truth):
     rng = np.random.default_rng(1)
@@ -241,6 +246,7 @@ def test_the_near_end_of_the_series_is_one():
     assert float(audit.delta.median()) > 0.95
 
 
+@pytest.mark.full
 def test_whoever_is_exposed_in_few_databases_is_not_pooled_away():
     rng = np.random.default_rng(3)
     c = np.where(rng.random((40, 30)) < 0.5, rng.gamma(4.0, 0.25, (40, 30)), 0.0)
@@ -257,6 +263,7 @@ def test_whoever_is_exposed_in_few_databases_is_not_pooled_away():
     assert audit.checks.loc["individuals", "passed"]
 
 
+@pytest.mark.full
 def test_known_gaussian_noise_hides():
     revenue, orders = shop()
     noise = edp.GaussianNoise(20.0)
@@ -277,6 +284,7 @@ def audit(request):
     return edp.audit(both, epsilon=[0.1, 0.5, 1.0], model=request.param, **FEW)
 
 
+@pytest.mark.full
 def test_together_they_tell_no_less_than_each(audit):
     revenue, orders = shop()
     model = MODEL if "Dirichlet" in audit.settings["model"] else edp.SmoothedBootstrap("gaussian")
@@ -363,6 +371,7 @@ def test_checks_name_the_query(audit):
     )
 
 
+@pytest.mark.full
 def test_the_same_seed_gives_the_same_numbers_whatever_the_blocks(audit, monkeypatch):
     model = MODEL if "Dirichlet" in audit.settings["model"] else edp.SmoothedBootstrap()
     monkeypatch.setattr("edp_bayes.auditing.joint_evaluation.BLOCK_NUMBERS", 1)

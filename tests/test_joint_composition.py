@@ -78,6 +78,7 @@ def coupling(request):
     return joint_coupling(request.param, people=8, draws=5)
 
 
+@pytest.mark.full
 def test_moments_bound_those_at_points(coupling):
     everybody = np.arange(coupling.n_individuals)
     bound = coupling.log_moments(everybody, ORDERS[:6])
@@ -90,6 +91,7 @@ def test_moments_bound_those_at_points(coupling):
                 assert (moment <= bound[:, i, o] + 0.02).all()
 
 
+@pytest.mark.full
 def test_one_database_is_the_audit_itself(coupling):
     size, people = coupling.n_draws, coupling.n_individuals
     source = Source(coupling, 1, np.arange(people), np.arange(size))
@@ -125,6 +127,7 @@ def audit():
     )  # fmt: skip
 
 
+@pytest.mark.full
 def test_an_audit_composes_alone_and_beside_a_single_query(audit, tmp_path):
     year = audit.compose(databases=12, progressbar=False)
     assert (year.delta.mean(("chain", "draw")) >= audit.delta.mean(("chain", "draw"))).all()
@@ -145,6 +148,7 @@ def test_an_audit_composes_alone_and_beside_a_single_query(audit, tmp_path):
     ).all()
 
 
+@pytest.mark.full
 def test_one_release_of_several_queries_has_the_limits_of_the_audit(audit):
     once = audit.compose(databases=1, progressbar=False)
     for name in ("delta", "total_risk", "total_risk_bound", "individual_delta"):
@@ -168,6 +172,7 @@ def test_what_has_no_fit_is_refused(audit, tmp_path):
             call()
 
 
+@pytest.mark.full
 def test_releases_agree_with_compositions(audit):
     target = float(audit.compose(3, progressbar=False).delta.isel(epsilon=-1).median())
     options = {"epsilon": float(EPSILON[-1]), "delta": target, "draws": 10, "progressbar": False}

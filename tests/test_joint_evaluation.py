@@ -87,6 +87,7 @@ def test_larger_populations_are_bounded_and_it_is_said():
 # Lemma 2: all answers together tell no less than each
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("noise", [None, edp.GaussianNoise(0.5)], ids=["plain", "noise"])
 def test_all_answers_tell_no_less_than_each_in_every_draw(model, noise):
@@ -135,6 +136,7 @@ def test_an_answer_on_its_own_is_its_coordinate(seed, d):
 # Stores and executors
 
 
+@pytest.mark.full
 def test_a_store_continues_with_the_same_bits(tmp_path, monkeypatch):
     both = joint_responses(people=200)
     options = {"epsilon": EPSILON, "draws": 25, "chains": 2, "random_seed": 1, "tune": 100}

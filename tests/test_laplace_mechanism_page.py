@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 PAGE = Path(__file__).parents[1] / "docs" / "laplace_mechanism.md"
 NUMBER = r"\d[\d,]*(?:\.\d+)?"
@@ -13,6 +14,7 @@ def numbers(text):
     return np.array([float(found.replace(",", "")) for found in re.findall(NUMBER, text)])
 
 
+@pytest.mark.full
 def test_the_page_prints_what_it_shows(data_dir, monkeypatch, capsys):
     monkeypatch.chdir(data_dir)
     cells = re.findall(r"```(python|text)\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)

@@ -500,6 +500,7 @@ def test_the_joint_maximum_of_equal_pairs_covers_where_separate_ones_do_not():
     assert hits["separate"] <= 14
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("truth", [0.1, 0.02, 0.0])
 def test_the_joint_maximum_of_equal_deltas_covers_where_separate_ones_do_not(truth):
     rng = np.random.default_rng(4)

@@ -71,7 +71,7 @@ def test_there_is_a_notebook_for_each_paper_and_use():
     assert [path.name[:3] for path in NOTEBOOKS] == [f"{k:02d}_" for k in range(1, 9)]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @notebooks
 def test_runs_without_data(kernel, path, tmp_path, found_data):
     # Where the rest runs on the real data, below, it need not run on simulated ones, too.
@@ -81,7 +81,7 @@ def test_runs_without_data(kernel, path, tmp_path, found_data):
         assert "simulated" in printed
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     "path", [path for path in NOTEBOOKS if path.name.startswith(FROM_FILES)], ids=lambda p: p.stem
 )
@@ -90,7 +90,7 @@ def test_runs_on_the_real_data(kernel, path, data_dir):
     assert "simulated" not in run(kernel, path, data_dir)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_cell_for_gpcp_reads_a_file_of_its_layout(kernel, tmp_path):
     # Made-up rain: 41 years of months on the 2.5 degree grid, as NOAA stores them.
     rng = np.random.default_rng(1)

@@ -292,6 +292,7 @@ def test_places_are_where_the_keys_lie(count, step, times, seed, late):
         assert outlying.period == (len(keys) - 1 if late else 0)
 
 
+@pytest.mark.full
 def test_the_command_line_refuses_a_mistyped_year_and_takes_codes(capsys, tmp_path):
     weekly().to_csv(tmp_path / "t.csv", index=False)
     words = ["--individual", "who", "--database", "period", "--query", "count", "--epsilon", "0.5"]

@@ -98,6 +98,7 @@ def test_the_search_finds_the_fewest_to_a_tenth(at_hand, factor, power, wanted):
     assert len(set(study.tried)) < 25
 
 
+@pytest.mark.full
 def test_a_plan_repeats_itself_and_more_databases_narrow_the_band(responses):
     first = plan(responses, width=0.16, epsilon=[0.1, 0.3], prob=0.9, **QUICK)
     second = plan(responses, width=0.16, epsilon=[0.1, 0.3], prob=0.9, **QUICK)
@@ -146,6 +147,7 @@ def test_a_limit_asked_for_is_reached_by_half_of_the_futures(responses):
     )
 
 
+@pytest.mark.full
 def test_an_individual_seen_once_may_come_again():
     """After 1 of 20 databases a presence of 0.1 is likely, and more databases will show it."""
     rng, contribution = np.random.default_rng(4), np.zeros(20)

@@ -174,6 +174,7 @@ def test_presence_on_the_whole_is_kept():
     np.testing.assert_allclose((shares @ [0.6, 0.4])[inside], RHO, rtol=1e-12)
 
 
+@pytest.mark.full
 def test_many_who_come_by_chance_do_not_make_the_largest_risk_larger():
     """Their shares differ by chance alone, and the largest risk is that of the luckiest."""
     rng = np.random.default_rng(5)

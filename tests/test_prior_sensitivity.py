@@ -140,6 +140,7 @@ def test_gibbs_keeps_the_parameters_of_the_draws_it_keeps():
         assert stats.kstest(uniform[::5], "uniform").pvalue > 0.001
 
 
+@pytest.mark.full
 def test_weighted_draws_are_those_of_the_scaled_prior():
     """Every prior at the top is closed under powers, so the scaled posterior can be drawn."""
     power = 1.3
@@ -165,6 +166,7 @@ def test_weighted_draws_are_those_of_the_scaled_prior():
     assert weighted == pytest.approx(float(target.delta.mean()), abs=4 * error)
 
 
+@pytest.mark.full
 def test_a_silly_prior_shows_and_much_data_do_not_need_one():
     one_rate = FiniteMixture(base_measure=BaseMeasure(scale_shape=None))
     default, silly = prior_sensitivity(audited(one_rate)), prior_sensitivity(audited(
@@ -183,6 +185,7 @@ def test_a_silly_prior_shows_and_much_data_do_not_need_one():
     assert (much["likelihood"] > 0.05).all()
 
 
+@pytest.mark.full
 def test_process_and_bootstrap_have_their_priors_too():
     silly = DirichletProcessMixture(base_measure=BaseMeasure(shape=50.0, scale_shape=None))
     one = {"epsilon": [0.1], "draws": 400}
@@ -213,7 +216,7 @@ def test_parameters_can_be_named_and_files_keep_them(audit, tmp_path):
     assert len(people) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_nuts_and_gibbs_are_equally_sensitive():
     base = BaseMeasure(shape=50.0, scale_shape=None)
     nuts = audited(edp.FiniteMixture(base_measure=base), sampler="pymc", cores=1)

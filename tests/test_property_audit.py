@@ -177,6 +177,7 @@ def several():
     )
 
 
+@pytest.mark.full
 def test_several_properties_are_pooled_and_delta_is_that_of_the_riskiest(several):
     assert list(several.prob["property"].to_numpy()) == ["older", "veteran", "rare"]
     np.testing.assert_array_equal(several.delta, several.property_delta.max("property"))

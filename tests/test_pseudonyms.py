@@ -115,6 +115,7 @@ def test_what_cannot_be_asked_of_pseudonyms(audit, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.full
 def test_no_position_among_the_labels_is_left(responses, tmp_path):
     told, own = edp.Adversary(insiders=LABELS[2:4]), edp.Adversary(own=True)
     for options, said in (
@@ -149,6 +150,7 @@ def test_a_verification_needs_a_key(responses, tmp_path):
     assert again.noise.components == noise.components
 
 
+@pytest.mark.full
 def test_the_command_line_writes_no_name(tmp_path, capsys):
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(
@@ -219,6 +221,7 @@ def small_run(tmp_path, *options):
     return edp.load_audit(tmp_path / "out" / "audit.nc").individuals["individual"].values.tolist()
 
 
+@pytest.mark.full
 def test_pseudonyms_of_running_numbers_cannot_be_listed_from_the_file(tmp_path, capsys):
     first = small_run(tmp_path)
     assert "The secret key of the pseudonyms is kept nowhere." in capsys.readouterr().out
@@ -234,6 +237,7 @@ def test_pseudonyms_of_running_numbers_cannot_be_listed_from_the_file(tmp_path, 
         assert not hidden & set(pseudonym_table(edp.Audit(guess)).index)
 
 
+@pytest.mark.full
 def test_a_key_is_made_kept_private_and_used_again(tmp_path):
     key = tmp_path / "keys" / "pseudonyms.key"
     first = small_run(tmp_path, "--pseudonym-key", str(key))

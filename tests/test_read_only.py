@@ -79,12 +79,13 @@ def run(code, tmp_path):
     return done.stdout.splitlines()
 
 
+@pytest.mark.full
 def test_code_is_kept_in_a_private_temporary_folder_and_that_is_said(tmp_path):
     said, value, mode = run(WORK, tmp_path)
     assert said.count("NUMBA_CACHE_DIR names a folder") == 1
     assert (value, mode) == ("1.0", "0o700")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_pymc_samples_without_a_home(tmp_path):
     assert run(SAMPLE, tmp_path) == ["(1, 10)"]

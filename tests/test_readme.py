@@ -63,7 +63,7 @@ def run(code):
     return [line.rstrip() for line in printed.getvalue().splitlines()]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_example_prints_what_it_is_said_to():
     example, (shown,) = blocks("python")[0], blocks("text")
     assert len([line for line in example.splitlines() if line]) <= 10
@@ -85,13 +85,13 @@ def purchases(tmp_path, monkeypatch):
     table.to_parquet("purchases.parquet")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_second_example_runs_and_its_file_loads_again(purchases):
     run(blocks("python")[1])
     assert edp.load_audit("audit.nc").settings["query"] == "sum:amount"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_audit_command_runs(purchases):
     (command,) = (line for line in shell_commands() if "edp-bayes audit" in line)
     words = shlex.split(command)
@@ -182,6 +182,7 @@ def test_bands_are_two_sided_and_a_black_box_needs_outputs_alone():
     assert 0.0 < low < 1.1
 
 
+@pytest.mark.full
 def test_known_distributions_have_an_exact_curve():
     p, q = (edp.Mixture(1.0, location, 1.0, kernel="laplace") for location in (0.0, 1.0))
     epsilon = np.array([0.0, 0.3, 0.9])

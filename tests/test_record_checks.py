@@ -85,6 +85,7 @@ def responses(rides, individual):
     return databases.respond(edp.queries.Sum("fare"))
 
 
+@pytest.mark.full
 def test_the_number_of_a_record_withholds_and_the_column_is_named(rides):
     audit = edp.audit(responses(rides, "ride"), epsilon=[0.1], **QUICK)
     assert audit.withheld.startswith(
@@ -100,6 +101,7 @@ def test_naming_the_person_is_a_remedy(rides):
     assert not check_identifier(responses(rides, ["person", "ride"])).passed
 
 
+@pytest.mark.full
 def test_persons_who_come_once_are_said_to(rides):
     audit = edp.audit(responses(rides, "ride"), epsilon=[0.1], appear_once=True, **QUICK)
     assert audit.checks.loc["identifier", "passed"]

@@ -97,7 +97,7 @@ ENGINES = {
     "polars": lambda table: pl.from_pandas(table).lazy(),
     "duckdb": lambda table: duckdb.from_arrow(pa.Table.from_pandas(table, preserve_index=False)),
     "ibis": ibis_table,
-    "dask": pytest.param(dask_table, marks=pytest.mark.slow),
+    "dask": pytest.param(dask_table, marks=pytest.mark.full),
 }
 
 
@@ -107,6 +107,7 @@ def one_thread():
         yield
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
 @pytest.mark.parametrize("query", [queries.Sum("amount"), queries.Count()], ids=str)
 def test_every_engine_gives_the_same_bits(engine, query):
@@ -246,6 +247,7 @@ def fits(model, seed, **options):
     return [quiet(model.fit, one, how).coupling for one in both(seed, **options)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 @given(seed=st.integers(0, 2**20), collect=st.sampled_from([5, 10, 40]))
 @settings(derandomize=True, deadline=None, max_examples=4)
@@ -260,6 +262,7 @@ def test_bounds_are_above_the_risk_and_all_others_keep_theirs(model, seed, colle
     assert (found <= 1.0).all()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
 def test_sums_and_the_largest_are_above_those_of_the_full_collection(seed):
     full, reduced = fits(MODELS["mixture"], seed, collect=10)
@@ -335,6 +338,7 @@ def audits():
     return [quiet(edp.audit, one, **options) for one in both(6)]
 
 
+@pytest.mark.full
 def test_a_result_says_who_was_bounded_and_by_how_much(audits, tmp_path):
     full, reduced = audits
     count = reduced.settings["reduced"]["individuals"]
@@ -371,6 +375,7 @@ def test_what_needs_all_contributions_later_says_so(audits, use):
         use(audits[1])
 
 
+@pytest.mark.full
 def test_an_audit_refuses_adversaries_and_names_it_cannot_evaluate():
     _, responses = both(6)
     name = responses.individual[responses.reduced][0]
@@ -387,10 +392,11 @@ def test_an_audit_refuses_adversaries_and_names_it_cannot_evaluate():
 NOISES = (
     None,
     edp.GaussianNoise(5.0),
-    pytest.param(edp.LaplaceNoise(5.0), marks=pytest.mark.slow),
+    pytest.param(edp.LaplaceNoise(5.0), marks=pytest.mark.full),
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("noise", NOISES, ids=["rounded", "gaussian", "laplace"])
 def test_rounded_answers_and_noise_are_bounded_too(noise):
     counted = Databases.from_table(TABLE, **KEYS)

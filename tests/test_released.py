@@ -59,6 +59,7 @@ def every_risk(audit):
     return np.stack(found, axis=2)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_what_is_published_is_never_riskier_than_the_answer(audit, rule):
     released = audit.released(**rule, progressbar=False)
@@ -97,6 +98,7 @@ def test_epsilon_at_is_where_the_published_curve_falls_to_delta(plain):
     assert float(again.delta[0, 0, 0]) == pytest.approx(target, rel=0.01)
 
 
+@pytest.mark.full
 def test_bounds_of_the_less_risky_do_not_touch_delta(plain, monkeypatch):
     """Only those who may be the riskiest are reduced; delta is that of everybody."""
     rng = np.random.default_rng(3)

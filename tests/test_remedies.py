@@ -180,6 +180,7 @@ def told(sentence):
     return adversary
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n", [8, 9, 10, 11, 12, 14, 20, 53])
 @pytest.mark.parametrize("name", SERIES)
 @pytest.mark.parametrize("days", [False, True])
@@ -237,6 +238,7 @@ def test_given_an_adversary_no_more_is_advised_than_fits(n, regressors):
     assert ("it takes more of them" in sentence) == (n - regressors - 1 < 8)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("components", [3, 12])
 def test_as_many_components_as_are_asked_for_are_enough(components):
     rng = np.random.default_rng(2)

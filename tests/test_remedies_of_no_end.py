@@ -76,6 +76,7 @@ def asked(result):
     return str(error.value)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", AUDITS)
 def test_the_delta_that_is_named_has_an_epsilon_in_every_draw(case):
     audited, last = AUDITS[case]

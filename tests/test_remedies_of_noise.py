@@ -132,6 +132,7 @@ def test_a_table_that_was_moved_is_found_where_it_is_now(meters, tmp_path, capsy
     assert NoiseDistribution.load("noise.json").mean_absolute > 0.0
 
 
+@pytest.mark.full
 def test_the_command_line_names_methods_that_it_has(meters, tmp_path, capsys):
     table, audit = meters
     words = ("noise", audit, "--epsilon", "2", "--out", tmp_path / "noise.json")
@@ -143,6 +144,7 @@ def test_the_command_line_names_methods_that_it_has(meters, tmp_path, capsys):
         assert NoiseDistribution.load(tmp_path / "noise.json").record["method"] == method
 
 
+@pytest.mark.full
 def test_noise_too_fine_for_a_lattice_is_found_by_each_way_out():
     model = FixedBandwidth(0.01, "gaussian")
     asked = {"epsilon": 690.0, "method": "optimal", "model": model, "progressbar": False}
@@ -155,6 +157,7 @@ def test_noise_too_fine_for_a_lattice_is_found_by_each_way_out():
         assert noise.mean_absolute > 0.0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("most", [29, 37, 53])
 def test_the_least_spacing_that_is_named_is_taken(most, monkeypatch):
     for limit in ("LARGEST_HALF", "MOST_WEIGHTS"):
@@ -178,6 +181,7 @@ def test_the_least_of_a_tradeoff_is_reached():
     assert traded.best_privacy(float(least)) is traded.noises[-1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", ["laplace", "optimal"])
 def test_a_limit_that_is_too_short_is_met_as_the_command_says(
     method, meters, tmp_path, capsys, monkeypatch

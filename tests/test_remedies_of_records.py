@@ -131,6 +131,7 @@ def options_of(given):
     return [word for k, v in given.items() for word in (f"--{k.replace('_', '-')}", v)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_advised_about_records_helps(case, tmp_path, capsys):
     write, asked, expected = CASES[case]

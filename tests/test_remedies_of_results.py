@@ -55,6 +55,7 @@ def advised(match: str, *, error: type[Exception] = InvalidInputError) -> Any:
     return pytest.raises(error, match=match)
 
 
+@pytest.mark.full
 def test_audits_of_the_same_databases_are_joined_or_said_to_be_fresh():
     other = edp.audit(revenue("orders", seed=2), epsilon=[0.1, 0.5], **FAST)
     with advised(r"Responses\.join.*databases= of a single audit.*fresh=True"):
@@ -64,6 +65,7 @@ def test_audits_of_the_same_databases_are_joined_or_said_to_be_fresh():
     assert edp.compose([audited(), other], fresh=True, progressbar=False).databases == 2
 
 
+@pytest.mark.full
 def test_echoes_of_several_queries_are_left_out_as_advised():
     with_past = joined(edp.Adversary(past=1))
     with advised(r"past='released'.*or audit without a past"):
@@ -86,6 +88,7 @@ def test_the_past_is_shown_of_the_audit_that_is_named():
     audited(edp.Adversary(past=1)).plot_past(backend="none")
 
 
+@pytest.mark.full
 def test_leakage_needs_one_of_what_is_named():
     options = {"epsilon": 0.1, "model": edp.SmoothedBootstrap(), **FAST}
     del options["tune"]
@@ -162,6 +165,7 @@ def test_intervals_are_known_on_scales_that_an_audit_keeps():
         edp.audit(revenue(), epsilon=[0.1], transform=scale, **FAST).interval_level(0.1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("at", [None, N - 1])
 @pytest.mark.parametrize("asked", [{"rounded_to": 2.0}, {"rounded_to": 3.0, "offset": "worst"}])
 def test_insiders_on_no_grid_leave_the_worst_bins_of_continuous_answers(at, asked):

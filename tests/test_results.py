@@ -48,6 +48,7 @@ def results():
     return {type(one).__name__: one for one in found}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("plot", PLOTS)
 def test_a_plot_shows_a_result_or_says_what_it_needs(results, plot, kind):
@@ -59,6 +60,7 @@ def test_a_plot_shows_a_result_or_says_what_it_needs(results, plot, kind):
         PLOTS[plot](results[kind], backend="none")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_result_has_bands_limits_a_table_and_a_file(results, kind, tmp_path):
     one = results[kind]

@@ -327,7 +327,7 @@ def test_models_of_ones_own_have_bins_where_they_have_a_distribution_function():
     assert edp.PyMCMixture(edp.FiniteMixture().build).models_rounding(responses)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_gibbs_and_nuts_draw_the_same_rounded_mixture():
     responses = of_counts(1.0)
     model, options = edp.FiniteMixture(components=1), QUICK | {"draws": 300}
@@ -353,6 +353,7 @@ def test_an_edge_of_the_answers_is_seen():
     assert (upper > np.exp(-1.0)).all()
 
 
+@pytest.mark.full
 def test_noise_is_not_calibrated_for_rounded_answers():
     responses = of_counts(1.0)
     with pytest.raises(edp.InvalidInputError, match=r"released\(rounded_to=1, noise_after="):

@@ -90,6 +90,7 @@ def test_an_audit_advises_and_is_not_withheld_for_it() -> None:
     assert log.upper("delta")[0] < found.upper("delta")[0]
 
 
+@pytest.mark.full
 def test_scales_are_compared_by_the_density_of_the_answers() -> None:
     y = totals(3)
     table = edp.compare(responses_of(y), transforms=[None, "log", "sqrt"], **QUIET)
@@ -105,6 +106,7 @@ def test_scales_are_compared_by_the_density_of_the_answers() -> None:
     assert one.loc["none", "elpd"] < expected - 40.0
 
 
+@pytest.mark.full
 def test_a_normal_answer_stays_on_its_own_scale() -> None:
     y = np.random.default_rng(4).normal(10.0, 3.0, 200)
     y = y[y > 0.5]
@@ -126,6 +128,7 @@ def test_scores_are_those_of_the_same_model_by_hand() -> None:
         assert ours.loc[f"{name}, l", "elpd"] == pytest.approx(moved, rel=1e-12)
 
 
+@pytest.mark.full
 def test_what_an_adversary_knows_is_compared_on_every_scale() -> None:
     rng = np.random.default_rng(6)
     x = np.zeros(60)

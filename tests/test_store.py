@@ -81,6 +81,7 @@ def blocks(path):
     return sorted(path.glob("block-*.npz"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_run_killed_at_any_moment_continues_with_the_same_bits(moment, tmp_path, uninterrupted):
     path = tmp_path / "store"
@@ -170,6 +171,7 @@ def test_two_runs_do_not_share_a_store(finished):
         run(finished)
 
 
+@pytest.mark.full
 def test_draws_of_nuts_are_kept(tmp_path, monkeypatch):
     options = {
         "model": Stacked(

@@ -28,6 +28,7 @@ def drawn(responses):
     )  # fmt: skip
 
 
+@pytest.mark.full
 def test_an_audit_by_nuts_keeps_every_parameter(drawn, tmp_path):
     parameters = drawn.tree["parameters"].to_dataset()
     assert {"weights", "locations", "scales"} <= set(parameters.data_vars)
@@ -38,6 +39,7 @@ def test_an_audit_by_nuts_keeps_every_parameter(drawn, tmp_path):
     xr.testing.assert_allclose(loaded.tree["parameters"].to_dataset(), parameters)
 
 
+@pytest.mark.full
 def test_parameters_are_left_out_when_asked_and_under_pseudonyms(responses, drawn, tmp_path):
     model = edp.PyMCMixture(edp.FiniteMixture(components=2).build)
     few = edp.audit(
@@ -115,6 +117,7 @@ LABELS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 @pytest.mark.parametrize(
     "model", [edp.FiniteMixture(components=2), edp.DirichletProcessMixture(components=3)]

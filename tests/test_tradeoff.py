@@ -218,7 +218,7 @@ def test_impossible_attacks_are_refused(present, absent, options, said):
         edp.attack(present, absent, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_no_attack_on_new_databases_beats_the_band():
     """Attacks know the truth or learn from 6,000 releases of it; the audit saw 60 databases."""
     rng = np.random.default_rng(4)

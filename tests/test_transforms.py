@@ -57,6 +57,7 @@ def audit_of(name: str | None, **options: Any) -> Any:
     return edp.audit(responses, epsilon=[0.05, 0.3], **FAST, **options)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 def test_an_audit_is_that_of_responses_transformed_by_hand(name: str) -> None:
     y, c = proportions(2) if name == "logit" else shares(2)
@@ -107,6 +108,7 @@ def test_the_audit_option_is_the_option_of_responses() -> None:
     assert asked.settings["fingerprint"] == audit_of("log").settings["fingerprint"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "adversary",
     [
@@ -191,6 +193,7 @@ def limits(scale: str | None, seed: int, kind: str) -> Array:
     return found.upper("delta").to_numpy()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "scale", "shift"), [("total", "log", 0.15), ("share", "logit", 0.5)]
 )
@@ -440,6 +443,7 @@ def test_a_root_of_an_answer_of_zero_has_no_score_of_the_answer() -> None:
     assert found.settings["scores"] == "on the modelled scale"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["log", "sqrt"])
 def test_intervals_are_those_of_the_answer(name: str) -> None:
     """Shares of draws of the answer itself, counted."""
@@ -529,6 +533,7 @@ def test_point_estimates_follow_the_scale() -> None:
     np.testing.assert_array_equal(first.delta, second.delta)
 
 
+@pytest.mark.full
 def test_fresh_databases_compose_on_any_scale() -> None:
     y, c = shares(1)
     hand = edp.audit(

@@ -34,7 +34,7 @@ def test_a_fit_weighs_its_last_component_as_the_mass_says(responses):
     assert FiniteMixture(components=2).fit(responses, SETTINGS).truncated == ()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_nuts_says_the_same_mass(responses):
     model = DirichletProcessMixture(components=8)
     nuts = model.fit(

@@ -164,6 +164,7 @@ def audit():
     )
 
 
+@pytest.mark.full
 def test_out_of_reach_is_said_where_it_is_undecided(audit):
     found = audit.verdict(epsilon=0.1, delta=0.005)
     assert found.status == UNDECIDED
@@ -199,6 +200,7 @@ def test_a_plan_says_how_many_databases_decide(audit):
         one.verdict(epsilon=0.1, delta=0.19, plan=80)
 
 
+@pytest.mark.full
 def test_every_place_says_the_same(audit, tmp_path):
     said = audit.verdict()
     assert audit.summary().attrs["verdict"] == str(said)
@@ -277,6 +279,7 @@ def run(capsys, table, out, *words):
     return code, captured.out, captured.err
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("target", "status", "code"),
     [("0.1:0.9", "Met", 0), ("0.1:0.0001", "Not met", 3), ("0.1:0.2", "Undecided", 4)],
@@ -299,6 +302,7 @@ def test_the_first_line_and_the_exit_code_tell_the_verdict(
     assert again.claim in " ".join(printed.split())
 
 
+@pytest.mark.full
 def test_without_a_check_the_exit_code_is_zero_and_the_default_is_said(capsys, table, tmp_path):
     code, printed, _ = run(capsys, table, tmp_path / "out", "--epsilon", "0.05,0.2")
     assert code == 0
@@ -310,6 +314,7 @@ def test_without_a_check_the_exit_code_is_zero_and_the_default_is_said(capsys, t
     assert "Riskiest individuals" in printed
 
 
+@pytest.mark.full
 def test_the_epsilon_of_a_target_joins_the_grid(capsys, table, tmp_path):
     words = ["--epsilon", "0.05,0.2", "--target", "0.1:0.5"]
     assert run(capsys, table, tmp_path / "out", *words)[0] == 0
@@ -317,6 +322,7 @@ def test_the_epsilon_of_a_target_joins_the_grid(capsys, table, tmp_path):
     assert grid.tolist() == [0.05, 0.1, 0.2]
 
 
+@pytest.mark.full
 def test_not_established_is_a_code_of_its_own(capsys, tmp_path):
     rows = [f"{w},{p},{10 + w + p}" for w in range(40) for p in range(6)]
     (tmp_path / "t.csv").write_text("\n".join(["week,who,spent", *rows]))
@@ -326,6 +332,7 @@ def test_not_established_is_a_code_of_its_own(capsys, tmp_path):
     assert printed.startswith("Not established. ")
 
 
+@pytest.mark.full
 def test_what_is_published_counts_in_place_of_the_answer(capsys, table, tmp_path):
     words = ["--target", "0.1:0.2", "--check", "--rounded-to", "100000"]
     code, printed, _ = run(capsys, table, tmp_path / "out", *words)
@@ -334,7 +341,7 @@ def test_what_is_published_counts_in_place_of_the_answer(capsys, table, tmp_path
     assert "The answer rounded to 100000. Met: " in " ".join(printed.split())
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_plan_says_on_the_command_line_how_many_databases_decide(capsys, table, tmp_path):
     words = ["--target", "0.1:0.2", "--check", "--plan"]
     code, printed, _ = run(capsys, table, tmp_path / "out", *words)

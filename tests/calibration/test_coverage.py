@@ -23,7 +23,7 @@ CELLS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
 def test_the_default_model_covers(cell):
     repetitions = REPETITIONS if cell.population == 1 else 8
@@ -34,7 +34,7 @@ def test_the_default_model_covers(cell):
         assert stats.binomtest(covered, repetitions, 0.8, alternative="less").pvalue > 1e-3, row
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_careless_band_is_caught():
     """Unpaired posteriors, known not to cover small risks, fail the same test."""
     cell = Scenario("normal", 41, "0.1")

@@ -106,6 +106,7 @@ def test_information_of_mixtures_is_that_of_the_joint_density(
     assert known == pytest.approx(expected, rel=0.005)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("distribution", "individual", "epsilon"),
     [("skewed", "proportional", 0.3), ("bimodal", "absent 70%", 0.1), ("normal", "0.1", 0.02)],

@@ -9,6 +9,7 @@ from scipy import stats
 from tests.calibration.sbc import CASES, DRAWS, ranks
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_ranks_are_uniform(case):
     with warnings.catch_warnings():

@@ -112,6 +112,7 @@ def test_worlds_watch_whom_they_name():
     assert np.isnan(truth[1:]).all()
 
 
+@pytest.mark.full
 def test_no_band_lies_below_the_truth_against_who_knows_the_last_presence():
     cell = Cell("spells", "normal", 150, 0.4)
     (there, here, first), (away, gone, second) = below(cell, 20)

@@ -24,6 +24,7 @@ def test_truths_are_those_of_closed_forms():
     assert truth(WORLDS["0 without them"])[2] >= worlds.NOTHING - 1e-6
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", WORLDS)
 def test_both_distributions_are_such_and_samples_follow_them(name):
     world = WORLDS[name]
@@ -41,6 +42,7 @@ def test_both_distributions_are_such_and_samples_follow_them(name):
         assert share == pytest.approx(high - low, abs=4.5 * np.sqrt(0.25 / 4000))
 
 
+@pytest.mark.full
 def test_an_audit_of_a_world_is_one_row_and_the_page_has_the_table():
     row = worlds.once(("normal, gives 0.4", 20, 0))
     assert set(row) == set(pd.read_csv(worlds.RESULTS).columns)

@@ -26,6 +26,7 @@ def shifted(weights, y, scales, c, epsilon=EPSILON):
     return one_scale.shift_curves(weights, y, scales, c.indptr, c.indices, c.data, epsilon)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("density", [0.1, 0.6, 1.0])
 @pytest.mark.parametrize("size", [0.05, 1.0, 20.0])
 def test_shift_curves_are_exact(density, size):

@@ -50,6 +50,7 @@ def test_grids_about_as_long_as_the_early_part(levels):
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
 def test_both_ways_agree_with_exact_arithmetic(seed):
     weights, y, scales, c = case(seed)

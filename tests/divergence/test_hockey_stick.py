@@ -50,6 +50,7 @@ def assert_exact(p, q, epsilon, points=400):
         assert found <= 1.1e-12
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("scales", ["equal", "unequal", "wild"])
 def test_random_mixtures_agree_with_exact_arithmetic(kernel, scales):
@@ -87,6 +88,7 @@ SHAPES = {
 }  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_hard_shapes(kernel, shape):
@@ -136,6 +138,7 @@ def test_the_common_location_is_subtracted_without_rounding(locations):
         assert mp.mpf(location) - mp.mpf(centre) == mp.mpf(location - centre)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("other", ["gaussian", "laplace"])
 def test_kernels_may_differ(other):
     """Against a fine trapezium rule."""

@@ -144,6 +144,7 @@ def test_mixtures_agree_with_arithmetic_of_many_digits(kernel, kind):
             assert found == pytest.approx(exact(p, q, epsilon, kernel), abs=2e-13)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("floor", [0.0, 1e-7])
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
 @pytest.mark.parametrize("away", [15.0, 20.0, 40.0, 44.0, 50.0, 99.0, 101.0])

@@ -21,6 +21,7 @@ def two_answers(n, seed=1):
     return rng.normal(size=(n, 2)) @ np.array([[1.0, 0.6], [0.0, 0.5]]) + away
 
 
+@pytest.mark.full
 def test_in_one_dimension_it_is_the_mixture_of_one_dimension():
     y = two_answers(40)[:, [0]]
     units = Units.of(y)
@@ -43,7 +44,7 @@ def test_in_one_dimension_it_is_the_mixture_of_one_dimension():
     assert np.abs(found - exact).max() < 0.03 * exact.max()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_gibbs_sampling_and_nuts_draw_one_posterior():
     y = two_answers(30)
     units, weights = Units.of(y), Weights(2, dirichlet=1.0)

@@ -58,6 +58,7 @@ def truth(shift, covariance, epsilon=EPSILON):
     return ndtr(0.5 * s - epsilon / s) - np.exp(epsilon) * ndtr(-0.5 * s - epsilon / s)
 
 
+@pytest.mark.full
 def test_the_closed_form_is_that_of_the_library():
     one = np.ones((1, 1))
     found = gaussian.curves(
@@ -66,6 +67,7 @@ def test_the_closed_form_is_that_of_the_library():
     np.testing.assert_allclose(truth(np.array([0.4, 0.0]), np.eye(2)), found, atol=1e-12)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", [NORMAL, edp.SmoothedBootstrap()], ids=["normal", "bootstrap"])
 def test_a_vector_autoregression_has_its_own_risk(model):
     y = autoregression(3, 400)
@@ -160,7 +162,7 @@ def test_a_query_that_tells_nothing_leaves_the_risk_of_the_other():
     np.testing.assert_allclose(delta, single, rtol=0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_gibbs_sampling_and_nuts_draw_one_posterior():
     y = autoregression(8, 60, growth=1.0)
     regression = regression_of(joined(y), past=1, trend=True, changing_scale=True)
@@ -219,7 +221,7 @@ def test_residuals_are_as_far_spread_as_the_innovations():
     assert np.trace(plain) < 0.93 * np.trace(modified)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_bands_cover_the_risk_given_the_past():
     exact, held, below = truth(SHIFT, ROOT @ ROOT.T), [], []
     for repetition in range(20):

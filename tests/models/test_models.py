@@ -77,7 +77,7 @@ def seen(responses, model, epsilon, outside, **changes):
     return np.concatenate(found), np.concatenate(errors)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("n", [10, 20])
 @pytest.mark.parametrize(
     "make", [DirichletProcessMixture, FiniteMixture], ids=["process", "finite"]
@@ -104,7 +104,7 @@ def test_gibbs_and_nuts_draw_from_one_posterior(make, n):
     assert (np.abs(gibbs - nuts) < 4.0 * error).all(), (gibbs - nuts) / error
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_gibbs_and_nuts_draw_from_one_posterior_of_several_samples():
     responses = make_responses(samples=3)
     x, epsilon = np.array([-4.0, -1.0, 1.0, 4.0]), np.array([0.1])
@@ -206,6 +206,7 @@ def test_variances_are_inverse_gamma_with_the_floor_in_their_rate(floors, monkey
     assert floors < 40.0 or stats.kstest(found, without.cdf).pvalue < 1e-3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
 @pytest.mark.parametrize("rounded", [False, True], ids=["continuous", "rounded"])
 @pytest.mark.parametrize("given", [False, True], ids=["plain", "given the trend"])
@@ -254,7 +255,7 @@ def test_rounded_responses_do_not_collapse_a_component(rounding):
     assert fitted.mixture.scales.min() >= 0.05 * rounding
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_nuts_of_one_laplace_component_matches_gridded_likelihood():
     responses = make_responses()
     fitted = edp.FiniteMixture(components=1, kernel="laplace").fit(responses, settings())
@@ -266,7 +267,7 @@ def test_nuts_of_one_laplace_component_matches_gridded_likelihood():
     np.testing.assert_array_equal(fitted.mixture.scales, again.mixture.scales)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_users_model_takes_the_place_of_ours():
     import pymc as pm
     import pytensor.tensor as pt
@@ -350,7 +351,7 @@ def test_bootstrap_bandwidth_has_the_leave_one_out_posterior(kernel, variable):
     assert drawn.mean() == pytest.approx(mean, abs=4 * drawn.std() / np.sqrt(drawn.size) + 2e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_bootstrap_draws_agree_with_its_pymc_model():
     responses = make_responses(n=20)
     model = edp.SmoothedBootstrap(kernel="gaussian")
@@ -385,6 +386,7 @@ HARD = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("samples", [1, 2])
 @pytest.mark.parametrize("kernel", ["laplace", "gaussian"])
 @pytest.mark.parametrize("data", list(HARD))
@@ -437,6 +439,7 @@ def test_log_likelihood_is_that_of_the_mixture():
     )
 
 
+@pytest.mark.full
 def test_samples_of_a_database_share_the_weight_of_one():
     once = make_responses()
     repeated = edp.Responses(

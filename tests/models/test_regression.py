@@ -58,6 +58,7 @@ def test_the_normal_model_agrees_with_a_state_space_model():
     assert regression.known.names == ["lag 1", "trend"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("growth", [False, True])
 def test_gibbs_and_nuts_draw_one_posterior(growth):
     responses = series(4, growth=1.0 if growth else 0.0)
@@ -138,6 +139,7 @@ def test_scores_of_residuals_are_normal(model):
     assert abs(np.corrcoef(scores[1:], scores[:-1])[0, 1]) < 0.25
 
 
+@pytest.mark.full
 def test_the_conditional_risk_is_larger_than_the_marginal():
     # innovations of one standard deviation, responses of five thirds of it
     responses = series(8, coefficient=0.8, trend=0.0, n=200)
@@ -155,6 +157,7 @@ MEMBERS = (
 )
 
 
+@pytest.mark.full
 def test_a_stack_is_given_what_its_members_are():
     responses = series(18)
     known = {"past": 1, "trend": True, "draws": 200}
@@ -199,6 +202,7 @@ def test_a_stacked_audit_says_against_whom(tmp_path):
     assert again.tree["known"]["coefficients"].sizes == {"chain": 4, "draw": 100, "term": 1}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "model",
     [

@@ -182,6 +182,7 @@ def test_weights_proportions_and_scores(responses, fits):
     np.testing.assert_array_equal(again.sample_stats["member"], member)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
 @pytest.mark.parametrize("model", MEMBERS, ids=["bootstrap", "process", "finite"])
 def test_a_stack_of_one_is_that_one(model, responses):

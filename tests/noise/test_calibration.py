@@ -45,6 +45,7 @@ def found(plug_in):
     }
 
 
+@pytest.mark.full
 def test_every_method_meets_the_target_and_the_order_is_as_expected(plug_in, found):
     for noise in found.values():
         assert noise.record["reached"] == 1.0
@@ -98,11 +99,13 @@ def lopsided(plug_in):
     return edp.noise.calibrate(plug_in, epsilon=EPSILON, symmetric=False, **OPTIMAL)
 
 
+@pytest.mark.full
 def test_noise_that_may_be_lopsided_is_smaller(lopsided, found):
     assert lopsided.mean_absolute <= found["optimal"].mean_absolute * 1.001
     assert found["optimal"].mean == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.full
 def test_the_least_variance_has_less_variance(plug_in, found):
     noise = edp.noise.calibrate(plug_in, epsilon=EPSILON, objective="variance", **OPTIMAL)
     # A search ends where nothing gains one per cent.
@@ -110,6 +113,7 @@ def test_the_least_variance_has_less_variance(plug_in, found):
     assert noise.mean_absolute >= found["optimal"].mean_absolute * 0.999
 
 
+@pytest.mark.full
 def test_objectives_differ_by_more_where_noise_may_be_lopsided(plug_in, lopsided):
     noise = edp.noise.calibrate(
         plug_in, epsilon=EPSILON, objective="variance", symmetric=False, **OPTIMAL
@@ -118,6 +122,7 @@ def test_objectives_differ_by_more_where_noise_may_be_lopsided(plug_in, lopsided
     assert noise.mean_absolute > 1.01 * lopsided.mean_absolute
 
 
+@pytest.mark.full
 def test_assurance_is_reached_under_the_posterior(bootstrap):
     noise = edp.noise.calibrate(bootstrap, epsilon=0.3, prob=0.8, **COARSE)
     certified = certified_log_ratios(bootstrap, noise, 0.3)
@@ -127,6 +132,7 @@ def test_assurance_is_reached_under_the_posterior(bootstrap):
     assert everywhere.mean_absolute > noise.mean_absolute
 
 
+@pytest.mark.full
 def test_gaussian_mixtures_with_residual_spread_are_protected(mixture):
     noise = edp.noise.calibrate(mixture, epsilon=0.8, prob=0.7, **COARSE)
     assert certified_log_ratios(mixture, noise, 0.8).share(0.8) >= 0.7

@@ -67,6 +67,7 @@ def test_narrow_kernels_are_as_steep_as_the_noise():
     assert noise.log_lipschitz == pytest.approx(slope, rel=0.01)
 
 
+@pytest.mark.full
 def test_log_ratios_of_wide_kernels_hold_far_out():
     noise = lattice(4, 1e-9, spacing=0.05, fall=0.1, tail_scale=1.0)
     y = np.linspace(-0.01, 0.01, 20)
@@ -117,6 +118,7 @@ def test_laplace_kernels_of_several_scales_are_not_certified_on_a_lattice():
     assert beyond(p, p, noise) == [0.0]
 
 
+@pytest.mark.full
 def test_optimal_noise_for_laplace_kernels_of_several_scales_is_laplace_noise():
     rng = np.random.default_rng(2)
     contribution = rng.gamma(2.0, 0.05, (40, 3))

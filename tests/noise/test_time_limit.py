@@ -60,6 +60,7 @@ def looks_of(monkeypatch, posterior, **options):
     return clock.count
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.3, 0.4])
 def test_a_limit_at_any_time_returns_sound_noise_and_a_bound_or_an_error(
     monkeypatch, posterior, unlimited, share
@@ -168,7 +169,7 @@ def test_the_bar_says_what_the_search_is_at(monkeypatch, posterior):
     assert any(text.startswith("Optimal noise:") for text in said)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_few_customers_of_a_shop_are_done_soon():
     from tests.benchmarks.noise import few_customers
 
@@ -184,6 +185,7 @@ def test_a_few_customers_of_a_shop_are_done_soon():
     assert found.record["lower_bound"] <= found.mean_absolute <= laplace.mean_absolute
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ask", [edp.noise.calibrate, edp.noise.tradeoff])
 def test_no_linear_program_is_solved_unless_it_is_asked_for_by_name(monkeypatch, ask):
     def fail(*_, **__):
@@ -199,6 +201,7 @@ def test_no_linear_program_is_solved_unless_it_is_asked_for_by_name(monkeypatch,
         calibrate(make_responses(), epsilon=0.2, method="optimal", model=MODEL, progressbar=False)
 
 
+@pytest.mark.full
 def test_noise_of_any_shape_is_held_to_draws_it_was_not_made_for():
     from tests.benchmarks.noise import few_customers
 

@@ -62,6 +62,7 @@ def tables(draw):
     ).sample(frac=1.0, random_state=seed % 1000)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("query", "function"), CASES.items(), ids=lambda case: str(case)[:20])
 @given(table=tables())
 @settings(derandomize=True, deadline=None, max_examples=30)

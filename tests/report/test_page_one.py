@@ -38,6 +38,7 @@ def row(content, risk):
     return next(one for one in content.first.rows if one.risk == risk)
 
 
+@pytest.mark.full
 def test_it_names_what_is_released_and_by_whom(audit, tmp_path):
     named = audit.with_release(**WORDS)
     content = describe(named, epsilon=0.1, delta=0.2)
@@ -72,6 +73,7 @@ def test_singling_out_is_the_verdict_and_says_what_certainty_grows_to(audit):
     assert found.number.endswith("target 0.2")
 
 
+@pytest.mark.full
 def test_linkability_is_not_assessed_unless_releases_are_given(audit):
     assert row(describe(audit), "Linkability").status == "not assessed"
     year = audit.compose(databases=4, progressbar=False)
@@ -81,6 +83,7 @@ def test_linkability_is_not_assessed_unless_releases_are_given(audit):
     assert "4 fresh databases" in found.meaning
 
 
+@pytest.mark.full
 def test_an_amount_is_learned_no_closer_than_the_answer_can_be_predicted():
     rng = np.random.default_rng(3)
     rest = rng.normal(0.0, 1.0, 400)
@@ -91,6 +94,7 @@ def test_an_amount_is_learned_no_closer_than_the_answer_can_be_predicted():
     assert np.median(amount_errors(audit, 0.95)) == pytest.approx(1.96 / 0.5, rel=0.15)
 
 
+@pytest.mark.full
 def test_who_is_far_larger_than_the_rest_is_learned_closely():
     rng = np.random.default_rng(4)
     rest = rng.normal(0.0, 0.01, 100)
@@ -114,6 +118,7 @@ def test_where_nothing_is_established_no_row_is():
     assert not any("at most" in one.number + one.meaning for one in content.first.rows)
 
 
+@pytest.mark.full
 def test_a_composition_and_a_mechanism_have_a_first_page(audit):
     year = describe(audit.compose(databases=4, progressbar=False))
     assert [one.risk for one in year.first.rows] == ["Linkability"]

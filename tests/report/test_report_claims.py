@@ -74,6 +74,7 @@ def test_limits_under_the_slider_hold_the_share_of_whole_curves_that_they_claim(
     assert np.mean(held["pointwise"]) < 0.92, "the case must tell the two apart"
 
 
+@pytest.mark.full
 def test_the_slider_shows_limits_of_the_whole_curve():
     draws = curves(2000, 1)
     audit = with_draws(draws)
@@ -117,6 +118,7 @@ def test_a_target_that_is_not_reached_is_said_and_no_other_epsilon_is_chosen():
     assert describe(audit, epsilon=0.4).verdict.epsilon == 0.4
 
 
+@pytest.mark.full
 def test_one_probability_on_a_page():
     for options, share in (({}, "95%"), ({"prob": 0.8}, "80%")):
         content = describe(plain(), epsilon=0.1, **options)
@@ -130,6 +132,7 @@ def test_one_probability_on_a_page():
         assert set(re.findall(r"\d+(?:\.\d+)?%", body)) == {share}
 
 
+@pytest.mark.full
 def test_no_median_bounds_the_total_risk():
     draws = curves(2000, 3)
     total = 1.0 - (1.0 - draws) ** 2

@@ -34,6 +34,7 @@ def arguments(tmp_path_factory):
     ]
 
 
+@pytest.mark.full
 def test_a_report_is_written_where_it_is_asked_for(arguments, tmp_path, capsys):
     report = tmp_path / "to hand on" / "report.html"
     out = tmp_path / "run"
@@ -49,6 +50,7 @@ def test_a_report_is_written_where_it_is_asked_for(arguments, tmp_path, capsys):
     assert "Anna Meier" in named.read_text(encoding="utf-8")
 
 
+@pytest.mark.full
 def test_names_are_shown_on_demand(arguments, tmp_path):
     report = tmp_path / "report.html"
     more = ["--report", str(report), "--report-names"]

@@ -30,6 +30,7 @@ def content(audit):
     return describe(audit, prob=0.9, names=True, epsilon=0.1)
 
 
+@pytest.mark.full
 def test_curves_are_those_of_the_audit(audit, content):
     assert content.epsilon == tuple(EPSILON)
     assert content.epsilon[content.at] == 0.1
@@ -152,6 +153,7 @@ def test_noise_that_is_always_enough_hides_the_largest_contribution(audit, conte
     assert np.abs(gap).max() == pytest.approx(content.epsilon[content.at])
 
 
+@pytest.mark.full
 def test_calibrated_noise_is_shown(audit):
     from edp_bayes.noise import LaplaceNoise
     from edp_bayes.noise.distribution import NoiseDistribution
@@ -196,6 +198,7 @@ def test_verified_noise_says_what_risk_is_left(audit):
     assert row.message.endswith("nobody has any risk in 100% of the draws.")
 
 
+@pytest.mark.full
 def test_a_hundred_thousand_are_a_thousand_rows_and_a_histogram(large_audit):
     content = describe(large_audit, epsilon=0.001)
     people = content.people
@@ -310,6 +313,7 @@ def test_anything_else_is_refused():
         describe({})
 
 
+@pytest.mark.full
 def test_compound_and_dated_individuals_have_their_names():
     towns = [("north", 1), ("south", 2), ("south", 3)]
     content = describe(small_audit(small_responses(towns), draws=50, chains=1), names=True)
@@ -321,6 +325,7 @@ def test_compound_and_dated_individuals_have_their_names():
     assert "north" not in " ".join(check.sentence for check in hidden.checks)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
 @pytest.mark.parametrize("trend", [0.0, 0.2])
 def test_the_command_line_the_report_and_the_summary_say_the_same(trend):

@@ -80,6 +80,7 @@ def numbers_at(audit, name, k):
     return [risk(float(band[end]), exact=exact) for end in ("median", "lower", "upper")]
 
 
+@pytest.mark.full
 def test_nothing_is_loaded_from_elsewhere_and_names_are_no_markup(page):
     seen = Elements()
     seen.feed(page.read_text(encoding="utf-8"))
@@ -286,6 +287,7 @@ def test_it_prints_in_light_without_controls(opened, tmp_path):
     assert done.stdout.count("\f") <= 12
 
 
+@pytest.mark.full
 def test_a_hundred_thousand_individuals_open_at_once(browser, large_audit, tmp_path):
     path = write_report(large_audit, tmp_path / "report.html", epsilon=0.001)
     assert path.stat().st_size < 5_000_000

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pytest
 
 import edp_bayes as edp
 
@@ -32,6 +33,7 @@ def page_of(tmp_path, adversary):
     return " ".join(path.read_text(encoding="utf-8").split())
 
 
+@pytest.mark.full
 def test_a_claim_names_the_adversary(tmp_path):
     page = page_of(tmp_path, edp.Adversary(past=2, insiders=[3]))
     seen = (
@@ -45,6 +47,7 @@ def test_a_claim_names_the_adversary(tmp_path):
     assert "They are no claim" not in page
 
 
+@pytest.mark.full
 def test_nothing_is_claimed_where_nothing_is_established(tmp_path):
     page = page_of(tmp_path, None)
     assert "Not established. The databases are not independent" in page

@@ -123,6 +123,7 @@ def sentences_on(names):
 NUMBERED = sentences_on(range(3))[1]
 
 
+@pytest.mark.full
 @given(st.lists(LABELS, min_size=3, max_size=3, unique=True))
 @settings(derandomize=True, deadline=None, max_examples=200)
 def test_no_label_leaves_a_trace_in_a_report_and_all_are_shown_on_the_console(names):

@@ -55,6 +55,7 @@ def test_small_databases_agree_with_the_definition(n, share, prob, family, width
         )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("family", "scale", "epsilon"),
     [("gaussian", 0.4, 0.6), ("laplace", 20.0, 0.04), ("gaussian", 600.0, 0.001)],
