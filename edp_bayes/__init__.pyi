@@ -40,6 +40,7 @@ from .models.comparing import compare as compare
 from .models.custom import PyMCMixture as PyMCMixture
 from .models.dirichlet_process import DirichletProcessMixture as DirichletProcessMixture
 from .models.finite_mixture import FiniteMixture as FiniteMixture
+from .models.full_posterior import FullPosterior as FullPosterior
 from .models.smoothed_bootstrap import SmoothedBootstrap as SmoothedBootstrap
 from .models.stacking import Stacked as Stacked
 from .plugin import local_privacy as local_privacy

@@ -8,7 +8,7 @@ import pytest
 PUBLIC = {
     "edp_bayes": """
         Adversary Attack Audit ComposedAudit Databases DirichletProcessMixture
-        EdpBayesError EdpBayesWarning ExecutorError FiniteMixture GaussianNoise
+        EdpBayesError EdpBayesWarning ExecutorError FiniteMixture FullPosterior GaussianNoise
         InputTypeError InvalidInputError JointAudit JointResponses LaplaceNoise Leakage
         MechanismAudit Mixture PropertyAudit PyMCMixture Release Responses SamplingError
         SmoothedBootstrap Stacked Verdict __version__ attack audit audit_cells audit_mechanism
@@ -42,8 +42,8 @@ PUBLIC = {
         TruncatedGeometric suite
     """,
     "edp_bayes.models": """
-        BaseMeasure DensityModel DirichletProcessMixture FiniteMixture FittedModel PyMCMixture
-        SamplerSettings SmoothedBootstrap Stacked
+        BaseMeasure DensityModel DirichletProcessMixture FiniteMixture FittedModel FullPosterior
+        PyMCMixture SamplerSettings SmoothedBootstrap Stacked
     """,
     "edp_bayes.noise": """
         FixedBandwidth GaussianNoise LaplaceNoise LatticeNoise NoNoise NoiseDistribution Tradeoff

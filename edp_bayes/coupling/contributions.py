@@ -10,7 +10,7 @@ size, which yields to an individual's own data (see `edp_bayes.coupling.pooling`
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ __all__ = [
     "ContributionDraws",
     "ContributionPosterior",
     "ContributionPrior",
+    "ContributionSource",
 ]
 
 Array = NDArray[np.float64]
@@ -93,6 +94,34 @@ class ContributionDraws(NamedTuple):
     def moves(self) -> tuple[Array, Array, Array, Array]:
         """What compiled functions take: presence, intercept, slope and the square of the spread."""
         return self.presence, self.intercept, self.slope, self.spread**2
+
+
+class ContributionSource(Protocol):
+    """What a coupling asks of contributions: their draws, individual by individual."""
+
+    @property
+    def centre(self) -> Array:
+        """Centre of the response without each individual, shape (m,)."""
+        ...
+
+    @property
+    def expected(self) -> Array:
+        """Mean contribution of every individual, shape (m,), absences counted as zero."""
+        ...
+
+    def draw(
+        self, individuals: NDArray[np.int64], draws: int, components: int = 1
+    ) -> ContributionDraws:
+        """Draw how some individuals contribute."""
+        ...
+
+    def draw_new(self, draws: int, components: int) -> ContributionDraws:
+        """Draw how an individual not in the sample contributes."""
+        ...
+
+    def taken(self, individuals: NDArray[np.int64]) -> ContributionSource:
+        """Return those of some individuals, whose positions become 0, 1, ..."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +242,11 @@ class ContributionPosterior:
             odds=referral.own_odds,
             new_odds=referral.odds,
         )
+
+    @property
+    def expected(self) -> Array:
+        """Mean contribution of every individual, shape (m,), absences counted as zero."""
+        return self.presence_a / (self.presence_a + self.presence_b) * self.mean[:, 0]
 
     def taken(self, individuals: NDArray[np.int64]) -> ContributionPosterior:
         """Return the posterior of some individuals, whose positions become 0, 1, ..."""

@@ -11,7 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import FLOOR, draw_count, pair_curves
-from edp_bayes.coupling.contributions import ContributionDraws, ContributionPosterior
+from edp_bayes.coupling.contributions import (
+    ContributionDraws,
+    ContributionPosterior,
+    ContributionSource,
+)
 from edp_bayes.distributions.mixtures import Mixture, flat_draws
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InvalidInputError
@@ -49,7 +53,7 @@ class RegressionCoupling:
     ----------
     mixture : Mixture
         Shape (chain, draw, component), without the known noise.
-    posterior : ContributionPosterior
+    posterior : ContributionSource
         Distribution of every individual's contributions.
     presence : PresencePosterior, optional
         Presence by component; the same in all of them if not given.
@@ -66,7 +70,7 @@ class RegressionCoupling:
     """
 
     mixture: Mixture
-    posterior: ContributionPosterior
+    posterior: ContributionSource
     presence: PresencePosterior | None = None
     noise: GaussianNoise | LaplaceNoise | None = None
     without: Mapping[int, Mixture] = field(default_factory=dict)
@@ -157,8 +161,7 @@ class RegressionCoupling:
         """Who contributes most on average; nobody where curves have no bounds of closed form."""
         if self.mixture.kernel != "gaussian" or isinstance(self.noise, LaplaceNoise):
             return np.zeros(0, dtype=np.int64)
-        often = self.posterior.presence_a / (self.posterior.presence_a + self.posterior.presence_b)
-        most = -often * np.abs(self.posterior.mean[:, 0])
+        most = -np.abs(self.posterior.expected)
         if self.reduced is not None:
             most[self.reduced] = np.inf
         return np.sort(np.argsort(most, kind="stable")[: min(PILOTS, np.isfinite(most).sum())])

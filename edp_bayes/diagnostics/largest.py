@@ -10,7 +10,7 @@ from edp_bayes.diagnostics.checks import Checks, PendingTest, decide, threshold
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
-    from edp_bayes.coupling.contributions import ContributionPosterior
+    from edp_bayes.coupling.contributions import ContributionSource
     from edp_bayes.records.responses import Responses
 
 __all__ = ["check_largest"]
@@ -29,7 +29,7 @@ NARROWER = "Its tails are lighter than the data: individuals alike to that one m
 
 
 def check_largest(
-    posterior: ContributionPosterior,
+    posterior: ContributionSource,
     responses: Responses,
     random_seed: int | np.random.Generator | None = None,
     *,
@@ -43,7 +43,7 @@ def check_largest(
 
     Parameters
     ----------
-    posterior : ContributionPosterior
+    posterior : ContributionSource
         How everybody contributes.
     responses : Responses
         What it was fitted to.

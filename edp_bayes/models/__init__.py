@@ -5,6 +5,7 @@ from edp_bayes.models.base_measure import BaseMeasure
 from edp_bayes.models.custom import PyMCMixture
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
+from edp_bayes.models.full_posterior import FullPosterior
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
 from edp_bayes.models.stacking import Stacked
@@ -15,6 +16,7 @@ __all__ = [
     "DirichletProcessMixture",
     "FiniteMixture",
     "FittedModel",
+    "FullPosterior",
     "PyMCMixture",
     "SamplerSettings",
     "SmoothedBootstrap",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.coupling.base import Coupling
+    from edp_bayes.coupling.contributions import ContributionSource
     from edp_bayes.models.regression import AtHand, Regression
     from edp_bayes.records.responses import Responses
 
@@ -114,6 +115,27 @@ class FittedModel:
         """Whether every draw is exact and independent of all others."""
         members = self.attributes.get("members", [self.attributes])
         return all(member.get("sampler") == "exact" for member in members)
+
+    def with_contributions(
+        self, source: ContributionSource, without: Mapping[int, Mixture] | None = None
+    ) -> FittedModel:
+        """Return the same with contributions from another source.
+
+        Parameters
+        ----------
+        source : ContributionSource
+            Draws of how all individuals contribute.
+        without : mapping of int to Mixture, optional
+            The distribution without some individuals.
+        """
+        from edp_bayes.coupling.regression import RegressionCoupling
+
+        coupling = self.coupling
+        assert isinstance(coupling, RegressionCoupling)
+        known = coupling.without if without is None else without
+        return replace(
+            self, coupling=replace(coupling, posterior=source, presence=None, without=known)
+        )
 
     def per_answer(self, log_slope: NDArray[np.float64]) -> FittedModel:
         """Return the same with log densities of the answers, where a transform is modelled.
@@ -330,7 +352,11 @@ def fitted_mixture(
     at_hand: AtHand | None = None,
     truncated: tuple[Truncation, ...] = (),
 ) -> FittedModel:
-    """Couple the draws of a mixture model to the distribution without each individual."""
+    """Couple the draws of a mixture model to the distribution without each individual.
+
+    Contributions are known by empirical Bayes, see
+    `edp_bayes.coupling.contributions.ContributionPosterior`.
+    """
     from edp_bayes.coupling.regression import RegressionCoupling
 
     sampler = settings.nuts if tree is not None else "gibbs"

@@ -12,6 +12,11 @@ from numpy.typing import NDArray
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.models.base import FittedModel, fitted_mixture, mixture_from
 from edp_bayes.models.base_measure import ROUNDED
+from edp_bayes.models.contributions import (
+    CONTRIBUTIONS,
+    drawn_contributions,
+    drawn_without_regression,
+)
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
@@ -19,6 +24,7 @@ from edp_bayes.utils import validate
 if TYPE_CHECKING:
     import xarray as xr
 
+    from edp_bayes.models.regression import Regression
     from edp_bayes.records.responses import Responses
 
 __all__ = ["PyMCMixture"]
@@ -38,6 +44,12 @@ class PyMCMixture:
         Family of every component.
     weights, locations, scales : str
         Names of its variables of shape (component,), in the units of the response.
+    contributions : tuple of str, optional
+        Names of its variables of how individuals contribute, in the order of
+        ``responses.individual`` and the units of the response: presence, shape (individual,) or
+        (individual, component), and intercept, slope and spread, shape (individual,), of the
+        contribution intercept + slope rest + spread e, with e standard normal. By default they are
+        known by empirical Bayes.
 
     Raises
     ------
@@ -72,6 +84,7 @@ class PyMCMixture:
     weights: str = "weights"
     locations: str = "locations"
     scales: str = "scales"
+    contributions: tuple[str, str, str, str] | None = None
 
     def __post_init__(self) -> None:
         validate.choice(self.kernel, validate.KERNELS, "kernel")
@@ -79,6 +92,11 @@ class PyMCMixture:
             raise InputTypeError(
                 "build must be a function of Responses that returns a pm.Model, found "
                 f"{self.build!r}"
+            )
+        if self.contributions is not None and len(tuple(self.contributions)) != len(CONTRIBUTIONS):
+            raise InputTypeError(
+                "contributions must be the names of presence, intercept, slope and spread, found "
+                f"{self.contributions!r}"
             )
 
     def models_rounding(self, responses: Responses) -> bool:
@@ -91,8 +109,22 @@ class PyMCMixture:
         model = self._built(responses)
         if responses.half_step is not None:
             _of_bins(model, responses)
-        tree = sample_nuts(model, settings)
-        names = (self.weights, self.locations, self.scales)
+        return self.from_draws(model, sample_nuts(model, settings), responses, settings)
+
+    def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
+        """Fit the model to the responses given what an adversary knows.
+
+        Contributions of the model are those of the responses as they are: it is refused.
+        """
+        if self.contributions is not None:
+            raise drawn_without_regression(self)
+        return regression.fitted_to_residuals(self, settings)
+
+    def from_draws(
+        self, model: Any, tree: xr.DataTree, data: Responses, settings: SamplerSettings
+    ) -> FittedModel:
+        """Return what was fitted, from draws of the PyMC model."""
+        responses, names = data, (self.weights, self.locations, self.scales)
         mixture = mixture_from(tree, self.kernel, names)
         log_prior, said = _log_prior(model, tree)
         fitted = fitted_mixture(
@@ -104,6 +136,10 @@ class PyMCMixture:
             attributes={"model": repr(self)},
             remedy="change the model that build returns, or try a transform of the responses",
         )
+        if self.contributions is not None:
+            posterior = tree["posterior"].to_dataset()
+            source = drawn_contributions(posterior, mixture.weights, responses, self.contributions)
+            fitted = fitted.with_contributions(source)
         return replace(fitted, warnings=(*fitted.warnings, *said))
 
     def _built(self, responses: Responses) -> Any:

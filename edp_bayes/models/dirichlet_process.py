@@ -28,6 +28,8 @@ from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from edp_bayes.models.regression import Regression
     from edp_bayes.records.responses import Responses
 
@@ -142,9 +144,14 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
             from edp_bayes.models.gibbs import fit_dirichlet_process
 
             return fit_dirichlet_process(self, data, settings)
+        model = self.build(*parts_of(data))
+        return self.from_draws(model, sample_nuts(model, settings), data, settings)
+
+    def from_draws(
+        self, model: Any, tree: xr.DataTree, data: Responses | Regression, settings: SamplerSettings
+    ) -> FittedModel:
+        """Return what was fitted, from draws of the PyMC model."""
         responses, regression = parts_of(data)
-        model = self.build(responses, regression)
-        tree = sample_nuts(model, settings)
         concentration = tree["posterior"]["concentration"].to_numpy()
         return fitted_mixture(
             mixture_from(tree, self.kernel, ("weights", "locations", "scales")),

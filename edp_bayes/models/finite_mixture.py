@@ -24,6 +24,8 @@ from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from edp_bayes.models.regression import Regression
     from edp_bayes.records.responses import Responses
 
@@ -116,9 +118,14 @@ class FiniteMixture(ShortRepr, OfRounded):
             from edp_bayes.models.gibbs import fit_finite
 
             return fit_finite(self, data, settings)
+        model = self.build(*parts_of(data))
+        return self.from_draws(model, sample_nuts(model, settings), data, settings)
+
+    def from_draws(
+        self, model: Any, tree: xr.DataTree, data: Responses | Regression, settings: SamplerSettings
+    ) -> FittedModel:
+        """Return what was fitted, from draws of the PyMC model."""
         responses, regression = parts_of(data)
-        model = self.build(responses, regression)
-        tree = sample_nuts(model, settings)
         return fitted_mixture(
             mixture_from(tree, self.kernel, ("weights", "locations", "scales")),
             responses,

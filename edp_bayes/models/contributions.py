@@ -1,0 +1,321 @@
+"""How individuals contribute, as variables of the PyMC model of the response.
+
+An individual is present with each component of the response by a probability of their own, and then
+contributes a_i + b_i r + tau_i e to the rest r, as in `edp_bayes.coupling.contributions`. With
+component k of p goes a component N(m_ik, s_ik^2) of the distribution without i (`moments_without`
+of `edp_bayes.coupling.curves`), so that
+
+    f0(y) = sum_k w_k (1 - rho_ik) N(y; m_ik, s_ik^2),
+    f1(y) = sum_k w_k rho_ik N(y; m_ik + a_i + b_i m_ik, (1 + b_i)^2 s_ik^2 + tau_i^2)
+
+are the densities of the response with i absent and present. Given a response y they are present
+with probability f1(y) / (f0 + f1)(y).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.coupling.contributions import ContributionDraws
+from edp_bayes.coupling.curves import LARGEST_SHARE
+from edp_bayes.coupling.drawn import DrawnContributions
+from edp_bayes.coupling.exposure import CONSTANT
+from edp_bayes.coupling.pooling import TAILS
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils import labels
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from edp_bayes.records.responses import Responses
+
+__all__ = [
+    "CONTRIBUTIONS",
+    "add_contributions",
+    "drawn_contributions",
+    "drawn_without_regression",
+    "new_contributions",
+]
+
+Array = NDArray[np.float64]
+
+# Presence, intercept, slope and spread of contributions, in units of the response.
+CONTRIBUTIONS = (
+    "contribution_presence",
+    "contribution_intercept",
+    "contribution_slope",
+    "contribution_spread",
+)
+ALWAYS = 30.0  # log odds of presence of those never absent
+SLOPE_WEIGHT = 2.0  # databases that say that a contribution does not depend on the rest
+STEEPEST = -0.9
+USUAL_ANGLE = np.log(
+    (1.0 / 6.0) / (5.0 / 6.0)
+)  # log odds of pi / 6 in pi: a spread of half the size
+LEAST_RELATIVE = 0.05  # spread relative to size about which the smooth floor is
+FAR = 2.0  # standard deviations of the response beyond which presence changes little more
+
+
+def add_contributions(
+    model: Any, responses: Responses, dominant: Sequence[int] | NDArray[np.int64] = ()
+) -> None:
+    """Add contributions to a PyMC model that has weights, locations and scales of normals.
+
+    Named deterministics are `CONTRIBUTIONS`; the observed variables ``present`` and
+    ``contribution`` can be predicted. Priors are heavy-tailed over the individuals: Student's t of
+    log odds of presence, of how these change with the response, of log sizes (root mean squares),
+    and of the log odds of the angle whose sine is the spread relative to the size.
+
+    Parameters
+    ----------
+    model : pymc.Model
+        With coordinates ``component`` and ``database``.
+    responses : Responses
+        On the scale that is modelled, one response a database.
+    dominant : sequence of int, optional
+        Whose presence does not depend on the component, see `edp_bayes.coupling.dominance`.
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    held = _Held.of(responses)
+    model.add_coords(
+        {
+            "individual": labels.as_coordinate(responses.individual),
+            "sometimes": labels.as_coordinate(responses.individual[held.sometimes]),
+            "record": np.arange(held.database.size),
+        }
+    )
+    with model:
+        weights = model["weights"]
+        location = (model["locations"] - held.mean) / held.unit
+        variance = (model["scales"] / held.unit) ** 2
+
+        middle = pm.Normal("size_middle", np.log(0.25), 2.0)
+        between = pm.HalfNormal("size_between", 1.0)
+        size = pt.exp(pm.StudentT("log_size", TAILS, mu=middle, sigma=between, dims="individual"))
+        # mean and spread are the legs of a right angle whose hypotenuse is the size
+        usual = pm.Normal("angle_middle", USUAL_ANGLE, 1.0)
+        apart = pm.HalfNormal("angle_between", 0.5)
+        odds = usual + apart * pm.StudentT("angle_own", TAILS, dims="individual")
+        angle = np.pi * pt.sigmoid(odds)
+        pm.Potential("least_spread", -0.5 * LEAST_RELATIVE**2 * (pt.sin(angle) ** -2).sum())
+        spread, at_centre = size * pt.sin(angle), held.sign * size * pt.cos(angle)
+        steepness = pm.Normal("steepness", 0.0, 1.0, dims="individual")
+        slope = pt.maximum(steepness * spread / held.steep, STEEPEST)
+        intercept = at_centre - slope * held.centre
+
+        odds = np.full((responses.n_individuals, 1), ALWAYS) * pt.ones_like(location)
+        if held.sometimes.size:
+            often = pm.Normal("presence_middle", -1.0, 2.0)
+            between = pm.HalfNormal("presence_between", 1.5)
+            tilted = pm.HalfNormal("presence_tilted", 1.0)
+            own = pm.StudentT("presence_own", TAILS, dims="sometimes")
+            tilt = pm.StudentT("presence_tilt", TAILS, dims="sometimes")
+            # with what component an individual comes, by where it lies
+            place = FAR * pt.tanh(location / FAR)
+            bent = tilted * tilt * ~np.isin(held.sometimes, dominant)
+            mine = (often + between * own)[:, None] + bent[:, None] * place
+            odds = pt.set_subtensor(odds[held.sometimes], mine)
+        presence = pt.sigmoid(odds)
+
+        a, b, tau2 = intercept[:, None], slope[:, None], (spread**2)[:, None]
+        m = (location - presence * a) / (1.0 + presence * b)
+        jump = a + b * m
+        explained = presence * tau2 + presence * (1.0 - presence) * jump**2
+        left = variance - pt.minimum(explained, LARGEST_SHARE * variance)
+        s2 = left / (1.0 - presence + presence * (1.0 + b) ** 2)
+        log_weights = pt.log(weights)
+        log_present, log_absent = -pt.softplus(-odds), -pt.softplus(odds)
+
+        y = pt.as_tensor(held.response)[:, None, None]
+        absent = pt.logsumexp(log_weights + log_absent + _log_normal(y, m, s2), axis=-1)
+        there = m + jump, (1.0 + b) ** 2 * s2 + tau2
+        present = pt.logsumexp(log_weights + log_present + _log_normal(y, *there), axis=-1)
+        apart = present - absent
+        if len(dominant):
+            # what is left of the response without them is drawn apart
+            apart = pt.set_subtensor(apart[:, dominant], odds[dominant].mean(axis=-1))
+        pm.Bernoulli(
+            "present", logit_p=apart, observed=held.present, dims=("database", "individual")
+        )
+        who, rest = held.owner, held.rest
+        pm.Normal(
+            "contribution",
+            (intercept[who] + slope[who] * rest) * held.unit,
+            spread[who] * held.unit,
+            observed=held.contribution,
+            dims="record",
+        )
+        both = ("individual", "component")
+        at_zero = intercept * held.unit - slope * held.mean
+        for name, value, dims in zip(
+            CONTRIBUTIONS,
+            (presence, at_zero, slope, spread * held.unit),
+            (both, *["individual"] * 3),
+            strict=True,
+        ):
+            pm.Deterministic(name, value, dims=dims)
+
+
+def drawn_contributions(
+    posterior: xr.Dataset,
+    weights: Array,
+    responses: Responses,
+    names: tuple[str, ...] = CONTRIBUTIONS,
+    new: ContributionDraws | None = None,
+) -> DrawnContributions:
+    """Collect the draws of contributions of a posterior.
+
+    Parameters
+    ----------
+    posterior : xarray.Dataset
+        Dims (chain, draw, ...), the individuals in the order of the responses.
+    weights : ndarray
+        Shape (chain, draw, component).
+    responses : Responses
+        What they were drawn from.
+    names : tuple of str
+        Of presence, shape (individual,) or (individual, component), and of intercept, slope and
+        spread, shape (individual,).
+    new : ContributionDraws, optional
+        Those of an individual not in the sample.
+
+    Raises
+    ------
+    InvalidInputError
+        If a name is not there, has another shape, or its values are impossible.
+    """
+    missing = [name for name in names if name not in posterior]
+    if missing:
+        raise InvalidInputError(
+            f"the model must have variables of contributions named {', '.join(names)}; "
+            f"{', '.join(missing)} not found among {', '.join(map(str, posterior.data_vars))}"
+        )
+    people, components = responses.n_individuals, weights.shape[-1]
+    one: list[tuple[int, ...]] = [(people,)]
+    shapes = [[*one, (people, components)], one, one, one]
+    parts = []
+    for name, allowed in zip(names, shapes, strict=True):
+        values = posterior[name].transpose("chain", "draw", ...).to_numpy()
+        if values.shape[2:] not in allowed:
+            raise InvalidInputError(
+                f"{name} must have the shape {' or '.join(map(str, allowed))} of the individuals, "
+                f"found {values.shape[2:]}"
+            )
+        parts.append(np.asarray(values.reshape(-1, *values.shape[2:]), dtype=np.float64))
+    presence, intercept, slope, spread = parts
+    if ((presence < 0.0) | (presence > 1.0)).any() or (spread < 0.0).any():
+        raise InvalidInputError(
+            f"{names[0]} must be between 0 and 1 and {names[3]} at least 0, found values from "
+            f"{presence.min():g} to {presence.max():g} and from {spread.min():g}"
+        )
+    presence = presence[..., None] if presence.ndim == 2 else presence
+    return DrawnContributions.of(
+        ContributionDraws(presence, intercept, slope, spread),
+        weights.reshape(-1, components),
+        _centre(responses),
+        new,
+    )
+
+
+def new_contributions(
+    posterior: xr.Dataset, components: int, responses: Responses, rng: np.random.Generator
+) -> ContributionDraws:
+    """Draw how an individual not in the sample contributes, from the pools of `add_contributions`.
+
+    They are always there, or contribute negative amounts, by the share of those in the sample.
+    """
+    from scipy.special import expit
+
+    held = _Held.of(responses)
+
+    def of(name: str) -> Array:
+        return np.asarray(posterior[name].to_numpy().reshape(-1))
+
+    draws = of("size_middle").size
+
+    def student() -> Array:
+        return rng.standard_t(TAILS, draws)
+
+    size = np.exp(np.clip(of("size_middle") + of("size_between") * student(), -300.0, 300.0))
+    angle = np.pi * expit(of("angle_middle") + of("angle_between") * student())
+    presence = np.ones((draws, components))
+    people, sometimes = responses.n_individuals, held.sometimes.size
+    if sometimes:
+        location = posterior["locations"].transpose("chain", "draw", ...).to_numpy()
+        place = FAR * np.tanh((location.reshape(draws, -1) - held.mean) / held.unit / FAR)
+        own = of("presence_middle") + of("presence_between") * student()
+        odds = own[:, None] + (of("presence_tilted") * student())[:, None] * place
+        come = rng.random(draws) < sometimes / people
+        presence[come] = expit(odds[come])
+    sign = np.where(rng.random(draws) < np.mean(held.sign < 0.0), -1.0, 1.0)
+    mean, spread = held.unit * sign * size * np.cos(angle), held.unit * size * np.sin(angle)
+    return ContributionDraws(
+        presence[:, None], mean[:, None], np.zeros((draws, 1)), spread[:, None]
+    )
+
+
+def drawn_without_regression(model: object) -> InvalidInputError:
+    """Return what is raised where an adversary knows something and contributions are drawn."""
+    return InvalidInputError(
+        f"{model!r} draws contributions, and these have no regression on what an adversary knows: "
+        "leave adversary= out, or take DirichletProcessMixture()"
+    )
+
+
+class _Held:
+    """What of the data the model holds, responses standardised."""
+
+    def __init__(self, responses: Responses) -> None:
+        y, c = responses.response, responses.collected
+        n = y.size
+        self.mean, self.unit = float(y.mean()), float(y.std(ddof=1))
+        self.database, self.owner = c.indices.astype(np.int64), responses.owner
+        self.response = (y - self.mean) / self.unit
+        self.contribution = c.data
+        self.rest = (y[self.database] - c.data - self.mean) / self.unit
+        self.sign = np.where(_by_person(responses, c.data) < 0.0, -1.0, 1.0)
+        self.centre = (_centre(responses) - self.mean) / self.unit
+        least = CONSTANT * y.var()
+        rest_variance = np.maximum(responses.variance_without, least) / self.unit**2
+        self.steep = np.sqrt(SLOPE_WEIGHT * rest_variance)
+        self.present = np.zeros((n, responses.n_individuals), dtype=np.int64)
+        self.present[self.database, self.owner] = 1
+        self.sometimes = np.flatnonzero(self.present.sum(axis=0) < n)
+
+    @classmethod
+    def of(cls, responses: Responses) -> _Held:
+        """Refuse what this model has no likelihood for."""
+        if responses.samples > 1:
+            raise InvalidInputError(
+                "FullPosterior takes one response a database, found "
+                f"{responses.samples} samples: take DirichletProcessMixture()"
+            )
+        if responses.remainder is not None:
+            raise InvalidInputError(
+                "FullPosterior needs the contributions of all individuals, and those of "
+                f"{responses.reduced.sum()} were not collected: collect them, or take "
+                "DirichletProcessMixture()"
+            )
+        return cls(responses)
+
+
+def _centre(responses: Responses) -> Array:
+    """Return the mean of the response without each individual."""
+    y = responses.response
+    return np.asarray(y.mean() - _by_person(responses, responses.collected.data) / y.size)
+
+
+def _by_person(responses: Responses, values: Array) -> Array:
+    return np.bincount(responses.owner, values, responses.n_individuals)
+
+
+def _log_normal(y: Any, mean: Any, variance: Any) -> Any:
+    import pytensor.tensor as pt
+
+    return -0.5 * ((y - mean) ** 2 / variance + pt.log(2.0 * np.pi * variance))

@@ -1,0 +1,130 @@
+"""The full posterior: one PyMC model of the response and of how all individuals contribute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from edp_bayes.coupling.dominance import dominant_individuals, fit_without
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.models.base import FittedModel, ShortRepr, mixture_from, models_rounding
+from edp_bayes.models.contributions import (
+    add_contributions,
+    drawn_contributions,
+    drawn_without_regression,
+    new_contributions,
+)
+from edp_bayes.models.custom import PyMCMixture
+from edp_bayes.models.dirichlet_process import DirichletProcessMixture
+from edp_bayes.models.finite_mixture import FiniteMixture
+from edp_bayes.models.sampling import SamplerSettings, sample_nuts
+
+if TYPE_CHECKING:
+    from edp_bayes.models.regression import Regression
+    from edp_bayes.records.responses import Responses
+
+__all__ = ["FullPosterior"]
+
+NAMES = ("weights", "locations", "scales")
+TARGET_ACCEPT = 0.9  # of NUTS: the fewest steps for an effective draw without divergences
+
+
+@dataclass(frozen=True, repr=False)
+class FullPosterior(ShortRepr):
+    """One PyMC model of the response and of all contributions, drawn together by NUTS.
+
+    The other mixture models know contributions by empirical Bayes: the pools of all individuals
+    are estimated, not drawn. Here pools have priors, and p and every p_i of a draw are of the same
+    draw. It is meant for up to some hundred individuals; see docs/benchmarks.md for the time.
+
+    Parameters
+    ----------
+    density : DirichletProcessMixture, FiniteMixture or PyMCMixture
+        Model of the response, of Gaussian components. Its variables are part of the whole.
+
+    Raises
+    ------
+    InputTypeError
+        If the density is none of these.
+    InvalidInputError
+        If its kernel is not Gaussian; when fitted, if a query is randomised, contributions of some
+        individuals were not collected, or an adversary knows the past.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> c = np.random.default_rng(1).gamma(2.0, 1.0, (20, 3))
+    >>> responses = edp.Responses.from_arrays(c.sum(axis=1), contribution=c)
+    >>> model = edp.FullPosterior(edp.FiniteMixture()).build(responses)
+    >>> [variable.name for variable in model.observed_RVs]
+    ['response', 'present', 'contribution']
+    """
+
+    density: Any = field(default_factory=DirichletProcessMixture)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.density, DirichletProcessMixture | FiniteMixture | PyMCMixture):
+            raise InputTypeError(
+                "density must be a DirichletProcessMixture, FiniteMixture or PyMCMixture, found "
+                f"{self.density!r}"
+            )
+        if self.kernel != "gaussian":
+            raise InvalidInputError(
+                f"FullPosterior takes Gaussian components, found kernel = {self.kernel!r}: leave "
+                "kernel= out"
+            )
+
+    @property
+    def kernel(self) -> str:
+        """Family of every component: gaussian."""
+        return str(self.density.kernel)
+
+    def models_rounding(self, responses: Responses) -> bool:
+        """Return whether the model of the response is one of what was rounded."""
+        return models_rounding(self.density, responses)
+
+    def build(self, responses: Responses) -> Any:
+        """Return the PyMC model."""
+        model = self.density.build(responses)
+        add_contributions(model, responses.on_scale, dominant_individuals(responses.on_scale))
+        return model
+
+    def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
+        """Refuse: what an adversary knows is no part of this model."""
+        raise drawn_without_regression(self)
+
+    def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
+        """Draw from the posterior by NUTS.
+
+        The distribution without an individual whose contributions have at least half the variance
+        of the response is drawn apart, from the responses without them.
+        """
+        responses = responses.on_scale
+        model = self.build(responses)
+        options = {"target_accept": TARGET_ACCEPT, **settings.sample_kwargs}
+        settings = replace(settings, sample_kwargs=options)
+        tree = sample_nuts(model, settings)
+        fitted: FittedModel = self.density.from_draws(model, tree, responses, settings)
+        posterior = tree["posterior"].to_dataset()
+        weights = fitted.mixture.weights
+        new = new_contributions(
+            posterior, weights.shape[-1], responses, settings.generator("new individual")
+        )
+
+        def draw(y: Any, stream: str) -> Mixture:
+            from edp_bayes.records.responses import Responses
+
+            rest = Responses.from_arrays(y[:, 0], contribution=y * 0.0, step=responses.step)
+            drawn = sample_nuts(self.density.build(rest), replace(settings, keep=None))
+            return mixture_from(drawn, self.kernel, NAMES)
+
+        without = fit_without(responses, weights.shape[:2], draw)
+        source = drawn_contributions(posterior, weights, responses, new=new)
+        return replace(
+            fitted.with_contributions(source, without),
+            attributes={**fitted.attributes, "model": repr(self), "contributions": "full Bayes"},
+            remedy=f"see what {self.density!r} says",
+            diverging="Take DirichletProcessMixture(), which Gibbs sampling draws.",
+        )

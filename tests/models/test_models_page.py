@@ -1,0 +1,27 @@
+"""The page on models: its code runs, and says what stands there."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "models.md"
+
+
+@pytest.mark.full
+def test_the_worked_examples_run():
+    own = PAGE.read_text(encoding="utf-8").partition("### Contributions of your own")[2]
+    blocks = re.findall(r"```python\n(.*?)```", own.partition("\n### ")[0], flags=re.S)
+    assert len(blocks) == 2
+    names: dict = {}
+    for block in blocks:
+        exec(compile(block, str(PAGE), "exec"), names)
+    home, grown = names["audit"], names["grown"]
+    presence = home.tree["parameters"]["presence"].to_numpy()
+    np.testing.assert_array_equal(presence[..., 0], presence[..., 1])
+    # those of one household have one risk; whose amounts grow to 1.6 have the largest
+    risk = home.individual_delta.mean(("chain", "draw")).sortby("individual")
+    np.testing.assert_allclose(risk[0], risk[1], atol=0.05)
+    assert grown.individual_delta.mean(("chain", "draw")).isel(epsilon=0).idxmax() == 2
+    assert 1.4 < float(grown.tree["parameters"]["next_amount"].mean(("chain", "draw"))[2]) < 1.8
