@@ -14,6 +14,8 @@ __all__ = ["DrawnContributions"]
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
+ALWAYS = 1.0 - 1e-12  # presence above is 1
+
 
 @dataclass(frozen=True, eq=False)
 class DrawnContributions:
@@ -51,7 +53,9 @@ class DrawnContributions:
         Slopes are at least -0.9, so that an answer grows with the rest of it.
         """
         steep = np.maximum(draws.slope, -STEEPEST)
-        presence = np.broadcast_to(draws.presence, (*draws.slope.shape, weights.shape[-1]))
+        # the odds of those never absent are finite where they are sampled
+        presence = np.where(draws.presence > ALWAYS, 1.0, draws.presence)
+        presence = np.broadcast_to(presence, (*draws.slope.shape, weights.shape[-1]))
         overall = np.einsum("sk,sik->si", weights, presence)
         # of sums of weights that round
         overall = np.where((presence == 1.0).all(axis=-1), 1.0, np.minimum(overall, 1.0))

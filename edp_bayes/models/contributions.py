@@ -1,9 +1,12 @@
 """How individuals contribute, as variables of the PyMC model of the response.
 
-An individual is present with each component of the response by a probability of their own, and then
-contributes a_i + b_i r + tau_i e to the rest r, as in `edp_bayes.coupling.contributions`. With
-component k of p goes a component N(m_ik, s_ik^2) of the distribution without i (`moments_without`
-of `edp_bayes.coupling.curves`), so that
+An individual is present with odds that change smoothly with the rest r, and then contributes
+a_i + b_i r + tau_i e to it, as in `edp_bayes.coupling.contributions`. Presence rho_ik with
+component k of p is that at its location.
+
+Who contributes much makes components of their own: in all databases of these they are there. Then
+it is the response that tells the component. With component k of p goes a component N(m_ik, s_ik^2)
+of the distribution without i (`moments_without` of `edp_bayes.coupling.curves`), so that
 
     f0(y) = sum_k w_k (1 - rho_ik) N(y; m_ik, s_ik^2),
     f1(y) = sum_k w_k rho_ik N(y; m_ik + a_i + b_i m_ik, (1 + b_i)^2 s_ik^2 + tau_i^2)
@@ -57,6 +60,8 @@ USUAL_ANGLE = np.log(
     (1.0 / 6.0) / (5.0 / 6.0)
 )  # log odds of pi / 6 in pi: a spread of half the size
 LEAST_RELATIVE = 0.05  # spread relative to size about which the smooth floor is
+MOST = 2000  # individuals
+LARGE = 0.5  # standard deviations of the response, of who makes components of their own
 FAR = 2.0  # standard deviations of the response beyond which presence changes little more
 
 
@@ -91,7 +96,6 @@ def add_contributions(
         }
     )
     with model:
-        weights = model["weights"]
         location = (model["locations"] - held.mean) / held.unit
         variance = (model["scales"] / held.unit) ** 2
 
@@ -109,39 +113,19 @@ def add_contributions(
         slope = pt.maximum(steepness * spread / held.steep, STEEPEST)
         intercept = at_centre - slope * held.centre
 
-        odds = np.full((responses.n_individuals, 1), ALWAYS) * pt.ones_like(location)
-        if held.sometimes.size:
-            often = pm.Normal("presence_middle", -1.0, 2.0)
-            between = pm.HalfNormal("presence_between", 1.5)
-            tilted = pm.HalfNormal("presence_tilted", 1.0)
-            own = pm.StudentT("presence_own", TAILS, dims="sometimes")
-            tilt = pm.StudentT("presence_tilt", TAILS, dims="sometimes")
-            # with what component an individual comes, by where it lies
-            place = FAR * pt.tanh(location / FAR)
-            bent = tilted * tilt * ~np.isin(held.sometimes, dominant)
-            mine = (often + between * own)[:, None] + bent[:, None] * place
-            odds = pt.set_subtensor(odds[held.sometimes], mine)
-        presence = pt.sigmoid(odds)
-
-        a, b, tau2 = intercept[:, None], slope[:, None], (spread**2)[:, None]
-        m = (location - presence * a) / (1.0 + presence * b)
-        jump = a + b * m
-        explained = presence * tau2 + presence * (1.0 - presence) * jump**2
-        left = variance - pt.minimum(explained, LARGEST_SHARE * variance)
-        s2 = left / (1.0 - presence + presence * (1.0 + b) ** 2)
-        log_weights = pt.log(weights)
-        log_present, log_absent = -pt.softplus(-odds), -pt.softplus(odds)
-
-        y = pt.as_tensor(held.response)[:, None, None]
-        absent = pt.logsumexp(log_weights + log_absent + _log_normal(y, m, s2), axis=-1)
-        there = m + jump, (1.0 + b) ** 2 * s2 + tau2
-        present = pt.logsumexp(log_weights + log_present + _log_normal(y, *there), axis=-1)
-        apart = present - absent
-        if len(dominant):
-            # what is left of the response without them is drawn apart
-            apart = pt.set_subtensor(apart[:, dominant], odds[dominant].mean(axis=-1))
+        odds, tilt = _odds_of_presence(held, dominant)
+        # with what component an individual comes, by where it lies
+        by_component = odds[:, None] + tilt[:, None] * FAR * pt.tanh(location / FAR)
+        logit = odds + tilt * held.place
+        if (large := np.setdiff1d(held.large, dominant)).size:
+            moves = intercept[large, None], slope[large, None], spread[large, None] ** 2
+            told = _given_response(
+                held.response, pt.log(model["weights"]), location, variance, by_component[large],
+                *moves,
+            )  # fmt: skip
+            logit = pt.set_subtensor(logit[:, large], told)
         pm.Bernoulli(
-            "present", logit_p=apart, observed=held.present, dims=("database", "individual")
+            "present", logit_p=logit, observed=held.present, dims=("database", "individual")
         )
         who, rest = held.owner, held.rest
         pm.Normal(
@@ -155,11 +139,50 @@ def add_contributions(
         at_zero = intercept * held.unit - slope * held.mean
         for name, value, dims in zip(
             CONTRIBUTIONS,
-            (presence, at_zero, slope, spread * held.unit),
+            (pt.sigmoid(by_component), at_zero, slope, spread * held.unit),
             (both, *["individual"] * 3),
             strict=True,
         ):
             pm.Deterministic(name, value, dims=dims)
+
+
+def _odds_of_presence(held: _Held, dominant: Sequence[int] | NDArray[np.int64]) -> tuple[Any, Any]:
+    """Return log odds of presence at the mean response, and how they change, both (individual,)."""
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    people = held.present.shape[1]
+    odds, tilt = pt.as_tensor(np.full(people, ALWAYS)), pt.zeros(people)
+    if held.sometimes.size == 0:
+        return odds, tilt
+    often = pm.Normal("presence_middle", -1.0, 2.0)
+    between = pm.HalfNormal("presence_between", 1.5)
+    tilted = pm.HalfNormal("presence_tilted", 1.0)
+    own = pm.StudentT("log_odds_presence", TAILS, mu=often, sigma=between, dims="sometimes")
+    bent = pm.StudentT("presence_tilt", TAILS, dims="sometimes")
+    odds = pt.set_subtensor(odds[held.sometimes], own)
+    bends = ~np.isin(held.sometimes, dominant)
+    return odds, pt.set_subtensor(tilt[held.sometimes], tilted * bent * bends)
+
+
+def _given_response(
+    response: Array, log_weights: Any, location: Any, variance: Any, odds: Any,
+    a: Any, b: Any, tau2: Any,
+) -> Any:  # fmt: skip
+    """Return log odds of presence given each response, log f1(y) - log f0(y): (n, individual)."""
+    import pytensor.tensor as pt
+
+    presence = pt.sigmoid(odds)
+    m = (location - presence * a) / (1.0 + presence * b)
+    jump = a + b * m
+    explained = presence * tau2 + presence * (1.0 - presence) * jump**2
+    left = variance - pt.minimum(explained, LARGEST_SHARE * variance)
+    s2 = left / (1.0 - presence + presence * (1.0 + b) ** 2)
+    y = pt.as_tensor(response)[:, None, None]
+    there = m + jump, (1.0 + b) ** 2 * s2 + tau2
+    absent = log_weights - pt.softplus(odds) + _log_normal(y, m, s2)
+    present = log_weights - pt.softplus(-odds) + _log_normal(y, *there)
+    return pt.logsumexp(present, axis=-1) - pt.logsumexp(absent, axis=-1)
 
 
 def drawn_contributions(
@@ -286,6 +309,11 @@ class _Held:
         self.steep = np.sqrt(SLOPE_WEIGHT * rest_variance)
         self.present = np.zeros((n, responses.n_individuals), dtype=np.int64)
         self.present[self.database, self.owner] = 1
+        rest = self.response[:, None] - c.toarray() / self.unit
+        self.place = FAR * np.tanh(rest / FAR)
+        count = np.maximum(self.present.sum(axis=0), 1)
+        size = np.sqrt(_by_person(responses, c.data**2) / count) / self.unit
+        self.large = np.flatnonzero((size > LARGE) & (self.present.sum(axis=0) < n))
         self.sometimes = np.flatnonzero(self.present.sum(axis=0) < n)
 
     @classmethod
@@ -295,6 +323,11 @@ class _Held:
             raise InvalidInputError(
                 "FullPosterior takes one response a database, found "
                 f"{responses.samples} samples: take DirichletProcessMixture()"
+            )
+        if responses.n_individuals > MOST:
+            raise InvalidInputError(
+                f"FullPosterior is for at most {MOST:,} individuals, found "
+                f"{responses.n_individuals:,}: take DirichletProcessMixture()"
             )
         if responses.remainder is not None:
             raise InvalidInputError(

@@ -254,6 +254,32 @@ def largest() -> list[Row]:
     return rows
 
 
+def full_posterior() -> list[Row]:
+    """The full posterior beside empirical Bayes, 41 databases and 50 individuals, and 100."""
+    rows: list[Row] = []
+    for m in (50, 100):
+        rng = np.random.default_rng(1)
+        sizes = np.exp(0.5 * rng.standard_normal(m)) * rng.gamma(4.0, 0.25, (41, m))
+        contribution = sizes * (rng.random((41, m)) < rng.beta(2.0, 2.0, m))
+        response = 20.0 + 5.0 * rng.standard_normal(41) + contribution.sum(axis=1)
+        responses = edp.Responses.from_arrays(response, contribution=contribution)
+        seconds = []
+        for model in (edp.DirichletProcessMixture(), edp.FullPosterior()):
+            edp.audit(
+                responses, epsilon=[0.1], model=model, draws=5, tune=5, random_seed=1,
+                progressbar=False,
+            )  # fmt: skip
+            start = time.perf_counter()
+            edp.audit(responses, epsilon=[0.1], model=model, random_seed=1, progressbar=False)
+            seconds.append(time.perf_counter() - start)
+        rows += [
+            (f"{m} individuals, empirical Bayes: time", f"{seconds[0]:.1f} s"),
+            ("full posterior", f"{seconds[1]:.1f} s"),
+            ("ratio", f"{seconds[1] / seconds[0]:.0f}"),
+        ]
+    return rows
+
+
 def conditional() -> list[Row]:
     """An audit given what is known beside a plain one, in turns: 78 x 10,000, 500 draws."""
     epsilon = np.linspace(0.05, 1.0, 20)
@@ -315,6 +341,7 @@ CASES: dict[str, Callable[[], list[Row]]] = {
         millions,
         large,
         largest,
+        full_posterior,
         conditional,
         doubtful,
     )

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from scipy.special import expit, logit
 from scipy.stats import norm
 
 import edp_bayes as edp
@@ -21,6 +23,7 @@ def world(people=4, n=30, seed=1):
     c = rng.normal(1.0, 0.3, (n, people)) * (rng.random((n, people)) < 0.5)
     c[:, 0], c[:, -1] = rng.normal(0.5, 0.1, n), 0.0
     c[:, 1] *= -1.0
+    c[:, 2] *= 2.5  # of more than half a standard deviation of the responses
     return edp.Responses.from_arrays(20.0 + 2.0 * rng.standard_normal(n) + c.sum(1), contribution=c)
 
 
@@ -31,12 +34,14 @@ def audit():
 
 
 def likelihood_of(responses, values):
-    """Return the log likelihood of contributions given the response by its formula, in numpy."""
+    """Return the log likelihood of presence and contributions by its formulas, in numpy."""
     y = responses.response
     unit, mean = y.std(ddof=1), y.mean()
     c = responses.contribution.toarray()
     w = values["weights"]
     mu, v = (values["locations"] - mean) / unit, (values["scales"] / unit) ** 2
+    here = c != 0.0
+    size = np.sqrt((c**2).sum(axis=0) / np.maximum(here.sum(axis=0), 1)) / unit
     total = 0.0
     for i in range(responses.n_individuals):
         a, b, tau = values["intercept"][i], values["slope"][i], values["spread"][i]
@@ -44,17 +49,30 @@ def likelihood_of(responses, values):
         m, s2 = np.array(
             [moments_without.py_func(*part, a, b, tau**2) for part in zip(mu, v, rho, strict=True)]
         ).T
+        # of two components log odds are a line in the places of these
+        place = 2.0 * np.tanh(mu / 2.0)
+        odds = logit(rho)
+        tilt = (odds[1] - odds[0]) / (place[1] - place[0])
         for j in range(y.size):
-            z, own = (y[j] - mean) / unit, c[j, i] / unit
-            sd = np.sqrt((1.0 + b) ** 2 * s2 + tau**2)
-            absent = w @ ((1.0 - rho) * norm.pdf(z, m, np.sqrt(s2)))
-            present = w @ (rho * norm.pdf(z, m + a + b * m, sd))
-            if own == 0.0:
-                total += np.log(absent / (absent + present))
+            z, rest = (y[j] - mean) / unit, (y[j] - c[j, i] - mean) / unit
+            if size[i] > 0.5 and not here[:, i].all():
+                sd = np.sqrt((1.0 + b) ** 2 * s2 + tau**2)
+                absent = w @ ((1.0 - rho) * norm.pdf(z, m, np.sqrt(s2)))
+                present = w @ (rho * norm.pdf(z, m + a + b * m, sd))
+                there = present / (absent + present)
             else:
-                total += np.log(present / (absent + present))
-                total += norm.logpdf(c[j, i], unit * (a + b * (z - own)), unit * tau)
+                there = expit(odds[0] + tilt * (2.0 * np.tanh(rest / 2.0) - place[0]))
+            total += np.log(there if here[j, i] else 1.0 - there)
+            if here[j, i]:
+                total += norm.logpdf(c[j, i], unit * (a + b * rest), unit * tau)
     return total
+
+
+def test_there_are_people_of_both_kinds():
+    responses = world()
+    c = responses.contribution.toarray()
+    size = np.sqrt((c**2).sum(axis=0) / np.maximum((c != 0).sum(axis=0), 1))
+    assert (size > 0.5 * responses.response.std(ddof=1)).tolist() == [False, False, True, False]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -84,6 +102,7 @@ def test_the_likelihood_is_that_of_its_formula(seed):
     assert found == pytest.approx(likelihood_of(responses, values), rel=1e-6)
 
 
+@pytest.mark.full
 def test_the_densities_with_and_without_are_of_the_same_draw(audit):
     """Adding what is contributed to p_i gives p, draw by draw, in mean and variance."""
     parameters = audit.tree["parameters"].to_dataset().stack(sample=("chain", "draw"))
@@ -127,6 +146,7 @@ def test_people_known_well_have_the_risk_that_empirical_bayes_gives_them():
     np.testing.assert_allclose(full[:, :3], empirical[:, :3], atol=0.03)
 
 
+@pytest.mark.full
 def test_a_new_individual_and_the_parameters_stay(audit):
     assert 0.0 < float(audit.new_individual()["exceeds"].max()) <= 0.2
     names = set(audit.tree["parameters"].data_vars)
@@ -168,6 +188,7 @@ def household():
 NAMES = ("rho", "level", "flat", "residual")
 
 
+@pytest.mark.full
 def test_contributions_of_a_users_model_are_those_of_the_audit():
     responses = household()
     model = edp.PyMCMixture(users_model, locations="mu", scales="sd", contributions=NAMES)
@@ -180,6 +201,7 @@ def test_contributions_of_a_users_model_are_those_of_the_audit():
     assert float(audit.new_individual()["exceeds"].max()) == 0.0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("names", "message"),
     [
@@ -196,6 +218,7 @@ def test_what_is_no_contribution_is_refused_by_name(names, message):
         edp.PyMCMixture(users_model, contributions=("rho", "level"))
 
 
+@pytest.mark.full
 def test_some_of_the_draws_and_of_the_people_are_as_among_all(audit):
     coupling = audit.source.coupling
     everybody = coupling.curves(np.arange(coupling.n_individuals), EPSILON)
@@ -216,6 +239,11 @@ def test_what_it_has_no_likelihood_for_is_refused():
     )
     with pytest.raises(InvalidInputError, match="takes one response a database, found 2 samples"):
         edp.FullPosterior().build(several)
+    crowd = edp.Responses.from_arrays(
+        rng.normal(size=10), contribution=sp.csc_array((10, 3000), dtype=float)
+    )
+    with pytest.raises(InvalidInputError, match="at most 2,000 individuals, found 3,000"):
+        edp.FullPosterior().build(crowd)
     with pytest.raises(InvalidInputError, match="takes Gaussian components"):
         edp.FullPosterior(edp.FiniteMixture(kernel="laplace"))
     with pytest.raises(InputTypeError, match="density must be"):
