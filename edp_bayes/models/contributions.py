@@ -29,6 +29,7 @@ from edp_bayes.coupling.drawn import DrawnContributions
 from edp_bayes.coupling.exposure import CONSTANT
 from edp_bayes.coupling.pooling import TAILS
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.models.base_measure import coordinates
 from edp_bayes.utils import labels
 
 if TYPE_CHECKING:
@@ -56,9 +57,7 @@ CONTRIBUTIONS = (
 ALWAYS = 30.0  # log odds of presence of those never absent
 SLOPE_WEIGHT = 2.0  # databases that say that a contribution does not depend on the rest
 STEEPEST = -0.9
-USUAL_ANGLE = np.log(
-    (1.0 / 6.0) / (5.0 / 6.0)
-)  # log odds of pi / 6 in pi: a spread of half the size
+USUAL_ANGLE = -np.log(5.0)  # log odds of pi / 6 in pi: a spread of half the size
 LEAST_RELATIVE = 0.05  # spread relative to size about which the smooth floor is
 MOST = 2000  # individuals
 LARGE = 0.5  # standard deviations of the response, of who makes components of their own
@@ -73,12 +72,14 @@ def add_contributions(
     Named deterministics are `CONTRIBUTIONS`; the observed variables ``present`` and
     ``contribution`` can be predicted. Priors are heavy-tailed over the individuals: Student's t of
     log odds of presence, of how these change with the response, of log sizes (root mean squares),
-    and of the log odds of the angle whose sine is the spread relative to the size.
+    and of the log odds of the angle whose sine is the spread relative to the size; its cosine is
+    the mean, of the sign of the sum of what was contributed.
 
     Parameters
     ----------
     model : pymc.Model
-        With coordinates ``component`` and ``database``.
+        With variables ``weights``, ``locations`` and ``scales``, as
+        `edp_bayes.models.custom.PyMCMixture` has them.
     responses : Responses
         On the scale that is modelled, one response a database.
     dominant : sequence of int, optional
@@ -88,8 +89,12 @@ def add_contributions(
     import pytensor.tensor as pt
 
     held = _Held.of(responses)
+    components = int(model["locations"].shape.eval()[0])
     model.add_coords(
         {
+            **{
+                k: v for k, v in coordinates(responses, components).items() if k not in model.coords
+            },
             "individual": labels.as_coordinate(responses.individual),
             "sometimes": labels.as_coordinate(responses.individual[held.sometimes]),
             "record": np.arange(held.database.size),

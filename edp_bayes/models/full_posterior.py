@@ -75,6 +75,12 @@ class FullPosterior(ShortRepr):
                 f"FullPosterior takes Gaussian components, found kernel = {self.kernel!r}: leave "
                 "kernel= out"
             )
+        own = isinstance(self.density, PyMCMixture)
+        if own and self.density != PyMCMixture(self.density.build):
+            raise InvalidInputError(
+                "FullPosterior takes a PyMCMixture whose variables are weights, locations and "
+                "scales, without contributions of its own, found other names or contributions="
+            )
 
     @property
     def kernel(self) -> str:

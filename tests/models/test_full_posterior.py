@@ -246,6 +246,8 @@ def test_what_it_has_no_likelihood_for_is_refused():
         edp.FullPosterior().build(crowd)
     with pytest.raises(InvalidInputError, match="takes Gaussian components"):
         edp.FullPosterior(edp.FiniteMixture(kernel="laplace"))
+    with pytest.raises(InvalidInputError, match="whose variables are weights, locations and sca"):
+        edp.FullPosterior(edp.PyMCMixture(users_model, locations="mu"))
     with pytest.raises(InputTypeError, match="density must be"):
         edp.FullPosterior(edp.SmoothedBootstrap())
 
@@ -262,6 +264,23 @@ def test_what_an_adversary_knows_is_refused(model):
     dated = household().replaced(database=np.arange(1960, 2020))
     with pytest.raises(InvalidInputError, match="draws contributions, and these have no regress"):
         edp.audit(dated, epsilon=EPSILON, model=model, adversary=edp.Adversary(past=1), **QUICK)
+
+
+def test_the_response_may_have_a_model_of_ones_own():
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    def normal(responses):
+        with pm.Model() as model:
+            mu = pm.Normal("locations", 20.0, 5.0, shape=1)
+            sd = pm.HalfNormal("scales", 3.0, shape=1)
+            pm.Deterministic("weights", pt.ones(1))
+            pm.Normal("y", mu, sd, observed=responses.response)
+        return model
+
+    model = edp.FullPosterior(edp.PyMCMixture(normal)).build(world())
+    assert [v.name for v in model.observed_RVs] == ["y", "present", "contribution"]
+    assert np.isfinite(model.compile_logp()(model.initial_point()))
 
 
 @pytest.mark.full
