@@ -110,6 +110,25 @@ def test_two_laplaces_are_continuous_at_equal_scales():
 
 
 @pytest.mark.parametrize(("kernel", "noise"), FORMS)
+def test_quantiles_invert_the_distribution_function(kernel, noise):
+    low = np.array([1e-12, 1e-6, 0.01, 0.2, 0.5])
+    p = distribution(kernel, noise)
+    np.testing.assert_allclose(p.cdf(p.ppf(low)), low, rtol=1e-9)
+    high = np.array([0.6, 0.99, 1.0 - 2.0**-20])
+    np.testing.assert_allclose(p.sf(p.ppf(high)), 1.0 - high, rtol=1e-9)
+
+
+def test_quantiles_have_the_shape_of_draws_and_probabilities():
+    p = Mixture([[0.3, 0.7], [0.0, 1.0]], [[0.0, 1.0], [50.0, 1.0]], [1.0, 2.0])
+    q = np.array([[0.1, 0.5, 0.9]])
+    assert p.ppf(q).shape == (2, 1, 3)
+    np.testing.assert_allclose(p.ppf(q)[1, 0], stats.norm(1.0, 2.0).ppf(q[0]), rtol=1e-12)
+    assert p.ppf(0.5).shape == (2,)
+    with pytest.raises(InvalidInputError, match="q must be between 0 and 1"):
+        p.ppf([0.2, 1.0])
+
+
+@pytest.mark.parametrize(("kernel", "noise"), FORMS)
 def test_samples_follow_the_distribution(kernel, noise):
     p = distribution(kernel, noise)
     values = p.sample(20_000, np.random.default_rng(4))

@@ -151,6 +151,67 @@ class Mixture:
             result += w * self._tail(-u, s)
         return np.minimum(result, 1.0)
 
+    def ppf(self, q: ArrayLike) -> NDArray[np.float64]:
+        """Return the quantiles of every draw, precise in both tails.
+
+        Parameters
+        ----------
+        q : array_like
+            Probabilities between 0 and 1, both left out, any shape.
+
+        Returns
+        -------
+        ndarray
+            Shape (leading axes) + q.shape.
+
+        Raises
+        ------
+        InvalidInputError
+            If a probability is not between 0 and 1.
+
+        Examples
+        --------
+        >>> Mixture([0.5, 0.5], [-1.0, 1.0], 1.0).ppf([0.5, 0.975]).round(4)
+        array([0.    , 2.6461])
+        """
+        from scipy import stats
+        from scipy.optimize import elementwise
+
+        level = validate.finite_array(q, "q")
+        if ((level <= 0.0) | (level >= 1.0)).any():
+            raise InvalidInputError(
+                f"q must be between 0 and 1, both left out, found {level.min():g} to "
+                f"{level.max():g}"
+            )
+        shape, components = self._lead + level.shape, self.weights.shape[-1]
+        w, mu, s = (
+            part.reshape(-1, components) for part in (self.weights, self.locations, self.scales)
+        )
+        draw, level = np.broadcast_arrays(np.arange(len(w))[:, None], level.ravel())
+
+        def away(
+            x: NDArray[np.float64], draw: NDArray[np.int64], level: NDArray[np.float64]
+        ) -> Any:
+            tails = np.zeros((2, *x.shape))
+            for k in range(components):
+                u, scale = x - mu[draw, k], s[draw, k]
+                tails += w[draw, k] * np.stack([self._tail(u, scale), self._tail(-u, scale)])
+            return np.where(level <= 0.5, tails[0] - level, (1.0 - level) - tails[1])
+
+        # a sum of two is below the sum of their quantiles of q / 2 with probability at most q
+        kernel = stats.norm if self.kernel == "gaussian" else stats.laplace
+        low, high = kernel.ppf(0.5 * level), kernel.isf(0.5 * (1.0 - level))
+        ends = [
+            (mu[draw] + s[draw] * low[..., None]).min(axis=-1),
+            (mu[draw] + s[draw] * high[..., None]).max(axis=-1),
+        ]
+        if self.noise is not None:
+            kind = stats.norm if isinstance(self.noise, GaussianNoise) else stats.laplace
+            ends[0] += self.noise.scale * kind.ppf(0.5 * level)
+            ends[1] += self.noise.scale * kind.isf(0.5 * (1.0 - level))
+        found = elementwise.find_root(away, tuple(ends), args=(draw, level))
+        return np.asarray(found.x).reshape(shape)
+
     def masses(self, edges: ArrayLike) -> NDArray[np.float64]:
         """Return the probabilities of the cells between edges, and of both cells beyond them.
 
