@@ -487,3 +487,13 @@ def test_an_epsilon_that_reads_like_a_percentage_is_doubted(exposing, exposed):
         edp.audit(exposed, epsilon=[10.0], model=model, **options)
     usual = edp.audit(exposed, epsilon=[9.9], model=model, **options)
     assert not any("percentage" in sentence for sentence in usual.warnings)
+
+
+def test_pictures_go_by_one_name(audit):
+    assert set(dir(audit.plot)) == {
+        "delta", "density", "individuals", "membership", "past", "power", "total_risk",
+    }  # fmt: skip
+    pc = audit.plot.delta(backend="none")
+    assert set(pc.viz.children) == set(plots.plot_delta(audit, backend="none").viz.children)
+    with pytest.raises(AttributeError, match="no picture 'deltas'; there are delta"):
+        _ = audit.plot.deltas

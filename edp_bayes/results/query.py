@@ -20,6 +20,7 @@ from edp_bayes.records.known import INSIDERS
 from edp_bayes.records.transforms import described, named
 from edp_bayes.results.base import BAND_KINDS, TARGETS, IndividualCurves
 from edp_bayes.results.loading import load_sound_tree
+from edp_bayes.results.pictures import Pictures
 from edp_bayes.results.summaries import contributions_shown, summary_table
 from edp_bayes.utils import validate
 from edp_bayes.utils.defaults import PROB
@@ -558,6 +559,11 @@ class Audit(IndividualCurves):
         from edp_bayes.diagnostics import prior_sensitivity
 
         return prior_sensitivity(self, **options)
+
+    @property
+    def plot(self) -> Pictures:
+        """All pictures of the result by name: ``plot.delta()`` is ``plot_delta()``."""
+        return Pictures(self)
 
     def plot_density(self, individual: Any = None, **options: Any) -> PlotCollection:
         """Plot the densities with and without an individual; see `edp_bayes.plots.plot_density`."""
