@@ -17,7 +17,7 @@ with probability f1(y) / (f0 + f1)(y).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONTRIBUTIONS",
     "add_contributions",
+    "default_priors",
     "drawn_contributions",
     "drawn_without_regression",
     "new_contributions",
@@ -65,7 +66,10 @@ FAR = 2.0  # standard deviations of the response beyond which presence changes l
 
 
 def add_contributions(
-    model: Any, responses: Responses, dominant: Sequence[int] | NDArray[np.int64] = ()
+    model: Any,
+    responses: Responses,
+    dominant: Sequence[int] | NDArray[np.int64] = (),
+    priors: Mapping[str, Any] | None = None,
 ) -> None:
     """Add contributions to a PyMC model that has weights, locations and scales of normals.
 
@@ -84,6 +88,8 @@ def add_contributions(
         On the scale that is modelled, one response a database.
     dominant : sequence of int, optional
         Whose presence does not depend on the component, see `edp_bayes.coupling.dominance`.
+    priors : mapping of str to distribution, optional
+        In the place of some of `default_priors`.
     """
     import pymc as pm
     import pytensor.tensor as pt
@@ -104,21 +110,21 @@ def add_contributions(
         location = (model["locations"] - held.mean) / held.unit
         variance = (model["scales"] / held.unit) ** 2
 
-        middle = pm.Normal("size_middle", np.log(0.25), 2.0)
-        between = pm.HalfNormal("size_between", 1.0)
-        size = pt.exp(pm.StudentT("log_size", TAILS, mu=middle, sigma=between, dims="individual"))
+        pool = _Pools(model, priors or {})
+        size = pm.StudentT(
+            "log_size", TAILS, mu=pool("size_middle"), sigma=pool("size_between"), dims="individual"
+        )
+        size = pt.exp(size)
         # mean and spread are the legs of a right angle whose hypotenuse is the size
-        usual = pm.Normal("angle_middle", USUAL_ANGLE, 1.0)
-        apart = pm.HalfNormal("angle_between", 0.5)
-        odds = usual + apart * pm.StudentT("angle_own", TAILS, dims="individual")
-        angle = np.pi * pt.sigmoid(odds)
+        own = pm.StudentT("angle_own", TAILS, dims="individual")
+        angle = np.pi * pt.sigmoid(pool("angle_middle") + pool("angle_between") * own)
         pm.Potential("least_spread", -0.5 * LEAST_RELATIVE**2 * (pt.sin(angle) ** -2).sum())
         spread, at_centre = size * pt.sin(angle), held.sign * size * pt.cos(angle)
         steepness = pm.Normal("steepness", 0.0, 1.0, dims="individual")
         slope = pt.maximum(steepness * spread / held.steep, STEEPEST)
         intercept = at_centre - slope * held.centre
 
-        odds, tilt = _odds_of_presence(held, dominant)
+        odds, tilt = _odds_of_presence(held, dominant, pool)
         # with what component an individual comes, by where it lies
         by_component = odds[:, None] + tilt[:, None] * FAR * pt.tanh(location / FAR)
         logit = odds + tilt * held.place
@@ -151,7 +157,40 @@ def add_contributions(
             pm.Deterministic(name, value, dims=dims)
 
 
-def _odds_of_presence(held: _Held, dominant: Sequence[int] | NDArray[np.int64]) -> tuple[Any, Any]:
+def default_priors() -> dict[str, Any]:
+    """Return the prior of every pool, of the individuals' log sizes, angles and log odds.
+
+    Sizes are in standard deviations of the response; see docs/models.md.
+    """
+    import pymc as pm
+
+    return {
+        "size_middle": pm.Normal.dist(np.log(0.25), 2.0),
+        "size_between": pm.HalfNormal.dist(1.0),
+        "angle_middle": pm.Normal.dist(USUAL_ANGLE, 1.0),
+        "angle_between": pm.HalfNormal.dist(0.5),
+        "presence_middle": pm.Normal.dist(-1.0, 2.0),
+        "presence_between": pm.HalfNormal.dist(1.5),
+        "presence_tilted": pm.HalfNormal.dist(1.0),
+    }
+
+
+class _Pools:
+    """The pools of a model, added to it when they are asked for."""
+
+    def __init__(self, model: Any, priors: Mapping[str, Any]) -> None:
+        self._model, self._priors = model, {**default_priors(), **priors}
+
+    def __call__(self, name: str) -> Any:
+        # a distribution belongs to one model alone, and may be given for several
+        given = self._priors[name]
+        copied = given.owner.clone().outputs[given.owner.outputs.index(given)]
+        return self._model.register_rv(copied, name)
+
+
+def _odds_of_presence(
+    held: _Held, dominant: Sequence[int] | NDArray[np.int64], pool: _Pools
+) -> tuple[Any, Any]:
     """Return log odds of presence at the mean response, and how they change, both (individual,)."""
     import pymc as pm
     import pytensor.tensor as pt
@@ -160,14 +199,17 @@ def _odds_of_presence(held: _Held, dominant: Sequence[int] | NDArray[np.int64]) 
     odds, tilt = pt.as_tensor(np.full(people, ALWAYS)), pt.zeros(people)
     if held.sometimes.size == 0:
         return odds, tilt
-    often = pm.Normal("presence_middle", -1.0, 2.0)
-    between = pm.HalfNormal("presence_between", 1.5)
-    tilted = pm.HalfNormal("presence_tilted", 1.0)
-    own = pm.StudentT("log_odds_presence", TAILS, mu=often, sigma=between, dims="sometimes")
-    bent = pm.StudentT("presence_tilt", TAILS, dims="sometimes")
+    own = pm.StudentT(
+        "log_odds_presence",
+        TAILS,
+        mu=pool("presence_middle"),
+        sigma=pool("presence_between"),
+        dims="sometimes",
+    )
+    bent = pool("presence_tilted") * pm.StudentT("presence_tilt", TAILS, dims="sometimes")
     odds = pt.set_subtensor(odds[held.sometimes], own)
     bends = ~np.isin(held.sometimes, dominant)
-    return odds, pt.set_subtensor(tilt[held.sometimes], tilted * bent * bends)
+    return odds, pt.set_subtensor(tilt[held.sometimes], bent * bends)
 
 
 def _given_response(

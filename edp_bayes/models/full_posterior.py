@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base import FittedModel, ShortRepr, mixture_from, models_rounding
 from edp_bayes.models.contributions import (
     add_contributions,
+    default_priors,
     drawn_contributions,
     drawn_without_regression,
     new_contributions,
@@ -43,14 +45,19 @@ class FullPosterior(ShortRepr):
     ----------
     density : DirichletProcessMixture, FiniteMixture or PyMCMixture
         Model of the response, of Gaussian components. Its variables are part of the whole.
+    priors : mapping of str to distribution
+        In the place of those of some pools of contributions, such as ``{"size_middle":
+        pm.Normal.dist(0.0, 1.0)}``: size_middle, size_between, angle_middle, angle_between,
+        presence_middle, presence_between and presence_tilted, see docs/models.md.
 
     Raises
     ------
     InputTypeError
-        If the density is none of these.
+        If the density is none of these, or a prior is no distribution.
     InvalidInputError
-        If its kernel is not Gaussian; when fitted, if a query is randomised, contributions of some
-        individuals were not collected, or an adversary knows the past.
+        If its kernel is not Gaussian, or there is no pool of a name; when fitted, if a query is
+        randomised, contributions of some individuals were not collected, there are more than 2,000
+        individuals, or an adversary knows something.
 
     Examples
     --------
@@ -64,6 +71,7 @@ class FullPosterior(ShortRepr):
     """
 
     density: Any = field(default_factory=DirichletProcessMixture)
+    priors: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.density, DirichletProcessMixture | FiniteMixture | PyMCMixture):
@@ -82,6 +90,17 @@ class FullPosterior(ShortRepr):
                 "FullPosterior takes a PyMCMixture whose variables are weights, locations and "
                 "scales, without contributions of its own, found other names or contributions="
             )
+        if self.priors:
+            _check_priors(self.priors)
+
+    def __repr__(self) -> str:
+        """Return the density and what priors were given."""
+        if not self.priors:
+            return super().__repr__()
+        from pymc.printing import str_for_dist
+
+        given = (f"{name} ~ {str_for_dist(prior)}" for name, prior in self.priors.items())
+        return f"FullPosterior({self.density!r}, {', '.join(given)})"
 
     @property
     def kernel(self) -> str:
@@ -94,8 +113,8 @@ class FullPosterior(ShortRepr):
 
     def build(self, responses: Responses) -> Any:
         """Return the PyMC model."""
-        model = self.density.build(responses)
-        add_contributions(model, responses.on_scale, dominant_individuals(responses.on_scale))
+        model, dominant = self.density.build(responses), dominant_individuals(responses.on_scale)
+        add_contributions(model, responses.on_scale, dominant, self.priors)
         return model
 
     def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
@@ -135,3 +154,28 @@ class FullPosterior(ShortRepr):
             remedy=f"see what {self.density!r} says",
             diverging="Take DirichletProcessMixture(), which Gibbs sampling draws.",
         )
+
+
+def _check_priors(priors: Mapping[str, Any]) -> None:
+    """Refuse priors of pools that are not there, and what is no distribution of one number."""
+    from pymc.logprob.abstract import MeasurableOp
+    from pytensor.graph.basic import Variable
+    from pytensor.tensor.random.op import RandomVariable
+
+    known = default_priors()
+    for name, prior in priors.items():
+        if name not in known:
+            raise InvalidInputError(
+                f"there is no pool {name!r}, whose prior could be given: there are "
+                f"{', '.join(known)}"
+            )
+        op = getattr(getattr(prior, "owner", None), "op", None)
+        if not (isinstance(prior, Variable) and isinstance(op, RandomVariable | MeasurableOp)):
+            raise InputTypeError(
+                f"the prior of {name} must be a distribution such as pm.Normal.dist(0.0, 1.0), "
+                f"found {prior!r}"
+            )
+        if prior.type.ndim:
+            raise InvalidInputError(
+                f"the prior of {name} must be of one number, found {prior.type.ndim} dimensions"
+            )

@@ -283,6 +283,25 @@ def test_the_response_may_have_a_model_of_ones_own():
     assert np.isfinite(model.compile_logp()(model.initial_point()))
 
 
+def test_a_prior_may_be_another():
+    import pymc as pm
+
+    priors = {"size_middle": pm.Normal.dist(3.0, 0.01), "presence_between": pm.Gamma.dist(2, 2)}
+    model = edp.FullPosterior(edp.FiniteMixture(), priors=priors)
+    assert repr(model).startswith("FullPosterior(FiniteMixture(), size_middle ~ Normal(3, 0.01), ")
+    for _ in range(2):
+        built = model.build(world())
+        draws = pm.draw(built["size_middle"], 200, random_seed=1)
+        assert np.abs(draws - 3.0).max() < 0.1
+        assert np.isfinite(built.compile_logp()(built.initial_point()))
+    with pytest.raises(InvalidInputError, match="no pool 'size', whose prior could be given: ther"):
+        edp.FullPosterior(priors={"size": pm.Normal.dist()})
+    with pytest.raises(InputTypeError, match="the prior of size_middle must be a distribution"):
+        edp.FullPosterior(priors={"size_middle": 3.0})
+    with pytest.raises(InvalidInputError, match="must be of one number, found 1 dim"):
+        edp.FullPosterior(priors={"size_middle": pm.Normal.dist(shape=2)})
+
+
 @pytest.mark.full
 def test_the_distribution_without_a_dominant_individual_is_drawn_apart():
     rng = np.random.default_rng(2)
