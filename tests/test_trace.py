@@ -6,6 +6,7 @@ import pytest
 import xarray as xr
 
 import edp_bayes as edp
+from edp_bayes.models.contributions import CONTRIBUTIONS
 from edp_bayes.models.regression import Regression
 from edp_bayes.records.known import known
 
@@ -144,3 +145,40 @@ def test_coefficients_are_named_by_what_the_adversary_knows(responses):
     assert tuple(built.named_vars_to_dims["coefficients"]) == ("term",)
     assert list(built.coords["term"]) == regression.known.names
     assert "trend" in built.coords["term"]
+
+
+@pytest.fixture(scope="module")
+def full(responses):
+    """An audit by the full posterior."""
+    model = edp.FullPosterior(edp.FiniteMixture())
+    return edp.audit(responses, model=model, draws=40, tune=150, chains=2, **OPTIONS)
+
+
+@pytest.mark.full
+def test_drawn_contributions_give_the_same_audit(full, responses):
+    draws = full.tree["parameters"].to_dataset()
+    found = edp.audit_trace(draws, responses, contributions=CONTRIBUTIONS, **OPTIONS)
+    np.testing.assert_array_equal(found.delta, full.delta)
+    turned = draws.isel(individual=slice(None, None, -1))
+    again = edp.audit_trace(turned, responses, contributions=CONTRIBUTIONS, **OPTIONS)
+    np.testing.assert_array_equal(again.delta, full.delta)
+    others = draws.assign_coords(individual=draws["individual"] + 1)
+    with pytest.raises(edp.InvalidInputError, match="is of individuals who are not those of the r"):
+        edp.audit_trace(others, responses, contributions=CONTRIBUTIONS, **OPTIONS)
+
+
+def test_draws_know_no_adversary(responses):
+    rng = np.random.default_rng(1)
+    draws = xr.Dataset({
+        name: (("chain", "draw", "component"), values)
+        for name, values in {
+            "weights": np.ones((2, 30, 1)),
+            "locations": rng.normal(12.0, 0.2, (2, 30, 1)),
+            "scales": rng.uniform(1.0, 1.4, (2, 30, 1)),
+        }.items()
+    })  # fmt: skip
+    dated = responses.replaced(database=np.arange(1980, 2020))
+    with pytest.raises(edp.InvalidInputError, match="draws are of the responses as they are"):
+        edp.audit_trace(draws, dated, adversary=edp.Adversary(past=1), **OPTIONS)
+    with pytest.raises(edp.InputTypeError, match="names of presence, intercept, slope and spread"):
+        edp.audit_trace(draws, responses, contributions="presence", **OPTIONS)

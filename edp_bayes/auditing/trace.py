@@ -24,6 +24,7 @@ def audit_trace(
     epsilon: ArrayLike,
     mixture: ToMixture = NAMES,
     kernel: str = "gaussian",
+    contributions: tuple[str, str, str, str] | None = None,
     random_seed: int | None = None,
     progressbar: bool = True,
     **options: Any,
@@ -48,6 +49,10 @@ def audit_trace(
         (chain, draw, component) of the posterior, a Dataset.
     kernel : {"gaussian", "laplace"}
         Family of every component, where names are given.
+    contributions : tuple of str, optional
+        Names of the variables of how individuals contribute: presence, intercept, slope and spread,
+        as for `edp_bayes.PyMCMixture`. By default each draw is coupled to contributions known by
+        empirical Bayes.
     random_seed : int, optional
         Of the contributions: the same seed gives the same numbers.
     progressbar : bool
@@ -101,7 +106,7 @@ def audit_trace(
         raise InputTypeError(
             f"responses must be Responses of one query, found {type(responses).__name__}"
         )
-    model = DrawnMixture(draws, mixture, kernel)
+    model = DrawnMixture(draws, mixture, kernel, contributions)
     chains, size = model.shape
     return audit(
         responses,

@@ -28,7 +28,7 @@ from edp_bayes.coupling.curves import LARGEST_SHARE
 from edp_bayes.coupling.drawn import DrawnContributions
 from edp_bayes.coupling.exposure import CONSTANT
 from edp_bayes.coupling.pooling import TAILS
-from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base_measure import coordinates
 from edp_bayes.utils import labels
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONTRIBUTIONS",
     "add_contributions",
+    "check_names",
     "default_priors",
     "drawn_contributions",
     "drawn_without_regression",
@@ -232,6 +233,24 @@ def _given_response(
     return pt.logsumexp(present, axis=-1) - pt.logsumexp(absent, axis=-1)
 
 
+def check_names(names: Any) -> None:
+    """Refuse what does not name the four variables of contributions; None is no name.
+
+    Raises
+    ------
+    InputTypeError
+        If they are not four texts.
+    """
+    if names is None:
+        return
+    several = isinstance(names, tuple | list) and len(names) == len(CONTRIBUTIONS)
+    if not (several and all(isinstance(name, str) for name in names)):
+        raise InputTypeError(
+            "contributions must be the names of presence, intercept, slope and spread, found "
+            f"{names!r}"
+        )
+
+
 def drawn_contributions(
     posterior: xr.Dataset,
     weights: Array,
@@ -244,7 +263,8 @@ def drawn_contributions(
     Parameters
     ----------
     posterior : xarray.Dataset
-        Dims (chain, draw, ...), the individuals in the order of the responses.
+        Dims (chain, draw, ...), the individuals in the order of the responses; or in another one,
+        which their dim ``individual`` has as coordinates.
     weights : ndarray
         Shape (chain, draw, component).
     responses : Responses
@@ -258,7 +278,8 @@ def drawn_contributions(
     Raises
     ------
     InvalidInputError
-        If a name is not there, has another shape, or its values are impossible.
+        If a name is not there, has another shape or other individuals, or its values are
+        impossible.
     """
     missing = [name for name in names if name not in posterior]
     if missing:
@@ -271,7 +292,7 @@ def drawn_contributions(
     shapes = [[*one, (people, components)], one, one, one]
     parts = []
     for name, allowed in zip(names, shapes, strict=True):
-        values = posterior[name].transpose("chain", "draw", ...).to_numpy()
+        values = _ordered(posterior[name], responses).transpose("chain", "draw", ...).to_numpy()
         if values.shape[2:] not in allowed:
             raise InvalidInputError(
                 f"{name} must have the shape {' or '.join(map(str, allowed))} of the individuals, "
@@ -291,6 +312,22 @@ def drawn_contributions(
         _centre(responses),
         new,
     )
+
+
+def _ordered(values: xr.DataArray, responses: Responses) -> xr.DataArray:
+    """Return a variable with its individuals in the order of the responses."""
+    if "individual" not in values.coords:
+        return values
+    wanted, found = labels.as_coordinate(responses.individual), values["individual"].to_numpy()
+    if found.size == wanted.size and (found == wanted).all():
+        return values
+    if sorted(map(str, found.tolist())) != sorted(map(str, wanted.tolist())):
+        raise InvalidInputError(
+            f"{values.name} is of individuals who are not those of the responses: found "
+            f"{found[0]!r} and {found.size - 1:,} more, for {wanted[0]!r} and "
+            f"{wanted.size - 1:,} more"
+        )
+    return values.sel(individual=wanted)
 
 
 def new_contributions(

@@ -13,7 +13,7 @@ from edp_bayes.exceptions import InputTypeError
 from edp_bayes.models.base import FittedModel, fitted_mixture, mixture_from
 from edp_bayes.models.base_measure import ROUNDED
 from edp_bayes.models.contributions import (
-    CONTRIBUTIONS,
+    check_names,
     drawn_contributions,
     drawn_without_regression,
 )
@@ -93,11 +93,7 @@ class PyMCMixture:
                 "build must be a function of Responses that returns a pm.Model, found "
                 f"{self.build!r}"
             )
-        if self.contributions is not None and len(tuple(self.contributions)) != len(CONTRIBUTIONS):
-            raise InputTypeError(
-                "contributions must be the names of presence, intercept, slope and spread, found "
-                f"{self.contributions!r}"
-            )
+        check_names(self.contributions)
 
     def models_rounding(self, responses: Responses) -> bool:
         """Return whether the model is, or can be made, one of what was rounded."""

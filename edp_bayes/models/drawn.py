@@ -11,10 +11,12 @@ import xarray as xr
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base import FittedModel, fitted_mixture, mixture_from
+from edp_bayes.models.contributions import check_names, drawn_contributions
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
+    from edp_bayes.models.regression import Regression
     from edp_bayes.records.responses import Responses
 
 __all__ = ["NAMES", "DrawnMixture", "ToMixture"]
@@ -40,6 +42,9 @@ class DrawnMixture:
         component) of the posterior as a Dataset.
     kernel : {"gaussian", "laplace"}
         Family of every component, where names are given.
+    contributions : tuple of str, optional
+        Names of the variables of how individuals contribute, as for `edp_bayes.PyMCMixture`. By
+        default they are known by empirical Bayes.
 
     Raises
     ------
@@ -64,10 +69,12 @@ class DrawnMixture:
     draws: Any = field(repr=False)
     mixture: ToMixture = NAMES
     kernel: str = "gaussian"
+    contributions: tuple[str, str, str, str] | None = None
     posterior: xr.Dataset = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         validate.choice(self.kernel, validate.KERNELS, "kernel")
+        check_names(self.contributions)
         if not callable(self.mixture) and (
             isinstance(self.mixture, str) or len(tuple(self.mixture)) != len(NAMES)
         ):
@@ -94,16 +101,28 @@ class DrawnMixture:
         """Number of chains, and of draws in each."""
         return self.posterior.sizes["chain"], self.posterior.sizes["draw"]
 
+    def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
+        """Refuse: the draws were made of the responses as they are."""
+        raise InvalidInputError(
+            "these draws are of the responses as they are, whatever an adversary knows: leave "
+            "adversary= out, or give a model in the place of its draws"
+        )
+
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Return the draws that were given, beside those without each individual."""
-        mixture = self._mixture()
+        mixture, responses = self._mixture(), responses.on_scale
         fitted = fitted_mixture(
             mixture,
-            responses.on_scale,
+            responses,
             settings,
             attributes={"model": repr(self), "sampler": "elsewhere", "tune": 0},
             remedy="change the model whose draws these are",
         )
+        if self.contributions is not None:
+            source = drawn_contributions(
+                self.posterior, mixture.weights, responses, self.contributions
+            )
+            fitted = fitted.with_contributions(source)
         statistics = _group(self.draws, "sample_stats")
         return replace(fitted, sample_stats=statistics, parameters=self.posterior)
 
