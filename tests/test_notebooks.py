@@ -68,7 +68,7 @@ def texts(notebook):
 
 
 def test_there_is_a_notebook_for_each_paper_and_use():
-    assert [path.name[:3] for path in NOTEBOOKS] == [f"{k:02d}_" for k in range(1, 9)]
+    assert [path.name[:3] for path in NOTEBOOKS] == [f"{k:02d}_" for k in range(1, 10)]
 
 
 @pytest.mark.full
