@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from edp_bayes.auditing.query import audit
 from edp_bayes.exceptions import InputTypeError
-from edp_bayes.models.drawn import NAMES, DrawnMixture, ToMixture
+from edp_bayes.models.base import NAMES
+from edp_bayes.models.drawn import DrawnMixture, ToMixture
 from edp_bayes.records.responses import Responses
 
 if TYPE_CHECKING:

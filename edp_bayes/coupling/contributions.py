@@ -39,6 +39,7 @@ __all__ = [
     "ContributionPosterior",
     "ContributionPrior",
     "ContributionSource",
+    "Statistics",
 ]
 
 Array = NDArray[np.float64]
@@ -173,7 +174,7 @@ class ContributionPosterior:
         """Condition on the contributions; the cost follows the records."""
         # pooled in the order of labels: sums round by their order
         rank = responses.rank
-        stats = _Statistics.of(responses, centred=prior is None).taken(responses.order)
+        stats = Statistics.of(responses, centred=prior is None).taken(responses.order)
         k, n = stats.count, responses.n_databases
         referral = responses.referral or Referral.none(k.size)
         if prior is None:
@@ -301,7 +302,7 @@ class ContributionPosterior:
 
 
 @dataclass(frozen=True)
-class _Statistics:
+class Statistics:
     """Sums over the databases in which each individual contributes; samples share one weight."""
 
     count: Array
@@ -314,7 +315,8 @@ class _Statistics:
     rest_variance: Array
 
     @classmethod
-    def of(cls, responses: Responses, *, centred: bool = True) -> _Statistics:
+    def of(cls, responses: Responses, *, centred: bool = True) -> Statistics:
+        """Add up; responses without an individual are about their mean if centred, or about 0."""
         y, c, owner = responses.response, responses.collected, responses.owner
         others, centre = responses.remainder, np.zeros(responses.n_individuals)
         if centred:
@@ -346,9 +348,9 @@ class _Statistics:
             rest_variance=np.maximum(responses.variance_without, CONSTANT * y.var()),
         )
 
-    def taken(self, order: NDArray[np.int64]) -> _Statistics:
+    def taken(self, order: NDArray[np.int64]) -> Statistics:
         """Return the sums in another order of individuals."""
-        return _Statistics(*(getattr(self, part.name)[order] for part in fields(self)))
+        return Statistics(*(getattr(self, part.name)[order] for part in fields(self)))
 
     @property
     def size(self) -> Array:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.coupling.base import Coupling
-    from edp_bayes.coupling.contributions import ContributionSource
     from edp_bayes.models.regression import AtHand, Regression
     from edp_bayes.records.responses import Responses
 
@@ -29,6 +28,7 @@ __all__ = ["DensityModel", "FittedModel"]
 
 
 ROUNDING = 1e-6  # of a model's weights
+NAMES = ("weights", "locations", "scales")  # of the variables of a mixture
 
 
 class DefaultKernel(str):
@@ -115,27 +115,6 @@ class FittedModel:
         """Whether every draw is exact and independent of all others."""
         members = self.attributes.get("members", [self.attributes])
         return all(member.get("sampler") == "exact" for member in members)
-
-    def with_contributions(
-        self, source: ContributionSource, without: Mapping[int, Mixture] | None = None
-    ) -> FittedModel:
-        """Return the same with contributions from another source.
-
-        Parameters
-        ----------
-        source : ContributionSource
-            Draws of how all individuals contribute.
-        without : mapping of int to Mixture, optional
-            The distribution without some individuals.
-        """
-        from edp_bayes.coupling.regression import RegressionCoupling
-
-        coupling = self.coupling
-        assert isinstance(coupling, RegressionCoupling)
-        known = coupling.without if without is None else without
-        return replace(
-            self, coupling=replace(coupling, posterior=source, presence=None, without=known)
-        )
 
     def per_answer(self, log_slope: NDArray[np.float64]) -> FittedModel:
         """Return the same with log densities of the answers, where a transform is modelled.
@@ -391,7 +370,7 @@ def at_hand_from(tree: xr.DataTree, kernel: str, regression: Regression) -> AtHa
     """Collect the draws of residuals and coefficients of a posterior."""
     from edp_bayes.models.regression import AtHand
 
-    u = mixture_from(tree, kernel, ("weights", "locations", "scales"))
+    u = mixture_from(tree, kernel, NAMES)
     posterior, shape = tree["posterior"].to_dataset(), u.weights.shape[:-1]
 
     def draws(name: str, empty: tuple[int, ...]) -> NDArray[np.float64]:

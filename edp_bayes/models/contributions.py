@@ -18,15 +18,20 @@ with probability f1(y) / (f0 + f1)(y).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.contributions import ContributionDraws
+from edp_bayes.coupling.contributions import (
+    INDEPENDENCE_WEIGHT,
+    STEEPEST,
+    ContributionDraws,
+    Statistics,
+)
 from edp_bayes.coupling.curves import LARGEST_SHARE
 from edp_bayes.coupling.drawn import DrawnContributions
-from edp_bayes.coupling.exposure import CONSTANT
 from edp_bayes.coupling.pooling import TAILS
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base_measure import coordinates
@@ -35,6 +40,8 @@ from edp_bayes.utils import labels
 if TYPE_CHECKING:
     import xarray as xr
 
+    from edp_bayes.distributions.mixtures import Mixture
+    from edp_bayes.models.base import FittedModel
     from edp_bayes.records.responses import Responses
 
 __all__ = [
@@ -45,6 +52,7 @@ __all__ = [
     "drawn_contributions",
     "drawn_without_regression",
     "new_contributions",
+    "with_drawn",
 ]
 
 Array = NDArray[np.float64]
@@ -57,8 +65,6 @@ CONTRIBUTIONS = (
     "contribution_spread",
 )
 ALWAYS = 30.0  # log odds of presence of those never absent
-SLOPE_WEIGHT = 2.0  # databases that say that a contribution does not depend on the rest
-STEEPEST = -0.9
 USUAL_ANGLE = -np.log(5.0)  # log odds of pi / 6 in pi: a spread of half the size
 LEAST_RELATIVE = 0.05  # spread relative to size about which the smooth floor is
 MOST = 2000  # individuals
@@ -122,7 +128,7 @@ def add_contributions(
         pm.Potential("least_spread", -0.5 * LEAST_RELATIVE**2 * (pt.sin(angle) ** -2).sum())
         spread, at_centre = size * pt.sin(angle), held.sign * size * pt.cos(angle)
         steepness = pm.Normal("steepness", 0.0, 1.0, dims="individual")
-        slope = pt.maximum(steepness * spread / held.steep, STEEPEST)
+        slope = pt.maximum(steepness * spread / held.steep, -STEEPEST)
         intercept = at_centre - slope * held.centre
 
         odds, tilt = _odds_of_presence(held, dominant, pool)
@@ -309,9 +315,33 @@ def drawn_contributions(
     return DrawnContributions.of(
         ContributionDraws(presence, intercept, slope, spread),
         weights.reshape(-1, components),
-        _centre(responses),
+        Statistics.of(responses).centre,
         new,
     )
+
+
+def with_drawn(
+    fitted: FittedModel,
+    posterior: xr.Dataset,
+    responses: Responses,
+    names: tuple[str, ...] = CONTRIBUTIONS,
+    *,
+    new: ContributionDraws | None = None,
+    without: Mapping[int, Mixture] | None = None,
+) -> FittedModel:
+    """Return a fit whose contributions are those of a posterior, see `drawn_contributions`.
+
+    Parameters
+    ----------
+    without : mapping of int to Mixture, optional
+        The distribution without some individuals.
+    """
+    from edp_bayes.coupling.regression import RegressionCoupling
+
+    assert isinstance(fitted.coupling, RegressionCoupling)
+    source = drawn_contributions(posterior, fitted.mixture.weights, responses, names, new)
+    coupling = replace(fitted.coupling, posterior=source, presence=None, without=without or {})
+    return replace(fitted, coupling=coupling)
 
 
 def _ordered(values: xr.DataArray, responses: Responses) -> xr.DataArray:
@@ -386,19 +416,17 @@ class _Held:
         self.response = (y - self.mean) / self.unit
         self.contribution = c.data
         self.rest = (y[self.database] - c.data - self.mean) / self.unit
-        self.sign = np.where(_by_person(responses, c.data) < 0.0, -1.0, 1.0)
-        self.centre = (_centre(responses) - self.mean) / self.unit
-        least = CONSTANT * y.var()
-        rest_variance = np.maximum(responses.variance_without, least) / self.unit**2
-        self.steep = np.sqrt(SLOPE_WEIGHT * rest_variance)
+        stats = Statistics.of(responses)
+        self.sign = np.where(stats.contribution < 0.0, -1.0, 1.0)
+        self.centre = (stats.centre - self.mean) / self.unit
+        self.steep = np.sqrt(INDEPENDENCE_WEIGHT * stats.rest_variance) / self.unit
         self.present = np.zeros((n, responses.n_individuals), dtype=np.int64)
         self.present[self.database, self.owner] = 1
         rest = self.response[:, None] - c.toarray() / self.unit
         self.place = FAR * np.tanh(rest / FAR)
-        count = np.maximum(self.present.sum(axis=0), 1)
-        size = np.sqrt(_by_person(responses, c.data**2) / count) / self.unit
-        self.large = np.flatnonzero((size > LARGE) & (self.present.sum(axis=0) < n))
-        self.sometimes = np.flatnonzero(self.present.sum(axis=0) < n)
+        absent = stats.count < n
+        self.large = np.flatnonzero((stats.size > LARGE * self.unit) & absent)
+        self.sometimes = np.flatnonzero(absent)
 
     @classmethod
     def of(cls, responses: Responses) -> _Held:
@@ -420,16 +448,6 @@ class _Held:
                 "DirichletProcessMixture()"
             )
         return cls(responses)
-
-
-def _centre(responses: Responses) -> Array:
-    """Return the mean of the response without each individual."""
-    y = responses.response
-    return np.asarray(y.mean() - _by_person(responses, responses.collected.data) / y.size)
-
-
-def _by_person(responses: Responses, values: Array) -> Array:
-    return np.bincount(responses.owner, values, responses.n_individuals)
 
 
 def _log_normal(y: Any, mean: Any, variance: Any) -> Any:

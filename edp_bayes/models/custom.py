@@ -14,8 +14,8 @@ from edp_bayes.models.base import FittedModel, fitted_mixture, mixture_from
 from edp_bayes.models.base_measure import ROUNDED
 from edp_bayes.models.contributions import (
     check_names,
-    drawn_contributions,
     drawn_without_regression,
+    with_drawn,
 )
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
@@ -134,8 +134,7 @@ class PyMCMixture:
         )
         if self.contributions is not None:
             posterior = tree["posterior"].to_dataset()
-            source = drawn_contributions(posterior, mixture.weights, responses, self.contributions)
-            fitted = fitted.with_contributions(source)
+            fitted = with_drawn(fitted, posterior, responses, self.contributions)
         return replace(fitted, warnings=(*fitted.warnings, *said))
 
     def _built(self, responses: Responses) -> Any:

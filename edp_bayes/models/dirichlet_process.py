@@ -13,6 +13,7 @@ from edp_bayes.diagnostics.truncation import Truncation
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import (
     GAUSSIAN,
+    NAMES,
     FittedModel,
     OfRounded,
     ShortRepr,
@@ -154,7 +155,7 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
         responses, regression = parts_of(data)
         concentration = tree["posterior"]["concentration"].to_numpy()
         return fitted_mixture(
-            mixture_from(tree, self.kernel, ("weights", "locations", "scales")),
+            mixture_from(tree, self.kernel, NAMES),
             responses,
             settings,
             at_hand=None if regression is None else at_hand_from(tree, self.kernel, regression),

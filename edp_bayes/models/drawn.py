@@ -10,8 +10,8 @@ import xarray as xr
 
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.models.base import FittedModel, fitted_mixture, mixture_from
-from edp_bayes.models.contributions import check_names, drawn_contributions
+from edp_bayes.models.base import NAMES, FittedModel, fitted_mixture, mixture_from
+from edp_bayes.models.contributions import check_names, with_drawn
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.utils import validate
 
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from edp_bayes.models.regression import Regression
     from edp_bayes.records.responses import Responses
 
-__all__ = ["NAMES", "DrawnMixture", "ToMixture"]
+__all__ = ["DrawnMixture", "ToMixture"]
 
-NAMES = ("weights", "locations", "scales")
 LEADING = ("chain", "draw")
 
 # What makes a mixture of a posterior, shape (chain, draw, component).
@@ -119,10 +118,7 @@ class DrawnMixture:
             remedy="change the model whose draws these are",
         )
         if self.contributions is not None:
-            source = drawn_contributions(
-                self.posterior, mixture.weights, responses, self.contributions
-            )
-            fitted = fitted.with_contributions(source)
+            fitted = with_drawn(fitted, self.posterior, responses, self.contributions)
         statistics = _group(self.draws, "sample_stats")
         return replace(fitted, sample_stats=statistics, parameters=self.posterior)
 

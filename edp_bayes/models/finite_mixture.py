@@ -9,6 +9,7 @@ import numpy as np
 
 from edp_bayes.models.base import (
     GAUSSIAN,
+    NAMES,
     FittedModel,
     OfRounded,
     ShortRepr,
@@ -127,7 +128,7 @@ class FiniteMixture(ShortRepr, OfRounded):
         """Return what was fitted, from draws of the PyMC model."""
         responses, regression = parts_of(data)
         return fitted_mixture(
-            mixture_from(tree, self.kernel, ("weights", "locations", "scales")),
+            mixture_from(tree, self.kernel, NAMES),
             responses,
             settings,
             at_hand=None if regression is None else at_hand_from(tree, self.kernel, regression),

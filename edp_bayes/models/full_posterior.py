@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from edp_bayes.coupling.dominance import dominant_individuals, fit_without
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.models.base import FittedModel, ShortRepr, mixture_from, models_rounding
+from edp_bayes.models.base import NAMES, FittedModel, ShortRepr, mixture_from, models_rounding
 from edp_bayes.models.contributions import (
     add_contributions,
     default_priors,
-    drawn_contributions,
     drawn_without_regression,
     new_contributions,
+    with_drawn,
 )
 from edp_bayes.models.custom import PyMCMixture
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FullPosterior"]
 
-NAMES = ("weights", "locations", "scales")
 TARGET_ACCEPT = 0.9  # of NUTS: the fewest steps for an effective draw without divergences
 
 
@@ -147,9 +146,8 @@ class FullPosterior(ShortRepr):
             return mixture_from(drawn, self.kernel, NAMES)
 
         without = fit_without(responses, weights.shape[:2], draw)
-        source = drawn_contributions(posterior, weights, responses, new=new)
         return replace(
-            fitted.with_contributions(source, without),
+            with_drawn(fitted, posterior, responses, new=new, without=without),
             attributes={**fitted.attributes, "model": repr(self), "contributions": "full Bayes"},
             remedy=f"see what {self.density!r} says",
             diverging="Take DirichletProcessMixture(), which Gibbs sampling draws.",
