@@ -124,6 +124,10 @@ class ContributionSource(Protocol):
         """Return those of some individuals, whose positions become 0, 1, ..."""
         ...
 
+    def picked(self, rows: NDArray[np.int64]) -> ContributionSource:
+        """Return those of some draws of the response."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class ContributionPosterior:
@@ -256,6 +260,10 @@ class ContributionPosterior:
             name: part[individuals] for name, part in parts.items() if isinstance(part, np.ndarray)
         }
         return replace(self, **own)
+
+    def picked(self, rows: NDArray[np.int64]) -> ContributionPosterior:
+        """Return the same: its draws are not those of the response."""
+        return self
 
     def draw_new(self, draws: int, components: int) -> ContributionDraws:
         """Draw how an individual unlike all in the sample contributes, as `draw` does for one."""

@@ -77,6 +77,15 @@ class DrawnContributions:
             centre=self.centre[individuals],
         )
 
+    def picked(self, rows: Index) -> DrawnContributions:
+        """Return those of some draws of the response."""
+
+        def some(draws: ContributionDraws) -> ContributionDraws:
+            return ContributionDraws(*(part[rows] for part in draws))
+
+        new = None if self.new is None else some(self.new)
+        return replace(self, draws=some(self.draws), overall=self.overall[rows], new=new)
+
     def draw(self, individuals: Index, draws: int, components: int = 1) -> ContributionDraws:
         """Return how some individuals contribute; presence by component if there are several.
 

@@ -178,6 +178,7 @@ def _(coupling: ShiftCoupling, rows: Index) -> Coupling:
 def _(coupling: RegressionCoupling, rows: Index) -> Coupling:
     parts = {f.name: getattr(coupling, f.name) for f in fields(RegressionCoupling)}
     parts["mixture"] = _picked(coupling.mixture, rows)
+    parts["posterior"] = coupling.posterior.picked(rows)
     parts["without"] = {i: _picked(mixture, rows) for i, mixture in coupling.without.items()}
     parts["floor"] = None
     return SomeDraws(**parts, whole=coupling, rows=rows)

@@ -230,6 +230,9 @@ def test_some_of_the_draws_and_of_the_people_are_as_among_all(audit):
     np.testing.assert_array_equal(
         pick(coupling, rows).curves(np.arange(coupling.n_individuals), EPSILON), everybody[rows]
     )
+    np.testing.assert_array_equal(
+        pick(coupling, rows).new_individual(EPSILON), coupling.new_individual(EPSILON)[rows]
+    )
 
 
 def test_what_it_has_no_likelihood_for_is_refused():
