@@ -131,8 +131,8 @@ def audit(
     only_largest : bool
         In populations of more than 128, all whose risk is surely not the largest, or below 1e-9,
         enter by an upper bound of it: delta stays as it is, in less time; delta* and the sum of all
-        risks become too high. Who is kept goes by these, and nothing is drawn of a new individual.
-        Without effect on several queries.
+        risks become too high. Who is kept goes by these. Nothing is drawn of a new individual, in
+        populations of any size. Without effect on several queries.
     keep_parameters : bool
         Keep the draws of every named parameter of a model that NUTS drew, in the group
         ``parameters`` of the result, as ArviZ's functions take them.
@@ -277,6 +277,7 @@ def audit(
             settings=settings,
             more=checks,
             appear_once=appear_once,
+            new_individual=not only_largest,
         )
     if store is not None and not keep_store:
         remove(Path(store) / SECOND)

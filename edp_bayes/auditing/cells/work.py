@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.auditing.cells.differencing import difference, said_of
 from edp_bayes.auditing.cells.records import CellRecords, Part
 from edp_bayes.auditing.query import audit
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
@@ -99,9 +100,12 @@ class CellWork:
             said = "One individual alone is in this cell: the answer is their contribution."
             return _without_limit(asked, REVEALED, f"Revealed exactly. {said}")
         if len(part.columns) > MOST_QUERIES:
+            if (one := difference(records, part)) is not None:
+                said = said_of(one, records, part)
+                return _without_limit(asked, REVEALED, f"Revealed exactly. {said}")
             said = (
                 f"{len(part.columns)} cells share individuals or are correlated, and at most "
-                f"{MOST_QUERIES} are audited together"
+                f"{MOST_QUERIES} are audited together; no combination of them reveals an individual"
             )
             return _without_limit(asked, NOT_ESTABLISHED, f"Not established. {said}.")
         try:
