@@ -189,6 +189,8 @@ def sources_of(
     people = names[0]
     if not all(np.array_equal(people, other) for other in names[1:]):
         people = np.array(list(dict.fromkeys(label for part in names for label in part.tolist())))
+    for part, count in zip(audits, counts, strict=True):
+        _refuse_partial_past(part, count, past)
     sources = []
     for k, (part, count) in enumerate(zip(audits, counts, strict=True)):
         chosen = np.arange(np.prod(shapes[k])).reshape(shapes[k])[:chains, :each:step].ravel()
@@ -236,6 +238,25 @@ def _coupling(audit: Audit) -> Any:
             "without: audit again, and compose what edp.audit returns"
         )
     return found
+
+
+def _refuse_partial_past(audit: Audit, count: int, past: str) -> None:
+    """Refuse several releases of more than their adversary has seen of the earlier ones."""
+    seen = audit.settings.get("past_published")
+    if seen is None or count == 1:
+        return
+    released = audit.settings.get("released", {}).get("words")
+    if seen != released:
+        raise InvalidInputError(
+            f"of earlier releases this adversary has seen what was published ({seen}), and here "
+            f"more is released each time ({released or 'the whole answer'}): compose what is "
+            "published, by released(...) with the same arguments, or audit without past_published"
+        )
+    if past != RELEASED:
+        raise InvalidInputError(
+            "how contributions echo in later releases through answers of which a part was "
+            "published is not bounded: give past='released'"
+        )
 
 
 def _counts(databases: int | Sequence[int], kinds: int) -> list[int]:

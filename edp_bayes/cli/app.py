@@ -202,6 +202,7 @@ def audit(
         ),
     ] = None,
     past: options.Past = None,
+    past_published: options.PastPublished = False,
     trend: options.Trend = None,
     no_past: options.NoPast = False,
     season: options.Season = None,
@@ -246,6 +247,7 @@ def audit(
 
     knows = options.Knows.parse(
         past=past,
+        past_published=past_published,
         trend=trend,
         no_past=no_past,
         season=season,

@@ -45,6 +45,7 @@ def audit_table(
             delta=delta,
             target_epsilon=epsilon,
             adversary=adversary,
+            published=run.published,
             prob=PROB,
             random_seed=run.seed,
             executor=workers,

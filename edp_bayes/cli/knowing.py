@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from edp_bayes.cli.options import Keys, Knows
+    from edp_bayes.distributions.published import Published
     from edp_bayes.records.adversary import Adversary
     from edp_bayes.records.clocks import Clock
     from edp_bayes.records.databases import Databases
@@ -30,12 +31,16 @@ PAST = 2
 
 
 def adversary_of(
-    knows: Knows, databases: Databases, keys: Keys, seed: int | None
+    knows: Knows,
+    databases: Databases,
+    keys: Keys,
+    seed: int | None,
+    published: Published | None = None,
 ) -> Adversary | None:
     """Return the adversary that the options stand for; None where they know nothing.
 
     Where databases have an order and are not few, they have seen the last releases and know the
-    trend unless told otherwise.
+    trend unless told otherwise. `published` is what is published of every answer.
 
     Raises
     ------
@@ -49,8 +54,14 @@ def adversary_of(
     if isinstance(insiders, Path):
         insiders = _insiders(insiders, databases.individual)
     covariates = knows.covariates
+    past = (PAST if usual else 0) if knows.past is None else knows.past
+    if knows.past_published and not past:
+        raise InvalidInputError(
+            "--past-published is of earlier releases, and none was seen: give --past"
+        )
     found = Adversary(
-        past=(PAST if usual else 0) if knows.past is None else knows.past,
+        past=past,
+        past_published=published if knows.past_published else None,
         trend=usual if knows.trend is None else knows.trend,
         season=knows.season,
         covariates=None if covariates is None else _covariates(covariates, keys, databases),

@@ -66,6 +66,7 @@ __all__ = [
     "Out",
     "Partial",
     "Past",
+    "PastPublished",
     "Period",
     "Plan",
     "PreparedBy",
@@ -183,6 +184,8 @@ class Knows:
     ----------
     past : int or None
         Lags; None takes what is usual.
+    past_published : bool
+        They have seen what is published of every answer, not the answer.
     trend : bool or None
         Whether they know the trend; None takes what is usual.
     season, changing_scale
@@ -198,6 +201,7 @@ class Knows:
     """
 
     past: int | None = None
+    past_published: bool = False
     trend: bool | None = None
     season: float | str | None = None
     covariates: Path | None = None
@@ -440,6 +444,11 @@ class Run:
         given["published"] = parse_published(
             {name: given.pop(name) for name in PUBLISHED if name in given}
         )
+        if given["published"] is None and "knows" in given and given["knows"].past_published:
+            raise InvalidInputError(
+                "--past-published is for answers that are published in part: give --rounded-to, "
+                "--threshold or --bins, too"
+            )
         if given["published"] is not None and "transform" in given:
             raise InvalidInputError(
                 "--transform is a scale to model the answer on, and --rounded-to, --threshold and "
@@ -882,6 +891,14 @@ Past = Annotated[
         rich_help_panel=ADVERSARY,
     ),
 ]
+PastPublished = Annotated[
+    bool,
+    typer.Option(
+        "--past-published",
+        help="Of earlier releases they have seen what --rounded-to, --threshold or --bins leave.",
+        rich_help_panel=ADVERSARY,
+    ),
+]
 Trend = Annotated[
     bool | None,
     typer.Option(
@@ -989,7 +1006,7 @@ OF_CELLS = {"draws": CELL_DRAWS, "tune": CELL_TUNE, "chains": CELL_CHAINS, "keep
 
 def _refuse_beside_cells(given: Mapping[str, Any]) -> None:
     """Refuse, before any long work, what is for one answer alone."""
-    answer = ("atoms", "transform", "step", "collect", "databases", *PUBLISHED)
+    answer = ("atoms", "transform", "step", "collect", "databases")
     results = ("rules", "plan", "report_names", "pseudonyms", "pseudonym_key")
     if given.get("names"):
         raise InvalidInputError("--by and --name do not go together: leave out one of the two")

@@ -82,7 +82,7 @@ def audit_databases(
         table = load()
         databases = Databases.from_table(table, **asdict(keys))
         _refuse_moments(databases.too_fine)
-        adversary = adversary_of(run.knows, databases, keys, run.seed)
+        adversary = adversary_of(run.knows, databases, keys, run.seed, run.published)
         if run.by:
             return audit_table(databases, adversary, run, console, show=show)
         at = run.knows.at

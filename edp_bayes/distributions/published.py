@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
 
-__all__ = ["WORST", "Published"]
+__all__ = ["WORST", "Published", "published_of"]
 
 WORST = "worst"
 LEAST_STEP = 1e-9  # of the largest of offset and threshold: less is lost in rounding
@@ -137,6 +138,36 @@ class Published:
             )
         return self
 
+    def numbers(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a number for what is published of every answer.
+
+        The rounded value, the middle of a bin, and the mean of all these answers that are
+        suppressed, or lie in a bin without an end: a line through numbers expects of an answer that
+        lies in such an interval what it expects of its mean.
+
+        Examples
+        --------
+        >>> Published.of(rounded_to=5, threshold=8).numbers(np.array([2.0, 4.0, 9.0, 13.0]))
+        array([ 3.,  3., 10., 15.])
+        """
+        if self.bins is not None:
+            edges = np.array(self.bins)
+            place = np.searchsorted(edges, y, side="right")
+            middle = np.concatenate([[np.nan], 0.5 * (edges[:-1] + edges[1:]), [np.nan]])[place]
+            open_ended = [place == 0, place == edges.size]
+        else:
+            step = self.rounded_to
+            middle = (
+                y
+                if step is None
+                else self.origin + step * (np.floor((y - self.origin) / step) + 0.5)
+            )
+            open_ended = [y < self.first_edge]
+        for inside in open_ended:
+            if inside.any():
+                middle = np.where(inside, y[inside].mean(), middle)
+        return np.asarray(middle, dtype=np.float64)
+
     @property
     def worst(self) -> bool:
         """Whether the largest risk over all offsets is taken."""
@@ -203,6 +234,29 @@ class Published:
         if self.rounded_to is None or self.worst:
             return 0.0
         return float(self.offset) + 0.5 * self.rounded_to
+
+
+def published_of(asked: Any, name: str) -> Published:
+    """Return a rule by which every answer has one value, of its arguments or as it is.
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If it is neither, or leaves the value open.
+    """
+    if isinstance(asked, Mapping):
+        asked = Published.of(**asked)
+    if not isinstance(asked, Published):
+        raise InputTypeError(
+            f"{name} must be arguments of Audit.released, such as {{'rounded_to': 5}}, found "
+            f"{asked!r}"
+        )
+    if asked.worst or asked.noise_after is not None:
+        raise InvalidInputError(
+            f"{name} is a rule by which every answer has one value: offset='worst' and noise_after "
+            "are none"
+        )
+    return asked
 
 
 def _check_noise(noise: Any, rounded_to: Any, threshold: Any, offset: Any) -> None:

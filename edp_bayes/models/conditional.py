@@ -43,6 +43,7 @@ class Conditional(ABC):
             "at": "the next database" if known.at is None else _name(known.at),
             "known": [*known.names, *(["changing scale"] if known.scaled else [])],
             "insiders": len(known.insiders),
+            **({"past_published": known.past_published} if known.past_published else {}),
             **({"not_assessed": len(known.unassessed)} if known.unassessed else {}),
         }
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
+from edp_bayes.distributions.published import Published, published_of
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
 
@@ -33,6 +34,10 @@ class Adversary:
     past : int
         How many earlier releases they have seen, as lags of the response; of joined responses lags
         of every query.
+    past_published : mapping or Published, optional
+        What was published of the earlier releases, where that is not the whole answer: rounded_to
+        and offset, threshold, or bins, as for `Audit.released`. They have seen a value or an
+        interval, not the answer. For one query whose answers have no transform.
     trend : bool
         They know the trend over the databases.
     season : float or "calendar", optional
@@ -74,6 +79,7 @@ class Adversary:
     """
 
     past: int = 0
+    past_published: Any = None
     trend: bool = False
     season: float | str | None = None
     covariates: Any = None
@@ -89,6 +95,7 @@ class Adversary:
             raise InvalidInputError(f"past must be at least 0, found {self.past}")
         past = 0 if self.past == 0 else validate.positive_integer(self.past, "past")
         object.__setattr__(self, "past", past)
+        object.__setattr__(self, "past_published", _published(self.past_published, past))
         for name in ("trend", "changing_scale", "own"):
             if not isinstance(getattr(self, name), bool):
                 raise InputTypeError(f"{name} must be True or False, found {getattr(self, name)!r}")
@@ -128,7 +135,9 @@ class Adversary:
         parts = []
         if self.past:
             releases = "release" if self.past == 1 else f"{self.past} releases"
-            parts.append(f"has seen the last {releases}")
+            published = self.past_published
+            how = "" if published is None else f" as published ({published.words})"
+            parts.append(f"has seen the last {releases}{how}")
         if known := self._known:
             parts.append(f"knows {_listed(known)}")
         if isinstance(self.insiders, float) and self.insiders:
@@ -196,6 +205,17 @@ class Adversary:
         from edp_bayes.records.known import known
 
         return known(self, responses, at)
+
+
+def _published(asked: Any, past: int) -> Published | None:
+    """Return what was published of earlier releases, or say what cannot be."""
+    if asked is None:
+        return None
+    if not past:
+        raise InvalidInputError(
+            "past_published is what was published of earlier releases, and none was seen: give past"
+        )
+    return published_of(asked, "past_published")
 
 
 def covariate_names(table: Any) -> list[str]:

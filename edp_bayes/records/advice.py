@@ -107,6 +107,9 @@ def _call(adversary: Adversary) -> str:
     given = []
     if adversary.past:
         given.append(f"past={adversary.past}")
+    if (seen := adversary.past_published) is not None:
+        arguments = {name: value for name, value in seen.record.items() if name != "words"}
+        given.append(f"past_published={arguments}")
     given += [f"{name}=True" for name in ("trend", "changing_scale") if getattr(adversary, name)]
     if adversary.season is not None:
         given.append(f"season={adversary.season!r}")
@@ -116,6 +119,7 @@ def _call(adversary: Adversary) -> str:
 def _options(adversary: Adversary) -> str:
     """Return the options of the command line that stand for an adversary."""
     given = [f"--past {adversary.past}"] if adversary.past else []
+    given += ["--past-published"] if adversary.past_published is not None else []
     given += ["--trend"] if adversary.trend else []
     given += ["--changing-scale"] if adversary.changing_scale else []
     if adversary.season is not None:

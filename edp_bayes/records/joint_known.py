@@ -69,6 +69,11 @@ def joint_known(adversary: Adversary, responses: JointResponses, at: Any) -> Joi
             "a joint audit takes no own=True: which individual's own contribution tells most has "
             "no single answer for several queries. Give those who tell most as insiders=[...]"
         )
+    if adversary.past_published is not None:
+        raise InvalidInputError(
+            "a joint audit takes no past_published: earlier answers are known in full. Audit each "
+            "query on its own for that"
+        )
     databases, past = responses.n_databases, adversary.past
     refuse_many(past * responses.n_queries, databases - past, databases)
     parts = [regressed(adversary, responses.parts[0], at)]

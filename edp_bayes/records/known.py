@@ -25,6 +25,7 @@ from edp_bayes.utils.sentences import Sentence, name_of
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
+    from edp_bayes.distributions.published import Published
     from edp_bayes.records.joined import JointResponses
 
 __all__ = [
@@ -52,6 +53,8 @@ Index = NDArray[np.int64]
 LAG, OTHER = 0.5, 2.0
 TREND, INSIDERS = "trend", "insiders' records"  # names of regressors
 NAMED = 3  # of those not assessed
+# After published and after suppressed answers each, to compare spreads; and the level of that.
+FEWEST_COMPARED, UNEVEN = 5, 0.05
 HARMONIC = re.compile(r", (co)?sine \d+$")  # of those of a season
 FEWEST_FREE = 8  # databases beyond the regressors
 MANY = 1 / 6  # regressors a database, beyond which bands are said to be wide
@@ -105,6 +108,8 @@ class Explained:
         What is doubtful.
     insiders : tuple
         Labels of those whose contributions were subtracted.
+    past_published : str
+        What was published of earlier releases, in words; empty where it was the whole answer.
     tellers : tuple
         Where the adversary knows their own contribution, whose it is; then the other of the two
         whose contributions tell most of the response.
@@ -120,6 +125,7 @@ class Explained:
     at: Any
     warnings: tuple[str, ...]
     insiders: tuple[Any, ...]
+    past_published: str = ""
     tellers: tuple[Any, ...] = ()
     unassessed: tuple[Any, ...] = ()
 
@@ -281,7 +287,9 @@ def regressed(adversary: Adversary, responses: Responses, at: Any) -> Known:
     refuse_many(first, n, responses.n_databases)
     rows = np.arange(first, responses.n_databases)
     row = None if at is None else _row(responses, at, first)
-    regressors = _lags(rest, first, row)
+    regressors = _lags(_seen(adversary, responses, rest), first, row)
+    if adversary.past_published is not None:
+        found += _uneven_spread(adversary.past_published, responses, regressors)
     time = timeline.position
     after = float(time[-1] + 1.0)
     if adversary.trend:
@@ -316,6 +324,7 @@ def regressed(adversary: Adversary, responses: Responses, at: Any) -> Known:
         at=at,
         warnings=tuple(map(Sentence, found)),
         insiders=insiders,
+        past_published="" if adversary.past_published is None else adversary.past_published.words,
         unassessed=_only_in_lags(rest, kept),
     )
 
@@ -360,9 +369,53 @@ def explained(responses: Responses, rows: Index, insiders: tuple[Any, ...]) -> R
     return _kept(_less(responses, insiders), rows, insiders)
 
 
-def _lags(responses: Responses, past: int, row: int | None) -> list[Regressor]:
-    """Return the earlier responses, the mean of each database's samples."""
-    y = responses.response_by_database.mean(axis=1)
+def _seen(adversary: Adversary, responses: Responses, rest: Responses) -> Array:
+    """Return what an adversary has seen of every response, less what insiders contributed.
+
+    It is the mean of each database's samples.
+    """
+    published = adversary.past_published
+    if published is None:
+        return np.asarray(rest.response_by_database.mean(axis=1))
+    if responses.scale is not None or responses.samples > 1:
+        raise InvalidInputError(
+            "past_published is for one answer a database, on its own scale: leave out transform, "
+            "or past_published"
+        )
+    seen = published.numbers(responses.response)
+    if np.ptp(seen) == 0.0:
+        raise InvalidInputError(
+            f"all answers are published as the same value ({published.words}), so that the past "
+            "tells nothing: leave out past"
+        )
+    return np.asarray(seen - (responses.response - rest.response))
+
+
+def _uneven_spread(
+    published: Published, responses: Responses, regressors: Sequence[Regressor]
+) -> list[str]:
+    """Say where an answer varies less after one that was published than after a suppressed one."""
+    from scipy import stats
+
+    past = len(regressors)
+    y = responses.response
+    hidden = (y < published.first_edge)[past - 1 : -1]  # the last answer before each
+    if min(hidden.sum(), (~hidden).sum()) < FEWEST_COMPARED:
+        return []
+    x = np.column_stack([np.ones(y.size - past), *(part.values for part in regressors)])
+    left = y[past:] - x @ np.linalg.lstsq(x, y[past:], rcond=None)[0]
+    after, beside = left[~hidden], left[hidden]
+    if after.std() >= beside.std() or stats.levene(after, beside).pvalue >= UNEVEN:
+        return []
+    return [
+        f"An answer varies less after one that was published (standard deviation {after.std():.3g})"
+        f" than after one that was suppressed ({beside.std():.3g}), and one spread is taken for "
+        "both: after a published one risks are larger than limits say; leave out past_published."
+    ]
+
+
+def _lags(y: Array, past: int, row: int | None) -> list[Regressor]:
+    """Return earlier responses as far as they were seen."""
     n, mean = y.size - past, float(y.mean())
     target = n if row is None else row
     return [

@@ -17,6 +17,7 @@ from edp_bayes.auditing.cells.store import CellStore
 from edp_bayes.auditing.cells.together import Together, correlated, sharing
 from edp_bayes.auditing.cells.work import CellWork, quietly
 from edp_bayes.auditing.executors.base import running
+from edp_bayes.distributions.published import published_of
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records.databases import Databases
 from edp_bayes.records.query import Query
@@ -48,6 +49,7 @@ def audit_cells(
     target_epsilon: float | None = None,
     adversary: Adversary | None = None,
     totals: bool = True,
+    published: Any = None,
     prob: float = PROB,
     random_seed: int | None = None,
     executor: Any = None,
@@ -80,6 +82,10 @@ def audit_cells(
         As for `edp_bayes.audit`.
     totals : bool
         Also audit the totals over each column of `by`, and over all cells.
+    published : mapping or Published, optional
+        What is published of every answer, where that is not the whole: rounded_to and offset,
+        threshold, or bins, as for `Audit.released`. Cells that are audited together enter with
+        their whole answers, which tell more.
     prob : float
         Probability of the limits.
     random_seed : int, optional
@@ -118,11 +124,12 @@ def audit_cells(
     revealed exactly. Every cell is audited for its largest risk alone.
 
     Cells that share individuals, or whose answers are correlated beyond chance (Spearman's rank
-    correlation, 5% over all pairs), are audited together, up to five of them; of more nothing is
-    established together, for a density in more dimensions cannot be learned from tens or hundreds
-    of databases. Where there are none such, an individual's risk is that in their own cell: the
-    parallel case. Totals are sums of cells, and say nothing besides all of them; so leaving out a
-    cell hides nothing.
+    correlation, 5% over all pairs), are audited together, up to five of them; of more no limit is
+    established, for a density in more dimensions cannot be learned from tens or hundreds of
+    databases. That a combination of them, however many, tells what one individual contributes and
+    nobody else is found. Where there are no such cells, an individual's risk is that in their own
+    cell: the parallel case. Totals are sums of cells, and say nothing besides all of them; so
+    leaving out a cell hides nothing.
 
     Examples
     --------
@@ -144,6 +151,7 @@ def audit_cells(
     names = _columns(databases, by)
     Target.of(None, epsilon=target_epsilon, delta=delta)
     prob = validate.probability(prob, "prob")
+    rule = None if published is None else published_of(published, "published")
     records = _records(databases, query, names, totals=totals)
     if len(records.parts) > MOST_CELLS and executor is None:
         raise InvalidInputError(
@@ -158,6 +166,7 @@ def audit_cells(
     sampled = {"draws": draws, "tune": tune, "chains": chains, "keep": keep, **options}
     fingerprint = _fingerprint(records)
     run = f"{fingerprint} {query} {names} {adversary} {asked} {sampled}"
+    run = run if rule is None else f"{run} {rule}"
     held = CellStore(store, run)
     work = CellWork(
         records,
@@ -165,6 +174,7 @@ def audit_cells(
         (target_epsilon, delta),
         prob,
         {"epsilon": epsilon, "adversary": adversary, "only_largest": True, **sampled},
+        rule,
     )
     left = [k for k, part in enumerate(records.parts) if held.get(_key(part)) is None]
     # the largest first, so that the last ones are short
@@ -179,7 +189,7 @@ def audit_cells(
         table,
         names,
         Together(_sorted(groups, names, held), names, people, answers),
-        query=records.query,
+        query=records.query if rule is None else f"{records.query}, {rule.words}",
         databases=int(records.database.size),
         individuals=int(records.names.size),
         prob=prob,

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from edp_bayes.auditing.cells.differencing import difference, said_of
 from edp_bayes.auditing.cells.records import CellRecords, Part
 from edp_bayes.auditing.query import audit
+from edp_bayes.auditing.released import audit_released
+from edp_bayes.distributions.published import Published
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.records.dependence import linear_dependence
 from edp_bayes.records.joined import MOST_QUERIES, JointResponses
@@ -58,6 +60,8 @@ class CellWork:
         Probability of the limits.
     options : mapping
         Of `edp_bayes.audit`.
+    published : Published or None
+        What is published of every answer; None for the whole of it.
     """
 
     coupling: CellRecords | None
@@ -65,6 +69,7 @@ class CellWork:
     target: tuple[float | None, float | None]
     prob: float
     options: Mapping[str, Any] = field(default_factory=dict)
+    published: Published | None = None
 
     found = CellRow
     numbers = NUMBERS
@@ -96,13 +101,18 @@ class CellWork:
         """Return the status of a part, its limit and its sentence."""
         epsilon, delta = self.target
         asked = Target.of(individuals, epsilon=epsilon, delta=delta)
+        published = self.published
+        if published is not None and len(part.columns) == 1:
+            seen = published.numbers(records.answers(part.columns[0]))
+            if np.ptp(seen) == 0.0:
+                said = f"The answer, {published.words}, is the same in all databases"
+                return _without_limit(asked, NO_AUDIT, f"No audit: {said}.")
         if individuals == 1:
             said = "One individual alone is in this cell: the answer is their contribution."
             return _without_limit(asked, REVEALED, f"Revealed exactly. {said}")
         if len(part.columns) > MOST_QUERIES:
             if (one := difference(records, part)) is not None:
-                said = said_of(one, records, part)
-                return _without_limit(asked, REVEALED, f"Revealed exactly. {said}")
+                return self._revealed(asked, said_of(one, records, part))
             said = (
                 f"{len(part.columns)} cells share individuals or are correlated, and at most "
                 f"{MOST_QUERIES} are audited together; no combination of them reveals an individual"
@@ -115,8 +125,10 @@ class CellWork:
                 dependence = linear_dependence(given)
                 if dependence.revealed:
                     who = next(one for one in dependence.warnings if REVEALED in one)
-                    return _without_limit(asked, REVEALED, f"Revealed exactly. {who}")
+                    return self._revealed(asked, str(who))
             found = audit(given, random_seed=self.seeds[place], progressbar=False, **self.options)
+            if published is not None and not found.joint:
+                found = audit_released(found, published, progressbar=False)
             verdict = found.verdict(epsilon=epsilon, delta=delta, prob=self.prob)
         except InvalidInputError as error:
             return _without_limit(asked, NO_AUDIT, f"No audit: {error}.")
@@ -130,6 +142,14 @@ class CellWork:
             "withheld_by": ", ".join(verdict.withheld_by),
             "sentence": verdict.claim,
         }
+
+    def _revealed(self, asked: Target, said: str) -> dict[str, Any]:
+        """Return that a combination of cells reveals an individual, where it is published whole."""
+        if self.published is None:
+            return _without_limit(asked, REVEALED, f"Revealed exactly. {said}")
+        left = f"What is left of that where they are {self.published.words} is not known."
+        why = f"Not established. Of the whole answers, {said} {left}"
+        return _without_limit(asked, NOT_ESTABLISHED, why)
 
 
 def _without_limit(asked: Target, status: str, sentence: str) -> dict[str, Any]:
