@@ -117,6 +117,47 @@ def test_rules_may_pass_where_delta_is_large():
     assert table["limit_before"].iloc[0] > 0.3
 
 
+def test_parameters_of_ones_own_are_looked_at():
+    rows = [[1.0] * 5, [8.0, *[0.1] * 20], [18.0, *[3.0] * 28]]
+    table = edp.disclosure(
+        of(spread(rows)),
+        rules=["frequency:6", "frequency:5:10", "dominance:1:75", "p:30", "p:20", "pq:20:50",
+               "concentration:5:16", "concentration:5:85", "midpoint:10", "frequency:6"],
+    )  # fmt: skip
+    names = [
+        "at least 6 individuals",
+        "at least 5 individuals; below redacted, then rounded to 10",
+        "(n, k) dominance: the largest at most 75%",
+        "p%: nobody learned to within 30%",
+        "p%: nobody learned to within 20%",
+        "prior-posterior (p, q) = (20, 50): from within 50% to within 20%",
+        "5/16: 5 individuals, none above 16%",
+        "5/85: 5 individuals, none above 85%",
+        "midpoint rounding to 10",
+    ]
+    assert table.index.tolist() == names
+    # 8 of 10, of which the second largest does not know 1.9
+    assert table["failing"].tolist() == [1, 0, 1, 1, 0, 1, 3, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("frequency", "a rule must be such as frequency:8 or frequency:8:5, midpoint:6"),
+        ("frequency:x", "found 'frequency:x'"),
+        ("frequency:1:2:3", "found 'frequency:1:2:3'"),
+        ("largest:3", "found 'largest:3'"),
+        ("p:100", "less than 100%, found 100%"),
+        ("p:-1", "p must be greater than 0"),
+        ("pq:50:10", "p the smaller, found p = 50 and q = 10"),
+        ("dominance:1.5:80", "n of a dominance rule"),
+    ],
+)
+def test_texts_that_are_no_rules_are_refused(text, message):
+    with pytest.raises((edp.InvalidInputError, edp.InputTypeError), match=message):
+        edp.disclosure(of(spread([])), rules=[text])
+
+
 def test_what_rules_cannot_look_at_is_refused(counts):
     responses, audit = counts
     plain = edp.Responses.from_arrays(
@@ -146,6 +187,12 @@ def test_the_command_line_prints_and_writes_the_rules(capsys, tmp_path):
     printed = " ".join(capsys.readouterr().out.split())
     assert "Customary rules, and delta at epsilon = 0.1" in printed
     assert "They answer different questions" in printed
+    own = [*(one for one in asked if one != "--rules"), "--rule", "frequency:12", "--rule", "p:5"]
+    assert main([*own, "--out", str(tmp_path / "own")]) == 0
+    assert "at least 12 individuals" in capsys.readouterr().out
+    assert len((tmp_path / "own" / "rules.csv").read_text().splitlines()) == 3
+    assert main([*own, "--rule", "p:200", "--out", str(tmp_path / "own")]) == 2
+    assert "p must be less than 100%" in capsys.readouterr().err
     header = (tmp_path / "out" / "rules.csv").read_text().splitlines()[0]
     assert header.startswith("rule,passed,failing,worst,value,least,source,limit_before")
 

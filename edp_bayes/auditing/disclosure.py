@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.exceptions import EdpBayesError, InputTypeError, InvalidInputError
 from edp_bayes.records.responses import Responses
 from edp_bayes.results.query import Audit
 from edp_bayes.utils import validate
@@ -18,7 +18,7 @@ from edp_bayes.utils.defaults import PROB
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RULES", "Rule", "disclosure", "require_rules"]
+__all__ = ["KINDS", "RULES", "Rule", "disclosure", "require_rules", "rule_of", "rules_of"]
 
 Array = NDArray[np.float64]
 
@@ -55,6 +55,128 @@ class Rule:
     published: dict[str, Any] = field(default_factory=dict)
 
 
+OPENSAFELY = (
+    "OpenSAFELY, permitted outputs policy: counts of 7 and fewer are redacted, others rounded"
+)
+
+
+def frequency(least: float, rounded_to: float | None = None) -> Rule:
+    """Return the rule that so many individuals are in an answer.
+
+    Answers of fewer are redacted, and all others rounded, where a step of rounding is given.
+    """
+    count = validate.positive_number(least, "individuals of a frequency rule")
+    if rounded_to is None:
+        return Rule(f"at least {count:g} individuals", _count, count, HUNDEPOOL)
+    step = validate.positive_number(rounded_to, "the step of a frequency rule")
+    return Rule(
+        f"at least {count:g} individuals; below redacted, then rounded to {step:g}",
+        _count,
+        count,
+        OPENSAFELY,
+        {"threshold": count, "rounded_to": step},
+    )
+
+
+def midpoint(step: float) -> Rule:
+    """Return midpoint rounding: counts of 1 to step become their middle, and so on."""
+    step = validate.positive_integer(step, "the step of midpoint rounding")
+    return Rule(
+        f"midpoint rounding to {step:g}",
+        lambda _: 1.0,
+        1.0,
+        "OpenSAFELY, midpoint 6 rounding: counts become 3, 9, 15, ...",
+        {"rounded_to": float(step), "offset": 0.5 * (step + 1.0)},
+    )
+
+
+def dominance(n: float, k: float) -> Rule:
+    """Return the rule that the n largest make up at most k% of the total."""
+    count, share = validate.positive_integer(n, "n of a dominance rule"), _percent(k, "k")
+    largest = f"the {count} largest" if count > 1 else "the largest"
+    return Rule(
+        f"(n, k) dominance: {largest} at most {k:g}%",
+        lambda sizes: _rest(sizes, count),
+        1.0 - share,
+        HUNDEPOOL,
+    )
+
+
+def p_percent(p: float) -> Rule:
+    """Return the rule that the second largest learns the largest no closer than to within p%."""
+    return Rule(f"p%: nobody learned to within {p:g}%", _within, _percent(p, "p"), HUNDEPOOL)
+
+
+def prior_posterior(p: float, q: float) -> Rule:
+    """Return the p% rule for those who knew all others to within q% before."""
+    least, before = _percent(p, "p"), _percent(q, "q")
+    if least >= before:
+        raise InvalidInputError(
+            f"a prior-posterior rule is from within q% to within p%, p the smaller, found p = {p:g}"
+            f" and q = {q:g}"
+        )
+    return Rule(
+        f"prior-posterior (p, q) = ({p:g}, {q:g}): from within {q:g}% to within {p:g}%",
+        _within,
+        least / before,
+        HUNDEPOOL,
+    )
+
+
+def concentration(count: float, share: float) -> Rule:
+    """Return the rule that there are so many individuals, none above a share of the total in %."""
+    people = validate.positive_integer(count, "individuals of a concentration rule")
+    most = _percent(share, "the share of a concentration rule")
+    return Rule(
+        f"{people}/{share:g}: {people} individuals, none above {share:g}%",
+        lambda sizes: float(sizes.size >= people and 1.0 - _rest(sizes, 1) <= most),
+        1.0,
+        "California Public Utilities Commission (1997), Decision 97-10-031",
+    )
+
+
+# By the word before the first colon: how a rule is made, and what its numbers are.
+KINDS: dict[str, tuple[Callable[..., Rule], str]] = {
+    "frequency": (frequency, "frequency:8 or frequency:8:5"),
+    "midpoint": (midpoint, "midpoint:6"),
+    "dominance": (dominance, "dominance:2:90"),
+    "p": (p_percent, "p:10"),
+    "pq": (prior_posterior, "pq:10:50"),
+    "concentration": (concentration, "concentration:15:15"),
+}
+
+
+def rule_of(text: str) -> Rule:
+    """Return the rule that a text stands for, its numbers after colons.
+
+    Raises
+    ------
+    InvalidInputError
+        If it stands for none, or a number is out of its range.
+
+    Examples
+    --------
+    >>> rule_of("dominance:1:85").name
+    '(n, k) dominance: the largest at most 85%'
+    """
+    kind, *numbers = text.split(":")
+    try:
+        make, _ = KINDS[kind]
+        return make(*(int(one) if one.isdecimal() else float(one) for one in numbers))
+    except (KeyError, ValueError, TypeError) as error:
+        if isinstance(error, EdpBayesError):
+            raise
+        usual = ", ".join(example for _, example in KINDS.values())
+        raise InvalidInputError(f"a rule must be such as {usual}, found {text!r}") from None
+
+
+def _percent(value: float, name: str) -> float:
+    found = validate.positive_number(value, name)
+    if found >= 100.0:
+        raise InvalidInputError(f"{name} must be less than 100%, found {found:g}%")
+    return found / 100.0
+
+
 def _count(sizes: Array) -> float:
     return float(sizes.size)
 
@@ -70,48 +192,16 @@ def _within(sizes: Array) -> float:
     return float(sizes[2:].sum() / sizes[0]) if sizes.size and sizes[0] > 0.0 else np.inf
 
 
-def _fifteen(sizes: Array) -> float:
-    """Return 1 where there are 15 individuals, none with more than 15% of the total, else 0."""
-    return float(sizes.size >= 15 and 1.0 - _rest(sizes, 1) <= 0.15)
-
-
 # The customary parameters: a small-number rule of English health data, the defaults of the output
 # checkers' tool ACRO, and the rule of the Californian regulator for energy data.
 RULES = (
-    Rule(
-        "at least 8 individuals; below redacted, then rounded to 5",
-        _count,
-        8.0,
-        "OpenSAFELY, permitted outputs policy: counts of 7 and fewer are redacted, others rounded",
-        {"threshold": 8.0, "rounded_to": 5.0},
-    ),
-    Rule(
-        "midpoint rounding to 6",
-        lambda _: 1.0,
-        1.0,
-        "OpenSAFELY, midpoint 6 rounding: counts become 3, 9, 15, ...",
-        {"rounded_to": 6.0, "offset": 3.5},  # counts 1 to 6 are published as 3
-    ),
-    Rule("at least 10 individuals", _count, 10.0, HUNDEPOOL),
-    Rule(
-        "(n, k) dominance: the 2 largest at most 90%",
-        lambda sizes: _rest(sizes, 2),
-        0.1,
-        HUNDEPOOL,
-    ),
-    Rule("p%: nobody learned to within 10%", _within, 0.1, HUNDEPOOL),
-    Rule(
-        "prior-posterior (p, q) = (10, 50): from within 50% to within 10%",
-        _within,
-        0.1 / 0.5,
-        HUNDEPOOL,
-    ),
-    Rule(
-        "15/15: 15 individuals, none above 15%",
-        _fifteen,
-        1.0,
-        "California Public Utilities Commission (1997), Decision 97-10-031",
-    ),
+    frequency(8, 5),
+    midpoint(6),
+    frequency(10),
+    dominance(2, 90),
+    p_percent(10),
+    prior_posterior(10, 50),
+    concentration(15, 15),
 )
 
 
@@ -120,7 +210,7 @@ def disclosure(
     *,
     audit: Audit | None = None,
     epsilon: float = 0.1,
-    rules: tuple[Rule, ...] = RULES,
+    rules: Sequence[Rule | str] = RULES,
     prob: float = PROB,
 ) -> pd.DataFrame:
     """Return whether every database passes customary rules, and what the rules do to delta.
@@ -138,8 +228,11 @@ def disclosure(
         a rule rounds or redacts, from the fit, if the audit still has it.
     epsilon : float
         At which delta is compared.
-    rules : tuple of Rule
+    rules : sequence of str or Rule
         By default frequency, dominance, p%, prior-posterior and 15/15, with customary parameters.
+        Others as text: "frequency:8" individuals at least, "frequency:8:5" (the others redacted,
+        then rounded to 5), "midpoint:6", "dominance:2:90" (n and k), "p:10", "pq:10:50",
+        "concentration:15:15" (individuals, and the largest share in %).
     prob : float
         Probability of the limits.
 
@@ -157,7 +250,8 @@ def disclosure(
     ------
     InvalidInputError
         If contributions were not collected, the responses have several samples for a database or
-        are no sum, the audit is of other responses, or epsilon is outside of its grid.
+        are no sum, the audit is of other responses, epsilon is outside of its grid, or a text is
+        no rule.
     InputTypeError
         If an argument has another type.
 
@@ -185,10 +279,11 @@ def disclosure(
     if audit is not None:
         _require_audit(audit, responses)
     epsilon = validate.number(epsilon, "epsilon")
+    chosen = rules_of(rules)
     sizes = _sizes(responses)
     labels = list(responses.database)
     rows = {}
-    for rule in rules:
+    for rule in chosen:
         values = np.array([rule.worst(one) for one in sizes])
         least = int(np.argmin(values))
         rows[rule.name] = {
@@ -206,10 +301,21 @@ def disclosure(
         counts = bool((responses.collected.data == 1.0).all())
         table["limit_after"] = [
             _after(audit, rule, epsilon, prob, before) if counts or not rule.published else np.nan
-            for rule in rules
+            for rule in chosen
         ]
     table.attrs["meaning"] = WHY
     return table
+
+
+def rules_of(asked: Sequence[Rule | str]) -> list[Rule]:
+    """Return rules, made of those that are texts; each once."""
+    if isinstance(asked, str):
+        raise InputTypeError(f"rules must be a sequence, found {asked!r}: give [{asked!r}]")
+    found = [rule_of(one) if isinstance(one, str) else one for one in asked]
+    for one in found:
+        if not isinstance(one, Rule):
+            raise InputTypeError(f"rules must be texts or Rule, found {type(one).__name__}")
+    return list({one.name: one for one in found}.values())
 
 
 def require_rules(responses: Responses) -> None:

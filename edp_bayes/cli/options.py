@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from edp_bayes.auditing.disclosure import Rule
     from edp_bayes.distributions.published import Published
     from edp_bayes.models.base import DensityModel
     from edp_bayes.records.query import Query
@@ -64,6 +65,7 @@ __all__ = [
     "NoStep",
     "Offset",
     "Out",
+    "OwnRule",
     "Partial",
     "Past",
     "PastPublished",
@@ -304,8 +306,8 @@ class Run:
         File of the verdict's record; None for none.
     verbose : bool
         Print all tables and checks.
-    rules : bool
-        Also look at the customary rules.
+    rules : tuple of Rule
+        Rules that are also looked at.
     plan : bool
         Say how many databases would decide.
     by : tuple of str
@@ -359,7 +361,7 @@ class Run:
     check: bool = False
     json: Path | None = None
     verbose: bool = False
-    rules: bool = False
+    rules: tuple[Rule, ...] = ()
     plan: bool = False
     by: tuple[str, ...] = ()
     release: Release | None = None
@@ -457,6 +459,7 @@ class Run:
         said = (part.name for part in fields(Release))
         words = {name: given.pop(name) for name in said if name in given}
         given["release"] = Release(**words) if words else None
+        given["rules"] = _rules(given.pop("rules", False), given.pop("rule", ()))
         given["target"] = parse_target(given.get("target"), check=given.get("check", False))
         queries = tuple(parse(one) for one in ([query] if isinstance(query, str) else query))
         run = cls(
@@ -840,6 +843,16 @@ Rules = Annotated[
         rich_help_panel=RESULTS,
     ),
 ]
+OwnRule = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rule",
+        help="A rule with parameters of your own; again for each: frequency:8, frequency:8:5 "
+        "(others redacted, then rounded to 5), midpoint:6, dominance:2:90, p:10, pq:10:50, "
+        "concentration:15:15.",
+        rich_help_panel=RESULTS,
+    ),
+]
 Verbose = Annotated[
     bool,
     typer.Option(
@@ -990,6 +1003,15 @@ def columns(values: Iterable[str], option: str) -> tuple[str, ...]:
     return names
 
 
+def _rules(customary: bool, own: Sequence[str]) -> tuple[Rule, ...]:
+    """Return the rules that are asked for: the customary ones, and one's own."""
+    if not (customary or own):
+        return ()
+    from edp_bayes.auditing.disclosure import RULES, rules_of
+
+    return tuple(rules_of([*(RULES if customary else ()), *own]))
+
+
 def _refuse_beside_atoms(given: Mapping[str, Any]) -> None:
     """Refuse, before any long work, what answers with atoms are not known with."""
     for name in ("transform", "step", "databases", *PUBLISHED):
@@ -1007,7 +1029,7 @@ OF_CELLS = {"draws": CELL_DRAWS, "tune": CELL_TUNE, "chains": CELL_CHAINS, "keep
 def _refuse_beside_cells(given: Mapping[str, Any]) -> None:
     """Refuse, before any long work, what is for one answer alone."""
     answer = ("atoms", "transform", "step", "collect", "databases")
-    results = ("rules", "plan", "report_names", "pseudonyms", "pseudonym_key")
+    results = ("rules", "rule", "plan", "report_names", "pseudonyms", "pseudonym_key")
     if given.get("names"):
         raise InvalidInputError("--by and --name do not go together: leave out one of the two")
     if "knows" in given and given["knows"].at is not None:

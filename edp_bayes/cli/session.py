@@ -195,7 +195,7 @@ def audit_databases(
             report.print_published(published, console, prob=PROB, verdict=said, verbose=run.verbose)
         rules = None
         if run.rules and isinstance(responses, Responses):
-            rules = disclosure(responses, audit=found, epsilon=verdict.epsilon)
+            rules = disclosure(responses, audit=found, epsilon=verdict.epsilon, rules=run.rules)
             report.print_rules(rules, console, verdict)
         written = folder.write(
             found if hidden is None else found.with_pseudonyms(**hidden),
@@ -242,7 +242,7 @@ def _refuse_alone(run: Run) -> None:
         ("--collect", run.collect is not None),
         ("--transform", run.transform is not None),
         ("--atoms", run.atoms is not None),
-        ("--rules", run.rules),
+        ("--rules and --rule", run.rules),
         ("--plan", run.plan),
     ):
         if given:
