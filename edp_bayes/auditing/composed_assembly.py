@@ -16,6 +16,7 @@ from edp_bayes.auditing.echoing import RELEASED, echo_of
 from edp_bayes.auditing.sharing import alike_only, names_of, shared
 from edp_bayes.results.composition import ComposedAudit
 from edp_bayes.results.recording import recorded
+from edp_bayes.results.release import common
 from edp_bayes.utils.defaults import EXACT_UP_TO
 from edp_bayes.utils.sentences import Sentence, restored
 
@@ -249,7 +250,8 @@ def assemble(
         checks=checks,
         warnings=warnings,
     )
-    return ComposedAudit(tree)
+    words = common([part.release for part in audits])
+    return ComposedAudit(tree).with_release(words) if words.record else ComposedAudit(tree)
 
 
 def _individuals(audits: Sequence[Audit], people: NDArray[Any]) -> xr.Dataset:

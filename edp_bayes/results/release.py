@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 
-__all__ = ["Release"]
+__all__ = ["Release", "common"]
 
 LONGEST = 200
 MARKUP = re.compile(r"<\s*[a-zA-Z/!?]|&#?\w+;")
@@ -106,3 +106,21 @@ class Release:
     def axis(self, what: str) -> str:
         """Return the label of an axis on which answers lie."""
         return ", ".join(filter(None, (self.title or what, self.unit)))
+
+
+def common(releases: Sequence[Release]) -> Release:
+    """Return the words that several releases have in common.
+
+    Examples
+    --------
+    >>> common([Release("Visits", unit="people"), Release("Sales", unit="people")]).record
+    {'unit': 'people'}
+    """
+    first, *others = (release.record for release in releases)
+    return Release(
+        **{
+            name: value
+            for name, value in first.items()
+            if all(other.get(name) == value for other in others)
+        }
+    )

@@ -58,6 +58,21 @@ def test_it_names_what_is_released_and_by_whom(audit, tmp_path):
     assert audit.release == Release()
 
 
+def test_several_releases_together_are_named_as_the_one(audit):
+    named = audit.with_release(**WORDS)
+    year = edp.compose(named, databases=2, draws=20, progressbar=False)
+    assert year.release == named.release
+    content = describe(year, epsilon=0.1, delta=0.2)
+    assert content.title == "Privacy of Weekly revenue in 2 fresh databases"
+    facts = {fact.name: fact.words for fact in content.first.facts}
+    assert facts["Released"] == "Weekly revenue, dollars (arrays)"
+    assert (facts["By whom"], content.first.prepared_by) == ("CD shop", "A. Auditor")
+    other = audit.with_release(title="Visits", publisher="CD shop")
+    both = edp.compose([named, other], fresh=True, draws=20, progressbar=False)
+    assert both.release == Release(publisher="CD shop")
+    assert edp.compose(audit, databases=2, draws=20, progressbar=False).release == Release()
+
+
 def test_titles_and_axes_of_pictures_have_the_words(audit):
     named = audit.with_release(**WORDS)
     assert named.axis == "Weekly revenue, dollars"

@@ -37,12 +37,12 @@ NAMES = {
 def title(result: PrivacyCurves, kind: str) -> str:
     """Return the heading of a report."""
     record = result.settings
+    if kind == "composition":
+        return f"Privacy of {result.subject[0]}"
     if result.release.title:
         return f"Privacy of {result.release.title}"
     if kind == "query":
         return f"Privacy of the query {record.get('query', '')}".strip()
-    if kind == "composition":
-        return f"Privacy of {result.subject[0]}"
     if kind == "mechanism":
         return "Privacy of a mechanism"
     several = len(record.get("properties", ()))
