@@ -36,6 +36,7 @@ from .exceptions import ExecutorError as ExecutorError
 from .exceptions import InputTypeError as InputTypeError
 from .exceptions import InvalidInputError as InvalidInputError
 from .exceptions import SamplingError as SamplingError
+from .mitigation import remedies as remedies
 from .models.comparing import compare as compare
 from .models.custom import PyMCMixture as PyMCMixture
 from .models.dirichlet_process import DirichletProcessMixture as DirichletProcessMixture

@@ -196,7 +196,9 @@ def _tree(
     settings = dict(audit.settings)
     settings["released"] = published.record | {"query": settings["query"]}
     settings["query"] = f"{settings['query']}, {published.words}"
-    tree.attrs = audit.tree.attrs | {"settings": json.dumps(settings)}
+    # what was tried is of the full answer
+    attributes = {name: value for name, value in audit.tree.attrs.items() if name != "tried"}
+    tree.attrs = {**attributes, "settings": json.dumps(settings)}
     return tree
 
 

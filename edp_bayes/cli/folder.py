@@ -32,10 +32,10 @@ __all__ = [
     "require_writable",
     "store_found",
     "write",
-    "write_rules",
+    "write_table",
 ]
 
-RULES = "rules.csv"
+RULES, REMEDIES = "rules.csv", "remedies.csv"
 CELLS = ("cells.csv", "cells.parquet")
 CELLS_STORE = "cells.jsonl"
 STYLE = "arviz-variat"
@@ -165,11 +165,10 @@ def write(
     return list(paths)
 
 
-def write_rules(rules: pd.DataFrame, folder: Path) -> Path:
-    """Write the table of customary rules, complete or not at all; return the file."""
-    path = folder / RULES
+def write_table(table: pd.DataFrame, path: Path) -> Path:
+    """Write a table as CSV, complete or not at all; return the file."""
     with files.replaced(path) as temporary:
-        rules.to_csv(temporary)
+        table.to_csv(temporary)
     return path
 
 
@@ -224,5 +223,5 @@ MADE: dict[str, Callable[[Audit, float, Path], object]] = {
 # Names of the results of an audit in its folder, of which either of the first two is there.
 RESULTS = (
     *("audit.nc", "audit.zarr", *MADE),
-    *("releases.nc", "releases.zarr", "published.nc", "published.zarr", RULES, *CELLS),
+    *("releases.nc", "releases.zarr", "published.nc", "published.zarr", RULES, REMEDIES, *CELLS),
 )

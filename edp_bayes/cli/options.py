@@ -74,6 +74,7 @@ __all__ = [
     "PreparedBy",
     "Publisher",
     "Quiet",
+    "Remedies",
     "Resume",
     "RoundedTo",
     "Rules",
@@ -310,6 +311,8 @@ class Run:
         Rules that are also looked at.
     plan : bool
         Say how many databases would decide.
+    remedies : bool
+        Try what would help.
     by : tuple of str
         Columns whose values make up cells, each of which is audited; none for one answer.
     release : Release or None
@@ -363,6 +366,7 @@ class Run:
     verbose: bool = False
     rules: tuple[Rule, ...] = ()
     plan: bool = False
+    remedies: bool = False
     by: tuple[str, ...] = ()
     release: Release | None = None
 
@@ -834,6 +838,15 @@ Plan = Annotated[
         rich_help_panel=TARGET,
     ),
 ]
+Remedies = Annotated[
+    bool,
+    typer.Option(
+        "--remedies",
+        help="Where the target is not met or undecided, also try what would help: rounding, noise, "
+        "a longer period, a limit for each contribution; takes minutes.",
+        rich_help_panel=TARGET,
+    ),
+]
 Rules = Annotated[
     bool,
     typer.Option(
@@ -1029,7 +1042,7 @@ OF_CELLS = {"draws": CELL_DRAWS, "tune": CELL_TUNE, "chains": CELL_CHAINS, "keep
 def _refuse_beside_cells(given: Mapping[str, Any]) -> None:
     """Refuse, before any long work, what is for one answer alone."""
     answer = ("atoms", "transform", "step", "collect", "databases")
-    results = ("rules", "rule", "plan", "report_names", "pseudonyms", "pseudonym_key")
+    results = ("rules", "rule", "plan", "remedies", "report_names", "pseudonyms", "pseudonym_key")
     if given.get("names"):
         raise InvalidInputError("--by and --name do not go together: leave out one of the two")
     if "knows" in given and given["knows"].at is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,10 @@ from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.terminal import terminal
 
 if TYPE_CHECKING:
+    from edp_bayes.records.adversary import Adversary
+    from edp_bayes.records.responses import Responses
+    from edp_bayes.results.query import Audit
+    from edp_bayes.results.tried import Tried
     from edp_bayes.results.verdict import Verdict
 
 __all__ = ["audit_databases"]
@@ -63,7 +67,7 @@ def audit_databases(
     from edp_bayes.records.packed import STDIN
     from edp_bayes.records.responses import Responses
     from edp_bayes.results.base import PrivacyCurves
-    from edp_bayes.results.verdict import UNDECIDED
+    from edp_bayes.results.verdict import NOT_MET, UNDECIDED
     from edp_bayes.results.verdict_record import record
 
     if len(run.query) > 1:
@@ -169,6 +173,16 @@ def audit_databases(
                 unplanned = f"\nNo plan: {error}."
             else:
                 verdict = answer(found, plan=future)
+        tried = None
+        if (
+            run.remedies
+            and verdict.status in (NOT_MET, UNDECIDED)
+            and isinstance(responses, Responses)
+        ):
+            notes.print("Trying what would help: rounding, noise, a longer period, a limit.")
+            tried = _remedies(found, responses, adversary, at, run, verdict)
+            found = found.with_tried(tried)
+            verdict = replace(verdict, helps=tried.sentences)
         # What is published of the answer counts in its place.
         counted: dict[str, tuple[PrivacyCurves, Verdict]] = (
             {} if run.published is not None else {"": (found, verdict)}
@@ -214,8 +228,12 @@ def audit_databases(
         if published is not None:
             bare = published if hidden is None else published.with_pseudonyms(**hidden)
             written.append(bare.save(run.out / folder.published_name(zarr=run.zarr)))
-        if rules is not None:
-            written.append(folder.write_rules(rules, run.out))
+        for one, name in (
+            (rules, folder.RULES),
+            (None if tried is None else tried.table, folder.REMEDIES),
+        ):
+            if one is not None:
+                written.append(folder.write_table(one, run.out / name))
         if run.json is not None:
             decisive, said = max(counted.values(), key=lambda one: severity(one[1].status))
             bare_record = decisive if hidden is None else decisive.with_pseudonyms(**hidden)
@@ -234,6 +252,39 @@ def audit_databases(
     return exit_code((said.status for _, said in counted.values()), check=run.check)
 
 
+def _remedies(
+    found: Audit,
+    responses: Responses,
+    adversary: Adversary | None,
+    at: Any,
+    run: Run,
+    verdict: Verdict,
+) -> Tried:
+    """Try what would help, by audits as this one was."""
+    from edp_bayes import remedies
+
+    return remedies(
+        found,
+        responses,
+        epsilon=verdict.epsilon,
+        delta=verdict.delta,
+        prob=PROB,
+        model=run.model,
+        adversary=adversary,
+        progressbar=terminal(quiet=run.quiet).is_terminal,
+        at=at,
+        random_seed=run.seed,
+        sampler=run.sampler,
+        draws=run.draws,
+        tune=run.tune,
+        chains=run.chains,
+        only_largest=True,
+        appear_once=run.appear_once,
+        **run.bounding,
+        **run.nuts,
+    )
+
+
 def _refuse_alone(run: Run) -> None:
     """Refuse, before any long work, what is for an audit of one query alone."""
     for option, given in (
@@ -244,6 +295,7 @@ def _refuse_alone(run: Run) -> None:
         ("--atoms", run.atoms is not None),
         ("--rules and --rule", run.rules),
         ("--plan", run.plan),
+        ("--remedies", run.remedies),
     ):
         if given:
             raise InvalidInputError(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
-from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.interval.response_intervals import WIDTHS
 from edp_bayes.records.atoms import refuse_atoms
 from edp_bayes.records.known import INSIDERS
@@ -22,6 +22,7 @@ from edp_bayes.results.base import BAND_KINDS, TARGETS, IndividualCurves
 from edp_bayes.results.loading import load_sound_tree
 from edp_bayes.results.pictures import Pictures
 from edp_bayes.results.summaries import contributions_shown, summary_table
+from edp_bayes.results.tried import Tried
 from edp_bayes.utils import validate
 from edp_bayes.utils.defaults import PROB
 
@@ -547,6 +548,25 @@ class Audit(IndividualCurves):
         from edp_bayes.auditing.disclosure import disclosure
 
         return disclosure(responses, audit=self, **options)
+
+    def with_tried(self, tried: Tried) -> Self:
+        """Return the same result, whose verdicts of that target and reports say what was tried.
+
+        Parameters
+        ----------
+        tried : Tried
+            What `edp_bayes.remedies` returned.
+
+        Raises
+        ------
+        InputTypeError
+            If it is anything else.
+        """
+        if not isinstance(tried, Tried):
+            raise InputTypeError(f"tried must be Tried, found {type(tried).__name__}")
+        tree = self.tree.copy()
+        tree.attrs = {**tree.attrs, "tried": json.dumps(tried.record)}
+        return replace(self, tree=tree)
 
     def guarantee(self, responses: Responses, **options: Any) -> xr.Dataset:
         """Say what holds for any distribution, at the same epsilons; see `edp.guarantee`."""

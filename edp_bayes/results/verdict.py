@@ -6,6 +6,7 @@ reports and pictures say the same.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -457,11 +458,16 @@ def _more(plan: Any, target: Target) -> str:
 
 
 def _helps(result: PrivacyCurves, target: Target) -> tuple[str, ...]:
-    """Return what would help: noise, with its figure, and what has to be audited anew."""
+    """Return what was tried for this target, or what may help: noise, with its figure."""
     from edp_bayes.results.query import Audit
 
     if not isinstance(result, Audit) or "individuals" not in result.tree.children:
         return ()
+    tried = result.tree.attrs.get("tried")
+    if tried is not None:
+        record = json.loads(tried)
+        if (record["epsilon"], record["delta"]) == (target.epsilon, target.delta):
+            return tuple(record["sentences"])
     again = (
         "Rounding (released), a coarser period or another query may do: each is an audit of its "
         "own (edp_bayes.compare)."

@@ -1,0 +1,355 @@
+"""What would help where a target is not met, tried on the data: `edp.remedies`."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edp_bayes.distributions.published import WORST, Published
+from edp_bayes.exceptions import EdpBayesError, EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.records.remainder import require_collected
+from edp_bayes.records.responses import Responses
+from edp_bayes.results.query import Audit
+from edp_bayes.results.tried import Remedy, Tried
+from edp_bayes.results.verdict import MET, Verdict
+from edp_bayes.utils.defaults import PROB
+from edp_bayes.utils.formatting import number
+from edp_bayes.utils.progress import track
+
+if TYPE_CHECKING:
+    from edp_bayes.models.base import DensityModel
+    from edp_bayes.records.adversary import Adversary
+
+__all__ = ["REMEDIES", "remedies"]
+
+Array = NDArray[np.float64]
+
+# Rounding steps that are tried, in standard deviations of the answer, as 1, 2 or 5 of a power of
+# ten; databases that become one; and above which share of contributions these are cut.
+STEPS = (0.2, 10.0)
+PERIODS = (2, 4)
+CUTS = (0.99, 0.9, 0.5)
+ONE_TWO_FIVE = (1.0, 2.0, 5.0)
+
+
+def remedies(
+    audit: Audit,
+    responses: Responses,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    prob: float = PROB,
+    kinds: tuple[str, ...] | None = None,
+    model: DensityModel | None = None,
+    adversary: Adversary | None = None,
+    progressbar: bool = True,
+    **options: Any,
+) -> Tried:
+    """Try what would help where a target is not met: rounding, noise, a longer period, a limit.
+
+    Of every kind the mildest is looked for that meets the target; where none does, that of the
+    smallest limit is returned.
+
+    Parameters
+    ----------
+    audit : Audit
+        Of one query, with its fit: as `edp_bayes.audit` returns it.
+    responses : Responses
+        That were audited.
+    epsilon, delta : float, optional
+        The target, as for ``audit.verdict``.
+    prob : float
+        Probability of the limits.
+    kinds : tuple of str, optional
+        Which are tried, all by default. "rounding": steps of 1, 2 or 5 times a power of ten, from a
+        fifth of a standard deviation of the answers to ten of them, wherever the grid lies;
+        "noise": Laplace noise, by `edp_bayes.noise.calibrate`; "period": 2 or 4 databases in the
+        order of time become one; "limit": nobody counts for more than a quantile of all
+        contributions (0.99, 0.9, 0.5), in size. The last two are for sums, and are audits of their
+        own.
+    model, adversary
+        As the audit had them, for audits of their own.
+    progressbar : bool
+        Show progress.
+    **options
+        More of `edp_bayes.audit`, for audits of their own: draws, chains, random_seed.
+
+    Returns
+    -------
+    Tried
+        A table with a row for each kind, and sentences. ``audit.with_tried`` makes verdicts and
+        reports say them.
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If the audit is of other responses or has no fit, or a kind is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> contribution = rng.gamma(2.0, 0.1, (40, 6))
+    >>> responses = edp.Responses.from_arrays(
+    ...     rng.normal(10.0, 1.0, 40) + contribution.sum(axis=1), contribution=contribution,
+    ...     additive=True,
+    ... )
+    >>> audit = edp.audit(
+    ...     responses, epsilon=[0.1], draws=50, random_seed=1, progressbar=False
+    ... )
+    >>> found = edp.remedies(
+    ...     audit, responses, delta=0.05, kinds=("rounding",), progressbar=False
+    ... )
+    >>> found.table.index.tolist()
+    ['rounding']
+    """
+    _require(audit, responses)
+    chosen = tuple(REMEDIES) if kinds is None else tuple(kinds)
+    if unknown := [kind for kind in chosen if kind not in REMEDIES]:
+        raise InvalidInputError(
+            f"kinds must be among {', '.join(REMEDIES)}, found {', '.join(map(str, unknown))}"
+        )
+    given = _Given(audit, responses, epsilon, delta, prob, model, adversary, options)
+    rows = []
+    for kind in track(chosen, "Remedies", total=len(chosen), show=progressbar):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EdpBayesWarning)
+            rows.append(_mildest(kind, REMEDIES[kind](given)))
+    return Tried(tuple(rows), given.target.target, prob, responses.n_databases)
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """What was audited, and what for."""
+
+    audit: Audit
+    responses: Responses
+    epsilon: float | None
+    delta: float | None
+    prob: float
+    model: DensityModel | None
+    adversary: Adversary | None
+    options: dict[str, Any]
+
+    def verdict(self, audit: Audit) -> Verdict:
+        """Return what another audit answers to the target."""
+        target = self.target
+        return audit.verdict(epsilon=target.epsilon, delta=target.delta, prob=self.prob)
+
+    def again(self, responses: Responses) -> Verdict:
+        """Return the verdict of an audit of other responses."""
+        from edp_bayes.auditing.query import audit
+
+        found = audit(
+            responses,
+            epsilon=self.audit.epsilon.to_numpy(),
+            model=self.model,
+            adversary=self.adversary,
+            progressbar=False,
+            **self.options,
+        )
+        return self.verdict(found)
+
+    @cached_property
+    def target(self) -> Verdict:
+        """The verdict of the answer itself."""
+        return self.audit.verdict(epsilon=self.epsilon, delta=self.delta, prob=self.prob)
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of the answers."""
+        return float(self.responses.response.std())
+
+
+def _mildest(kind: str, tried: Iterator[Remedy]) -> Remedy:
+    """Return the first that meets the target, else that of the smallest limit."""
+    found: list[Remedy] = []
+    why = "there is nothing of the kind to try"
+    try:
+        for one in tried:
+            if one.status == MET:
+                return one
+            found.append(one)
+    except EdpBayesError as error:
+        why = str(error)
+    if not found:
+        return Remedy(kind, "", None, math.nan, 0, why)
+    return min(found, key=lambda one: (math.isnan(one.limit), one.limit))
+
+
+def _rounding(given: _Given) -> Iterator[Remedy]:
+    y, n = given.responses.response, given.responses.n_databases
+    step = _step(given.responses)
+    for size in _sizes(given.spread, step):
+        rule = Published.of(rounded_to=size, offset=0.0 if step else WORST)
+        rounded = given.audit.released(rounded_to=size, offset=rule.offset, progressbar=False)
+        moved = size * np.round(y / size) - y if step else np.full(1, size / math.sqrt(12.0))
+        yield Remedy(
+            "rounding",
+            f"rounding to {number(size)}",
+            given.verdict(rounded),
+            _moves(moved, given),
+            n,
+        )
+
+
+def _step(responses: Responses) -> float | None:
+    """Return the step of the grid on which answers lie."""
+    return float(responses.step) if responses.step is not None else None
+
+
+def _sizes(spread: float, step: float | None) -> Iterator[float]:
+    """Yield steps of rounding, rising; odd multiples of the step of answers on a grid."""
+    least, most = (limit * spread for limit in STEPS)
+    power = 10.0 ** math.floor(math.log10(least))
+    while power <= most:
+        for one in ONE_TWO_FIVE:
+            size = one * power
+            if step:
+                # an edge lies between two values of the grid
+                size = step * (2.0 * math.floor(size / step / 2.0) + 1.0)
+                if size == step:
+                    continue
+            if least <= size <= most:
+                yield size
+        power *= 10.0
+
+
+def _noise(given: _Given) -> Iterator[Remedy]:
+    from edp_bayes.noise import calibrate
+
+    verdict = given.target
+    if verdict.epsilon == 0.0:
+        raise InvalidInputError("no noise of finite size makes epsilon 0 hold")
+    # of fewer draws than an audit has: a search evaluates all of them again and again
+    found = calibrate(
+        given.responses,
+        epsilon=verdict.epsilon,
+        delta=verdict.delta,
+        prob=given.prob,
+        model=given.model,
+        adversary=given.adversary,
+        random_seed=given.options.get("random_seed"),
+        progressbar=False,
+    )
+    deviation = math.sqrt(found.variance)
+    yield Remedy(
+        "noise",
+        f"Laplace noise of standard deviation {number(deviation)}",
+        None,
+        deviation / given.spread,
+        given.responses.n_databases,
+    )
+
+
+def _period(given: _Given) -> Iterator[Remedy]:
+    from edp_bayes.records.timeline import Timeline
+
+    _require_sum(given.responses)
+    timeline = Timeline.of(given.responses.database)
+    timeline.require_order("a longer period")
+    for count in PERIODS:
+        longer = _together(given.responses, count)
+        yield Remedy(
+            "period", f"{count} databases in one", given.again(longer), math.nan, longer.n_databases
+        )
+
+
+def _together(responses: Responses, count: int) -> Responses:
+    """Return the sums over so many databases each, the first of which are left out if need be."""
+    from scipy.sparse import csc_array
+
+    n = responses.n_databases // count
+    start = responses.n_databases - count * n
+    row = np.repeat(np.arange(n), count)
+    column = start + np.arange(count * n)
+    adds = csc_array((np.ones(row.size), (row, column)), (n, responses.n_databases))
+    return Responses.from_arrays(
+        adds @ responses.response,
+        contribution=csc_array(adds @ responses.contribution),
+        database=responses.database[start::count][:n],
+        individual=responses.individual,
+        query=f"{responses.query} over {count} databases",
+        additive=True,
+        step=responses.step,
+        transform=responses.transform,
+    )
+
+
+def _limit(given: _Given) -> Iterator[Remedy]:
+    responses = given.responses
+    _require_sum(responses)
+    sizes = np.abs(responses.contribution.data)
+    for most in dict.fromkeys(_cuts(sizes, _step(responses))):
+        less = _limited(responses, most)
+        moved = _moves(less.response - responses.response, given)
+        yield Remedy(
+            "limit",
+            f"nobody counts for more than {number(most)}",
+            given.again(less),
+            moved,
+            responses.n_databases,
+        )
+
+
+def _cuts(sizes: Array, step: float | None) -> Iterator[float]:
+    """Yield limits of a contribution, falling, that cut some."""
+    for share in CUTS:
+        most = float(np.quantile(sizes[sizes > 0.0], share, method="inverted_cdf"))
+        most = step * math.floor(most / step) if step else most
+        if 0.0 < most < sizes.max():
+            yield most
+
+
+def _limited(responses: Responses, most: float) -> Responses:
+    """Return the answers in which no contribution is larger than this, in size."""
+    from scipy.sparse import csc_array
+
+    whole = responses.contribution
+    cut = csc_array((np.clip(whole.data, -most, most), whole.indices, whole.indptr), whole.shape)
+    response = responses.response - np.asarray((whole - cut).sum(axis=1)).ravel()
+    return responses.replaced(response=response, contribution=cut, ask=None)
+
+
+def _moves(moved: Array, given: _Given) -> float:
+    return float(np.sqrt(np.mean(moved**2))) / given.spread
+
+
+REMEDIES: dict[str, Callable[[_Given], Iterator[Remedy]]] = {
+    "rounding": _rounding,
+    "noise": _noise,
+    "period": _period,
+    "limit": _limit,
+}
+
+
+def _require(audit: Audit, responses: Responses) -> None:
+    if not isinstance(audit, Audit):
+        raise InputTypeError(f"audit must be an Audit, found {type(audit).__name__}")
+    if not isinstance(responses, Responses) or audit.joint:
+        raise InputTypeError(
+            "remedies are for one query: audit each query on its own, and give its Responses"
+        )
+    if audit.settings.get("fingerprint") != responses.fingerprint:
+        raise InvalidInputError(
+            "audit must be of these responses, found one of others: their fingerprints differ"
+        )
+    if audit.source is None:
+        raise InvalidInputError(
+            "remedies are tried with the fit of an audit, and this one was loaded from a file or "
+            "made without: audit again"
+        )
+
+
+def _require_sum(responses: Responses) -> None:
+    require_collected(responses.remainder, "another period or limit")
+    if responses.samples > 1 or not responses.additive:
+        raise InvalidInputError("it is for sums and counts, one answer a database")
