@@ -98,6 +98,8 @@ def test_the_least_epsilon_of_delta_zero_is_the_largest_log_ratio(noise):
                 ratios = [ends[0][0] / ends[0][1], ends[1][1] / ends[1][0]]
             found = sp.epsilon_at(0.0, n, prob, mechanism=mechanism, **options)
             assert found == pytest.approx(float(mp.log(max(ratios))), rel=1e-9)
+    everything = sp.epsilon_at(0.0, n, prob, mechanism=mechanism, known=8, known_positive=[0, 8])
+    assert np.isinf(everything).all() == (not isinstance(noise, sp.LaplaceNoise))
     worst = sp.epsilon_at(0.0, n, prob, mechanism=mechanism, known=3)
     every = sp.epsilon_at(0.0, n, prob, mechanism=mechanism, known=3, known_positive=np.arange(4))
     assert worst == pytest.approx(every.max(), rel=1e-12)
