@@ -94,6 +94,19 @@ def test_compositions_of_randomised_response_have_a_closed_form(times):
     assert found.infinite < 1e-7
 
 
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(p=st.floats(1e-9, 1.0 - 1e-9), q=st.floats(1e-9, 1.0 - 1e-9), times=st.integers(17, 100_000))
+def test_compositions_of_two_answers_far_apart_have_a_closed_form(p, q, times):
+    found = sp.PrivacyLoss.of_masses([p, 1.0 - p], [q, 1.0 - q]).composed(times)
+    j = np.arange(times + 1)
+    losses = j * np.log(p / q) + (times - j) * (np.log1p(-p) - np.log1p(-q))
+    weights = stats.binom.pmf(j, times, p)
+    truth = [(weights * -np.expm1(np.minimum(e - losses, 0.0))).sum() for e in EPSILON]
+    # the masses of the binomial distribution are themselves right to 1e-12 or so
+    assert (found.delta(epsilon=EPSILON) >= np.array(truth) - 1e-10).all()
+    np.testing.assert_allclose(found.delta(epsilon=EPSILON), truth, rtol=0.0, atol=1e-3)
+
+
 def test_the_composed_property_query_is_close_to_the_literal_convolution():
     loss = sp.privacy_loss(300, 0.2, mechanism=sp.Subsampling(size=100))
     twice = sp.PrivacyLoss(  # by hand, on all pairs of atoms
