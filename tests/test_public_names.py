@@ -66,10 +66,11 @@ PUBLIC = {
     "edp_bayes.report": "describe pseudonym_table write_cells write_report",
     "edp_bayes.results.bands": "KINDS band fewest_draws pointwise simultaneous upper_limit",
     "edp_bayes.statistical_privacy": """
-        GaussianNoise LaplaceNoise MechanismChoice PropertyQuery Subsampling beta_binomial_delta
-        delta delta_minus delta_plus differential_privacy_delta epsilon_at group_delta
-        laplace_epsilon least_utility_loss matching_rate matching_scale normal_approximation
-        subsampling_bound utility_loss
+        GaussianNoise LaplaceNoise MechanismChoice PrivacyLoss PropertyQuery SamplingWithReplacement
+        Subsampling beta_binomial_delta delta delta_minus delta_plus differential_privacy_delta
+        epsilon_at group_delta inference_loss laplace_epsilon least_utility_loss matching_rate
+        matching_scale mixture_delta normal_approximation privacy_loss subsampling_bound
+        utility_loss
     """,
 }
 

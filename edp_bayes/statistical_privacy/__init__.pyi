@@ -3,6 +3,7 @@ from .approximations import subsampling_bound as subsampling_bound
 from .beta_binomial import beta_binomial_delta as beta_binomial_delta
 from .costs.choosing import MechanismChoice as MechanismChoice
 from .costs.choosing import least_utility_loss as least_utility_loss
+from .costs.utility import inference_loss as inference_loss
 from .costs.utility import matching_rate as matching_rate
 from .costs.utility import matching_scale as matching_scale
 from .costs.utility import utility_loss as utility_loss
@@ -13,7 +14,11 @@ from .differential_privacy import differential_privacy_delta as differential_pri
 from .differential_privacy import laplace_epsilon as laplace_epsilon
 from .groups import group_delta as group_delta
 from .inversion import epsilon_at as epsilon_at
+from .losses import PrivacyLoss as PrivacyLoss
+from .losses import privacy_loss as privacy_loss
 from .mechanisms import GaussianNoise as GaussianNoise
 from .mechanisms import LaplaceNoise as LaplaceNoise
+from .mechanisms import SamplingWithReplacement as SamplingWithReplacement
 from .mechanisms import Subsampling as Subsampling
 from .property_query import PropertyQuery as PropertyQuery
+from .query_mixtures import mixture_delta as mixture_delta

@@ -15,8 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy import arguments
 from edp_bayes.statistical_privacy.counts.distribution_pairs import DistributionPair
+from edp_bayes.statistical_privacy.counts.replacement import replacement_pair
 from edp_bayes.statistical_privacy.groups import worst_curve
-from edp_bayes.statistical_privacy.mechanisms import Mechanism, parts
+from edp_bayes.statistical_privacy.mechanisms import (
+    Mechanism,
+    SamplingWithReplacement,
+    any_parts,
+)
 
 __all__ = ["beta_binomial_delta"]
 
@@ -45,7 +50,7 @@ def beta_binomial_delta(
         Parameters of the Beta distribution, above 0.
     epsilon : array_like
         Non-negative; with noise at most 700 or infinite.
-    mechanism : Subsampling, GaussianNoise, LaplaceNoise or a sequence, optional
+    mechanism : Subsampling, SamplingWithReplacement, GaussianNoise, LaplaceNoise or a sequence
         As for `edp_bayes.statistical_privacy.delta`.
 
     Returns
@@ -63,7 +68,7 @@ def beta_binomial_delta(
     >>> round(beta_binomial_delta(epsilon=0.5, n=100, alpha=10.0, beta=90.0), 4)
     0.0603
     """
-    sampling, noise = parts(mechanism)
+    sampling, noise = any_parts(mechanism)
     (eps, size, a, b), shape = arguments.broadcast(
         epsilon=arguments.epsilons(epsilon),
         n=arguments.sizes(n, "n", 2),
@@ -76,7 +81,11 @@ def beta_binomial_delta(
     cases, group = np.unique(np.stack([size, a, b]), axis=1, return_inverse=True)
     for k, (entries, first, second) in enumerate(cases.T):
         drawn = int(entries) if sampling is None else sampling.drawn(int(entries))
-        pair = beta_binomial_pair(int(entries), drawn, float(first), float(second))
+        if isinstance(sampling, SamplingWithReplacement):
+            whole = beta_binomial_pair(int(entries), int(entries), float(first), float(second))
+            pair = replacement_pair(int(entries), drawn, whole)
+        else:
+            pair = beta_binomial_pair(int(entries), drawn, float(first), float(second))
         out[group == k] = worst_curve(pair, eps[group == k], noise, float(drawn))
     return out.reshape(shape) if shape else float(out[0])
 

@@ -9,21 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.statistical_privacy import arguments
 from edp_bayes.statistical_privacy.counts import exact_curves, noise_curves, pure
 from edp_bayes.statistical_privacy.counts.distribution_pairs import DistributionPair, binomial_pair
 from edp_bayes.statistical_privacy.counts.known_entries import known_pairs
 from edp_bayes.statistical_privacy.counts.noise_tails import GAUSSIAN, LAPLACE
+from edp_bayes.statistical_privacy.counts.replacement import known_replacement_pair, largest_ratio
 from edp_bayes.statistical_privacy.mechanisms import (
     LaplaceNoise,
     Mechanism,
     Noise,
-    Subsampling,
-    parts,
+    Sampling,
+    SamplingWithReplacement,
+    any_parts,
 )
 
-__all__ = ["delta", "delta_minus", "delta_plus", "pure_epsilon"]
+__all__ = ["count_pair", "delta", "delta_minus", "delta_plus", "pure_epsilon"]
 
 Array = NDArray[np.float64]
 
@@ -55,9 +57,9 @@ def delta(
         Probability that an entry has the property, strictly between 0 and 1.
     epsilon : array_like
         Non-negative; with noise at most 700 or infinite.
-    mechanism : Subsampling, GaussianNoise, LaplaceNoise or a sequence, optional
-        What distorts the answer. Scales of noise are in units of the answer, a share in [0, 1].
-        A sequence is a subsampling followed by noise.
+    mechanism : Subsampling, SamplingWithReplacement, GaussianNoise, LaplaceNoise or a sequence
+        What distorts the answer, nothing if not given. Scales of noise are in units of the
+        answer, a share in [0, 1]. A sequence is a sampling followed by noise.
     known : array_like of int
         How many other entries the adversary knows exactly, below n.
     known_positive : array_like of int, optional
@@ -73,7 +75,8 @@ def delta(
     ------
     InputTypeError, InvalidInputError
         If an argument is out of its range, NaN or of another type; if prob is 0 or 1, which
-        makes the query trivial; if a sample is larger than the database.
+        makes the query trivial; if a sample without replacement is larger than the database, or
+        the double sum over one with replacement has more than 1e9 terms.
 
     Examples
     --------
@@ -145,11 +148,36 @@ def pure_epsilon(
 ) -> Array | None:
     """Return the least epsilon at which delta is 0, in the shape of all arguments.
 
-    It is not known for a sample with Laplace noise where entries are known: the result is None.
+    It is not known for a sample without replacement and with Laplace noise where entries are
+    known: the result is None.
     Arguments and errors are those of `delta`.
     """
     cases = _Cases.of(0.0, n, prob, mechanism, known, known_positive)
     return cases.pure()
+
+
+def count_pair(
+    n: int, prob: float, mechanism: Mechanism, known: int, known_positive: int | None
+) -> tuple[DistributionPair, float]:
+    """Return both distributions of the count that is answered, and their largest log ratio.
+
+    Arguments and errors are those of `delta`, all scalars; noise is refused.
+    """
+    cases = _Cases.of(0.0, n, prob, mechanism, known, known_positive)
+    if cases.shape:
+        raise InputTypeError(f"all arguments must be single numbers, found shape {cases.shape}")
+    if cases.noise is not None:
+        raise InvalidInputError(
+            "the privacy loss is a variable of finitely many values without noise only, found "
+            f"{cases.noise!r}"
+        )
+    if cases.sampling is not None and known > 0 and known_positive is None:
+        raise InvalidInputError(
+            f"known_positive must be given where entries are known and drawn, found known = {known}"
+        )
+    ratio = cases.pure()
+    assert ratio is not None
+    return next(cases.pairs(0)), float(ratio)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +189,7 @@ class _Cases:
     prob: Array
     known: Array
     positive: Array  # NaN where the worst case is asked for
-    sampling: Subsampling | None
+    sampling: Sampling | None
     noise: Noise | None
     shape: tuple[int, ...]
 
@@ -175,7 +203,7 @@ class _Cases:
         known: ArrayLike,
         known_positive: ArrayLike | None,
     ) -> _Cases:
-        sampling, noise = parts(mechanism)
+        sampling, noise = any_parts(mechanism)
         values = {
             "epsilon": arguments.epsilons(epsilon),
             "n": arguments.sizes(n, "n", 2),
@@ -205,7 +233,7 @@ class _Cases:
     def evaluate(self, *directions: bool) -> Array | float:
         """Return the largest of the given directions in the shape of all arguments."""
         values = np.zeros(self.epsilon.size)
-        if self.noise is None and (self.sampling is None or not self.known.any()):
+        if self.noise is None and not self._replaced and not (self.sampling and self.known.any()):
             for direction in directions:
                 np.maximum(values, self._exact(direction), out=values)
         else:
@@ -216,13 +244,16 @@ class _Cases:
     def pure(self) -> Array | None:
         """Return the largest log ratio of both, or None where it has no closed form."""
         laplace = isinstance(self.noise, LaplaceNoise)
-        if laplace and self.sampling is not None and self.known.any():
+        if laplace and self.sampling is not None and self.known.any() and not self._replaced:
             return None
         found = np.empty(self.n.size)
         for case in range(found.size):
             n, prob = int(self.n[case]), float(self.prob[case])
             drawn, known = self._drawn(n), int(self.known[case])
-            if isinstance(self.noise, LaplaceNoise):
+            if self._replaced:
+                scale = self.noise.scale * drawn if isinstance(self.noise, LaplaceNoise) else None
+                found[case] = largest_ratio(n, drawn, prob, known, self.positive[case], scale)
+            elif isinstance(self.noise, LaplaceNoise):
                 found[case] = pure.laplace_ratio(n, drawn, prob, self.noise.scale * drawn)
             else:  # far out Gaussian noise leaves the ratio of the last counts
                 found[case] = pure.sampled_ratio(n, drawn, prob, known, self.positive[case])
@@ -240,7 +271,7 @@ class _Cases:
         epsilon = self.epsilon[where]
         found = np.zeros(epsilon.size)
         case = int(np.flatnonzero(where)[0])
-        for pair in self._pairs(case):
+        for pair in self.pairs(case):
             for direction in directions:
                 one = pair.mirrored() if direction == _MINUS else pair
                 np.maximum(found, self._curve(one, epsilon, case), out=found)
@@ -253,19 +284,27 @@ class _Cases:
         for k in range(int(group.max()) + 1 if group.size else 0):
             yield group == k
 
+    @property
+    def _replaced(self) -> bool:
+        return isinstance(self.sampling, SamplingWithReplacement)
+
     def _drawn(self, n: Any) -> int:
         return int(n) if self.sampling is None else self.sampling.drawn(int(n))
 
-    def _pairs(self, case: int) -> Iterator[DistributionPair]:
+    def pairs(self, case: int) -> Iterator[DistributionPair]:
+        """Yield both distributions of the count, one pair for every number of known positives."""
         n, known = int(self.n[case]), int(self.known[case])
         prob, positive = float(self.prob[case]), self.positive[case]
+        worst = np.isnan(positive)
+        counts = range(known + 1) if worst else range(int(positive), int(positive) + 1)
         if self.sampling is None:
             yield binomial_pair(n - known, n - known, prob)
+        elif self._replaced:
+            for count in counts:
+                yield known_replacement_pair(n, self._drawn(n), prob, known, count)
         elif known == 0:
             yield binomial_pair(n, self._drawn(n), prob)
         else:
-            worst = np.isnan(positive)
-            counts = range(known + 1) if worst else range(int(positive), int(positive) + 1)
             yield from known_pairs(n, self._drawn(n), prob, known, counts)
 
     def _curve(self, pair: DistributionPair, epsilon: Array, case: int) -> Array:

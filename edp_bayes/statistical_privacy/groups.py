@@ -13,8 +13,17 @@ from edp_bayes.statistical_privacy.counts.distribution_pairs import (
     Window,
     binomial_window,
 )
+from edp_bayes.statistical_privacy.counts.known_entries import sampled_pair
 from edp_bayes.statistical_privacy.counts.noise_tails import GAUSSIAN, LAPLACE
-from edp_bayes.statistical_privacy.mechanisms import LaplaceNoise, Noise, parts
+from edp_bayes.statistical_privacy.counts.replacement import replacement_pair
+from edp_bayes.statistical_privacy.mechanisms import (
+    LaplaceNoise,
+    Mechanism,
+    Noise,
+    Sampling,
+    Subsampling,
+    any_parts,
+)
 
 __all__ = ["group_delta", "worst_curve"]
 
@@ -22,12 +31,14 @@ Array = NDArray[np.float64]
 
 
 def group_delta(
-    sizes: ArrayLike, probs: ArrayLike, *, epsilon: ArrayLike, mechanism: Noise | None = None
+    sizes: ArrayLike, probs: ArrayLike, *, epsilon: ArrayLike, mechanism: Mechanism = None
 ) -> Array:
     """Return delta(epsilon) of an entry of each group, when groups differ in probability.
 
     The query answers with the share of all entries that have the property. All that an entry's
-    risk depends on is the count of the other entries, a sum of binomial counts.
+    risk depends on is the count of the other entries, a sum of binomial counts; groups of one
+    entry each give a Poisson-binomial count. A sample is drawn from all entries alike, whatever
+    their group.
 
     Parameters
     ----------
@@ -37,8 +48,8 @@ def group_delta(
         Probability of the property in each group, strictly between 0 and 1.
     epsilon : array_like
         Non-negative; with noise at most 700 or infinite.
-    mechanism : GaussianNoise or LaplaceNoise, optional
-        In units of the answer.
+    mechanism : Subsampling, SamplingWithReplacement, GaussianNoise, LaplaceNoise or a sequence
+        As for `edp_bayes.statistical_privacy.delta`; nothing if not given.
 
     Returns
     -------
@@ -48,18 +59,22 @@ def group_delta(
     Raises
     ------
     InputTypeError, InvalidInputError
-        If an argument is out of its range, NaN or of another type, or entries are sampled.
+        If an argument is out of its range, NaN or of another type, or a sample without
+        replacement is larger than the database.
 
     Examples
     --------
     >>> group_delta(epsilon=0.2, sizes=[90, 10], probs=[0.1, 0.5]).round(4)
     array([0.057 , 0.0585])
+
+    A quarter of the same entries:
+
+    >>> from edp_bayes.statistical_privacy import Subsampling
+    >>> quarter = Subsampling(rate=0.25)
+    >>> group_delta(epsilon=0.2, sizes=[90, 10], probs=[0.1, 0.5], mechanism=quarter).round(4)
+    array([0.0064, 0.0071])
     """
-    sampling, noise = parts(mechanism)
-    if sampling is not None:
-        raise InvalidInputError(
-            f"groups of different probabilities take noise but no subsampling, found {sampling!r}"
-        )
+    sampling, noise = any_parts(mechanism)
     eps = arguments.epsilons(epsilon)
     p = np.atleast_1d(arguments.probabilities(probs, "probs"))
     counts = np.atleast_1d(arguments.sizes(sizes, "sizes", 1))
@@ -71,9 +86,11 @@ def group_delta(
     if counts.sum() < 2:
         raise InvalidInputError("the groups must hold at least 2 entries, found 1")
     out = np.empty((eps.size, p.size))
+    n = int(counts.sum())
+    drawn = n if sampling is None else sampling.drawn(n)
     for k, others in enumerate(_others(counts, p)):
-        pair = DistributionPair.of_shares(1.0, others, None)
-        out[:, k] = worst_curve(pair, eps.ravel(), noise, float(counts.sum()))
+        pair = _counted(n, drawn, others, sampling)
+        out[:, k] = worst_curve(pair, eps.ravel(), noise, float(drawn))
     return out.reshape(eps.shape + p.shape)
 
 
@@ -88,6 +105,14 @@ def worst_curve(
     family = LAPLACE if isinstance(noise, LaplaceNoise) else GAUSSIAN
     scale = noise.scale * counted
     return np.maximum(*(noise_curves.curve(one, epsilon, family, scale) for one in both))
+
+
+def _counted(n: int, drawn: int, others: Window, sampling: Sampling | None) -> DistributionPair:
+    """Return the distributions of the count that is answered, given that of all other entries."""
+    if isinstance(sampling, Subsampling):
+        return sampled_pair(n, drawn, others)
+    whole = DistributionPair.of_shares(1.0, others, None)
+    return whole if sampling is None else replacement_pair(n, drawn, whole)
 
 
 def _others(counts: Array, probs: Array) -> list[Window]:

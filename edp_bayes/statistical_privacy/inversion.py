@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy import arguments, curves
-from edp_bayes.statistical_privacy.mechanisms import Mechanism, parts
+from edp_bayes.statistical_privacy.mechanisms import Mechanism, any_parts
 from edp_bayes.utils.validate import LARGEST_EPSILON
 
 __all__ = ["epsilon_at", "smallest"]
@@ -93,7 +93,7 @@ def epsilon_at(
             <= goal
         )
 
-    _, noise = parts(mechanism)
+    _, noise = any_parts(mechanism)
     largest = np.inf if noise is None else LARGEST_EPSILON
     found_epsilon = smallest(reached, shape, largest)
     return found_epsilon if shape else float(found_epsilon)

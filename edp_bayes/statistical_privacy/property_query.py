@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InputTypeError
-from edp_bayes.statistical_privacy import arguments, curves, inversion
+from edp_bayes.statistical_privacy import arguments, curves, inversion, losses
 from edp_bayes.statistical_privacy.costs import utility
 from edp_bayes.statistical_privacy.mechanisms import Mechanism
 from edp_bayes.utils import validate
@@ -33,8 +33,8 @@ class PropertyQuery:
         Entries of the database, at least 2.
     prob : float
         Strictly between 0 and 1.
-    mechanism : Subsampling, GaussianNoise, LaplaceNoise or a sequence, optional
-        What distorts the answer; scales in units of the answer.
+    mechanism : Subsampling, SamplingWithReplacement, GaussianNoise, LaplaceNoise or a sequence
+        What distorts the answer, nothing if not given; scales in units of the answer.
     known : int
         How many other entries the adversary knows.
     known_positive : int, optional
@@ -80,9 +80,17 @@ class PropertyQuery:
         """Return the smallest epsilon that reaches delta; infinite where none does."""
         return self._curve(inversion.epsilon_at, delta=delta)
 
+    def privacy_loss(self, *, direction: str = "plus") -> losses.PrivacyLoss:
+        """Return the privacy loss, see `edp_bayes.statistical_privacy.privacy_loss`."""
+        return losses.privacy_loss(**vars(self), direction=direction)
+
     def utility_loss(self, *, kind: str = "squared") -> float:
         """Return the mean squared or absolute error of the answer."""
         return float(utility.utility_loss(self.n, self.prob, self.mechanism, kind=kind))
+
+    def inference_loss(self, *, kind: str = "squared") -> float:
+        """Return the mean squared or absolute error of the answer as an estimate of prob."""
+        return float(utility.inference_loss(self.n, self.prob, self.mechanism, kind=kind))
 
     def plot(
         self, *, epsilon: ArrayLike | None = None, ax: Axes | None = None, log: bool = False

@@ -65,6 +65,19 @@ def known_distributions(n, drawn, prob, known, known_positive):
     return plus, minus
 
 
+def replacement_distributions(n, drawn, prob, known=0, known_positive=0):
+    """Literal: how often the critical entry is drawn, then the draws of the other entries."""
+    p = mp.mpf(prob)
+    plus, minus = ([mp.mpf(0)] * (drawn + 1) for _ in range(2))
+    for b, weight in enumerate(binomial(n - 1 - known, p)):
+        share = mp.mpf(known_positive + b) / (n - 1)
+        for k, times in enumerate(binomial(drawn, mp.mpf(1) / n)):
+            for j, mass in enumerate(binomial(drawn - k, share)):
+                plus[j + k] += weight * times * mass
+                minus[j] += weight * times * mass
+    return plus, minus
+
+
 def hockey_stick(plus, minus, epsilon):
     growth = mp.exp(mp.mpf(epsilon))
     return mp.fsum(max(a - growth * b, mp.mpf(0)) for a, b in zip(plus, minus, strict=True))

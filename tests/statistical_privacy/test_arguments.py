@@ -45,7 +45,7 @@ BAD = {
     "mechanism text": (InputTypeError, "mechanism must be", {"mechanism": "gaussian"}),
     "mechanism order": (
         InvalidInputError,
-        "at most one subsampling followed",
+        "at most one sampling followed",
         {"mechanism": (sp.GaussianNoise(0.1), sp.Subsampling(size=5))},
     ),
     "two noises": (
@@ -140,8 +140,8 @@ def test_bad_arguments_of_the_other_functions():
 
 
 def test_bad_groups_and_beta_distributions():
-    with raises("no subsampling"):
-        sp.group_delta([5, 5], [0.1, 0.2], epsilon=0.1, mechanism=sp.Subsampling(size=3))
+    with raises("sample size must be at most n"):
+        sp.group_delta([5, 5], [0.1, 0.2], epsilon=0.1, mechanism=sp.Subsampling(size=11))
     with raises("one value for each group"):
         sp.group_delta([5, 5, 5], [0.1, 0.2], epsilon=0.1)
     with raises("at least 2 entries"):

@@ -14,12 +14,14 @@ from edp_bayes.statistical_privacy.mechanisms import (
     LaplaceNoise,
     Mechanism,
     Noise,
+    Sampling,
+    SamplingWithReplacement,
     Subsampling,
-    parts,
+    any_parts,
 )
 from edp_bayes.utils import validate
 
-__all__ = ["KINDS", "matching_rate", "matching_scale", "utility_loss"]
+__all__ = ["KINDS", "inference_loss", "matching_rate", "matching_scale", "utility_loss"]
 
 Array = NDArray[np.float64]
 
@@ -32,8 +34,9 @@ def utility_loss(
     """Return the expected distance between the mechanism's answer and the true share.
 
     The expectation is over database, sample and noise. Squared: scale^2 for Gaussian noise,
-    2 scale^2 for Laplace noise and prob (1 - prob) (1/m - 1/n) for a sample of m; they add.
-    Absolute: scale sqrt(2/pi), scale, and an exact sum for a sample.
+    2 scale^2 for Laplace noise, prob (1 - prob) (1/m - 1/n) for a sample of m without and
+    prob (1 - prob) (1 - 1/n) / m for one with replacement; they add. Absolute: scale sqrt(2/pi),
+    scale, and an exact sum for a sample.
 
     Parameters
     ----------
@@ -60,15 +63,72 @@ def utility_loss(
     0.02
     """
     validate.choice(kind, KINDS, "kind")
-    sampling, noise = parts(mechanism)
+    sampling, noise = any_parts(mechanism)
     (size, p), shape = arguments.broadcast(
         n=arguments.sizes(n, "n", 2), prob=arguments.probabilities(prob)
     )
-    drawn = size if sampling is None else np.array([sampling.drawn(int(k)) for k in size], float)
+    drawn = _drawn(sampling, size)
     if kind == "squared":
-        loss = p * (1.0 - p) * (size - drawn) / (size * drawn) + _squared(noise)
+        replaced = isinstance(sampling, SamplingWithReplacement)
+        kept = (size - 1.0 if replaced else size - drawn) / (size * drawn)
+        loss = p * (1.0 - p) * kept + _squared(noise)
     else:
-        loss = np.array([_absolute(*case, noise) for case in zip(size, drawn, p, strict=True)])
+        cases = zip(size, drawn, p, strict=True)
+        loss = np.array([_absolute(*case, sampling, noise) for case in cases])
+    return loss.reshape(shape) if shape else float(loss[0])
+
+
+def inference_loss(
+    n: ArrayLike, prob: ArrayLike, mechanism: Mechanism = None, *, kind: str = "squared"
+) -> Array | float:
+    """Return the expected distance between the mechanism's answer and the probability prob.
+
+    It is what statistical inference loses: the answer estimates the distribution of the entries,
+    not the database at hand, so the database's own randomness counts, too. The paper's
+    Definition 8 and Lemma 8 treat the utility of statistical inference; their wording was not at
+    hand, and this is the expected squared or absolute error of that estimate. Squared: prob (1 -
+    prob) / m for the m entries that are counted, prob (1 - prob) (1/n + (1 - 1/n) / m) for m
+    draws with replacement, plus the variance of the noise. Absolute: an exact sum over the count.
+
+    Parameters
+    ----------
+    n, prob, mechanism
+        As for `edp_bayes.statistical_privacy.delta`.
+    kind : {"squared", "absolute"}
+        Mean squared error, in squared shares, or mean absolute error, in shares.
+
+    Returns
+    -------
+    ndarray or float
+        Broadcast shape of n and prob.
+
+    Raises
+    ------
+    InputTypeError, InvalidInputError
+        If an argument is out of its range, NaN or of another type.
+
+    Examples
+    --------
+    >>> round(inference_loss(1000, 0.1), 6), round(inference_loss(1000, 0.1, LaplaceNoise(0.01)), 6)
+    (9e-05, 0.00029)
+    >>> round(inference_loss(1000, 0.1, Subsampling(size=100)), 6)
+    0.0009
+    """
+    validate.choice(kind, KINDS, "kind")
+    sampling, noise = any_parts(mechanism)
+    (size, p), shape = arguments.broadcast(
+        n=arguments.sizes(n, "n", 2), prob=arguments.probabilities(prob)
+    )
+    drawn = _drawn(sampling, size)
+    replaced = isinstance(sampling, SamplingWithReplacement)
+    if kind == "squared":
+        counted = 1.0 / size + (1.0 - 1.0 / size) / drawn if replaced else 1.0 / drawn
+        loss = p * (1.0 - p) * counted + _squared(noise)
+    else:
+        from edp_bayes.statistical_privacy.costs import inference_error
+
+        cases = zip(size, drawn, p, strict=True)
+        loss = np.array([inference_error.mean_absolute(*case, replaced, noise) for case in cases])
     return loss.reshape(shape) if shape else float(loss[0])
 
 
@@ -164,14 +224,22 @@ def matching_rate(noise: Noise, n: int, prob: float, *, kind: str = "squared") -
     return high / n
 
 
+def _drawn(sampling: Sampling | None, size: Array) -> Array:
+    return size if sampling is None else np.array([sampling.drawn(int(k)) for k in size], float)
+
+
 def _squared(noise: Noise | None) -> float:
     return 0.0 if noise is None else noise.variance
 
 
-def _absolute(n: float, drawn: float, prob: float, noise: Noise | None) -> float:
-    from edp_bayes.statistical_privacy.costs import sampling_error
+def _absolute(
+    n: float, drawn: float, prob: float, sampling: Sampling | None, noise: Noise | None
+) -> float:
+    from edp_bayes.statistical_privacy.costs import inference_error, sampling_error
     from edp_bayes.statistical_privacy.counts.noise_tails import GAUSSIAN, LAPLACE
 
+    if isinstance(sampling, SamplingWithReplacement):
+        return inference_error.mean_absolute_of_draws(n, drawn, prob, noise)
     if drawn < n:
         if noise is None:
             return sampling_error.mean_absolute(n, drawn, prob)

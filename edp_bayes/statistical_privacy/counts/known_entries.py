@@ -12,10 +12,11 @@ from edp_bayes.statistical_privacy.counts.arithmetic import Pair, compiled
 from edp_bayes.statistical_privacy.counts.binomial import log_mass
 from edp_bayes.statistical_privacy.counts.distribution_pairs import (
     DistributionPair,
+    Window,
     binomial_window,
 )
 
-__all__ = ["known_pairs"]
+__all__ = ["known_pairs", "sampled_pair"]
 
 Array = NDArray[np.float64]
 
@@ -41,6 +42,27 @@ def known_pairs(
     for k in range(len(known_positive)):
         missed = (0, excluded.distribution(k)) if drawn < n else None
         yield DistributionPair.of_shares(drawn / n, (0, included.distribution(k)), missed)
+
+
+def sampled_pair(n: int, drawn: int, others: Window) -> DistributionPair:
+    """Return the distributions of the positives among `drawn` of n entries.
+
+    Which entries are drawn does not depend on what they are, so given the positives among all
+    others the sample holds a hypergeometric number of them, however their probabilities differ.
+
+    Parameters
+    ----------
+    n, drawn : int
+        Entries and how many are drawn, without replacement.
+    others : (int, ndarray)
+        Start and masses of the positives among all entries but the critical one; log-concave.
+    """
+    start, weights = others
+    included, excluded = (
+        (0, _Mixtures(weights, float(start), 1, n - 1, size).distribution(0))
+        for size in (drawn - 1, drawn)
+    )
+    return DistributionPair.of_shares(drawn / n, included, excluded if drawn < n else None)
 
 
 class _Mixtures:
