@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.distributions.published import WORST, Published
 from edp_bayes.exceptions import EdpBayesError, EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.records.remainder import require_collected
 from edp_bayes.records.responses import Responses
@@ -33,7 +32,7 @@ Array = NDArray[np.float64]
 
 # Rounding steps that are tried, in standard deviations of the answer, as 1, 2 or 5 of a power of
 # ten; databases that become one; and above which share of contributions these are cut.
-STEPS = (0.2, 10.0)
+STEPS = (0.2, 5.0)
 PERIODS = (2, 4)
 CUTS = (0.99, 0.9, 0.5)
 ONE_TWO_FIVE = (1.0, 2.0, 5.0)
@@ -69,7 +68,7 @@ def remedies(
         Probability of the limits.
     kinds : tuple of str, optional
         Which are tried, all by default. "rounding": steps of 1, 2 or 5 times a power of ten, from a
-        fifth of a standard deviation of the answers to ten of them, wherever the grid lies;
+        fifth of a standard deviation of the answers to five of them, to multiples of the step;
         "noise": Laplace noise, by `edp_bayes.noise.calibrate`; "period": 2 or 4 databases in the
         order of time become one; "limit": nobody counts for more than a quantile of all
         contributions (0.99, 0.9, 0.5), in size. The last two are for sums, and are audits of their
@@ -189,9 +188,8 @@ def _rounding(given: _Given) -> Iterator[Remedy]:
     y, n = given.responses.response, given.responses.n_databases
     step = _step(given.responses)
     for size in _sizes(given.spread, step):
-        rule = Published.of(rounded_to=size, offset=0.0 if step else WORST)
-        rounded = given.audit.released(rounded_to=size, offset=rule.offset, progressbar=False)
-        moved = size * np.round(y / size) - y if step else np.full(1, size / math.sqrt(12.0))
+        rounded = given.audit.released(rounded_to=size, progressbar=False)
+        moved = size * np.round(y / size) - y
         yield Remedy(
             "rounding",
             f"rounding to {number(size)}",
