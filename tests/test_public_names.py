@@ -54,6 +54,10 @@ PUBLIC = {
         plot_iso_curves plot_leakage plot_membership plot_past plot_power
         plot_total_risk
     """,
+    "edp_bayes.plots.breutigam_reischuk": """
+        gain_by_scale mechanisms_by_probability mechanisms_by_rate noise_by_probability
+        sample_and_small_database
+    """,
     "edp_bayes.plugin": """
         BootstrapBand EmpiricalPrivacy bootstrap bottleneck_epsilon empirical_privacy
         hausdorff_epsilon local_privacy

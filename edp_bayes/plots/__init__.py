@@ -3,6 +3,9 @@
 Each function returns the PlotCollection it drew on, whose axes `get_viz("plot", ...)` gives, and
 takes `plot_collection`, `backend` and `visuals` as the plots of ArviZ do. The kind and the
 probability of every band stand in the legend.
+
+The pictures of property queries are drawn on matplotlib axes: `edp_bayes.plots.statistical_privacy`
+shows the theory, `edp_bayes.plots.breutigam_reischuk` the figures of the paper.
 """
 
 from edp_bayes.plots.curves import plot_delta, plot_total_risk
