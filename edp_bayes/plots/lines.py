@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw"]
+__all__ = ["COLOURS", "draw"]
 
 Array = NDArray[np.float64]
 
 # Okabe and Ito (2008), without the yellow, which is pale on paper.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 _STYLES = ("-", "--", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 _TEXT = 8.5  # points
 _LINE = 1.35  # of their size from one label to the next
@@ -72,7 +72,7 @@ def draw(
     for label, values in lines.items():
         second = label in dotted
         number += not second
-        colour = _COLOURS[max(number, 0) % len(_COLOURS)]
+        colour = COLOURS[max(number, 0) % len(COLOURS)]
         style = ":" if second else _STYLES[number % len(_STYLES)]
         ax.plot(x, np.asarray(values), linestyle=style, color=colour, label=label, lw=1.7)
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
