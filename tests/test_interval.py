@@ -14,7 +14,13 @@ from scipy import integrate, stats
 import edp_bayes as edp
 from edp_bayes import interval
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.plots.interval import plot_count_curves, plot_interval_level, plot_iso_curves
+from edp_bayes.plots.interval import (
+    plot_count_curves,
+    plot_interval_level,
+    plot_iso_curves,
+    plot_level_curves,
+    plot_width_curves,
+)
 
 mpl.use("agg")
 
@@ -111,7 +117,24 @@ def test_inverses_refuse_bad_input_too():
 # Figures
 
 
-def test_data_of_both_figures():
+def test_data_of_the_papers_figures():
+    """Figure 1 is epsilon against the width, Figure 2 against the level; both fall into one."""
+    widths = interval.width_curves(width=[0.1, 0.2, 0.4], level=[0.5, 0.8])
+    assert widths.dims == ("level", "width")
+    np.testing.assert_allclose(widths.sel(level=0.8), 0.0804719 * np.array([2, 1, 0.5]), atol=1e-6)
+    levels = interval.level_curves(level=[0.5, 0.8], width=[0.1, 0.2, 0.4])
+    assert levels.dims == ("width", "level")
+    xr.testing.assert_allclose(levels.transpose("level", "width"), widths)
+    assert widths.attrs == levels.attrs == {"count": 100.0, "sensitivity": 1.0}
+    assert (np.diff(interval.width_curves(), axis=1) < 0).all()
+    assert (np.diff(interval.level_curves(), axis=1) > 0).all()
+    with pytest.raises(InvalidInputError, match="level"):
+        interval.level_curves(level=[0.5, 1.0])
+    with pytest.raises(InvalidInputError, match="level"):
+        interval.width_curves(level=[])
+
+
+def test_data_of_other_curves():
     iso = interval.iso_curves()
     assert iso.dims == ("epsilon", "width")
     at = iso.sel(epsilon=0.1).isel(width=19)
@@ -122,9 +145,18 @@ def test_data_of_both_figures():
         interval.iso_curves(width=[])
 
 
-@pytest.mark.parametrize("plot", [plot_iso_curves, plot_count_curves], ids=["iso", "count"])
-def test_figures_draw_their_curves(plot):
-    data = interval.iso_curves() if plot is plot_iso_curves else interval.count_curves()
+@pytest.mark.parametrize(
+    ("plot", "curves"),
+    [
+        (plot_width_curves, interval.width_curves),
+        (plot_level_curves, interval.level_curves),
+        (plot_iso_curves, interval.iso_curves),
+        (plot_count_curves, interval.count_curves),
+    ],
+    ids=["width", "level", "iso", "count"],
+)
+def test_figures_draw_their_curves(plot, curves):
+    data = curves()
     pc = plot(backend="none")
     for i, curve in enumerate(data):
         drawn = pc.get_viz(f"curve_{i}", data.name)

@@ -33,7 +33,7 @@ PUBLIC = {
     """,
     "edp_bayes.interval": """
         answer_from_data answer_from_mixture answer_from_release count_curves epsilon iso_curves
-        level_from_epsilon posterior width_from_epsilon
+        level_curves level_from_epsilon posterior width_curves width_from_epsilon
     """,
     "edp_bayes.mechanisms": """
         DiscreteMechanism ExponentialMechanism Gaussian Geometric Laplace Mechanism NoisyHistogram
@@ -51,8 +51,12 @@ PUBLIC = {
     """,
     "edp_bayes.plots": """
         plot_count_curves plot_delta plot_density plot_individuals plot_interval_level
-        plot_iso_curves plot_leakage plot_membership plot_past plot_power
-        plot_total_risk
+        plot_iso_curves plot_leakage plot_level_curves plot_membership plot_past plot_power
+        plot_total_risk plot_width_curves
+    """,
+    "edp_bayes.plots.breutigam_reischuk": """
+        gain_by_scale mechanisms_by_probability mechanisms_by_rate noise_by_probability
+        sample_and_small_database
     """,
     "edp_bayes.plugin": """
         BootstrapBand EmpiricalPrivacy bootstrap bottleneck_epsilon empirical_privacy

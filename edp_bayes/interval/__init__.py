@@ -4,8 +4,10 @@ from edp_bayes.interval.formulas import (
     count_curves,
     epsilon,
     iso_curves,
+    level_curves,
     level_from_epsilon,
     posterior,
+    width_curves,
     width_from_epsilon,
 )
 from edp_bayes.interval.true_answers import (
@@ -21,7 +23,9 @@ __all__ = [
     "count_curves",
     "epsilon",
     "iso_curves",
+    "level_curves",
     "level_from_epsilon",
     "posterior",
+    "width_curves",
     "width_from_epsilon",
 ]

@@ -23,14 +23,17 @@ __all__ = [
     "count_curves",
     "epsilon",
     "iso_curves",
+    "level_curves",
     "level_from_epsilon",
     "posterior",
+    "width_curves",
     "width_from_epsilon",
 ]
 
 Array = NDArray[np.float64]
 
 WIDTHS = tuple(np.linspace(0.01, 0.5, 50))
+LEVELS = tuple(np.linspace(0.02, 0.98, 49))
 COUNTS = tuple(np.geomspace(10.0, 1000.0, 61))
 
 
@@ -151,7 +154,7 @@ def iso_curves(
     width: ArrayLike = WIDTHS,
     sensitivity: float = 1.0,
 ) -> xr.DataArray:
-    """Return the curves of equal epsilon: the level at each width (Figure 1 of the paper).
+    """Return the curves of equal epsilon: the level at each width.
 
     Parameters
     ----------
@@ -175,17 +178,10 @@ def iso_curves(
     >>> iso_curves(epsilon=[0.1], width=[0.1, 0.2]).dims
     ('epsilon', 'width')
     """
-    import xarray as xr
-
     e, w = _vector(epsilon, "epsilon"), _vector(width, "width")
     values = level_from_epsilon(count, w, epsilon=e[:, None], sensitivity=sensitivity)
-    return xr.DataArray(
-        values,
-        {"epsilon": e, "width": w},
-        ("epsilon", "width"),
-        name="interval_level",
-        attrs={"count": float(count), "sensitivity": float(sensitivity)},
-    )
+    axes = {"epsilon": e, "width": w}
+    return _curves("interval_level", values, axes, count=count, sensitivity=sensitivity)
 
 
 def count_curves(
@@ -195,7 +191,7 @@ def count_curves(
     level: float = 0.8,
     sensitivity: float = 1.0,
 ) -> xr.DataArray:
-    """Return epsilon against the true count, a curve a width (Figure 2 of the paper).
+    """Return epsilon against the true count, a curve a width.
 
     Parameters
     ----------
@@ -219,17 +215,92 @@ def count_curves(
     >>> round(float(count_curves(count=[100], width=[0.2])[0, 0]), 7)
     0.0804719
     """
-    import xarray as xr
-
     c, w = _vector(count, "count"), _vector(width, "width")
     values = epsilon(c, w[:, None], level, sensitivity=sensitivity)
-    return xr.DataArray(
-        values,
-        {"width": w, "count": c},
-        ("width", "count"),
-        name="interval_epsilon",
-        attrs={"level": float(level), "sensitivity": float(sensitivity)},
-    )
+    axes = {"width": w, "count": c}
+    return _curves("interval_epsilon", values, axes, level=level, sensitivity=sensitivity)
+
+
+def width_curves(
+    *,
+    width: ArrayLike = WIDTHS,
+    level: ArrayLike = (0.5, 0.8, 0.95),
+    count: float = 100.0,
+    sensitivity: float = 1.0,
+) -> xr.DataArray:
+    """Return epsilon against the width of the interval, a curve a level (Figure 1 of the paper).
+
+    Parameters
+    ----------
+    width, level : array_like
+        One curve a level, over the widths.
+    count, sensitivity : float
+        As for `epsilon`.
+
+    Returns
+    -------
+    DataArray
+        interval_epsilon, dims (level, width).
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If an argument is out of its range.
+
+    References
+    ----------
+    Naldi and D'Acquisto (2015), Figure 1.
+
+    Examples
+    --------
+    >>> round(float(width_curves(width=[0.2], level=[0.8])[0, 0]), 7)
+    0.0804719
+    """
+    p, w = _vector(_levels(level), "level"), _vector(width, "width")
+    values = epsilon(count, w, p[:, None], sensitivity=sensitivity)
+    axes = {"level": p, "width": w}
+    return _curves("interval_epsilon", values, axes, count=count, sensitivity=sensitivity)
+
+
+def level_curves(
+    *,
+    level: ArrayLike = LEVELS,
+    width: ArrayLike = (0.05, 0.1, 0.2),
+    count: float = 100.0,
+    sensitivity: float = 1.0,
+) -> xr.DataArray:
+    """Return epsilon against the level of the interval, a curve a width (Figure 2 of the paper).
+
+    Parameters
+    ----------
+    level, width : array_like
+        One curve a width, over the levels.
+    count, sensitivity : float
+        As for `epsilon`.
+
+    Returns
+    -------
+    DataArray
+        interval_epsilon, dims (width, level).
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If an argument is out of its range.
+
+    References
+    ----------
+    Naldi and D'Acquisto (2015), Figure 2.
+
+    Examples
+    --------
+    >>> round(float(level_curves(level=[0.8], width=[0.2])[0, 0]), 7)
+    0.0804719
+    """
+    w, p = _vector(width, "width"), _vector(_levels(level), "level")
+    values = epsilon(count, w[:, None], p, sensitivity=sensitivity)
+    axes = {"width": w, "level": p}
+    return _curves("interval_epsilon", values, axes, count=count, sensitivity=sensitivity)
 
 
 def posterior(
@@ -303,6 +374,14 @@ def posterior(
     return out.assign_attrs(
         inference_library="edp_bayes", sample_dims=["chain", "draw"], sensitivity=scale
     )
+
+
+def _curves(name: str, values: Array, axes: dict[str, Array], **given: float) -> xr.DataArray:
+    """Return curves over the second axis, one for each value of the first."""
+    import xarray as xr
+
+    attrs = {key: float(value) for key, value in given.items()}
+    return xr.DataArray(values, axes, tuple(axes), name=name, attrs=attrs)
 
 
 def _positive(value: ArrayLike, name: str) -> Array:

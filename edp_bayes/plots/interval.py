@@ -1,4 +1,4 @@
-"""Plots of what epsilon means as an interval: the two figures of the paper, and a posterior."""
+"""Plots of what epsilon means as an interval: the paper's two figures, and a posterior."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import xarray as xr
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.plots.drawing import Canvas, Visuals, require
+from edp_bayes.plots.lines import COLOURS
 from edp_bayes.results import bands
 from edp_bayes.utils.defaults import default_probability
 from edp_bayes.utils.formatting import percent
@@ -15,16 +16,23 @@ from edp_bayes.utils.formatting import percent
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
-__all__ = ["plot_count_curves", "plot_interval_level", "plot_iso_curves"]
+__all__ = [
+    "plot_count_curves",
+    "plot_interval_level",
+    "plot_iso_curves",
+    "plot_level_curves",
+    "plot_width_curves",
+]
 
 WORDS = ("title", "xlabel", "ylabel", "ticks", "xscale", "yscale", "xlim", "ylim", "legend")
+STYLES = ("-", "--", "-.", ":")
 AXES = {
     "width": "width, relative to the count",
+    "level": "level, the probability of the interval",
     "count": "true count",
     "interval_level": "level",
     "interval_epsilon": "epsilon",
 }
-COLORS = 10
 
 
 def plot_iso_curves(
@@ -57,7 +65,7 @@ def plot_iso_curves(
 
     References
     ----------
-    Naldi and D'Acquisto (2015), Figure 1.
+    Naldi and D'Acquisto (2015), equation 10, solved for the level.
 
     Examples
     --------
@@ -72,6 +80,84 @@ def plot_iso_curves(
     canvas.each("ylim", "set_ylim", "interval_level", limits=(0.0, 1.02))
     canvas.legend()
     return canvas.pc
+
+
+def plot_width_curves(
+    curves: xr.DataArray | None = None,
+    *,
+    plot_collection: PlotCollection | None = None,
+    backend: str | None = None,
+    visuals: Visuals = None,
+    **pc_kwargs: Any,
+) -> PlotCollection:
+    """Plot epsilon against the width of the interval, a curve a level.
+
+    Parameters
+    ----------
+    curves : DataArray, optional
+        From `edp_bayes.interval.width_curves`, whose defaults are taken if not given.
+    plot_collection, backend, **pc_kwargs
+        As for `plot_iso_curves`.
+    visuals : mapping of {str : mapping or bool}, optional
+        As for `plot_iso_curves`, with yscale.
+
+    Returns
+    -------
+    PlotCollection
+
+    References
+    ----------
+    Naldi and D'Acquisto (2015), Figure 1.
+
+    Examples
+    --------
+    >>> type(plot_width_curves(backend="none")).__name__
+    'PlotCollection'
+    """
+    from edp_bayes import interval
+
+    data = interval.width_curves() if curves is None else curves
+    canvas = _curves(data, "level", "width", visuals, plot_collection, backend, pc_kwargs)
+    return _at_one_count(canvas, data)
+
+
+def plot_level_curves(
+    curves: xr.DataArray | None = None,
+    *,
+    plot_collection: PlotCollection | None = None,
+    backend: str | None = None,
+    visuals: Visuals = None,
+    **pc_kwargs: Any,
+) -> PlotCollection:
+    """Plot epsilon against the level of the interval, a curve a width.
+
+    Parameters
+    ----------
+    curves : DataArray, optional
+        From `edp_bayes.interval.level_curves`, whose defaults are taken if not given.
+    plot_collection, backend, **pc_kwargs
+        As for `plot_iso_curves`.
+    visuals : mapping of {str : mapping or bool}, optional
+        As for `plot_iso_curves`, with yscale.
+
+    Returns
+    -------
+    PlotCollection
+
+    References
+    ----------
+    Naldi and D'Acquisto (2015), Figure 2.
+
+    Examples
+    --------
+    >>> type(plot_level_curves(backend="none")).__name__
+    'PlotCollection'
+    """
+    from edp_bayes import interval
+
+    data = interval.level_curves() if curves is None else curves
+    canvas = _curves(data, "width", "level", visuals, plot_collection, backend, pc_kwargs)
+    return _at_one_count(canvas, data)
 
 
 def plot_count_curves(
@@ -99,7 +185,7 @@ def plot_count_curves(
 
     References
     ----------
-    Naldi and D'Acquisto (2015), Figure 2.
+    Naldi and D'Acquisto (2015), equation 10.
 
     Examples
     --------
@@ -191,6 +277,17 @@ def plot_interval_level(
     return canvas.pc
 
 
+def _at_one_count(canvas: Canvas, curves: xr.DataArray) -> PlotCollection:
+    """Name the count of curves of epsilon, and show small and large epsilons alike."""
+    canvas.title(
+        "interval_epsilon",
+        f"Epsilon of an interval at a count of {curves.attrs['count']:g}",
+    )
+    canvas.each("yscale", "set_yscale", "interval_epsilon", scale="log")
+    canvas.legend()
+    return canvas.pc
+
+
 def _curves(
     data: xr.DataArray,
     each: str,
@@ -216,6 +313,7 @@ def _curves(
     for i, visual in enumerate(names):
         curve = data.isel({each: i}, drop=True)
         label = f"{each} {float(data[each][i]):g}"
-        canvas.line(visual, curve, label, color=f"C{i % COLORS}", width=2)
+        color, style = COLOURS[i % len(COLOURS)], STYLES[i % len(STYLES)]
+        canvas.line(visual, curve, label, color=color, linestyle=style, width=2)
     canvas.words(str(data.name), x=AXES[along], y=AXES[str(data.name)])
     return canvas

@@ -1,18 +1,19 @@
-"""The eight pictures of the theory, one function each; every one returns matplotlib axes.
+"""Eight pictures of the theory, one function each; every one returns matplotlib axes.
 
-They cover what the plots of the paper cover: the curve and its dependence on n and on the
-probability, each mechanism, and the comparison with differential privacy at equal utility. The
-published captions were not at hand, so parameters are arguments, with defaults around n = 1000.
+They show the curve and its dependence on n and on the probability, each mechanism, and the
+comparison with differential privacy at equal utility. The figures of Breutigam and Reischuk are in
+`edp_bayes.plots.breutigam_reischuk`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from edp_bayes.plots.lines import draw
 from edp_bayes.statistical_privacy import (
     GaussianNoise,
     LaplaceNoise,
@@ -32,7 +33,6 @@ __all__ = [
     "curves_by_probability",
     "delta_by_probability",
     "delta_by_size",
-    "draw",
     "equal_utility",
     "gaussian_noise",
     "laplace_noise",
@@ -40,70 +40,16 @@ __all__ = [
     "utility_and_privacy",
 ]
 
-Array = NDArray[np.float64]
-
 _N = 1000
 _PROBS = (0.01, 0.1, 0.3, 0.5)
 # Below this a risk is drawn as none, on logarithmic axes that would fall for ever.
 _LEAST_SHOWN = 1e-8
 
 
-def draw(
-    x: Array,
-    lines: Mapping[str, ArrayLike],
-    xlabel: str,
-    ylabel: str,
-    title: str,
-    *,
-    ax: Axes | None = None,
-    log: bool = False,
-    dashed: Sequence[str] = (),
-) -> Axes:
-    """Draw labelled curves over one grid.
-
-    Parameters
-    ----------
-    x : ndarray, shape (point,)
-        The grid.
-    lines : mapping of {str : array_like of shape (point,)}
-        Curves by their labels. Lines that follow each other as full and dashed share a colour.
-    xlabel, ylabel, title : str
-        Words of the axes.
-    ax : matplotlib Axes, optional
-        A new figure if not given.
-    log : bool
-        Logarithmic vertical axis.
-    dashed : sequence of str
-        Labels of the dashed ones.
-
-    Returns
-    -------
-    matplotlib Axes
-    """
-    if ax is None:
-        from matplotlib import pyplot as plt
-
-        _, ax = plt.subplots(figsize=(6.0, 4.2), layout="constrained")
-    colour = -1
-    for label, values in lines.items():
-        colour += label not in dashed
-        style = "--" if label in dashed else "-"
-        ax.plot(x, np.asarray(values), style, color=f"C{max(colour, 0)}", label=label, lw=1.6)
-    ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
-    ax.set_xlim(float(x[0]), float(x[-1]))
-    if log:
-        ax.set_yscale("log")
-    else:
-        ax.set_ylim(bottom=0.0)
-    ax.grid(alpha=0.25)
-    ax.legend(fontsize="small", edgecolor="none", framealpha=0.85)
-    return ax
-
-
 def curves_by_probability(
     n: int = _N, probs: Sequence[float] = _PROBS, *, ax: Axes | None = None
 ) -> Axes:
-    """Figure 1: delta over epsilon without a mechanism, for several probabilities."""
+    """Plot delta over epsilon without a mechanism, for several probabilities."""
     epsilon = np.linspace(0.0, 0.5, 251)
     lines = {f"probability {p:g}": delta(n, p, epsilon=epsilon) for p in probs}
     return draw(epsilon, lines, "epsilon", "delta", f"No mechanism, n = {n:,}", ax=ax)
@@ -112,25 +58,25 @@ def curves_by_probability(
 def delta_by_probability(
     n: int = _N, epsilons: Sequence[float] = (0.0, 0.1, 0.2), *, ax: Axes | None = None
 ) -> Axes:
-    """Figure 2: delta_plus (full) and delta_minus (dashed) over the probability."""
+    """Plot delta_plus (full) and delta_minus (dotted) over the probability."""
     prob = np.linspace(0.005, 0.995, 397)
     lines: dict[str, ArrayLike] = {}
     for e in epsilons:
         lines[f"delta_plus, epsilon {e:g}"] = delta_plus(n, prob, epsilon=e)
         lines[f"delta_minus, epsilon {e:g}"] = delta_minus(n, prob, epsilon=e)
-    dashed = [label for label in lines if label.startswith("delta_minus")]
+    dotted = [label for label in lines if label.startswith("delta_minus")]
     title = f"Both directions, n = {n:,}"
-    return draw(prob, lines, "probability", "delta", title, ax=ax, log=True, dashed=dashed)
+    return draw(prob, lines, "probability", "delta", title, ax=ax, log=True, dotted=dotted)
 
 
 def delta_by_size(
     *, epsilon: float = 0.1, probs: Sequence[float] = _PROBS, ax: Axes | None = None
 ) -> Axes:
-    """Figure 3: delta over the number of entries, for several probabilities."""
+    """Plot delta over the number of entries, for several probabilities."""
     n = np.unique(np.geomspace(10, 10_000, 300).astype(int))
     lines = {f"probability {p:g}": delta(n, p, epsilon=epsilon) for p in probs}
     title = f"No mechanism, epsilon = {epsilon:g}"
-    axes = draw(n.astype(float), lines, "n", "delta", title, ax=ax, log=True)
+    axes = draw(n.astype(float), lines, "number of entries n", "delta", title, ax=ax, log=True)
     axes.set_xscale("log")
     return axes
 
@@ -142,7 +88,7 @@ def subsampling(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Figure 4: delta over epsilon for several sampling rates."""
+    """Plot delta over epsilon for several sampling rates."""
     epsilon = np.linspace(0.0, 0.5, 251)
     lines = {
         f"rate {r:g}": delta(n, prob, epsilon=epsilon, mechanism=Subsampling(rate=r)) for r in rates
@@ -158,7 +104,7 @@ def gaussian_noise(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Figure 5: Gaussian noise of standard deviation scale / n; differential privacy dashed."""
+    """Plot delta with Gaussian noise of scale / n; differential privacy is dotted."""
     return _noise(GaussianNoise, "Gaussian", n, prob, scales, ax)
 
 
@@ -169,14 +115,14 @@ def laplace_noise(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Figure 6: Laplace noise of scale scale / n; differential privacy dashed."""
+    """Plot delta with Laplace noise of scale / n; differential privacy is dotted."""
     return _noise(LaplaceNoise, "Laplace", n, prob, scales, ax)
 
 
 def equal_utility(
     n: int = _N, prob: float = 0.1, rate: float = 0.9, *, ax: Axes | None = None
 ) -> Axes:
-    """Figure 7: delta over epsilon of three mechanisms with one utility loss."""
+    """Plot delta over epsilon of three mechanisms with one utility loss."""
     epsilon = np.linspace(0.0, 0.5, 251)
     sampling = Subsampling(rate=rate)
     mechanisms = {
@@ -192,21 +138,29 @@ def equal_utility(
         )
     loss = float(utility_loss(n, prob, sampling)) ** 0.5
     title = f"Root mean squared error {loss:.4f}, n = {n:,}, probability {prob:g}"
-    dashed = [label for label in lines if label.endswith("privacy")]
-    axes = draw(epsilon, lines, "epsilon", "delta", title, ax=ax, log=True, dashed=dashed)
-    axes.set_ylim(bottom=_LEAST_SHOWN)
-    return axes
+    dotted = [label for label in lines if label.endswith("privacy")]
+    return draw(
+        epsilon,
+        lines,
+        "epsilon",
+        "delta",
+        title,
+        ax=ax,
+        log=True,
+        dotted=dotted,
+        lowest=_LEAST_SHOWN,
+    )
 
 
 def utility_and_privacy(
     n: int = _N, prob: float = 0.1, *, epsilon: float = 0.1, ax: Axes | None = None
 ) -> Axes:
-    """Figure 8: delta at one epsilon over the root mean squared error of three mechanisms."""
+    """Plot delta at one epsilon over the root mean squared error of three mechanisms."""
     sizes = np.unique(np.geomspace(n / 50, n - 1, 60).astype(int))[::-1]
     samples = [Subsampling(size=int(m)) for m in sizes]
     error = np.sqrt([float(utility_loss(n, prob, s)) for s in samples])
     lines: dict[str, list[float]] = {"subsampling": [], "Gaussian noise": [], "Laplace noise": []}
-    dashed = "Gaussian noise, differential privacy"
+    known_label = "Gaussian noise, differential privacy"
     known: list[float] = []
     for sample in samples:
         gaussian = matching_scale(sample, n, prob, GaussianNoise)
@@ -214,13 +168,22 @@ def utility_and_privacy(
         for label, mechanism in zip(lines, (sample, gaussian, laplace), strict=True):
             lines[label].append(float(delta(n, prob, epsilon=epsilon, mechanism=mechanism)))
         known.append(float(differential_privacy_delta(n, epsilon=epsilon, mechanism=gaussian)))
-    shown = {"Gaussian noise": lines["Gaussian noise"], dashed: known}
+    shown = {"Gaussian noise": lines["Gaussian noise"], known_label: known}
     shown |= {label: values for label, values in lines.items() if label not in shown}
     title = f"epsilon = {epsilon:g}, n = {n:,}, probability {prob:g}"
     xlabel = "root mean squared error of the answer"
-    axes = draw(error, shown, xlabel, "delta", title, ax=ax, log=True, dashed=(dashed,))
+    axes = draw(
+        error,
+        shown,
+        xlabel,
+        "delta",
+        title,
+        ax=ax,
+        log=True,
+        dotted=(known_label,),
+        lowest=_LEAST_SHOWN,
+    )
     axes.set_xscale("log")
-    axes.set_ylim(bottom=_LEAST_SHOWN)
     return axes
 
 
@@ -240,8 +203,16 @@ def _noise(
         lines[f"scale {scale:g} / n, differential privacy"] = differential_privacy_delta(
             n, epsilon=epsilon, mechanism=noise
         )
-    dashed = [label for label in lines if label.endswith("privacy")]
+    dotted = [label for label in lines if label.endswith("privacy")]
     title = f"{name} noise, n = {n:,}, probability {prob:g}"
-    axes = draw(epsilon, lines, "epsilon", "delta", title, ax=ax, log=True, dashed=dashed)
-    axes.set_ylim(bottom=_LEAST_SHOWN)
-    return axes
+    return draw(
+        epsilon,
+        lines,
+        "epsilon",
+        "delta",
+        title,
+        ax=ax,
+        log=True,
+        dotted=dotted,
+        lowest=_LEAST_SHOWN,
+    )

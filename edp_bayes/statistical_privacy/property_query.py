@@ -115,7 +115,7 @@ class PropertyQuery:
         InvalidInputError
             If epsilon is negative, infinite or not increasing.
         """
-        from edp_bayes.plots.statistical_privacy import draw
+        from edp_bayes.plots.lines import draw
 
         if epsilon is None:
             end = float(self.epsilon_at(float(self.delta(epsilon=0.0)) / 1000.0))
