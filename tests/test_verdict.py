@@ -302,6 +302,16 @@ def test_the_first_line_and_the_exit_code_tell_the_verdict(
     assert again.claim in " ".join(printed.split())
 
 
+@pytest.mark.parametrize(("target", "code"), [("0.1:0.9", 0), ("0.1:0.0001", 3)])
+def test_a_check_ends_an_audit_in_the_code_of_its_verdict(
+    capsys, table, tmp_path, monkeypatch, target, code
+):
+    monkeypatch.setattr("edp_bayes.cli.folder.write", lambda *_, **__: [])  # pictures take long
+    words = ["--epsilon", "0.1", "--target", target]
+    assert run(capsys, table, tmp_path / "out", *words, "--check")[0] == code
+    assert run(capsys, table, tmp_path / "out", *words)[0] == 0
+
+
 @pytest.mark.full
 def test_without_a_check_the_exit_code_is_zero_and_the_default_is_said(capsys, table, tmp_path):
     code, printed, _ = run(capsys, table, tmp_path / "out", "--epsilon", "0.05,0.2")
