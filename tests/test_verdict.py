@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edp_bayes as edp
+from edp_bayes.cli.answering import CODES, exit_code
 from edp_bayes.results.base import PrivacyCurves
 from edp_bayes.results.verdict import (
     MET,
@@ -242,6 +243,14 @@ def test_markup_in_names_is_no_markup_in_a_notebook():
     result = curves(falling(0.02), against="<b>Eve</b>")
     assert "<b>" not in result.verdict()._repr_html_()
     assert "&lt;b&gt;Eve" in result.verdict()._repr_html_()
+
+
+def test_the_worst_of_several_verdicts_decides_the_exit_code():
+    for last, worst in enumerate(CODES):
+        for better in list(CODES)[: last + 1]:
+            assert exit_code([worst, better], check=True) == CODES[worst]
+            assert exit_code([better, worst], check=True) == CODES[worst]
+            assert exit_code([better, worst], check=False) == 0
 
 
 @pytest.fixture(scope="module")
