@@ -120,6 +120,22 @@ def test_curves_are_those_of_the_whole_distributions(coupling, draw, person):
         assert value == pytest.approx(bound, abs=1e-6)
 
 
+@pytest.mark.parametrize("person", [0, 1, 5], ids=["fell", "left", "neither"])
+def test_atoms_and_what_is_told_apart_add_to_the_risk_of_the_density(coupling, person):
+    one = np.array([person])
+    masses = coupling.masses(one)
+    w, v = masses.atoms[:, 0], masses.without[:, 0]
+    p, q = coupling.pair(person)
+    for k, epsilon in enumerate(GRID):
+        growth = math.exp(epsilon)
+        forward = masses.falling[:, 0] + np.maximum(w - growth * v, 0.0).sum(axis=1)
+        backward = masses.leaving[:, 0] + np.maximum(v - growth * w, 0.0).sum(axis=1)
+        area = [edp.hockey_stick(*pair, epsilon=epsilon).ravel() for pair in ((p, q), (q, p))]
+        bound = np.maximum(forward, backward) + masses.density[:, 0] * np.maximum(*area)
+        found = coupling.curves(one, GRID)[:, 0, k]
+        np.testing.assert_allclose(found, bound, rtol=1e-6, atol=1e-9)
+
+
 def test_some_draws_and_some_individuals_have_the_same_curves(coupling):
     everybody = np.arange(coupling.n_individuals)
     whole = coupling.curves(everybody, GRID)

@@ -72,6 +72,17 @@ def test_a_simultaneous_band_contains_the_pointwise_one_and_the_upper_limit(data
     assert (bands.upper_limit(draws, 0.5 * (1.0 + prob)) <= wide[1] + 1e-12).all()
 
 
+def test_the_limit_of_whole_curves_holds_them_and_that_of_single_points_does_not():
+    rng = np.random.default_rng(7)
+    draws, fresh = wiggly(rng, 4000), wiggly(rng, 4000)
+    held = {
+        kind: (fresh <= bands.upper_limit(draws, 0.9, kind=kind)).all(axis=1).mean()
+        for kind in bands.KINDS
+    }
+    assert 0.87 < held["simultaneous"] < 0.93
+    assert held["pointwise"] < 0.8
+
+
 def test_synthetic_curves_have_no_simultaneous_band_inside_the_pointwise_one():
     rng = np.random.default_rng(6)
     for _ in range(400):

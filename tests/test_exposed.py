@@ -144,6 +144,13 @@ def test_the_check_names_the_worst_first_and_counts_the_others():
     assert "; and 3 more do" in check.sentence
 
 
+@pytest.mark.parametrize(("times", "passed"), [(2.9, True), (3.1, False)])
+def test_an_individual_contradicts_a_limit_that_three_times_is_below_them(times, passed):
+    responses, epsilon = one_exposed(100.0, 5), np.array([0.5])
+    upper = raw_exposure(responses, epsilon).max(axis=0) / times - 0.01 / 3.0
+    assert check_individuals(responses, epsilon=epsilon, upper=upper).passed == passed
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_variance_without_is_that_of_the_responses_without(seed):
     rng = np.random.default_rng(seed)

@@ -147,6 +147,14 @@ def test_a_limit_asked_for_is_reached_by_half_of_the_futures(responses):
     )
 
 
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=20))
+def test_a_limit_is_the_least_that_half_of_the_futures_reach(limits):
+    measured = np.array(limits)
+    found = planning._typical(measured, 0.4)
+    assert (measured <= found).mean() >= 0.5 > (measured < found).mean()
+    assert planning._typical(measured, None) == pytest.approx(measured.mean())
+
+
 @pytest.mark.full
 def test_an_individual_seen_once_may_come_again():
     """After 1 of 20 databases a presence of 0.1 is likely, and more databases will show it."""

@@ -309,6 +309,16 @@ def test_known_entries_move_the_distribution_of_dependent_ones():
         assert found[0, k] == pytest.approx(max(sides), rel=1e-9)
 
 
+@pytest.mark.parametrize("noise", [LaplaceNoise(0.02), GaussianNoise(0.02)])
+def test_noise_beside_known_entries_is_that_of_the_share_of_all(noise):
+    """Entries that hardly depend on each other are as good as independent."""
+    known = {"known": 20, "known_positive": 8}
+    query = Query(60, noise, **known, dependent=True)
+    found = query.exact(np.array([0.4]), np.array([1e7]), EPSILON, progressbar=False)
+    independent = delta(60, 0.4, epsilon=EPSILON, mechanism=noise, **known)
+    np.testing.assert_allclose(found[0], independent, rtol=1e-4)
+
+
 # Calibration
 
 

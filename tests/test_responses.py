@@ -159,8 +159,10 @@ def test_fingerprint_follows_the_data_and_nothing_else():
         make(individual=["ann", "bob", "di"]).fingerprint,
         make(database=YEARS + 1).fingerprint,
         make(response_without=WITHOUT + np.eye(N, M)).fingerprint,
+        # the same people at the same places contribute twice as much
+        make(response_without=2.0 * WITHOUT - Y[:, None]).fingerprint,
     }
-    assert len(others | {base}) == 5
+    assert len(others | {base}) == 6
 
 
 def test_fingerprint_is_the_same_in_another_process():

@@ -6,6 +6,7 @@ import pytest
 from scipy.stats import binom, laplace, norm, truncnorm
 
 import edp_bayes as edp
+from edp_bayes.coupling.stacked import pick
 from edp_bayes.models.base import database_log_likelihood
 from edp_bayes.models.custom import _of_bins
 from edp_bayes.models.gibbs import _standard_normal_within
@@ -217,6 +218,9 @@ def test_given_the_past_the_grid_lies_where_the_next_answer_has_it(conditional):
         np.maximum(p - growth * q, 0.0).sum(axis=-1), np.maximum(q - growth * p, 0.0).sum(axis=-1)
     )
     np.testing.assert_allclose(audit.individual_delta[:, :, 0], found, atol=1e-10)
+    rows, one = np.array([3, 70]), np.array([0])
+    some = pick(audit.source.coupling, rows).curves(one, EPSILON)
+    np.testing.assert_array_equal(some, audit.source.coupling.curves(one, EPSILON)[rows])
     # the distribution of the next response, every draw at its own place
     np.testing.assert_allclose(audit.source.coupling.pair(0)[0].mean(), audit.mixture.mean())
     assert np.ptp(audit.mixture.mean()) > 0.1

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edp_bayes as edp
+from edp_bayes.cli.answering import CODES, exit_code
 from edp_bayes.results.base import PrivacyCurves
 from edp_bayes.results.verdict import (
     MET,
@@ -244,6 +245,14 @@ def test_markup_in_names_is_no_markup_in_a_notebook():
     assert "&lt;b&gt;Eve" in result.verdict()._repr_html_()
 
 
+def test_the_worst_of_several_verdicts_decides_the_exit_code():
+    for last, worst in enumerate(CODES):
+        for better in list(CODES)[: last + 1]:
+            assert exit_code([worst, better], check=True) == CODES[worst]
+            assert exit_code([better, worst], check=True) == CODES[worst]
+            assert exit_code([better, worst], check=False) == 0
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     rng = np.random.default_rng(2)
@@ -300,6 +309,16 @@ def test_the_first_line_and_the_exit_code_tell_the_verdict(
     assert kept["verdict"]["status"] == again.status == status.lower()
     assert kept["verdict"]["limit"] == again.limit
     assert again.claim in " ".join(printed.split())
+
+
+@pytest.mark.parametrize(("target", "code"), [("0.1:0.9", 0), ("0.1:0.0001", 3)])
+def test_a_check_ends_an_audit_in_the_code_of_its_verdict(
+    capsys, table, tmp_path, monkeypatch, target, code
+):
+    monkeypatch.setattr("edp_bayes.cli.folder.write", lambda *_, **__: [])  # pictures take long
+    words = ["--epsilon", "0.1", "--target", target]
+    assert run(capsys, table, tmp_path / "out", *words, "--check")[0] == code
+    assert run(capsys, table, tmp_path / "out", *words)[0] == 0
 
 
 @pytest.mark.full

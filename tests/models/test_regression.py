@@ -37,6 +37,15 @@ def fitted(model, responses, *, sampler=None, draws=500, **known):
     return regression, fit_as_asked(model, regression, settings)
 
 
+def test_every_draw_of_the_coefficients_puts_the_next_response_elsewhere():
+    bootstrap = edp.SmoothedBootstrap(kernel="gaussian")
+    regression, found = fitted(bootstrap, series(3), past=1, trend=True, draws=50)
+    hand = found.at_hand
+    moved = regression.units.spread * ((hand.coefficients - hand.middle) @ regression.target)
+    np.testing.assert_allclose(hand.shift, moved, rtol=1e-9)
+    assert hand.shift.std() > 0.01
+
+
 def test_the_normal_model_agrees_with_a_state_space_model():
     from statsmodels.tsa.statespace.sarimax import SARIMAX
 

@@ -23,6 +23,7 @@ from edp_bayes.noise.distribution import as_distribution
 from edp_bayes.noise.least import optimal as optimal_module
 from edp_bayes.noise.least.program import SolverError
 from edp_bayes.noise.posterior import Posterior, posterior_of
+from edp_bayes.noise.scales import exposed
 from edp_bayes.plots.noise import plot_noise
 from tests.noise.conftest import make_responses
 
@@ -152,6 +153,18 @@ def test_a_delta_above_zero_is_met(plug_in, method):
     assert check.delta[0, 0, 0] + check.error[0] <= delta
     assert check.delta[0, 0, 0] >= 0.9 * delta  # and not by much more than asked
     assert check.probability(epsilon=EPSILON, delta=delta) == 1.0
+
+
+def test_those_at_risk_in_a_single_draw_are_not_left_out(bootstrap):
+    everybody = np.arange(bootstrap.n_individuals)
+    risk = bootstrap.coupling.curves(everybody, np.array([EPSILON]))[..., 0]
+    # one individual is above delta in a single draw
+    person = int(risk.min(axis=0).argmin())
+    delta = float(np.sort(risk[:, person])[-2:].mean())
+    assert (risk[:, person] > delta).sum() == 1
+    largest, people = exposed(bootstrap, EPSILON, delta)
+    assert set(people) == {i for i in everybody if risk[:, i].max() > delta}
+    np.testing.assert_array_equal(largest, risk.max(axis=1))
 
 
 def test_exact_integrals_agree_with_those_of_the_audit(responses):

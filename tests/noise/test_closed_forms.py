@@ -12,7 +12,7 @@ from edp_bayes import LaplaceNoise, Mixture
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.noise import NoiseDistribution, NoNoise
 from edp_bayes.noise.certificates.ratios import certified_log_ratios
-from edp_bayes.noise.closed_forms import laplace_scales, partial
+from edp_bayes.noise.closed_forms import bottleneck, laplace_scales, partial
 from edp_bayes.noise.transport import bottleneck_distance, paired_distances
 
 
@@ -96,6 +96,14 @@ def test_partial_noise_makes_a_laplace_kernel_a_wider_one():
     for t in (mp.mpf("0.001"), mp.mpf("0.1"), mp.mpf(7)):
         noise = atom + (1 - atom) / (1 + (b * t) ** 2)
         assert abs(noise / (1 + (s * t) ** 2) - 1 / (1 + (b * t) ** 2)) < 1e-14
+
+
+@given(st.integers(1, 60), st.sampled_from([0.5, 0.8, 0.9, 0.95, 0.999]))
+def test_bottleneck_noise_is_enough_in_the_share_of_draws_asked_for(draws, prob):
+    scales = np.random.default_rng(draws).permutation(np.arange(1.0, draws + 1.0))
+    noise = bottleneck(scales, prob).mean_absolute
+    assert (scales <= noise).mean() >= prob - 1e-12
+    assert (scales < noise - 0.5).mean() < prob
 
 
 def test_partial_noise_holds_and_is_less_than_bottleneck(bootstrap):
