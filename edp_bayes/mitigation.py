@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.distributions.noise import GaussianNoise
 from edp_bayes.exceptions import EdpBayesError, EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.records.remainder import require_collected
 from edp_bayes.records.responses import Responses
@@ -30,9 +31,10 @@ __all__ = ["REMEDIES", "remedies"]
 
 Array = NDArray[np.float64]
 
-# Rounding steps that are tried, in standard deviations of the answer, as 1, 2 or 5 of a power of
-# ten; databases that become one; and above which share of contributions these are cut.
+# What is tried: steps of rounding and standard deviations of noise, in those of the answers;
+# databases that become one; and the shares of contributions above which these are cut.
 STEPS = (0.2, 5.0)
+NOISE = (0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
 PERIODS = (2, 4)
 CUTS = (0.99, 0.9, 0.5)
 ONE_TWO_FIVE = (1.0, 2.0, 5.0)
@@ -69,10 +71,11 @@ def remedies(
     kinds : tuple of str, optional
         Which are tried, all by default. "rounding": steps of 1, 2 or 5 times a power of ten, from a
         fifth of a standard deviation of the answers to five of them, to multiples of the step;
-        "noise": Laplace noise, by `edp_bayes.noise.calibrate`; "period": 2 or 4 databases in the
+        "noise": Gaussian noise of a fifth of that deviation to ten of it, of which
+        `edp_bayes.noise.calibrate` finds how much precisely; "period": 2 or 4 databases in the
         order of time become one; "limit": nobody counts for more than a quantile of all
-        contributions (0.99, 0.9, 0.5), in size. The last two are for sums, and are audits of their
-        own.
+        contributions (0.99, 0.9, 0.5), in size. The last two are for sums. Noise on answers
+        between which there is no grid, and these two, are audits of their own.
     model, adversary
         As the audit had them, for audits of their own.
     progressbar : bool
@@ -222,30 +225,29 @@ def _sizes(spread: float, step: float | None) -> Iterator[float]:
 
 
 def _noise(given: _Given) -> Iterator[Remedy]:
-    from edp_bayes.noise import calibrate
+    """Yield the least noise of a ladder that meets the target, found by halving the ladder."""
+    tried: dict[int, Remedy] = {}
+    low, high = 0, len(NOISE) - 1
+    while low < high:
+        middle = (low + high) // 2
+        tried[middle] = _with_noise(given, NOISE[middle])
+        low, high = (low, middle) if tried[middle].status == MET else (middle + 1, high)
+    yield tried.get(high) or _with_noise(given, NOISE[high])
 
-    verdict = given.target
-    if verdict.epsilon == 0.0:
-        raise InvalidInputError("no noise of finite size makes epsilon 0 hold")
-    # of fewer draws than an audit has: a search evaluates all of them again and again
-    found = calibrate(
-        given.responses,
-        epsilon=verdict.epsilon,
-        delta=verdict.delta,
-        prob=given.prob,
-        model=given.model,
-        adversary=given.adversary,
-        random_seed=given.options.get("random_seed"),
-        progressbar=False,
-    )
-    deviation = math.sqrt(found.variance)
-    yield Remedy(
-        "noise",
-        f"Laplace noise of standard deviation {number(deviation)}",
-        None,
-        deviation / given.spread,
-        given.responses.n_databases,
-    )
+
+def _with_noise(given: _Given, share: float) -> Remedy:
+    """Return what Gaussian noise of a share of the answers' standard deviation leaves."""
+    responses = given.responses
+    deviation = share * given.spread
+    noise = GaussianNoise(deviation)
+    step = _step(responses)
+    if step:
+        found = given.audit.released(rounded_to=step, noise_after=noise, progressbar=False)
+        verdict = given.verdict(found)
+    else:
+        verdict = given.again(responses.replaced(noise=noise))
+    what = f"Gaussian noise of standard deviation {number(deviation)}"
+    return Remedy("noise", what, verdict, share, responses.n_databases)
 
 
 def _period(given: _Given) -> Iterator[Remedy]:

@@ -1,280 +1,161 @@
-"""What warnings advise depends on the model: nobody is told what they did, or cannot do."""
+"""What would help where a target is not met."""
 
-import re
+import json
 
 import numpy as np
 import pandas as pd
 import pytest
-import typer
-import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
 
 import edp_bayes as edp
-from edp_bayes.cli.app import app
-from edp_bayes.cli.options import Knows, parse_model
-from edp_bayes.diagnostics import check_databases, check_draws, check_individuals
-from edp_bayes.diagnostics.joint import check_joint_databases
-from edp_bayes.models import FiniteMixture, PyMCMixture, SamplerSettings, Stacked
-from edp_bayes.models.base import diverging_mixture
-from edp_bayes.records.known import known
+from edp_bayes.cli import main
+from edp_bayes.mitigation import CUTS, NOISE, _cuts, _limited, _sizes, _together
+from edp_bayes.report.describing import describe
 
-SETTINGS = SamplerSettings(draws=60, tune=60, chains=2, random_seed=1, progressbar=False)
+FEW = {"draws": 60, "chains": 2, "tune": 100, "random_seed": 1, "progressbar": False}
+EPSILON, DELTA = 0.1, 0.02
 
 
-def one_normal(data):
-    import pymc as pm
-
-    y = data.response_by_database[:, 0]
-    with pm.Model() as model:
-        mean = pm.Normal("mean", 0.0, 1.0)
-        pm.Normal("y", mean, 0.1, observed=y)
-        for name, value in (("weights", 1.0), ("locations", mean), ("scales", 0.1)):
-            pm.Deterministic(name, pm.math.stack([value]))
-    return model
-
-
-BOOTSTRAP = edp.SmoothedBootstrap(kernel="gaussian")
-MODELS = {
-    "bootstrap": (
-        edp.SmoothedBootstrap(),
-        r"try another kernel \(kernel=, --kernel\), variable=True or",
-    ),
-    "variable": (
-        edp.SmoothedBootstrap(variable=True),
-        r"try another kernel \(kernel=, --kernel\) or a",
-    ),
-    "dpm": (
-        edp.DirichletProcessMixture(),
-        r"see what SmoothedBootstrap\(\) \(--model bootstrap\) says, or",
-    ),
-    "finite": (FiniteMixture(components=1), r"try more components \(components=, --model finite"),
-    "stacked": (Stacked([FiniteMixture(), BOOTSTRAP]), "stack another model, too"),
-    "custom": (PyMCMixture(build=one_normal), "change the model that build returns"),
-}
-COMPONENTS = {"finite"}
-ITSELF = {"dpm"}
+def amounts(seed=8):
+    rng = np.random.default_rng(seed)
+    given = rng.gamma(2.0, 0.15, (62, 12)) * (rng.random((62, 12)) < 0.5)
+    return edp.Responses.from_arrays(
+        rng.normal(10.0, 1.0, 62) + given.sum(axis=1), contribution=given, additive=True,
+        database=np.arange("2020-01-06", "2022-01-01", 7, dtype="M8[D]")[:62],
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def responses():
-    """Two far clusters, and an exposed individual."""
+def tried():
+    responses = amounts()
+    audit = edp.audit(responses, epsilon=[EPSILON], **FEW)
+    return responses, audit, edp.remedies(audit, responses, delta=DELTA, **FEW)
+
+
+def test_each_row_is_the_verdict_of_what_is_published_then(tried):
+    responses, audit, found = tried
+    table = found.table
+    assert table.index.tolist() == ["rounding", "noise", "period", "limit"]
+    share = table.loc["noise", "moves"]
+    noisy = responses.replaced(noise=edp.GaussianNoise(share * responses.response.std()))
+    again = edp.audit(noisy, epsilon=[EPSILON], **FEW).verdict(epsilon=EPSILON, delta=DELTA)
+    assert table.loc["noise", "limit"] == again.limit <= DELTA
+    assert (table.loc["noise", "status"], again.status) == ("met", "met")
+    # the next smaller noise of the ladder does not do
+    less = NOISE[NOISE.index(share) - 1]
+    noisy = responses.replaced(noise=edp.GaussianNoise(less * responses.response.std()))
+    assert edp.audit(noisy, epsilon=[EPSILON], **FEW).verdict(delta=DELTA).limit > DELTA
+    step = float(table.loc["rounding", "remedy"].removeprefix("rounding to "))
+    rounded = audit.released(rounded_to=step, progressbar=False)
+    assert table.loc["rounding", "limit"] == rounded.verdict(epsilon=EPSILON, delta=DELTA).limit
+    y = responses.response
+    lost = np.sqrt(np.mean((step * np.round(y / step) - y) ** 2)) / y.std()
+    assert table.loc["rounding", "moves"] == pytest.approx(lost)
+    assert table.loc["period", "databases"] in (31, 15)
+    assert np.isnan(table.loc["period", "moves"])
+
+
+def test_verdicts_and_reports_say_what_was_tried(tried):
+    _, audit, found = tried
+    assert any("Gaussian noise of standard deviation" in one for one in found.sentences)
+    kept = audit.with_tried(found)
+    assert kept.verdict(epsilon=EPSILON, delta=DELTA).helps == found.sentences
+    # of another target nothing was tried
+    assert kept.verdict(epsilon=EPSILON, delta=0.03).helps == audit.verdict(delta=0.03).helps
+    assert describe(kept, epsilon=EPSILON, delta=DELTA).first.tried == found.sentences
+    assert "tried" not in kept.released(rounded_to=1.0, progressbar=False).tree.attrs
+    with pytest.raises(edp.InputTypeError, match="tried must be Tried"):
+        audit.with_tried("noise")
+
+
+@given(st.integers(2, 5), st.integers(0, 2**32 - 1))
+def test_a_longer_period_adds_up_its_databases(count, seed):
+    responses = amounts(seed % 7)
+    longer = _together(responses, count)
+    start = 62 % count
+    np.testing.assert_allclose(
+        longer.response, responses.response[start:].reshape(-1, count).sum(axis=1)
+    )
+    whole = responses.contribution.toarray()[start:].reshape(-1, count, 12).sum(axis=1)
+    np.testing.assert_allclose(longer.contribution.toarray(), whole)
+    assert longer.database.tolist() == responses.database[start::count].tolist()
+
+
+@given(st.integers(0, 6), st.floats(0.05, 1.0))
+def test_a_limit_cuts_contributions_and_takes_off_what_is_cut(seed, most):
+    responses = amounts(seed)
+    less = _limited(responses, most)
+    whole = responses.contribution.toarray()
+    np.testing.assert_allclose(less.contribution.toarray(), np.minimum(whole, most))
+    rest = responses.response - whole.sum(axis=1)
+    np.testing.assert_allclose(less.response - less.contribution.toarray().sum(axis=1), rest)
+
+
+def test_what_is_tried_is_in_order_and_on_the_grid():
+    sizes = list(_sizes(3.0, None))
+    assert sizes == [1.0, 2.0, 5.0, 10.0]
+    whole = list(_sizes(30.0, 1.0))
+    assert whole == sorted(whole)
+    assert all(size % 2 == 1 and size > 1 for size in whole)
+    cuts = list(_cuts(np.arange(1.0, 101.0), None))
+    assert cuts == [np.quantile(np.arange(1.0, 101.0), q, method="inverted_cdf") for q in CUTS]
+    assert list(_cuts(np.ones(20), 1.0)) == []
+
+
+def test_counts_are_rounded_and_made_noisy_on_their_grid():
     rng = np.random.default_rng(2)
-    c = rng.gamma(2.0, 0.05, (30, 4))
-    c[:3, 0] = 4.0
-    y = np.where(np.arange(30) % 7 == 0, 9.0, 0.0) + rng.normal(0.0, 0.1, 30)
-    return edp.Responses.from_arrays(y + c.sum(axis=1), contribution=c)
+    there = (rng.random((60, 30)) < 0.4).astype(float)
+    responses = edp.Responses.from_arrays(there.sum(axis=1), contribution=there, additive=True)
+    audit = edp.audit(responses, epsilon=[EPSILON], **FEW)
+    table = edp.remedies(
+        audit, responses, delta=0.005, kinds=("rounding", "noise", "limit"), **FEW
+    ).table
+    assert table.loc["noise", "limit"] < audit.verdict(delta=0.005).limit
+    assert table.loc["limit", "status"] == "not tried"
+    assert "nothing of the kind" in table.loc["limit", "why"]
+    assert float(table.loc["rounding", "remedy"].removeprefix("rounding to ")) % 2 == 1
 
 
-@pytest.fixture(scope="module", params=MODELS)
-def fitted(request, responses):
-    name = request.param
-    return name, MODELS[name][0].fit(responses, SETTINGS)
-
-
-def test_the_remedy_is_one_for_this_model(fitted, responses):
-    name, fit = fitted
-    shifted = edp.Responses.from_arrays(responses.response + 50.0, contribution=np.ones((30, 1)))
-    checks = edp.diagnostics.posterior_predictive_check(fit.mixture, shifted, 1, advice=fit.remedy)
-    assert not checks.passed
-    for sentence in checks.warnings:
-        assert "The density model does not fit: " in sentence
-        assert re.search(MODELS[name][1], sentence)
-        assert ("more components" in sentence) == (name in COMPONENTS)
-        assert ("SmoothedBootstrap()" in sentence) == (name in ITSELF)
-
-
-def test_exact_draws_have_no_chains_that_disagree(fitted):
-    name, fit = fitted
-    assert fit.independent == (name in {"bootstrap", "variable"})
-
-
-def test_divergences_name_what_is_left_to_do():
-    draws = xr.DataArray(np.random.default_rng(1).normal(size=(4, 500)), dims=("chain", "draw"))
-    for kernel, words in (("gaussian", "Leave out sampler="), ("laplace", "the Gaussian kernel")):
-        said = check_draws(draws, divergences=3, diverging=diverging_mixture(kernel)).warnings
-        assert len(said) == 1
-        assert words in said[0]
-    assert "Gibbs" not in check_draws(draws, divergences=3).warnings[0]
-
-
-@pytest.mark.parametrize("draws", [50, 500])
-def test_of_independent_draws_only_the_number_counts(draws):
-    values = np.random.default_rng(1).normal(size=(2, draws))
-    values[1] += 3.0  # no independent draws would do so
-    array = xr.DataArray(values, dims=("chain", "draw"), name="delta")
-    found = check_draws(array, independent=True)
-    assert found.passed == (draws == 500)
-    for sentence in (*found.warnings, found.row()["sentence"]):
-        assert "R-hat" not in sentence
-        assert f"delta rests on {2 * draws} independent draws" in sentence
-    assert "R-hat" in check_draws(array).warnings[0]
-
-
-def test_an_audit_by_the_bootstrap_says_nothing_of_chains(responses):
-    options = {"epsilon": [0.1], "random_seed": 1, "chains": 2, "progressbar": False}
-    audit = edp.audit(responses, model=edp.SmoothedBootstrap(), draws=60, **options)
-    verified = edp.noise.verify(
-        responses, edp.LaplaceNoise(1.0), model=edp.SmoothedBootstrap(), draws=60, **options
+def test_what_cannot_be_tried_says_why_and_what_is_wrong_is_refused(tried):
+    responses, audit, _ = tried
+    mean = edp.Responses.from_arrays(
+        responses.response, contribution=responses.contribution, database=responses.database
     )
-    for result in (audit, verified):
-        said = " ".join([*result.warnings, *result.checks["sentence"]])
-        assert "R-hat" not in said
-        assert "chains" not in said
-        assert "SmoothedBootstrap()" not in said
-        assert "120 independent draws" in said
+    own = edp.audit(mean, epsilon=[EPSILON], **FEW)
+    table = edp.remedies(own, mean, kinds=("period",), **FEW).table
+    assert "it is for sums and counts" in table.loc["period", "why"]
+    with pytest.raises(edp.InvalidInputError, match="their fingerprints differ"):
+        edp.remedies(audit, amounts(3))
+    with pytest.raises(edp.InvalidInputError, match="kinds must be among rounding, noise"):
+        edp.remedies(audit, responses, kinds=("hope",))
+    with pytest.raises(edp.InvalidInputError, match="loaded from a file or made without"):
+        edp.remedies(edp.Audit(audit.tree), responses)
+    with pytest.raises(edp.InputTypeError, match="audit must be an Audit"):
+        edp.remedies(responses, responses)
 
 
-def test_an_exposed_individual_is_not_sent_to_the_model_at_hand(responses):
-    grid, limit = np.array([0.1]), np.array([1e-4])
-    pooled, alone = (
-        check_individuals(responses, epsilon=grid, upper=limit, pooled=pooled).warnings[0]
-        for pooled in (True, False)
-    )
-    assert pooled.endswith(
-        "See what SmoothedBootstrap() (--model bootstrap) says, which pools nobody."
-    )
-    assert "SmoothedBootstrap" not in alone
-    assert alone.endswith("rests on few databases: ask for more of them.")
-
-
-def alike(n):
-    rng = np.random.default_rng(n)
-    y = np.zeros(n)
-    for t in range(1, n):
-        y[t] = 0.95 * y[t - 1] + rng.normal(0.0, 0.3)
-    return y
-
-
-def drifting(n):
-    return np.linspace(0.0, 6.0, n) + np.random.default_rng(n).normal(0.0, 0.5, n)
-
-
-SERIES = {
-    "alike": alike,
-    "opposed": lambda n: (
-        np.tile([1.0, -1.0], n)[:n] + 0.1 * np.random.default_rng(n).normal(size=n)
-    ),
-    "drifting": drifting,
-    "wider": lambda n: np.random.default_rng(n).normal(size=n) * np.exp(np.linspace(-1.5, 1.5, n)),
-}
-
-
-def of_series(name, n, days=False):
+@pytest.mark.full
+def test_the_command_line_tries_what_would_help(tmp_path, capsys):
     rng = np.random.default_rng(1)
-    c = rng.gamma(2.0, 0.01, (n, 4))
-    dates = pd.date_range("2024-01-01", periods=n, freq="W-MON").to_numpy() if days else None
-    y = 50.0 + SERIES[name](n) + c.sum(axis=1)
-    return edp.Responses.from_arrays(y, contribution=c, database=dates)
-
-
-def told(sentence):
-    """Return the adversary that a sentence names, after its options were found to say the same."""
-    (call,) = re.findall(r"give adversary=(Adversary\(.*?\)), ", sentence)
-    (options,) = re.findall(r"\), (--[^.]*)\.", sentence)
-    adversary = eval(call, {"Adversary": edp.Adversary})
-    command = typer.main.get_command(app).commands["audit"]
-    given, _, _ = command.make_parser(typer.Context(command)).parse_args(options.split())
-    past = int(given.pop("past", None) or 0)
-    knows = Knows.parse(past=past, **given)
-    for name in ("past", "trend", "season", "changing_scale"):
-        assert (getattr(knows, name) or 0) == (getattr(adversary, name) or 0)
-    return adversary
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("n", [8, 9, 10, 11, 12, 14, 20, 53])
-@pytest.mark.parametrize("name", SERIES)
-@pytest.mark.parametrize("days", [False, True])
-def test_who_is_to_be_audited_against_can_be_on_these_databases(name, n, days):
-    data = of_series(name, n, days)
-    order = ("lag-1 autocorrelation", "Ljung-Box", "trend", "halves")
-    failed = [c for c in check_databases(data).checks if not c.passed and c.name.startswith(order)]
-    for check in failed:
-        if "No adversary" in check.sentence:
-            assert n < 12
-            assert "too few" in check.sentence
-            continue
-        known(told(check.sentence), data, None)
-    assert failed or n < 53
-
-
-@pytest.mark.parametrize("name", ["alike", "drifting", "wider"])
-def test_what_is_advised_of_dependent_databases_makes_the_sentence_go(name):
-    data = of_series(name, 60)
-    options = {"epsilon": [0.1], "model": BOOTSTRAP, "draws": 40, "chains": 2, "random_seed": 1}
-    options["progressbar"] = False
-    audit = edp.audit(data, **options)
-    sentences = [one for one in audit.warnings if "give adversary=" in one]
-    assert sentences
-    again = edp.audit(data, adversary=told(sentences[0]), **options)
-    (check,) = [name for name, row in audit.checks.iterrows() if row["sentence"] == sentences[0]]
-    assert again.checks.loc[check, "passed"]
-
-
-def test_lags_of_several_queries_are_advised_where_they_fit():
-    data = of_series("alike", 16)
-    rng = np.random.default_rng(3)
-    others = [
-        edp.Responses.from_arrays(
-            rng.normal(size=16), contribution=0.01 * rng.normal(size=(16, 4)), query=f"q{k}"
-        )
-        for k in range(2)
-    ]
-    joint = edp.Responses.join(data, *others)
-    (sentence,) = [s for s in check_joint_databases(joint).warnings if "give adversary=" in s][:1]
-    adversary = told(sentence)
-    assert adversary.past == 1  # two lags of three queries and a trend leave too few databases
-    assert adversary.given(joint).regressors
-
-
-@pytest.mark.parametrize(("n", "regressors"), [(9, 1), (12, 3), (40, 4)])
-def test_given_an_adversary_no_more_is_advised_than_fits(n, regressors):
-    scores = np.cumsum(np.random.default_rng(4).normal(size=n))
-    said = check_databases(
-        of_series("alike", n), scores=scores, past=0, regressors=regressors, level=0.9
-    ).warnings
-    (sentence,) = [one for one in said if "given what the adversary knows" in one][:1]
-    assert ("more lags" in sentence) == (n - 1 - regressors - 1 >= 8)
-    assert ("season" in sentence) == (n - regressors - 2 >= 8)
-    assert ("it takes more of them" in sentence) == (n - regressors - 1 < 8)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("components", [3, 12])
-def test_as_many_components_as_are_asked_for_are_enough(components):
-    rng = np.random.default_rng(2)
-    c = rng.gamma(2.0, 0.05, (41, 4))
-    data = edp.Responses.from_arrays(rng.normal(size=41) + c.sum(axis=1), contribution=c)
-    options = {"epsilon": [0.1, 3.0], "draws": 200, "chains": 2, "random_seed": 1}
-    options["progressbar"] = False
-    audit = edp.audit(data, model=edp.DirichletProcessMixture(components=components), **options)
-    sentence = audit.checks.loc["truncation", "sentence"]
-    (call,) = re.findall(r"\((DirichletProcessMixture\(components=\d+\))", sentence)
-    (count,) = re.findall(r"--components (\d+)", sentence)
-    model = eval(call, {"DirichletProcessMixture": edp.DirichletProcessMixture})
-    assert parse_model("dpm", None, components=int(count)) == model
-    assert edp.audit(data, model=model, **options).checks.loc["truncation", "passed"]
-    with pytest.raises(edp.InvalidInputError, match="--components is for --model dpm"):
-        parse_model("finite:3", None, components=5)
-
-
-def test_a_calendar_of_less_than_two_years_has_no_season_to_leave_out():
-    data = of_series("alike", 53, days=True)
-    with pytest.raises(edp.InvalidInputError, match=r"no season\. Leave out season"):
-        known(edp.Adversary(past=2, season="calendar"), data, None)
-    known(edp.Adversary(past=2), data, None)
-    known(edp.Adversary(past=2, season="calendar"), of_series("alike", 105, days=True), None)
-
-
-def test_noise_that_ran_out_of_time_is_sent_to_no_method_that_refuses(monkeypatch, responses):
-    from edp_bayes.noise import search
-
-    times = iter([0.0])
-    monkeypatch.setattr(search, "now", lambda: next(times, 1e6))
-    for delta in (0.0, 0.01):
-        with pytest.raises(edp.EdpBayesError, match="give a longer time_limit") as error:
-            edp.noise.calibrate(
-                responses, epsilon=0.1, delta=delta, model=BOOTSTRAP, draws=5, chains=1,
-                time_limit=1.0, progressbar=False,
-            )  # fmt: skip
-        assert ("bottleneck" in str(error.value)) == (delta == 0.0)
-        times = iter([0.0])
+    rows = pd.DataFrame({
+        "week": np.repeat(pd.date_range("2023-01-02", periods=40, freq="7D"), 20),
+        "who": np.tile(np.arange(20), 40), "cost": rng.gamma(2.0, 5.0, 800),
+    })[rng.random(800) < 0.5]  # fmt: skip
+    rows.to_csv(tmp_path / "visits.csv", index=False)
+    words = "--database week --individual who --query sum:cost --seed 1 --draws 60 --chains 2"
+    more = "--model finite:2 --tune 50 --epsilon 0.1 --no-past --target 0.1:0.001 --remedies"
+    asked = ["audit", str(tmp_path / "visits.csv"), *words.split(), *more.split()]
+    out = tmp_path / "out"
+    record = ["--json", str(out / "verdict.json"), "--report", str(out / "report.html")]
+    assert main([*asked, "--out", str(out), *record]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    table = pd.read_csv(out / "remedies.csv", index_col="kind")
+    assert table.index.tolist() == ["rounding", "noise", "period", "limit"]
+    assert table.loc["noise", "remedy"][1:] in said
+    comments = json.loads((out / "verdict.json").read_text(encoding="utf-8"))["comments"]
+    assert any("Gaussian noise" in one for one in comments)
+    assert "Gaussian noise of standard deviation" in (out / "report.html").read_text("utf-8")
+    joint = ["--query", "count", "--out", str(out)]
+    assert main([*asked, *joint]) == 2
+    assert "--remedies is for one query" in capsys.readouterr().err

@@ -28,7 +28,7 @@ class Remedy:
     what : str
         In words, such as "rounding to 500"; empty where nothing could be tried.
     verdict : Verdict or None
-        Of what is published then; None where it was sought to meet the target, or not tried.
+        Of what is published then; None where it was not tried.
     moves : float
         Root mean square of what it moves an answer by, in standard deviations of the answers; NaN
         where there are other answers.
@@ -48,9 +48,7 @@ class Remedy:
     @property
     def status(self) -> str:
         """As of a verdict; "not tried" where it was not."""
-        if self.why:
-            return "not tried"
-        return MET if self.verdict is None else self.verdict.status
+        return "not tried" if self.verdict is None else self.verdict.status
 
     @property
     def limit(self) -> float:
@@ -61,21 +59,19 @@ class Remedy:
 
     def sentence(self, databases: int) -> str:
         """Return what it leaves and costs, beside an audit of so many databases."""
-        if self.why:
+        if self.verdict is None:
             # the reason stands in the table: it may name an individual
             return f"Not tried: {self.kind}."
         what = self.what[0].upper() + self.what[1:]
         if self.status == NOT_ESTABLISHED:
             return f"{what}: nothing is established, a check withholds the verdict."
-        left = "" if math.isnan(self.limit) else f": the limit is {risk_limit(self.limit)}"
+        left = f": the limit is {risk_limit(self.limit)}"
         if self.status == MET:
             said = f"{what} meets the target{left}"
         else:
             said = f"{what} leaves the target {self.status}{left}"
-        cost = ""
-        if not math.isnan(self.moves):
-            cost = f" It moves an answer by {number(self.moves, 2)} of its standard deviation."
-        if self.databases != databases:
+        cost = f" It moves an answer by {number(self.moves, 2)} of its standard deviation."
+        if math.isnan(self.moves):
             cost = f" There are {self.databases:,} databases then instead of {databases:,}."
         return f"{said}.{cost}"
 
