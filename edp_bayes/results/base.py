@@ -15,7 +15,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.results import bands, crossings
+from edp_bayes.results import bands, crossings, tabling
 from edp_bayes.results.crossings import CurveSource
 from edp_bayes.results.effects import WITHHOLDS, effect_of, withheld
 from edp_bayes.results.loading import load_sound_tree
@@ -688,6 +688,32 @@ class PrivacyCurves:
             f"<div>{self.verdict()._repr_html_()}<table><caption>{escape(repr(self))}</caption>"
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
+
+    # For maketables.ETable, which finds these names and needs no import: see `results.tabling`.
+
+    @property
+    def __maketables_coef_table__(self) -> pd.DataFrame:
+        """Median, deviation, band and limit of delta, a row for each epsilon."""
+        return tabling.coefficients(self)
+
+    def __maketables_stat__(self, key: str) -> float | str | None:
+        """Return what stands below the table: databases, individuals, model, draws, verdict."""
+        return tabling.statistic(self, key)
+
+    @property
+    def __maketables_depvar__(self) -> str:
+        """What is audited."""
+        return self.subject[0]
+
+    @property
+    def __maketables_stat_labels__(self) -> dict[str, str]:
+        """What stands below the table, by its label."""
+        return tabling.statistic_labels(self)
+
+    @property
+    def __maketables_default_stat_keys__(self) -> list[str]:
+        """What stands below the table by default."""
+        return list(tabling.STATISTICS)
 
     @property
     def release(self) -> Release:
