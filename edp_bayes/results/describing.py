@@ -22,6 +22,8 @@ DRAWN = {
     "gibbs": "by Gibbs sampling",
     "nutpie": "by NUTS (nutpie)",
     "pymc": "by NUTS (PyMC)",
+    "numpyro": "by NUTS (NumPyro)",
+    "blackjax": "by NUTS (BlackJAX)",
     "exact": "exactly",
     "conjugate": "exactly",
     "grid": "from a fine grid",
@@ -29,7 +31,7 @@ DRAWN = {
     "elsewhere": "elsewhere",
     "none": "from a distribution that was given",
 }
-WARMED_UP = ("gibbs", "nutpie", "pymc")  # whose warm-up is worth a word
+WARMED_UP = ("gibbs", "nutpie", "pymc", "numpyro", "blackjax")  # whose warm-up is worth a word
 
 
 @dataclass(frozen=True)
