@@ -102,7 +102,10 @@ def test_warnings_of_the_databases_are_given_and_kept():
         ({"keep": 0}, "keep must be at least 1"),
         ({"random_seed": -1}, "random_seed must not be negative"),
         ({"random_seed": "x"}, "random_seed must be an integer or None"),
-        ({"sampler": "stan"}, "sampler must be one of gibbs, nutpie, pymc, found 'stan'"),
+        (
+            {"sampler": "stan"},
+            "sampler must be one of gibbs, nutpie, pymc, numpyro, blackjax, found 'stan'",
+        ),
         ({"model": "dpm"}, "model must be a density model"),
         ({"individuals": ["nobody"]}, "nobody"),
     ],

@@ -274,7 +274,7 @@ def test_failed_checks_are_printed_in_plain_words(tmp_path, capsys):
         ),
         (
             {"target-accept": "0.99", "model": "bootstrap"},
-            "--target-accept is for --sampler nutpie and pymc, found no --sampler",
+            "--target-accept is for --sampler nutpie, pymc, numpyro, blackjax, found no --sampler",
         ),
         ({"query": None}, "--query"),
         ({"colour": "red"}, "--colour"),

@@ -104,9 +104,10 @@ def audit(
         Only the last bits of delta* and of the sum of all risks depend on that order.
     progressbar : bool
         Show progress of sampling and of the individuals.
-    sampler : {"gibbs", "nutpie", "pymc"}, optional
-        Gibbs sampling, or NUTS by one of two libraries. By default Gibbs sampling where a model has
-        it, and NUTS by nutpie where it has not.
+    sampler : {"gibbs", "nutpie", "pymc", "numpyro", "blackjax"}, optional
+        Gibbs sampling, or NUTS by one of four libraries, of which PyMC's own is always there. By
+        default Gibbs sampling where a model has it, and NUTS where it has not: by nutpie where that
+        is installed, otherwise by PyMC, as for ``pymc.sample``.
     cores : int, optional
         Chains sampled at the same time.
     executor : int, Executor, Client, SparkSession or str, optional

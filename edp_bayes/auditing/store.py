@@ -83,7 +83,7 @@ def described(
         # where a function lies in memory is another matter in each run
         "model": re.sub(r" at 0x[0-9a-f]+", "", repr(model)),
         "adversary": "none",
-        "sampler": settings.sampler,
+        "sampler": settings.sampler or f"that of the model, NUTS by {settings.nuts}",
         "options of the sampler": sorted(settings.sample_kwargs.items()),
         **settings.record,
     }

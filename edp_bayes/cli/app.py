@@ -132,7 +132,7 @@ def audit(
         str | None,
         typer.Option(
             "--sampler",
-            help="gibbs, nutpie or pymc; by default the model's.",
+            help="gibbs, nutpie, pymc, numpyro or blackjax; by default the model's.",
             rich_help_panel=options.MODEL,
         ),
     ] = None,

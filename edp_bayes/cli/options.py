@@ -500,7 +500,7 @@ class Run:
                 run.sampler is not None or kernel in (None, "gaussian")
             ):
                 raise InvalidInputError(
-                    f"--target-accept is for --sampler {' and '.join(NUTS)}, found "
+                    f"--target-accept is for --sampler {', '.join(NUTS)}, found "
                     f"{run.sampler or 'no --sampler'}"
                 )
         results = [out / name for name in RESULTS]

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +25,14 @@ if TYPE_CHECKING:
 
 __all__ = ["SamplerSettings", "refuse_incomplete", "sample_nuts"]
 
-NUTS = ("nutpie", "pymc")
+NUTS = ("nutpie", "pymc", "numpyro", "blackjax")
+JAX = ("numpyro", "blackjax")
+# What brings a sampler that does not come with PyMC: PyMC 6.4 cannot work with BlackJAX 1.6.
+PACKAGES = {
+    "nutpie": "pip install 'edp_bayes[nuts]'",
+    "numpyro": "pip install numpyro",
+    "blackjax": "pip install 'blackjax<1.6'",
+}
 SAMPLERS = ("gibbs", *NUTS)
 # What may be passed on to pymc.sample. Models that do without it would not notice a wrong name.
 SAMPLE_OPTIONS = frozenset(
@@ -65,9 +74,10 @@ class SamplerSettings:
         Seed of every stage; None takes one from the operating system and records it.
     progressbar : bool
         Show progress of what takes longer than a moment.
-    sampler : {"gibbs", "nutpie", "pymc"}, optional
-        Gibbs sampling, or NUTS by one of two libraries. By default Gibbs sampling where a model has
-        it, and NUTS by nutpie where it has not.
+    sampler : {"gibbs", "nutpie", "pymc", "numpyro", "blackjax"}, optional
+        Gibbs sampling, or NUTS by one of four libraries, of which PyMC's own is always there. By
+        default Gibbs sampling where a model has it, and NUTS where it has not: by nutpie where that
+        is installed, otherwise by PyMC, as for ``pymc.sample``.
     cores : int, optional
         Chains sampled at the same time.
     sample_kwargs : mapping
@@ -79,7 +89,8 @@ class SamplerSettings:
     Raises
     ------
     InvalidInputError, InputTypeError
-        If a count is below 1, the seed is negative, or the sampler or an option unknown.
+        If a count is below 1, the seed is negative, the sampler unknown or not installed, or an
+        option unknown.
 
     Examples
     --------
@@ -109,6 +120,7 @@ class SamplerSettings:
             object.__setattr__(self, name, count)
         if self.sampler is not None:
             validate.choice(self.sampler, SAMPLERS, "sampler")
+            _require_installed(self.sampler)
         unknown = [name for name in self.sample_kwargs if name not in SAMPLE_OPTIONS]
         if unknown:
             own = [field.name for field in fields(self) if field.name not in OURS]
@@ -138,7 +150,7 @@ class SamplerSettings:
                 f"sampler must be one of {', '.join(NUTS)} for this model, which has no Gibbs "
                 "sampler, found 'gibbs'"
             )
-        return self.sampler or NUTS[0]
+        return self.sampler or ("nutpie" if find_spec("nutpie") else "pymc")
 
     def by_gibbs(self, kernel: str) -> bool:
         """Return whether a mixture of this kernel is drawn by Gibbs sampling.
@@ -153,12 +165,12 @@ class SamplerSettings:
         if kernel != "gaussian":
             raise InvalidInputError(
                 f"Gibbs sampling needs the conjugate gaussian kernel, found kernel = {kernel!r}; "
-                "use sampler='nutpie' or SmoothedBootstrap"
+                "use sampler='nutpie' or 'pymc', or SmoothedBootstrap"
             )
         if self.sample_kwargs:
             raise InvalidInputError(
                 f"{next(iter(self.sample_kwargs))} is an argument of NUTS, and this model is drawn "
-                "by Gibbs sampling: give sampler='nutpie', or leave it out"
+                "by Gibbs sampling: give sampler='nutpie' or 'pymc', or leave it out"
             )
         return True
 
@@ -184,12 +196,18 @@ def _sample(model: Any, settings: SamplerSettings) -> xr.DataTree:
     library = settings.nuts
     options: dict[str, Any] = dict(settings.sample_kwargs)
     options.setdefault("target_accept", 0.95)
+    if "nuts_sampler_kwargs" not in options:
+        # In parallel every chain would need a device of its own. PyMC writes into what it is given.
+        chains = {"chain_method": "vectorized"} if library in JAX else {}
+        options["nuts"] = {**chains, **options.get("nuts", {})}
     # Fast mathematics rounds otherwise in code fresh from the compiler than in code from its
     # cache: the same seed would give other draws in the first run than in all later ones.
     exact = pytensor.config.change_flags(numba__fastmath=False)
     with exact, model, warnings.catch_warnings():
         # Convergence is judged later, on privacy quantities and not on labels that switch.
-        warnings.filterwarnings("ignore", category=UserWarning, module=r"pymc|pytensor|nutpie")
+        warnings.filterwarnings(
+            "ignore", category=UserWarning, module=rf"pytensor|{'|'.join(NUTS)}"
+        )
         try:
             tree = pm.sample(
                 draws=settings.draws,
@@ -209,7 +227,24 @@ def _sample(model: Any, settings: SamplerSettings) -> xr.DataTree:
                 "discrete, and a finite log density where sampling starts: "
                 f"{str(error).strip().partition('\n')[0]}"
             ) from error
+        except (ImportError, TypeError, AttributeError) as error:
+            if library not in PACKAGES:
+                raise
+            raise SamplingError(
+                f"{library} {version(library)} cannot draw with PyMC {version('pymc')} and these "
+                f"options: {str(error).strip().partition('\n')[0]}. {PACKAGES[library]} brings a "
+                "version that can; sampler='pymc' comes with PyMC"
+            ) from error
     return refuse_incomplete(tree, settings)
+
+
+def _require_installed(sampler: str) -> None:
+    """Refuse a library of NUTS that is not there, and say what would bring it."""
+    if sampler in PACKAGES and find_spec(sampler) is None:
+        raise InvalidInputError(
+            f"sampler = {sampler!r} needs the package {sampler}, which is not installed: "
+            f"{PACKAGES[sampler]}; or sampler='pymc', which comes with PyMC"
+        )
 
 
 @cache

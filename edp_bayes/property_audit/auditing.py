@@ -89,8 +89,8 @@ def audit_property(
         The same seed gives the same numbers, whatever the number of cores.
     progressbar : bool
         Show progress.
-    sampler : {"nutpie", "pymc"}, optional
-        Implementation of NUTS, which several properties need.
+    sampler : {"nutpie", "pymc", "numpyro", "blackjax"}, optional
+        Implementation of NUTS, which several properties need; see `edp_bayes.audit`.
     cores : int, optional
         Chains sampled at the same time.
     **sample_kwargs

@@ -15,7 +15,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.results import bands, crossings
+from edp_bayes.results import bands, crossings, tabling
 from edp_bayes.results.crossings import CurveSource
 from edp_bayes.results.effects import WITHHOLDS, effect_of, withheld
 from edp_bayes.results.loading import load_sound_tree
@@ -44,6 +44,8 @@ Array = NDArray[np.float64]
 TARGETS = (1e-2, 1e-3)
 NAMES = ("labels", "pseudonyms")
 SHOWN = 6  # values of epsilon in a notebook
+# Against whom, where no adversary was given.
+NOBODY_KNOWN = "a person who knows the distribution of the answers, and no database"
 BAND_KINDS = bands.KINDS
 
 
@@ -208,6 +210,49 @@ class PrivacyCurves:
         from edp_bayes.results.verdict import reach_verdict
 
         return reach_verdict(self, epsilon=epsilon, delta=delta, prob=prob, kind=kind, plan=plan)
+
+    def describe(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        prob: float = PROB,
+        kind: str = "pointwise",
+    ) -> str:
+        """Return one paragraph: what was audited, how, against whom, and what it says.
+
+        Parameters
+        ----------
+        epsilon, delta, prob, kind
+            Of the target, as for `verdict`.
+
+        Returns
+        -------
+        str
+            Query, data, adversary, model, draws and seed, the sentences of the verdict, and the
+            checks that failed. It claims nothing that the verdict does not, and calls no individual
+            by name.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            As for `verdict`.
+
+        Examples
+        --------
+        >>> import edp_bayes as edp
+        >>> audit = edp.audit_property(
+        ...     103, 1000, epsilon=[0.1, 0.5], random_seed=1, progressbar=False
+        ... )
+        >>> said = audit.describe(epsilon=0.5, delta=0.01)
+        >>> said.startswith("Audited: the share with 'property'; on 1 database")
+        True
+        >>> str(audit.verdict(epsilon=0.5, delta=0.01)) in said
+        True
+        """
+        from edp_bayes.results.describing import paragraph
+
+        return paragraph(self, epsilon=epsilon, delta=delta, prob=prob, kind=kind)
 
     @staticmethod
     def epsilon_for(*, prior: float, posterior: float) -> float:
@@ -644,6 +689,32 @@ class PrivacyCurves:
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
+    # For maketables.ETable, which finds these names and needs no import: see `results.tabling`.
+
+    @property
+    def __maketables_coef_table__(self) -> pd.DataFrame:
+        """Median, deviation, band and limit of delta, a row for each epsilon."""
+        return tabling.coefficients(self)
+
+    def __maketables_stat__(self, key: str) -> float | str | None:
+        """Return what stands below the table: databases, individuals, model, draws, verdict."""
+        return tabling.statistic(self, key)
+
+    @property
+    def __maketables_depvar__(self) -> str:
+        """What is audited."""
+        return self.subject[0]
+
+    @property
+    def __maketables_stat_labels__(self) -> dict[str, str]:
+        """What stands below the table, by its label."""
+        return tabling.statistic_labels(self)
+
+    @property
+    def __maketables_default_stat_keys__(self) -> list[str]:
+        """What stands below the table by default."""
+        return list(tabling.STATISTICS)
+
     @property
     def release(self) -> Release:
         """What is released, by whom and over what period, as far as `with_release` was told."""
@@ -689,9 +760,17 @@ class PrivacyCurves:
     def subject(self) -> tuple[str, str]:
         """What is audited, and on how much data, in words."""
         settings = self.settings
-        several = "s" if settings["databases"] > 1 else ""
-        size = f"{settings['databases']:,} database{several}, {settings['individuals']:,}"
-        return self.named, f"{size} individuals"
+        counts = ((int(settings[f"{one}s"]), one) for one in ("database", "individual"))
+        return self.named, ", ".join(f"{n:,} {one}{'s' * (n != 1)}" for n, one in counts)
+
+    @property
+    def opponent(self) -> str:
+        """Against whom the risk is, in a sentence; empty where that is not said."""
+        settings = self.settings
+        if not settings.get("against"):
+            return ""
+        at = f"that of {settings['at']}, " if settings.get("at") else ""
+        return f"The risk is {at}against {settings['against']}."
 
     @property
     def _subject(self) -> str:
@@ -868,6 +947,11 @@ class IndividualCurves(PrivacyCurves):
     def total_risk_bound(self) -> xr.DataArray:
         """min(1, sum_i delta_i), dims (chain, draw, epsilon)."""
         return self._posterior["total_risk_bound"]
+
+    @property
+    def opponent(self) -> str:
+        """Against whom the risk is, in a sentence."""
+        return super().opponent or f"The risk is against {NOBODY_KNOWN}."
 
     def plot_total_risk(self, **options: Any) -> PlotCollection:
         """Plot delta*(epsilon) with its bands; see `edp_bayes.plots.plot_total_risk`."""

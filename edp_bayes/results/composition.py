@@ -144,6 +144,11 @@ class ComposedAudit(IndividualCurves):
         return str(self.settings.get("against", ""))
 
     @property
+    def opponent(self) -> str:
+        """Against whom the risk is, and which hypotheses are compared, in sentences."""
+        return f"{super().opponent} {self.hypotheses}"
+
+    @property
     def subject(self) -> tuple[str, str]:
         """What is audited, and on how much data, in words."""
         query, size = super().subject

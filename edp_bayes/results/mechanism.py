@@ -83,6 +83,14 @@ class MechanismAudit(PrivacyCurves):
         return f"a mechanism of {self.kind} outcomes", f"{pairs}samples of at least {sizes.min():,}"
 
     @property
+    def opponent(self) -> str:
+        """What is compared, and what the unit of privacy is, in a sentence."""
+        return (
+            f"Compared are a database and a neighbour, by {self.settings['adjacency']}; the unit "
+            f"of privacy is {self.settings['unit']}."
+        )
+
+    @property
     def kind(self) -> str:
         """Kind of outcomes: continuous, discrete or mixed."""
         return str(self.settings["kind"])

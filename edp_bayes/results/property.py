@@ -70,6 +70,16 @@ class PropertyAudit(PrivacyCurves):
         return only.transpose("chain", "draw", "property", "epsilon")
 
     @property
+    def opponent(self) -> str:
+        """What the adversary knows, in a sentence."""
+        known = int(self.settings.get("known") or 0)
+        knowledge = f"{known:,} of the other entries" if known else "none of the entries"
+        return (
+            f"The adversary knows the probability of the property, and {knowledge}; the answer is "
+            "the share of entries that have it."
+        )
+
+    @property
     def dependent(self) -> bool:
         """Whether the curve is that of exchangeable, dependent entries."""
         return "concentration" in self._posterior

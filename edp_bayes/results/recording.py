@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import xarray as xr
@@ -17,7 +18,10 @@ from edp_bayes.utils.sentences import Sentence, stored
 __all__ = ["recorded"]
 
 LARGE_EPSILON, MOST_WORDED = 10.0, 30.0
-LIBRARIES = ("numpy", "scipy", "numba", "pymc", "nutpie", "arviz-stats", "xarray")
+LIBRARIES = (
+    *("numpy", "scipy", "numba", "pymc", "arviz-stats", "xarray"),
+    *("nutpie", "numpyro", "blackjax"),  # where they are installed
+)
 
 
 def recorded(
@@ -44,7 +48,7 @@ def recorded(
     }
     tree = xr.DataTree.from_dict(dict(groups))
     record = {
-        "settings": {**settings, "versions": {name: version(name) for name in LIBRARIES}},
+        "settings": {**settings, "versions": _versions()},
         "checks": [{**row, "sentence": stored(row["sentence"])} for row in checks],
         "warnings": [stored(w) for w in dict.fromkeys([*warnings, *_large(groups["posterior"])])],
         **more,
@@ -52,6 +56,15 @@ def recorded(
     values = {name: json.dumps(value) for name, value in record.items()}
     tree.attrs = {"edp_bayes_version": own, **values}
     return tree
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of the libraries that are installed."""
+    found = {}
+    for name in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def _large(posterior: xr.Dataset) -> list[Sentence]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from edp_bayes.report.content import CheckRow, Fact, NoiseFound, PageOne, RiskRow
 from edp_bayes.results.bands import upper_limit
+from edp_bayes.results.base import NOBODY_KNOWN
 from edp_bayes.results.effects import ADVISES, WITHHOLDS
 from edp_bayes.results.inference import SHARE, amount_errors
 from edp_bayes.results.verdict import MET, NOT_ESTABLISHED, NOT_MET, UNDECIDED, Verdict
@@ -107,7 +108,7 @@ def _facts(result: PrivacyCurves, kind: str) -> tuple[Fact, ...]:
     if "released" in settings:
         what = f"{what}, {settings['released']['words']}"
     if kind == "query":
-        against = against or "a person who knows the distribution of the answers, and no database"
+        against = against or NOBODY_KNOWN
     protected = "not counted" if individuals is None else f"{int(individuals):,} individuals"
     facts = [
         *release_facts(release, what),
