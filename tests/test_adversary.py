@@ -392,3 +392,19 @@ def test_who_knows_their_own_contribution_is_not_asked_for():
     (who,) = own.given(data).insiders
     with pytest.raises(InvalidInputError, match=f"individual {who} knows their own contribution"):
         edp.audit(data, epsilon=[0.1], adversary=own, individuals=[who], progressbar=False)
+
+
+def test_an_insider_who_makes_up_most_of_an_answer_may_stand_beside_a_scale():
+    # less what they contributed twice no answer would have a logarithm
+    rng = np.random.default_rng(4)
+    contribution = np.column_stack([rng.uniform(6.0, 7.0, N), rng.gamma(4.0, 0.05, (N, 3))])
+    rest = rng.uniform(2.0, 4.0, N)
+    data = edp.Responses.from_arrays(
+        rest + contribution.sum(axis=1), contribution=contribution, database=DAYS, additive=True,
+        transform="log",
+    )  # fmt: skip
+    known = edp.Adversary(past=1, insiders=[0]).given(data)
+    np.testing.assert_allclose(
+        known.responses.response, np.log(rest + contribution[:, 1:].sum(axis=1))[1:]
+    )
+    assert known.insiders == (0,)
