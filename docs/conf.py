@@ -28,6 +28,7 @@ extensions = [
     "api_pages",
     "layers",
     "mathml",
+    "notebook_pages",
 ]
 exclude_patterns = ["_build", "gallery", "generated/gallery/*.ipynb", "generated/gallery/*.py"]
 templates_path = ["_templates"]
@@ -42,6 +43,8 @@ myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE / "_build" / "jupyter_cache")
 nb_execution_timeout = 300
+# Notebooks are shown as they were saved; tests run them.
+nb_execution_excludepatterns = ["generated/notebooks/*"]
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 nb_output_stderr = "remove"
@@ -87,6 +90,7 @@ if os.environ.get("EDP_BAYES_DOCS_ONLINE"):
 
 html_theme = "sphinx_book_theme"
 html_title = "edp_bayes"
+html_extra_path = ["llms.txt"]
 html_show_sourcelink = False
 html_math_renderer = "mathml"
 html_theme_options = {

@@ -18,6 +18,7 @@ from edp_bayes.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+WHICH_TOOL = (ROOT / "docs" / "guide" / "which_tool.md").read_text(encoding="utf-8")
 OURS = "edp_bayes"
 # Installed for the tests, so that what is said about them can be looked up.
 PEERS = {
@@ -41,7 +42,7 @@ def shell_commands():
 
 def peer_rows():
     """Return the table of peers: the name without its link, and the other cells by column."""
-    lines = README.split("## Beside its peers")[1].split("\n## ")[0].splitlines()
+    lines = WHICH_TOOL.split("## By the names of their interface")[1].split("\n## ")[0].splitlines()
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in lines
