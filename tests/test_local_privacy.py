@@ -1,6 +1,7 @@
 """The estimator and bound of Askin, Kutta and Dette."""
 
 import math
+import warnings
 from collections import Counter
 
 import numpy as np
@@ -11,12 +12,14 @@ from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputEr
 from edp_bayes.mechanisms import (
     Geometric,
     Laplace,
+    NoisyHistogram,
+    PrefixSum,
     RandomizedResponse,
     Rappor,
     RestrictedLaplace,
     SparseVector,
 )
-from edp_bayes.plugin import local_privacy
+from edp_bayes.plugin import local_privacy, rows
 from edp_bayes.plugin.local_privacy import mpl
 
 
@@ -158,8 +161,17 @@ def constant(database, size, rng):
     return np.full(size, 1.5)
 
 
-def rows_of_floats(database, size, rng):
-    return rng.normal(size=(size, 2))
+def many_columns(database, size, rng):
+    return rng.normal(size=(size, 6))
+
+
+def one_for_all(database, size, rng):
+    return np.column_stack([rng.normal(size=size), np.full(size, 3.0)])
+
+
+def summed(database, size, rng):
+    noise = rng.normal(size=(size, 2))
+    return np.column_stack([noise, noise.sum(axis=1)])
 
 
 @pytest.mark.filterwarnings("ignore::edp_bayes.exceptions.EdpBayesWarning")
@@ -172,7 +184,9 @@ def rows_of_floats(database, size, rng):
         (failing, "failed for pair 0: RuntimeError: no such table"),
         (two_kinds, "pair 0 must give outputs of one kind"),
         (constant, "all equal"),
-        (rows_of_floats, "numbers, one each; those of pair 0"),
+        (many_columns, "at most 5 columns; those of pair 0 have 6"),
+        (one_for_all, "pair 0 cannot be used: column 1 of the outputs is constant"),
+        (summed, "pair 0 cannot be used: columns of the outputs follow from each other"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -207,6 +221,8 @@ def test_pairs_of_different_kinds_are_refused():
         ({"second_size": 1e5}, InputTypeError),
         ({"kind": "mixed"}, InvalidInputError),
         ({"points": 0}, InvalidInputError),
+        ({"smoothness": 0.0}, InvalidInputError),
+        ({"smoothness": 2.5}, InvalidInputError),
     ],
     ids=str,
 )
@@ -232,3 +248,128 @@ def test_atoms_of_continuous_outputs_are_doubtful():
 
     with pytest.warns(EdpBayesWarning, match="repeat"):
         mpl(clipped, [(0.0, 1.0)], second_size=1_000, random_seed=1)
+
+
+def test_a_floor_above_every_density_is_said():
+    mechanism = Laplace(1e6, (0.0, 1e6))
+    with pytest.warns(EdpBayesWarning, match="no distribution of any pair exceeds tau"):
+        found = mpl(mechanism, [mechanism.pair], second_size=1_000, random_seed=1)
+    assert found.epsilon == 0.0
+
+
+# Several continuous columns
+
+
+def laplace_rows(database, size, rng):
+    """Return true answers with Laplace noise of scale 2: the loss is their l1 distance over 2."""
+    return np.asarray(database) + rng.laplace(scale=2.0, size=(size, len(database)))
+
+
+def gaussian_rows(database, size, rng):
+    return np.asarray(database) + rng.normal(size=(size, len(database)))
+
+
+def neighbours(columns, distance, norm):
+    """Return two vectors of answers so far apart, differing in all columns alike."""
+    shift = np.full(columns, distance / columns ** (1.0 / norm))
+    return np.zeros(columns), shift
+
+
+def runs_of(sampler, pair, count, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EdpBayesWarning)  # a floor that was raised
+        return [mpl(sampler, [pair], random_seed=seed, **options) for seed in range(count)]
+
+
+SMALL = {"first_size": 1_000, "second_size": 5_000, "points": 100}
+
+
+def test_the_bound_covers_in_two_columns():
+    """A bound of 90% that misses in more than 14 of 60 runs does so with probability 1e-3."""
+    runs = runs_of(laplace_rows, neighbours(2, 2.0, 1), 60, prob=0.9, **SMALL)
+    lower = np.array([run.lower for run in runs])
+    assert np.sum(lower > 1.0) <= 14
+    assert np.median(lower) > 0.7
+    assert {(run.kind, len(run.location)) for run in runs} == {("continuous", 2)}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("columns", [2, 3, 4, 5])
+@pytest.mark.parametrize(("sampler", "norm"), [(laplace_rows, 1), (gaussian_rows, 2)])
+def test_the_bound_covers_in_several_columns(sampler, norm, columns):
+    """A bound of 95% that misses in more than 20 of 200 runs does so with probability 1e-3."""
+    laplace = sampler is laplace_rows
+    pair = neighbours(columns, 2.0 if laplace else 1.0, norm)
+    runs = runs_of(sampler, pair, 200, first_size=5_000, second_size=50_000, points=400)
+    lower = np.array([run.lower for run in runs])
+    # normal densities of which both are floored at the share tau of the peak, 1 apart
+    floored = [math.sqrt(-2.0 * math.log(run.tau)) - 0.5 for run in runs]
+    assert np.sum(lower > (1.0 if laplace else floored)) <= 20
+    assert np.median(lower) > (0.5 if laplace else 1.0)
+
+
+def test_pairs_of_rows_are_compared_and_the_worst_is_named():
+    pairs = [neighbours(3, distance, 1) for distance in (0.2, 4.0, 1.0)]
+    with pytest.warns(EdpBayesWarning, match="the floor is"):
+        found = mpl(laplace_rows, pairs, second_size=20_000, points=200, random_seed=1)
+    assert found.pair == 1
+    assert found.epsilon == max(found.pair_epsilon)
+    assert 1.0 < found.lower < 2.0
+    assert found.tau > 0.01
+
+
+def test_a_linear_map_of_the_columns_changes_nothing():
+    """The running totals of noisy counts lose what the counts lose, whatever their units."""
+    mix = np.triu(np.ones((3, 3))) * [1e6, 1e-3, 1.0]
+
+    def mixed(database, size, rng):
+        return laplace_rows(database, size, rng) @ mix + [1e9, 0.0, -5.0]
+
+    pair = neighbours(3, 2.0, 1)
+    plain, other = (runs_of(sampler, pair, 1, **SMALL)[0] for sampler in (laplace_rows, mixed))
+    assert other.lower == pytest.approx(plain.lower, abs=0.15)
+    assert other.bandwidth == plain.bandwidth
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EdpBayesWarning)
+        for mechanism in (NoisyHistogram(0.5), PrefixSum(0.5)):
+            found = mpl(mechanism, [mechanism.pair], second_size=20_000, random_seed=1)
+            assert 0.2 < found.lower < mechanism.epsilon()
+
+
+def test_the_density_of_rows_agrees_with_every_pair_of_differences():
+    rng = np.random.default_rng(1)
+    sample, points = rng.normal(size=(500, 3)), rng.normal(size=(20, 3))
+    u = (sample - points[:, None]) / 0.9
+    kernel = np.prod(0.75 * np.maximum(1 - u**2, 0), axis=2) / 0.9**3
+    mean, square = rows._densities(sample, points, 0.9)
+    np.testing.assert_allclose(mean, kernel.mean(axis=1), atol=1e-13)
+    np.testing.assert_allclose(square, np.square(kernel).mean(axis=1), atol=1e-13)
+
+
+def test_the_bandwidth_of_one_column_is_the_reference_rule():
+    assert rows.bandwidth(1, 10_000, 2.0) == pytest.approx(2.345 * 10_000**-0.2, rel=1e-4)
+    ratio = rows.bandwidth(5, 1_000, 1.0) / rows.bandwidth(5, 128_000, 1.0)
+    assert ratio == pytest.approx(2.0)
+
+
+def test_the_standard_error_of_rows_approaches_the_published_formula():
+    a, b = (np.random.default_rng(k).normal(size=(200_000, 2)) for k in (1, 2))
+    place = rows.Place(1.0, 1.0, (0.0, 0.0), 0.01, False, 1e-3, np.eye(2), 0.1)
+    ratio, error = rows.measure(a, b, place)
+    f = 1.0 / (2.0 * math.pi)
+    assert error == pytest.approx(math.sqrt(0.36 * 2.0 / f / (200_000 * 0.01)), rel=0.05)
+    assert ratio < 4.0 * error
+
+
+def test_too_few_outputs_for_so_many_columns_are_refused():
+    with pytest.raises(InvalidInputError, match="second_size must be large enough"):
+        mpl(gaussian_rows, [neighbours(5, 1.0, 2)], second_size=100, random_seed=1)
+
+
+def test_a_single_column_of_rows_is_a_number():
+    def column(database, size, rng):
+        return rng.laplace(database, size=(size, 1))
+
+    found = mpl(column, [(0.0, 1.0)], second_size=5_000, random_seed=1)
+    plain = mpl(Laplace(), [(0.0, 1.0)], second_size=5_000, random_seed=1)
+    assert found == plain

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -484,6 +485,135 @@ def test_databases_are_told_apart_however_long_they_are():
         )
     assert found.database_local_epsilon.sizes["database"] == 3  # a list, an array and another list
     assert len(set(found.pair_local_epsilon["pair"].to_numpy())) == 4
+
+
+def noisy_sum(database, size, rng):
+    return np.sum(database) + rng.laplace(size=size)
+
+
+def without_each(database):
+    """Return the pairs of a database and its neighbours, by whom they lack."""
+    return {f"without {i}": (database, np.delete(database, i)) for i in range(len(database))}
+
+
+def audit_quietly(pairs, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", edp.EdpBayesWarning)
+        return audit_mechanisms(noisy_sum, pairs, epsilon=[0.5], chains=1, **QUIET, **options)
+
+
+SHORT = {"size": 300, "draws": 40, "tune": 20}
+
+
+def with_draws(audit, draws):
+    """Return the audit with these draws (draw, pair) of the local epsilon instead of its own."""
+    tree = audit.tree.copy(deep=True)
+    tree["posterior"]["pair_local_epsilon"][0] = draws
+    return edp.MechanismAudit(tree)
+
+
+def test_the_data_centric_level_is_that_of_the_worst_neighbour_and_names_it():
+    contributions = np.array([0.1, 1.0, 0.2])
+    found = audit_quietly(without_each(contributions), size=4000, draws=150, tune=100)
+    level = found.data_centric(prob=0.98)
+    assert level["lower"] <= 1.0 <= level["upper"]
+    low, high = found.local_epsilon_interval(0.98)
+    assert (float(level["lower"]), float(level["upper"])) == (low, high)
+    assert level["pair"].to_numpy()[0] == "without 1"
+    assert float(level["worst"][0]) > 0.95
+    by_name = level.sel(pair=[f"without {i}" for i in range(3)])
+    assert (by_name["pair_lower"] <= contributions).all()
+    assert (by_name["pair_upper"] >= contributions).all()
+    assert level.attrs == {"prob": 0.98, "tau": 0.01}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "contributions",
+    [np.full(8, 0.5), np.linspace(0.1, 0.8, 8), np.r_[np.full(7, 0.1), 1.0]],
+    ids=["equal", "spread", "exposed"],
+)
+def test_the_data_centric_level_covers(contributions):
+    """Of 25 upper ends of bands of 90%, six or more are below with probability 1e-3.
+
+    Lower ends may lie above the truth more often: each neighbour's posterior is half a standard
+    deviation too high, and that of the level of equal neighbours is narrower than theirs.
+    """
+    truth, level_holds, upper_holds, all_hold = contributions.max(), 0, 0, 0
+    for seed in range(25):
+        options = {**QUIET, "random_seed": seed}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", edp.EdpBayesWarning)
+            found = audit_mechanisms(
+                noisy_sum,
+                without_each(contributions),
+                epsilon=[0.5],
+                size=3000,
+                draws=150,
+                tune=100,
+                chains=1,
+                **options,
+            )
+        level = found.data_centric(prob=0.9)
+        level_holds += bool(level["lower"] <= truth <= level["upper"])
+        upper_holds += bool(truth <= level["upper"])
+        each = level.sel(pair=found.pair_local_epsilon["pair"])
+        inside = (each["pair_lower"] <= contributions) & (contributions <= each["pair_upper"])
+        all_hold += bool(inside.all())
+    assert level_holds >= 14
+    assert upper_holds >= 20
+    assert all_hold >= 18
+
+
+def test_neighbours_that_are_equally_bad_are_all_the_worst_and_infinity_stays():
+    found = audit_quietly(without_each(np.array([0.5, 0.5, 0.1])), **SHORT)
+    draws = np.column_stack([np.full(40, 0.5), np.full(40, 0.5), np.full(40, 0.1)])
+    level = with_draws(found, draws).data_centric(prob=0.9)
+    np.testing.assert_array_equal(level["worst"], [1.0, 1.0, 0.0])
+    assert float(level["median"]) == 0.5
+    draws[:20, 2] = np.inf
+    level = with_draws(found, draws).data_centric(prob=0.9)
+    assert level["pair"].to_numpy()[-1] == "without 2"
+    np.testing.assert_array_equal(level["worst"], [0.5, 0.5, 0.5])
+    assert float(level["upper"]) == np.inf
+    assert float(level["lower"]) == 0.5
+    last = level.isel(pair=-1)
+    assert (float(last["pair_lower"]), float(last["pair_upper"])) == (0.1, np.inf)
+    np.testing.assert_array_equal(level["pair_upper"][:2], [0.5, 0.5])
+
+
+def test_of_several_databases_one_is_named(tmp_path):
+    first, second = (0.5, 0.1), (1.0,)
+    pairs = [(first, (0.5,)), (second, ()), (first, (0.1,))]
+    found = audit_quietly(pairs, **SHORT)
+    with pytest.raises(edp.InvalidInputError, match=r"must be named .* one of .*'\(0.5, 0.1\)'"):
+        found.data_centric()
+    with pytest.raises(edp.InvalidInputError, match=r"must be one of .* found '3'"):
+        found.data_centric("3")
+    level = found.data_centric("(0.5, 0.1)")
+    assert set(level["pair"].to_numpy()) == {"(0.5, 0.1) / (0.5,)", "(0.5, 0.1) / (0.1,)"}
+    draws = found.database_local_epsilon.sel(database="(0.5, 0.1)")
+    assert float(level["median"]) == pytest.approx(float(np.median(draws)))
+    loaded = load_mechanism_audit(found.save(tmp_path / "audit.nc"))
+    xr.testing.assert_identical(loaded.data_centric("(0.5, 0.1)"), level)
+    older = found.tree.copy(deep=True)
+    older["posterior"] = older["posterior"].to_dataset().drop_vars("of_database")
+    with pytest.raises(edp.InvalidInputError, match="audit again"):
+        edp.MechanismAudit(older).data_centric("(1.0,)")
+
+
+def test_one_pair_is_the_whole_of_its_level():
+    found = audit_quietly({"without Ann": ((1.0,), ())}, **SHORT)
+    level = found.data_centric()
+    assert level["pair"].to_numpy().tolist() == ["without Ann"]
+    assert float(level["worst"][0]) == 1.0
+    with pytest.raises(edp.InvalidInputError, match="several pairs"):
+        quick(mechanisms.RandomizedResponse(1.0), 100).data_centric()
+
+
+def test_names_of_pairs_are_texts():
+    with pytest.raises(edp.InputTypeError, match="the name of a pair must be a text"):
+        audit_mechanisms(noisy_sum, {1: ((1.0,), ())}, epsilon=[0.5], **QUIET)
 
 
 def test_the_joint_maximum_of_equal_pairs_covers_where_separate_ones_do_not():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -145,7 +145,7 @@ def audit_mechanism(
 
 def audit_mechanisms(
     mechanism: Sampler,
-    pairs: Iterable[tuple[Any, Any]],
+    pairs: Iterable[tuple[Any, Any]] | Mapping[str, tuple[Any, Any]],
     *,
     epsilon: ArrayLike,
     size: int = 100_000,
@@ -175,8 +175,10 @@ def audit_mechanisms(
     mechanism : callable
         ``mechanism(database, size, rng)`` returns `size` independent outcomes, shape (size,) or
         (size, column); rng is a numpy.random.Generator.
-    pairs : iterable of tuple
-        Neighbouring databases (x, x').
+    pairs : iterable of tuple, or mapping of str to tuple
+        Neighbouring databases (x, x'); the keys of a mapping name the pairs, such as by whose
+        record is removed. For the data-centric level of a database x, give each of its neighbours
+        a pair and call `MechanismAudit.data_centric`.
     epsilon, model, kind, tau, statistic, adjacency, unit, draws, tune, chains, random_seed
         As for `audit_mechanism`.
     size : int
@@ -217,6 +219,15 @@ def audit_mechanisms(
     ... )
     >>> found.pair_local_epsilon.dims
     ('chain', 'draw', 'pair')
+
+    The neighbours of one database, named; the worst of them comes first.
+
+    >>> neighbours = {"another answer": (True, False), "the same answer": (True, True)}
+    >>> found = audit_mechanisms(
+    ...     respond, neighbours, epsilon=[0.5], size=1000, random_seed=1, progressbar=False
+    ... )
+    >>> found.data_centric()["pair"].to_numpy().tolist()
+    ['another answer', 'the same answer']
     """
     from edp_bayes.black_box.pairs import audit_pairs
 
@@ -233,9 +244,11 @@ def audit_mechanisms(
         raise InputTypeError(
             f"mechanism must be callable as mechanism(database, size, rng), found {mechanism!r}"
         )
+    names, listed = _pairs(pairs)
     result = audit_pairs(
         mechanism,
-        _pairs(pairs),
+        listed,
+        names=names,
         model=_model(model),
         settings=settings,
         epsilon=grid,
@@ -265,9 +278,16 @@ def _model(model: Any) -> LogRatioModel:
     return model
 
 
-def _pairs(pairs: Any) -> list[tuple[Any, Any]]:
+def _pairs(pairs: Any) -> tuple[list[str] | None, list[tuple[Any, Any]]]:
+    """Return the names of the pairs, if they have any, and the pairs."""
     if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
-        raise InputTypeError(f"pairs must be a sequence of (database, neighbour), found {pairs!r}")
+        raise InputTypeError(
+            "pairs must be a sequence of (database, neighbour), or a mapping of names to them, "
+            f"found {pairs!r}"
+        )
+    names = None
+    if isinstance(pairs, Mapping):
+        names, pairs = [_text(name, "the name of a pair") for name in pairs], pairs.values()
     found = []
     for k, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
@@ -275,7 +295,7 @@ def _pairs(pairs: Any) -> list[tuple[Any, Any]]:
         found.append((pair[0], pair[1]))
     if not found:
         raise InvalidInputError("pairs must hold at least one (database, neighbour), found none")
-    return found
+    return names, found
 
 
 def _refuse_statistic(statistic: object, outcomes: Outcomes) -> None:

@@ -52,6 +52,7 @@ def audit_pairs(
     mechanism: Sampler,
     pairs: Sequence[Pair],
     *,
+    names: Sequence[str] | None,
     model: LogRatioModel,
     settings: SamplerSettings,
     epsilon: Array,
@@ -74,11 +75,13 @@ def audit_pairs(
             samples[k] = _join(samples[k], more)
     findings = [_analyse(plan, k, s, settings) for k, s in _tracked(samples, settings)]
     pair_epsilon, pair_delta = _joint(findings, settings)
-    names, owner = _databases(pairs)
+    databases, owner = _databases(pairs)
+    if names is None:
+        names = _distinct([f"{_text(x)} / {_text(y)}" for x, y in pairs])
     shape = (settings.chains, settings.draws)
     lead = ("chain", "draw")
     by_database = np.stack(
-        [pair_epsilon[:, owner == d].max(axis=1) for d in range(len(names))], axis=1
+        [pair_epsilon[:, owner == d].max(axis=1) for d in range(len(databases))], axis=1
     )
     posterior = xr.Dataset(
         {
@@ -90,8 +93,9 @@ def audit_pairs(
         },
         coords={
             "epsilon": epsilon,
-            "pair": np.array(_distinct([f"{_text(x)} / {_text(y)}" for x, y in pairs])),
-            "database": np.array(names),
+            "pair": np.array(names),
+            "of_database": ("pair", np.array(databases)[owner]),
+            "database": np.array(databases),
             **chain_coords(settings),
         },
     )

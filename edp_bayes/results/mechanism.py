@@ -11,11 +11,15 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.results.bands import simultaneous
 from edp_bayes.results.base import PrivacyCurves, load_curves
 from edp_bayes.results.summaries import interval
 from edp_bayes.utils.defaults import PROB, default_probability
 
 __all__ = ["MechanismAudit", "load_mechanism_audit"]
+
+# Stands for infinity where draws are put in order.
+HUGE = 1e300
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,6 +78,100 @@ class MechanismAudit(PrivacyCurves):
     def database_local_epsilon(self) -> xr.DataArray:
         """The largest local epsilon over the neighbours of each x, (chain, draw, database)."""
         return self._of_pairs("database_local_epsilon")
+
+    def data_centric(self, database: str | None = None, *, prob: float | None = None) -> xr.Dataset:
+        """Return the data-centric privacy level of a database, and which neighbour attains it.
+
+        The level is the largest local epsilon over the neighbours of the database that were
+        audited. It is a lower bound if there are others.
+
+        Parameters
+        ----------
+        database : str, optional
+            A name in ``database_local_epsilon.database``; needed if pairs of several were audited.
+        prob : float, optional
+            ArviZ's ``stats.ci_prob`` if not given.
+
+        Returns
+        -------
+        Dataset
+            ``lower``, ``median`` and ``upper`` of the level, without dims. For every neighbour, dim
+            pair: ``pair_lower``, ``pair_median`` and ``pair_upper``, a band that holds the local
+            epsilon of all these neighbours at once with the probability; and ``worst``, the
+            posterior probability that no other has a larger one. These add up to more than one
+            where several are equal. The likeliest to be the worst comes first. Ends may be
+            infinite.
+
+        Raises
+        ------
+        InvalidInputError
+            If the audit is not of pairs, there is no such database, or none is named of several.
+
+        References
+        ----------
+        Askin, Kutta and Dette (2022), Statistical quantification of differential privacy: a local
+        approach, for the data-centric privacy level.
+
+        Examples
+        --------
+        Of a noisy sum, each neighbour lacks one person; the one who adds most is exposed most.
+
+        >>> import edp_bayes as edp
+        >>> def noisy_sum(database, size, rng):
+        ...     return sum(database) + rng.laplace(size=size)
+        >>> people = {"Ann": 0.2, "Bob": 1.0, "Cy": 0.3}
+        >>> everybody = tuple(people.values())
+        >>> without = {
+        ...     f"without {name}": (everybody, tuple(v for n, v in people.items() if n != name))
+        ...     for name in people
+        ... }
+        >>> audit = edp.audit_mechanisms(
+        ...     noisy_sum, without, epsilon=[0.5], size=5000, random_seed=1, progressbar=False
+        ... )
+        >>> level = audit.data_centric(prob=0.95)
+        >>> str(level["pair"].to_numpy()[0]), bool(level["lower"] < 1.0 < level["upper"])
+        ('without Bob', True)
+        """
+        prob, pairs = default_probability(prob), self._neighbours(database)
+        draws = pairs.to_numpy().reshape(-1, pairs.sizes["pair"])
+        largest = draws.max(axis=1, keepdims=True)
+        worst = (draws == largest).mean(axis=0)
+        each = np.array([interval(column, prob)[1] for column in draws.T])
+        below, above = _whole_band(draws, prob)
+        lower, median, upper = interval(largest, prob)
+        found = xr.Dataset(
+            {
+                "lower": lower,
+                "median": median,
+                "upper": upper,
+                "pair_lower": ("pair", below),
+                "pair_median": ("pair", each),
+                "pair_upper": ("pair", above),
+                "worst": ("pair", worst),
+            },
+            coords={"pair": pairs["pair"].to_numpy()},
+            attrs={"prob": prob, "tau": self.tau},
+        )
+        return found.isel(pair=np.lexsort((-each, -worst)))
+
+    def _neighbours(self, database: str | None) -> xr.DataArray:
+        """Return the local epsilon of the pairs of one database, (chain, draw, pair)."""
+        pairs = self.pair_local_epsilon
+        names = self.database_local_epsilon["database"].to_numpy().tolist()
+        if database is None and len(names) > 1:
+            raise InvalidInputError(
+                f"database must be named where pairs of several were audited, one of {names}"
+            )
+        if database is not None and database not in names:
+            raise InvalidInputError(f"database must be one of {names}, found {database!r}")
+        if len(names) == 1:
+            return pairs
+        if "of_database" not in pairs.coords:
+            raise InvalidInputError(
+                "an audit of several databases must say whose neighbour each pair holds, found one "
+                "saved before it did: audit again"
+            )
+        return pairs.isel(pair=np.flatnonzero(pairs["of_database"] == database))
 
     @property
     def subject(self) -> tuple[str, str]:
@@ -224,6 +322,17 @@ class MechanismAudit(PrivacyCurves):
         if name not in self._posterior:
             raise InvalidInputError(f"{name} is there for an audit of several pairs only")
         return self._posterior[name]
+
+
+def _whole_band(
+    draws: NDArray[np.float64], prob: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the band that holds whole rows of draws, some of them infinite."""
+    finite = np.isfinite(draws)
+    largest = draws[finite].max(initial=0.0)
+    lower, upper = simultaneous(np.where(finite, draws, HUGE), prob)
+    # next to an infinite draw a quantile is infinite, too
+    return np.where(lower > largest, np.inf, lower), np.where(upper > largest, np.inf, upper)
 
 
 def load_mechanism_audit(path: str | Path) -> MechanismAudit:
