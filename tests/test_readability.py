@@ -63,8 +63,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("docs/guide/which_epsilon.md", "sentences"): "not rewritten yet",
     ("docs/guide/which_query.md", "terms"): "not rewritten yet",
     ("docs/guide/who_is_risky.md", "sentences"): "not rewritten yet",
-    ("docs/noise.md", "terms"): "not rewritten yet",
-    ("docs/noise.md", "words"): "not rewritten yet",
     ("docs/property_audits.md", "terms"): "not rewritten yet",
     ("docs/start/index.md", "terms"): "not rewritten yet",
     ("docs/statistical_privacy.md", "terms"): "not rewritten yet",
