@@ -109,8 +109,8 @@ def widths(both: pd.DataFrame, what: str) -> str:
     fair = (stretched[DEFAULT] / stretched[RIVAL])[~never.any(axis=1)]
     equal = (
         f"### Width at a coverage of 95%, {what}: {DEFAULT} over {RIVAL}\n\n"
-        "Both bands of every cell are stretched or shrunk, seen from their medians, until they cover "
-        f"in 95% of the repetitions. That can be done in {fair.size} cells. There the "
+        "Both bands of every cell are stretched or shrunk, seen from their medians, until they "
+        f"cover in 95% of the repetitions. That can be done in {fair.size} cells. There the "
         f"default's median width is {fair.mean():.2f} times the bootstrap's on average, and larger "
         f"in {(fair > 1).mean():.0%} of them. No factor does it for the default in "
         f"{never[DEFAULT].sum()} cells, for the bootstrap in {never[RIVAL].sum()}: one of its ends "
