@@ -42,7 +42,8 @@ ALLOWED: dict[tuple[str, str], str] = {
 }
 """What a page may break (its path, and sentences, words or terms), and why; to become empty."""
 FORMULA = "§"
-END = r"(?<=[.!?])[\"”’)∎]*\s+(?=[\"“(∎]*(?:[A-Z0-9§]|delta\b|epsilon\b))"
+END = r"(?<=[.!?])[\"”’)]*\s+(?=[\"“(]*(?:[A-Z0-9§]|delta\b|epsilon\b))"
+FENCED = r"^( *)(```+).*?^\1\2 *$"
 OVER = re.DOTALL | re.MULTILINE
 SHORT = re.compile(r"\b(?:e\.g|i\.e|et al|cf|vs|Fig|No|pp|p)\.$")
 
@@ -52,8 +53,8 @@ def blocks(text: str) -> list[str]:
     text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r"^```\{(?:note|tip|warning|glossary)\}$(.*?)^``` *$", r"\1", text, flags=OVER)
-    text = re.sub(r"^( *)(```+).*?^\1\2 *$", "\n", text, flags=OVER)
-    text = text.replace(r"\$", "")
+    text = re.sub(FENCED, "\n", text, flags=OVER)
+    text = text.replace(r"\$", "").replace("∎", "")
     text = re.sub(r"\$\$.*?\$\$[.,]?", "\n\n", text, flags=re.DOTALL)
     text = re.sub(r"!\[[^\]]*\]\([^)]*\)(\{[^}]*\})?", "", text)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
@@ -101,7 +102,8 @@ def measure(page: str) -> tuple[int, float, list[str]]:
     text = (ROOT / page).read_text(encoding="utf-8")
     found = sentences(text)
     total = sum(len(words(block)) for block in blocks(text))
-    terms = FORBIDDEN.findall(" \n ".join([*blocks(text), *re.findall(r"^#+ .*", text, re.M)]))
+    shown = re.sub(r"`[^`]+`", "", re.sub(FENCED, "", text, flags=OVER))
+    terms = FORBIDDEN.findall(shown)
     average = sum(map(len, found)) / len(found) if found else 0.0
     return total, average, [term.lower() for term in terms]
 
@@ -141,7 +143,7 @@ def test_words_are_plain(page):
 
 def anchors(text: str) -> set[str]:
     """Return the anchors of a page: of its headings, and those set by hand."""
-    text = re.sub(r"^( *)(```+).*?^\1\2 *$", "\n", text, flags=OVER)
+    text = re.sub(FENCED, "\n", text, flags=OVER)
     names = set(re.findall(r"^\((\S+)\)=$", text, re.MULTILINE))
     for heading in re.findall(r"^#{1,3} (.*)$", text, re.MULTILINE):
         bare = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower())
@@ -152,7 +154,7 @@ def anchors(text: str) -> set[str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
     text = (ROOT / page).read_text(encoding="utf-8")
-    text = re.sub(r"^( *)(```+).*?^\1\2 *$", "\n", text, flags=OVER)
+    text = re.sub(FENCED, "\n", text, flags=OVER)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         if "://" in target or target.startswith("mailto:"):
             continue
