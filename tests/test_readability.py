@@ -33,12 +33,12 @@ WORDS = {
 }
 """Words of a page at most; an appendix has none."""
 FORBIDDEN = re.compile(
-    r"\b(whoever|at hand|holds? the truth|told|referred|somebody|"
-    r"(?:is|are|be|stay|stays|remain|remains) anonymous)\b",
-    re.IGNORECASE,
+    r"\b(whoever|at hand|holds? the truth|told|referred|somebody)\b", re.IGNORECASE
 )
+ANONYMOUS = re.compile(r"\b(?:is|are|be|stays?|remains?|becomes?) (anonymous)\b", re.IGNORECASE)
+"""A claim that no audit makes; to deny it, or to quote it, is no claim."""
 ALLOWED: dict[tuple[str, str], str] = {
-    ("README.md", "terms"): "not rewritten yet",
+    ("README.md", "terms"): "not rewritten yet: the database at hand of --at",
 }
 """What a page may break (its path, and sentences, words or terms), and why; to become empty."""
 FORMULA = "§"
@@ -104,6 +104,9 @@ def measure(page: str) -> tuple[int, float, list[str]]:
     total = sum(len(words(block)) for block in blocks(text))
     shown = re.sub(r"`[^`]+`", "", re.sub(FENCED, "", text, flags=OVER))
     terms = FORBIDDEN.findall(shown)
+    for part in re.split(r"(?<=[.!?])\s|\|", shown):
+        if not re.search(r"\bnot\b|[“\"?]", part):
+            terms += ANONYMOUS.findall(part)
     average = sum(map(len, found)) / len(found) if found else 0.0
     return total, average, [term.lower() for term in terms]
 
