@@ -167,7 +167,7 @@ def add_contributions(
 def default_priors() -> dict[str, Any]:
     """Return the prior of every pool, of the individuals' log sizes, angles and log odds.
 
-    Sizes are in standard deviations of the response; see docs/models.md.
+    Sizes are in standard deviations of the response; see docs/models/contributions.md.
     """
     import pymc as pm
 

@@ -47,7 +47,7 @@ class FullPosterior(ShortRepr):
     priors : mapping of str to distribution
         In the place of those of some pools of contributions, such as ``{"size_middle":
         pm.Normal.dist(0.0, 1.0)}``: size_middle, size_between, angle_middle, angle_between,
-        presence_middle, presence_between and presence_tilted, see docs/models.md.
+        presence_middle, presence_between and presence_tilted, see docs/models/your_own.md.
 
     Raises
     ------

@@ -139,7 +139,8 @@ def hausdorff(posterior: Posterior, epsilon: float) -> NoiseDistribution:
         )
     warnings.warn(
         "the Hausdorff construction of the published Proposition 1 does not guarantee epsilon; "
-        "see the counterexample in docs/noise.md, and use method='bottleneck' for a guarantee",
+        "see the counterexample in docs/noise/closed_forms.md, and use method='bottleneck' for a "
+        "guarantee",
         EdpBayesWarning,
         stacklevel=3,
     )

@@ -2,7 +2,8 @@
 
 Every reference mechanism is sampled again and again for its pair; the 90% bands of the local
 epsilon and of delta(0.5) are compared with the exact truths. What is done already is kept in
-tests/calibration/.cache, so the study resumes; ``--write`` puts the table in docs/black_box.md.
+tests/calibration/.cache, so the study resumes; ``--write`` puts the table in
+docs/black_box/measured.md.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from edp_bayes.mechanisms import Mechanism, suite
 from edp_bayes.models.sampling import SamplerSettings
 
 CACHE = Path(__file__).parent / ".cache"
-PAGE = Path(__file__).parents[2] / "docs" / "black_box.md"
+PAGE = Path(__file__).parents[2] / "docs" / "black_box" / "measured.md"
 START, END = "<!-- results -->", "<!-- end of results -->"
 TAU, EPSILON, PROB = 0.01, 0.5, 0.9
 DRAWS, TUNE = 250, 120
@@ -142,7 +143,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000])
     parser.add_argument("--mechanisms", default=".*", help="regular expression on the names")
     parser.add_argument("--collect", action="store_true", help="run nothing, show what there is")
-    parser.add_argument("--write", action="store_true", help="put the tables in docs/black_box.md")
+    parser.add_argument("--write", action="store_true", help="put the tables on the page")
     options = parser.parse_args()
     chosen = [
         (mechanism, size)

@@ -72,7 +72,7 @@ def overall(table: pd.DataFrame) -> str:
 
 
 def misses(table: pd.DataFrame) -> str:
-    """List the default's cells that hold the truth too rarely, and count those too often."""
+    """List the default's cells that cover too rarely, and count those that do too often."""
     default = table[table["method"] == DEFAULT]
     names = ["population", "quantity", "distribution", "n", "individual", "epsilon"]
     shares = ["coverage", "truth_below", "truth_above"]
@@ -84,8 +84,8 @@ def misses(table: pd.DataFrame) -> str:
     rows = rows.rename(columns={"truth_below": "truth below", "truth_above": "truth above"})
     return (
         f"### Cells of {DEFAULT} that miss [0.93, 0.97]\n\n"
-        f"By their 99% Wilson intervals, {len(rare)} of {len(default)} cells hold the truth too "
-        f"rarely and {len(often)} too often. Those that hold it too rarely, with the shares of "
+        f"By their 99% Wilson intervals, {len(rare)} of {len(default)} cells cover too "
+        f"rarely and {len(often)} too often. Those that cover too rarely, with the shares of "
         "repetitions in which the truth was below and above the band:\n\n"
         f"{_lines(rows.columns, rows.to_numpy())}"
     )
@@ -109,8 +109,8 @@ def widths(both: pd.DataFrame, what: str) -> str:
     fair = (stretched[DEFAULT] / stretched[RIVAL])[~never.any(axis=1)]
     equal = (
         f"### Width at a coverage of 95%, {what}: {DEFAULT} over {RIVAL}\n\n"
-        "Both bands of every cell are stretched or shrunk, seen from their medians, until 95% of "
-        f"the repetitions hold the truth. In the {fair.size} cells where that can be done the "
+        "Both bands of every cell are stretched or shrunk, seen from their medians, until they "
+        f"cover in 95% of the repetitions. That can be done in {fair.size} cells. There the "
         f"default's median width is {fair.mean():.2f} times the bootstrap's on average, and larger "
         f"in {(fair > 1).mean():.0%} of them. No factor does it for the default in "
         f"{never[DEFAULT].sum()} cells, for the bootstrap in {never[RIVAL].sum()}: one of its ends "

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "models.md"
+PAGE = Path(__file__).parents[2] / "docs" / "models" / "your_own.md"
 
 
 @pytest.mark.full
 def test_the_worked_examples_run():
-    own = PAGE.read_text(encoding="utf-8").partition("### Contributions of your own")[2]
-    blocks = re.findall(r"```python\n(.*?)```", own.partition("\n### ")[0], flags=re.S)
+    own = PAGE.read_text(encoding="utf-8").partition("## Contributions of your own")[2]
+    blocks = re.findall(r"```python\n(.*?)```", own.partition("\n## ")[0], flags=re.S)
     assert len(blocks) == 2
     names: dict = {}
     for block in blocks:

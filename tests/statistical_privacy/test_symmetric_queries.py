@@ -1,7 +1,7 @@
 """Subsampling a symmetric query is never worse than the paper's closing conjecture says.
 
-docs/mathematics/index.md has the proof. Here all databases and all samples are enumerated, for
-all symmetric queries that answer without chance, and for random ones that do not.
+docs/mathematics/subsampling.md has the proof. Here all databases and all samples are enumerated,
+for all symmetric queries that answer without chance, and for random ones that do not.
 """
 
 from __future__ import annotations
