@@ -37,8 +37,7 @@ FORBIDDEN = re.compile(
 )
 ANONYMOUS = re.compile(r"\b(?:is|are|be|stays?|remains?|becomes?) (anonymous)\b", re.IGNORECASE)
 """A claim that no audit makes; to deny it, or to quote it, is no claim."""
-ALLOWED: dict[tuple[str, str], str] = {
-}
+ALLOWED: dict[tuple[str, str], str] = {}
 """What a page may break (its path, and sentences, words or terms), and why; to become empty."""
 FORMULA = "§"
 END = r"(?<=[.!?])[\"”’)]*\s+(?=[\"“(]*(?:[A-Z0-9§]|delta\b|epsilon\b))"
