@@ -1,5 +1,7 @@
 """An adversary whose past is what was published of earlier answers: rounded, binned, suppressed."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 import edp_bayes as edp
 from edp_bayes.auditing.releases import releases_until
 from edp_bayes.cli import main
+from edp_bayes.cli.answering import CODES, severity
 from edp_bayes.distributions.published import Published
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 
@@ -199,3 +202,64 @@ def test_the_command_line_takes_the_past_as_published(tmp_path, capsys):
     table = pd.read_csv(tmp_path / "a" / "cells.csv")
     assert set(table["region"]) == {"(all)", "north", "south"}
     assert "has seen the last release as published" in table.loc[0, "sentence"]
+
+
+def test_what_is_published_is_what_everything_is_of(tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame({
+        "week": np.repeat(pd.date_range("2023-01-02", periods=40, freq="7D"), 30),
+        "who": np.tile(np.arange(30), 40),
+    })[rng.random(1200) < 0.5]  # fmt: skip
+    rows.to_csv(tmp_path / "visits.csv", index=False)
+    out = tmp_path / "out"
+    words = "--database week --individual who --query count --seed 1 --draws 50 --chains 2"
+    more = "--model finite:2 --tune 50 --epsilon 0.1 --target 0.1:0.9 --past 1 --past-published"
+    rest = "--rounded-to 5 --threshold 8 --databases 2 --check"
+    asked = ["audit", str(tmp_path / "visits.csv"), *words.split(), *more.split(), *rest.split()]
+    files = ["--json", str(out / "v.json"), "--report", str(out / "r.html"), "--out", str(out)]
+    code = main([*asked, *files])
+    said = capsys.readouterr().out
+    rule = "the answer rounded to 5, suppressed below 8"
+    first = said[said.index("The answer rounded to 5") :].split("Failed")[0].split(chr(10))
+    record = json.loads((out / "v.json").read_text(encoding="utf-8"))
+    year = edp.load_composed_audit(out / "releases.nc")
+    assert "rounded to 5" in year.settings["query"]
+    one = edp.load_audit(out / "published.nc").verdict(epsilon=0.1, delta=0.9)
+    page = " ".join((out / "r.html").read_text(encoding="utf-8").split())
+    if one.status != "not established":
+        assert rule in one.claim
+        assert one.claim in " ".join(" ".join(first).split())
+        assert one.claim in page
+    worst = max((one, year.verdict(epsilon=0.1, delta=0.9)), key=lambda v: severity(v.status))
+    assert record["verdict"]["status"] == worst.status
+    assert code == CODES[worst.status]
+    assert said.index("The answer rounded to 5") < said.index("The whole answer.")
+
+
+def test_cells_together_are_audited_against_all_of_the_past():
+    rng = np.random.default_rng(2)
+    rows = pd.DataFrame({
+        "week": np.repeat(np.arange(40), 20), "who": np.tile(np.arange(20), 40),
+        "region": np.tile(np.repeat(["north", "south"], 10), 40),
+    })[rng.random(800) < 0.5]  # fmt: skip
+    rows = pd.concat([rows, rows[rows["who"] == 0].assign(region="south")])
+    found = edp.audit_cells(
+        edp.Databases.from_table(rows, database="week", individual="who"), edp.queries.Count(),
+        by="region", epsilon=[0.1], model=edp.FiniteMixture(components=2), totals=False,
+        adversary=edp.Adversary(past=1, past_published={"rounded_to": 5}), draws=50, tune=50,
+        chains=2, random_seed=1, progressbar=False,
+    )  # fmt: skip
+    assert "no audit" not in found.statuses
+
+
+def test_releases_against_different_adversaries_name_them():
+    few = {**OPTIONS, "epsilon": [0.5]}
+    data = responses_of(spread=0.3)
+    one = edp.audit(data, **few)
+    other = edp.audit(data, adversary=edp.Adversary(past=1), **few)
+    both = edp.compose([one, other], fresh=True, progressbar=False)
+    assert (
+        "knows nothing but the distribution of the response; a person who has seen"
+        in (both.settings["against"])
+    )
+    assert "no database" not in both.describe()

@@ -28,6 +28,7 @@ __all__ = ["Groups", "assemble", "composed_groups", "own_groups"]
 
 # How the bound is asked for, in Python and on the command line.
 BOUND = 'past="others" (--echoes)'
+NO_MORE = "a person who knows nothing but the distribution of the response"
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
@@ -294,7 +295,14 @@ def _common(audits: Sequence[Audit]) -> dict[str, Any]:
         if all(other.get(name) == value for other in settings[1:])
     }
     queries = dict.fromkeys(str(one["query"]) for one in settings)
-    return {**common, "query": " and ".join(queries), "audits": settings}
+    against = dict.fromkeys(part.against or NO_MORE for part in audits)
+    several = {} if len(against) == 1 else {"against": _each(list(against))}
+    return {**common, **several, "query": " and ".join(queries), "audits": settings}
+
+
+def _each(against: Sequence[str]) -> str:
+    """Return adversaries who differ from audit to audit."""
+    return f"a person who is, of one of these releases each, {'; '.join(against)}"
 
 
 def _hypotheses(audits: Sequence[Audit], total: int, past: str) -> str:

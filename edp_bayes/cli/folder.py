@@ -114,6 +114,7 @@ def write(
     zarr: bool,
     show: bool,
     report: Path | None = None,
+    reported: Audit | None = None,
     report_names: bool = False,
     target: tuple[float, float] | None = None,
     releases: ComposedAudit | None = None,
@@ -136,6 +137,8 @@ def write(
         Show progress.
     report : Path, optional
         HTML file of the report.
+    reported : Audit, optional
+        What it is of, where that is not the audit: what is published of the answer.
     report_names : bool
         Names rather than pseudonyms in it.
     target : tuple of float, optional
@@ -149,7 +152,8 @@ def write(
         paths[folder / name] = partial(make, audit, prob)
     if report is not None:
         epsilon, delta = target or (None, None)
-        paths[report] = lambda path: audit.report(
+        shown = audit if reported is None else reported
+        paths[report] = lambda path: shown.report(
             path,
             epsilon=epsilon,
             delta=delta,

@@ -72,6 +72,7 @@ def print_report(
     prob: float,
     verdict: Verdict | None = None,
     verbose: bool = True,
+    start: str = "",
 ) -> None:
     """Print the verdict in the first line and the table of risks; the rest where it is asked for.
 
@@ -89,8 +90,12 @@ def print_report(
         Of its target; of the default one if not given.
     verbose : bool
         Also how it was made, the riskiest individuals, other tables and all checks in words.
+    start : str
+        What the first line begins with.
     """
-    print_verdict(audit.verdict(prob=prob) if verdict is None else verdict, console)
+    if start:
+        console.print()
+    print_verdict(audit.verdict(prob=prob) if verdict is None else verdict, console, start=start)
     first = float(audit.epsilon[0])
     tailed = f"median and {percent(prob)} equal-tailed interval"
     risks = (f"Risk by epsilon: median and {percent(prob)} simultaneous band", _risks(audit, prob))
@@ -144,7 +149,6 @@ def print_published(
     """Print the risks of what is published of the answer."""
     words = audit.settings["released"]["words"]
     title = f"The answer {words}: median and {percent(prob)} simultaneous band"
-    console.print()
     print_verdict(verdict, console, start=f"The answer {words}. ")
     if verbose:
         print_parts(((title, _risks(audit, prob)),), console)

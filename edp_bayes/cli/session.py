@@ -187,7 +187,21 @@ def audit_databases(
         counted: dict[str, tuple[PrivacyCurves, Verdict]] = (
             {} if run.published is not None else {"": (found, verdict)}
         )
-        report.print_report(found, console, prob=PROB, verdict=verdict, verbose=run.verbose)
+        published = None
+        if run.published is not None:
+            # what is published comes first, and is what a report, releases and a record are of
+            published = audit_released(found, run.published, progressbar=show)
+            said = answer(published)
+            counted["published"] = published, said
+            report.print_published(published, console, prob=PROB, verdict=said, verbose=run.verbose)
+        report.print_report(
+            found,
+            console,
+            prob=PROB,
+            verdict=verdict,
+            verbose=run.verbose,
+            start="" if published is None else "The whole answer. ",
+        )
         if unplanned:
             console.print(unplanned)
         if about and not run.verbose:
@@ -195,22 +209,19 @@ def audit_databases(
         hidden = {"key": pseudonym_key(run)} if run.pseudonyms else None
         composed = None
         if run.databases is not None:
-            composed = found.compose(
+            composed = (found if published is None else published).compose(
                 run.databases, past=OTHERS if run.echoes else RELEASED, progressbar=show
             )
             said = answer(composed)
             counted["composed"] = composed, said
             report.print_releases(composed, console, prob=PROB, verdict=said, verbose=run.verbose)
-        published = None
-        if run.published is not None:
-            published = audit_released(found, run.published, progressbar=show)
-            said = answer(published)
-            counted["published"] = published, said
-            report.print_published(published, console, prob=PROB, verdict=said, verbose=run.verbose)
         rules = None
         if run.rules and isinstance(responses, Responses):
             rules = disclosure(responses, audit=found, epsilon=verdict.epsilon, rules=run.rules)
             report.print_rules(rules, console, verdict)
+        bare = published
+        if published is not None and hidden is not None:
+            bare = published.with_pseudonyms(**hidden)
         written = folder.write(
             found if hidden is None else found.with_pseudonyms(**hidden),
             run.out,
@@ -218,6 +229,7 @@ def audit_databases(
             zarr=run.zarr,
             show=show,
             report=run.report,
+            reported=bare,
             report_names=run.report_names,
             target=run.target,
             releases=composed,
@@ -225,8 +237,7 @@ def audit_databases(
         if composed is not None:
             whole = composed if hidden is None else composed.with_pseudonyms(**hidden)
             written.append(whole.save(run.out / folder.composed_name(zarr=run.zarr)))
-        if published is not None:
-            bare = published if hidden is None else published.with_pseudonyms(**hidden)
+        if bare is not None:
             written.append(bare.save(run.out / folder.published_name(zarr=run.zarr)))
         for one, name in (
             (rules, folder.RULES),

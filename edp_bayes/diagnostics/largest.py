@@ -8,6 +8,7 @@ import numpy as np
 
 from edp_bayes.diagnostics.checks import Checks, PendingTest, decide, threshold
 from edp_bayes.utils import validate
+from edp_bayes.utils.formatting import number, rounded_up
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.contributions import ContributionSource
@@ -90,11 +91,13 @@ def check_largest(
         replicated[k] = np.abs(found).max()
     observed = float(np.abs(c.data).max())
     low, middle, high = np.quantile(replicated, [0.025, 0.5, 0.975])
-    numbers = f"{observed:.4g}, 95% of replicates from {low:.4g} to {high:.4g}"
+    # a report may be handed on, and an exact amount would tell more than an answer does
+    shown = rounded_up(observed)
+    numbers = f"{number(shown)}, 95% of replicates from {number(low, 2)} to {number(high, 2)}"
     said = "The largest contribution is {} what the model of contributions expects"
     if middle > MUCH * observed:
         text = f"{said.format('far below')}: {numbers}"
-        return Checks((threshold(LARGEST, observed, False, text, WIDER),), level)
+        return Checks((threshold(LARGEST, shown, False, text, WIDER),), level)
     above = float((replicated >= observed).sum() + 1) / (REPLICATES + 1)
-    test = PendingTest(LARGEST, observed, above, numbers, said.format("above"), NARROWER)
+    test = PendingTest(LARGEST, shown, above, numbers, said.format("above"), NARROWER)
     return Checks(decide([test], level), level)

@@ -342,6 +342,8 @@ def _what(result: PrivacyCurves) -> str:
     count = individuals_of(result) or 0
     single = count == 1
     whose = "risk of the individual" if single else f"largest risk of any of {count:,} individuals"
+    if "released" in result.settings:
+        whose = f"{whose} from the answer {result.settings['released']['words']}"
     return f"{whose} from all releases together" if "composition" in result.tree.children else whose
 
 

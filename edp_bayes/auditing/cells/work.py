@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -126,7 +126,8 @@ class CellWork:
                 if dependence.revealed:
                     who = next(one for one in dependence.warnings if REVEALED in one)
                     return self._revealed(asked, str(who))
-            found = audit(given, random_seed=self.seeds[place], progressbar=False, **self.options)
+            options = self.options if len(responses) == 1 else self._of_several
+            found = audit(given, random_seed=self.seeds[place], progressbar=False, **options)
             if published is not None and not found.joint:
                 found = audit_released(found, published, progressbar=False)
             verdict = found.verdict(epsilon=epsilon, delta=delta, prob=self.prob)
@@ -142,6 +143,14 @@ class CellWork:
             "withheld_by": ", ".join(verdict.withheld_by),
             "sentence": verdict.claim,
         }
+
+    @property
+    def _of_several(self) -> Mapping[str, Any]:
+        """The options, of an adversary who has seen all of the past: they know no less."""
+        adversary = self.options.get("adversary")
+        if adversary is None or adversary.past_published is None:
+            return self.options
+        return {**self.options, "adversary": replace(adversary, past_published=None)}
 
     def _revealed(self, asked: Target, said: str) -> dict[str, Any]:
         """Return that a combination of cells reveals an individual, where it is published whole."""
