@@ -9,6 +9,7 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import edp_bayes as edp
 from edp_bayes.auditing.query import audit
 from edp_bayes.diagnostics import (
     check_databases,
@@ -587,3 +588,33 @@ def test_ties_whose_exact_probability_is_not_known_warn_of_nothing():
     responses = Responses.from_arrays(counts, contribution=np.ones((30, 2)), step=None)
     # warnings are errors here, but those of the data
     assert 0.0 <= check_databases(responses)["halves, distribution"].p_value <= 1.0
+
+
+def seasonal(seed, spread):
+    """Return monthly sums that vary by a season, and where much is expected more if asked."""
+    rng = np.random.default_rng(seed)
+    month = np.arange(96)
+    level = 1.0 + 0.5 * np.cos(2.0 * np.pi * month / 12)
+    grows = level if spread else np.ones(96)
+    contribution = 10.0 * rng.gamma(20.0, 0.05, (96, 8)) * grows[:, None]
+    noise = rng.normal(0.0, 8.0, 96) * grows
+    return edp.Responses.from_arrays(
+        100.0 * level + contribution.sum(axis=1) + noise, contribution=contribution, additive=True,
+        database=np.arange("2015-01", "2025-01", dtype="M8[M]")[:96],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("spread", "passes"), [(True, False), (False, True)])
+def test_residuals_that_grow_with_what_is_expected_withhold_a_verdict(spread, passes):
+    options = {"draws": 60, "chains": 2, "random_seed": 1, "progressbar": False}
+    knows = edp.Adversary(season=12)
+    audit = edp.audit(seasonal(2, spread), epsilon=[0.1], adversary=knows, **options)
+    row = audit.checks.loc["spread, level"]
+    assert row["passed"] == passes
+    assert ("spread, level" in audit.verdict().withheld_by) == (not passes)
+    if spread:
+        assert "--transform log" in row["sentence"]
+        scaled = edp.audit(
+            seasonal(2, spread), epsilon=[0.1], adversary=knows, transform="log", **options
+        )
+        assert scaled.checks.loc["spread, level", "passed"]

@@ -475,6 +475,7 @@ def _checks(
             regressors=0 if regression is None else len(regression.known.regressors),
             records=released,
             least=float(limit.min()),
+            expected=_expected(regression, fitted),
         ),
         check_truncation(fitted.truncated, epsilon=grid, upper=limit),
     ]
@@ -495,6 +496,14 @@ def _checks(
     return checked(
         tests, posterior, responses, fitted, [*responses.warnings, *known, *fitted.warnings]
     )
+
+
+def _expected(regression: Regression | None, fitted: FittedModel) -> Array | None:
+    """Return what the adversary expects in every database, but for a constant."""
+    if regression is None or fitted.at_hand is None:
+        return None
+    coefficients = fitted.at_hand.coefficients
+    return np.asarray(regression.design @ coefficients.mean(axis=(0, 1)))
 
 
 def _of_density(coupling: Coupling) -> Coupling:

@@ -46,6 +46,10 @@ REPEATS = (
     "The bands assume independent databases and may be too narrow; whoever knows what repeats, a "
     "season for one, knows more than they allow for"
 )
+BY_LEVEL = (
+    "One spread is taken for all levels, so that risks are too small where little is expected. "
+    "Where amounts grow with the level model its logarithm (transform='log', --transform log)."
+)
 LEFT = "The bands assume that databases are independent given what the adversary knows."
 COMES_AND_GOES = (
     "No model here knows that within a component, and risks may be larger: give what both follow "
@@ -106,6 +110,7 @@ def check_databases(
     queries: int = 1,
     records: Responses | None = None,
     least: float = 0.0,
+    expected: Floats | None = None,
 ) -> DatabaseChecks:
     """Check that the databases look independent and identically distributed.
 
@@ -115,10 +120,12 @@ def check_databases(
     sometimes absent: the responses without them, in the databases in which they contribute against
     the others (Wilcoxon's rank sum, exact where either are few), for the 100 individuals who can
     matter most by contribution and presence, weighted by that; it fails, too, where the databases
-    depend on each other. Holm's correction keeps the probability of any false alarm among all tests
-    at about the level. Thresholds, without p-values: at most 10% of
-    the responses tied; no individual above 25% of the size of a response in any database; no
-    individual's largest contribution above 5 times that of the next.
+    depend on each other. Holm's correction keeps the probability of any false alarm among all these
+    at about the level. Apart from them, given what an adversary knows, the sizes of residuals are
+    tested against what is expected (Spearman's rank correlation): one spread is taken for all.
+    Thresholds, without p-values: at most 10% of the responses tied; no individual above 25% of the
+    size of a response in any database; no individual's largest contribution above 5 times that of
+    the next.
 
     The order of the databases is the order of the responses. Several responses of one database
     are averaged before the tests of order.
@@ -144,6 +151,8 @@ def check_databases(
     least : float
         Presence is of no account where it can add no more than half of this to an individual's
         risk: the smallest upper limit of delta.
+    expected : ndarray, optional
+        Shape (n,): the answer that the adversary expects in every database, but for a constant.
 
     Returns
     -------
@@ -187,7 +196,12 @@ def check_databases(
         *_presence(responses, y, least),
     )
     raw = responses if records is None else records
-    checks = (*decide(tests, level), _ties(raw), *_dominance(raw))
+    checks = (
+        *decide(tests, level),
+        *decide(_level(order, expected), level),
+        _ties(raw),
+        *_dominance(raw),
+    )
     return DatabaseChecks(checks, level)
 
 
@@ -305,6 +319,25 @@ def _drift(
             f"standard deviations {early.std(ddof=1):.3g} and {late.std(ddof=1):.3g}",
             f"{half} {like}",
             advice(p_spread, why, SPREAD),
+        ),
+    )
+
+
+def _level(scores: Floats, expected: Floats | None) -> tuple[PendingTest, ...]:
+    """Return the test that residuals are as large where much is expected as where little is."""
+    if expected is None or np.ptp(expected) <= 1e-9 * np.abs(expected).max(initial=0.0):
+        return ()
+    from scipy import stats
+
+    rho, p = stats.spearmanr(expected, np.abs(scores - np.median(scores)))
+    return (
+        PendingTest(
+            "spread, level",
+            float(rho),
+            float(p),
+            f"rank correlation {rho:.2f}",
+            f"Residuals are {'larger' if rho > 0 else 'smaller'} where a larger answer is expected",
+            BY_LEVEL if rho > 0 else "",
         ),
     )
 

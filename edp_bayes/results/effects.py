@@ -46,6 +46,9 @@ EFFECTS = MappingProxyType(
         "trend": Effect(WITHHOLDS, _CHANGES),
         "halves, distribution": Effect(WITHHOLDS, _CHANGES),
         "halves, spread": Effect(WITHHOLDS, _CHANGES),
+        "spread, level": Effect(
+            WITHHOLDS, "where little is expected an individual is exposed more"
+        ),
         "presence": Effect(WITHHOLDS, "who comes depends on the rest, which the model denies"),
         "distribution": Effect(WITHHOLDS, _MISFIT),
         "standard deviation": Effect(WITHHOLDS, _MISFIT),
