@@ -119,7 +119,10 @@ def test_several_counts_that_vary_too_much_are_said_to(capsys):
         ({"mechanism": "cauchy:1"}, "--mechanism must be gaussian:NU"),
         ({"mechanism": "subsampling:2000"}, "sample size must be at most n"),
         ({"mechanism": "subsampling:1.5"}, "sampling rate must be at most 1"),
-        ({"mechanism": "gaussian:1+subsampling:10"}, "at most one sampling followed by at most one noise"),
+        (
+            {"mechanism": "gaussian:1+subsampling:10"},
+            "at most one sampling followed by at most one noise",
+        ),
         ({"known": "1000"}, "known must be below n"),
         ({"known": "-1"}, "known must be at least 0"),
         ({"known": "5", "known-positive": "6"}, "known_positive must not exceed known"),

@@ -198,7 +198,7 @@ def _tile(cells: Cells, place: int) -> Tile:
     if place < 0:
         return Tile()
     row = cells.table.iloc[place]
-    limit = float(row["limit"])
+    limit = _claimed(row)
     known = not math.isnan(limit)
     return Tile(
         cells.where(row),
@@ -209,7 +209,7 @@ def _tile(cells: Cells, place: int) -> Tile:
 
 
 def _row(cells: Cells, row: pd.Series) -> Row:
-    limit = float(row["limit"])
+    limit = _claimed(row)
     return Row(
         cells.where(row),
         f"{row['individuals']:,}",
@@ -219,6 +219,11 @@ def _row(cells: Cells, row: pd.Series) -> Row:
         risk(float(row["delta"])),
         _said(row),
     )
+
+
+def _claimed(row: pd.Series) -> float:
+    """Return the limit of a row that claims one, NaN of any other."""
+    return math.nan if row["status"] == NOT_ESTABLISHED else float(row["limit"])
 
 
 def _said(row: pd.Series) -> str:

@@ -12,7 +12,7 @@ from edp_bayes.exceptions import InputTypeError, InvalidInputError
 __all__ = ["Release", "common"]
 
 LONGEST = 200
-MARKUP = re.compile(r"<\s*[a-zA-Z/!?]|&#?\w+;")
+MARKUP = re.compile(r"<[a-zA-Z/!?]|&#?\w+;")
 
 
 @dataclass(frozen=True)
