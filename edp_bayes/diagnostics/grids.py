@@ -73,6 +73,8 @@ def check_grid(
     databases and of those in which they contribute. They find any step down to a millionth of the
     largest response. Divisors of three responses each, which recur, find a step on which a share
     of them lies. An odd step of less than about a third of the responses may go unseen.
+    Where answers without others lie on it as often, in the same databases, it is no grid that the
+    individual breaks: shares of a few records have small denominators, and lie on many grids.
     Divisors are chosen from the data: that of h times the digits of the amounts is tested at a
     share of the level that falls as 1 / h^2, so that all of them together keep it. They are sought
     for the individuals in most databases, up to a million pairs of individual and database.
@@ -230,6 +232,9 @@ def _breaks(
         )
         without = int(on.sum()) - moved.astype(np.int64) + kept
         for k in np.flatnonzero(_by_chance(without, n, chance) * tests < level):
+            among = everything.others(int(person[k]), own.row[at == k], step)
+            if _by_chance(int(without[k]), n, among) * tests >= level:
+                continue
             yield (
                 int(person[k]), float(step), int(broken[k]), int(finer[k]), int(without[k]),
                 int(on.sum()),
@@ -277,7 +282,8 @@ def _divided(
         if not broken:
             continue
         pairs = np.stack([mine.own, np.full(mine.own.size, named)], axis=1)
-        chance = np.maximum(common_steps(pairs, size=size) / named, LEAST_CHANCE).mean()
+        alone = np.maximum(common_steps(pairs, size=size) / named, LEAST_CHANCE).mean()
+        chance = max(float(alone), everything.others(int(people[k]), mine.row, named))
         if _by_chance(hits, values, chance) * tests < level:
             kept = everything.multiples(y, named)
             counts = int(broken), mine.own.size, int(on.sum()), int(kept.sum())
@@ -336,6 +342,14 @@ class _Entries:
     def distinct(self, values: Array) -> int:
         """Return how many values differ by more than rounding."""
         return int(np.unique(np.rint(values / self.tolerance / FINEST)).size)
+
+    def others(self, person: int, rows: Index, step: float) -> float:
+        """Return how often an answer without another is a multiple, in some databases.
+
+        Shares of a few records have small denominators, and lie on many grids whatever is left out.
+        """
+        there = self.some((self.owner != person) & np.isin(self.row, rows))
+        return float(self.on(there.rest, step).mean()) if there.owner.size else 0.0
 
     def first_broken(self, y: Array, steps: Array) -> int:
         """Return the place of the first step of a grid on which not everything lies."""
