@@ -16,7 +16,7 @@ from edp_bayes.distributions.noise import GaussianNoise
 from edp_bayes.exceptions import EdpBayesError, EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.records.remainder import require_collected
 from edp_bayes.records.responses import Responses
-from edp_bayes.results.query import Audit
+from edp_bayes.results.query import Audit, require_audit_of
 from edp_bayes.results.tried import Remedy, Tried
 from edp_bayes.results.verdict import MET, Verdict
 from edp_bayes.utils.defaults import PROB
@@ -332,16 +332,11 @@ REMEDIES: dict[str, Callable[[_Given], Iterator[Remedy]]] = {
 
 
 def _require(audit: Audit, responses: Responses) -> None:
-    if not isinstance(audit, Audit):
-        raise InputTypeError(f"audit must be an Audit, found {type(audit).__name__}")
-    if not isinstance(responses, Responses) or audit.joint:
+    if not isinstance(responses, Responses):
         raise InputTypeError(
             "remedies are for one query: audit each query on its own, and give its Responses"
         )
-    if audit.settings.get("fingerprint") != responses.fingerprint:
-        raise InvalidInputError(
-            "audit must be of these responses, found one of others: their fingerprints differ"
-        )
+    require_audit_of(audit, responses)
     if audit.source is None:
         raise InvalidInputError(
             "remedies are tried with the fit of an audit, and this one was loaded from a file or "

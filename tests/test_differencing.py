@@ -68,7 +68,7 @@ def test_whom_combinations_reveal_is_what_ranks_say(seed, people, cells, kinds):
 
 
 def fees(waived=True):
-    """Return seven fees, each charged to whoever is there; one individual is let off the last."""
+    """Return seven fees, each charged to all who are there; one individual is let off the last."""
     rng = np.random.default_rng(3)
     rows = pd.DataFrame({"week": np.repeat(np.arange(30), 12), "who": np.tile(np.arange(12), 30)})
     rows = rows[rng.random(len(rows)) < 0.7]

@@ -33,7 +33,7 @@ WORDS = {
 }
 """Words of a page at most; an appendix has none."""
 FORBIDDEN = re.compile(
-    r"\b(whoever|at hand|holds? the truth|told|referred|somebody)\b", re.IGNORECASE
+    r"\b(whoever|at hand|holds? the truth|told|referred|somebody|he|him|his|laws?)\b", re.IGNORECASE
 )
 ANONYMOUS = re.compile(r"\b(?:is|are|be|stays?|remains?|becomes?) (anonymous)\b", re.IGNORECASE)
 """A claim that no audit makes; to deny it, or to quote it, is no claim."""

@@ -14,6 +14,7 @@ from edp_bayes.auditing.composed_parts import CURVE, OWN, TOTALS, fit_of, on_gri
 from edp_bayes.auditing.composing import THRESHOLD
 from edp_bayes.auditing.echoing import RELEASED, echo_of
 from edp_bayes.auditing.sharing import alike_only, names_of, shared
+from edp_bayes.records.adversary import Adversary
 from edp_bayes.results.composition import ComposedAudit
 from edp_bayes.results.recording import recorded
 from edp_bayes.results.release import common
@@ -28,7 +29,6 @@ __all__ = ["Groups", "assemble", "composed_groups", "own_groups"]
 
 # How the bound is asked for, in Python and on the command line.
 BOUND = 'past="others" (--echoes)'
-NO_MORE = "a person who knows nothing but the distribution of the response"
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
@@ -295,7 +295,7 @@ def _common(audits: Sequence[Audit]) -> dict[str, Any]:
         if all(other.get(name) == value for other in settings[1:])
     }
     queries = dict.fromkeys(str(one["query"]) for one in settings)
-    against = dict.fromkeys(part.against or NO_MORE for part in audits)
+    against = dict.fromkeys(part.against or Adversary().words for part in audits)
     several = {} if len(against) == 1 else {"against": _each(list(against))}
     return {**common, **several, "query": " and ".join(queries), "audits": settings}
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import EdpBayesError, InputTypeError, InvalidInputError
 from edp_bayes.records.responses import Responses
-from edp_bayes.results.query import Audit
+from edp_bayes.results.query import Audit, require_audit_of
 from edp_bayes.utils import validate
 from edp_bayes.utils.defaults import PROB
 
@@ -277,7 +277,7 @@ def disclosure(
 
     require_rules(responses)
     if audit is not None:
-        _require_audit(audit, responses)
+        require_audit_of(audit, responses)
     epsilon = validate.number(epsilon, "epsilon")
     chosen = rules_of(rules)
     sizes = _sizes(responses)
@@ -334,15 +334,6 @@ def require_rules(responses: Responses) -> None:
         raise InvalidInputError(
             "rules are for sums and counts, one answer a database, to which contributions add up: "
             "with arrays of these, additive=True"
-        )
-
-
-def _require_audit(audit: Audit, responses: Responses) -> None:
-    if not isinstance(audit, Audit):
-        raise InputTypeError(f"audit must be an Audit, found {type(audit).__name__}")
-    if audit.settings.get("fingerprint") != responses.fingerprint:
-        raise InvalidInputError(
-            "audit must be of these responses, found one of others: their fingerprints differ"
         )
 
 

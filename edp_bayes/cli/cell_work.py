@@ -34,7 +34,6 @@ def audit_table(
     if len(run.query) > 1:
         raise InvalidInputError("--by is for one query: give --query once")
     epsilon, delta = run.target or (None, None)
-    more: dict[str, Any] = {**run.bounding, **run.nuts}
     run.out.mkdir(parents=True, exist_ok=True)
     with _workers(run.where) as workers:
         found = audit_cells(
@@ -47,18 +46,11 @@ def audit_table(
             adversary=adversary,
             published=run.published,
             prob=PROB,
-            random_seed=run.seed,
             executor=workers,
             store=run.out / folder.CELLS_STORE if run.resume else None,
             progressbar=show,
-            draws=run.draws,
-            tune=run.tune,
-            chains=run.chains,
             keep=run.keep,
-            model=run.model,
-            sampler=run.sampler,
-            appear_once=run.appear_once,
-            **more,
+            **run.sampling,
         )
     refuse_interrupted()
     if run.release is not None:

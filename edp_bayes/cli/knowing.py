@@ -92,7 +92,7 @@ def sentence(knows: Knows, databases: Databases, adversary: Adversary | None) ->
         return f"Against {adversary.words}. {change}"
     why = "as --no-past asks" if knows.no_past else _why_independent(databases)
     return (
-        "Against a person who knows nothing but the distribution of the response: databases are "
+        f"Against {Adversary().words}: databases are "
         f"taken as independent, {why or 'as asked'}. --past {PAST} --trend is "
         f"{Adversary(past=PAST, trend=True).words}."
     )

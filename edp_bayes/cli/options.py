@@ -382,6 +382,21 @@ class Run:
         return int(known) if known is not None and known.isdecimal() else known
 
     @property
+    def sampling(self) -> dict[str, Any]:
+        """How an audit is drawn, in the arguments of `edp_bayes.audit`."""
+        return {
+            "model": self.model,
+            "sampler": self.sampler,
+            "draws": self.draws,
+            "tune": self.tune,
+            "chains": self.chains,
+            "random_seed": self.seed,
+            "appear_once": self.appear_once,
+            **self.bounding,
+            **self.nuts,
+        }
+
+    @property
     def bounding(self) -> dict[str, Any]:
         """From how many individuals on risks are bounded, if that is not to be what is usual."""
         return {} if self.exact_up_to is None else {"exact_up_to": self.exact_up_to}

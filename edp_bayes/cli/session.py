@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,23 +122,15 @@ def audit_databases(
         found = audit(
             responses,
             epsilon=run.epsilon,
-            model=run.model,
             adversary=adversary,
             at=at,
             individuals=names,
             keep=run.keep,
-            draws=run.draws,
-            tune=run.tune,
-            chains=run.chains,
-            random_seed=run.seed,
             progressbar=show,
-            sampler=run.sampler,
             executor=run.where,
             store=run.store,
             keep_store=True,
-            appear_once=run.appear_once,
-            **run.bounding,
-            **run.nuts,
+            **run.sampling,
         )
         refuse_interrupted()
         if run.release is not None:
@@ -154,7 +146,7 @@ def audit_databases(
         epsilon, delta = run.target or (None, None)
         answer = partial(PrivacyCurves.verdict, epsilon=epsilon, delta=delta, prob=PROB)
         verdict = answer(found)
-        unplanned = ""
+        unplanned, future = "", None
         if run.plan and verdict.status == UNDECIDED and isinstance(responses, Responses):
             notes.print("Planning: simulated futures show how many databases would decide.")
             try:
@@ -171,8 +163,6 @@ def audit_databases(
                 )
             except InvalidInputError as error:  # the audit is not lost for it
                 unplanned = f"\nNo plan: {error}."
-            else:
-                verdict = answer(found, plan=future)
         tried = None
         if (
             run.remedies
@@ -182,7 +172,8 @@ def audit_databases(
             notes.print("Trying what would help: rounding, noise, a longer period, a limit.")
             tried = _remedies(found, responses, adversary, at, run, verdict)
             found = found.with_tried(tried)
-            verdict = replace(verdict, helps=tried.sentences)
+        if future is not None or tried is not None:
+            verdict = answer(found, plan=future)
         # What is published of the answer counts in its place.
         counted: dict[str, tuple[PrivacyCurves, Verdict]] = (
             {} if run.published is not None else {"": (found, verdict)}
@@ -239,12 +230,10 @@ def audit_databases(
             written.append(whole.save(run.out / folder.composed_name(zarr=run.zarr)))
         if bare is not None:
             written.append(bare.save(run.out / folder.published_name(zarr=run.zarr)))
-        for one, name in (
-            (rules, folder.RULES),
-            (None if tried is None else tried.table, folder.REMEDIES),
-        ):
-            if one is not None:
-                written.append(folder.write_table(one, run.out / name))
+        if rules is not None:
+            written.append(folder.write_table(rules, run.out / folder.RULES))
+        if tried is not None:
+            written.append(folder.write_table(tried.table, run.out / folder.REMEDIES))
         if run.json is not None:
             decisive, said = max(counted.values(), key=lambda one: severity(one[1].status))
             bare_record = decisive if hidden is None else decisive.with_pseudonyms(**hidden)
@@ -280,19 +269,11 @@ def _remedies(
         epsilon=verdict.epsilon,
         delta=verdict.delta,
         prob=PROB,
-        model=run.model,
         adversary=adversary,
         progressbar=terminal(quiet=run.quiet).is_terminal,
         at=at,
-        random_seed=run.seed,
-        sampler=run.sampler,
-        draws=run.draws,
-        tune=run.tune,
-        chains=run.chains,
         only_largest=True,
-        appear_once=run.appear_once,
-        **run.bounding,
-        **run.nuts,
+        **run.sampling,
     )
 
 

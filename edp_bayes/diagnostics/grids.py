@@ -282,9 +282,11 @@ def _divided(
         if not broken:
             continue
         pairs = np.stack([mine.own, np.full(mine.own.size, named)], axis=1)
-        alone = np.maximum(common_steps(pairs, size=size) / named, LEAST_CHANCE).mean()
-        chance = max(float(alone), everything.others(int(people[k]), mine.row, named))
-        if _by_chance(hits, values, chance) * tests < level:
+        chance = np.maximum(common_steps(pairs, size=size) / named, LEAST_CHANCE).mean()
+        if _by_chance(hits, values, chance) * tests >= level:
+            continue
+        among = everything.others(int(people[k]), mine.row, named)
+        if _by_chance(hits, values, among) * tests < level:
             kept = everything.multiples(y, named)
             counts = int(broken), mine.own.size, int(on.sum()), int(kept.sum())
             yield (int(people[k]), named, *counts)

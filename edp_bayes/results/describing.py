@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from edp_bayes.records.transforms import described
-from edp_bayes.results.effects import ADVISES, WITHHOLDS
+from edp_bayes.results.effects import ADVISES, WITHHOLDS, shown
 from edp_bayes.results.pseudonyms import WITHHELD, worded
 from edp_bayes.utils import labels
 from edp_bayes.utils.sentences import restored
@@ -133,5 +133,4 @@ def _checks(result: PrivacyCurves) -> str:
 
 def _names(failed: list[Outcome], effect: str) -> str:
     """Return the names of failed checks of one effect."""
-    names = [one.check for one in failed if one.effect == effect]
-    return ", ".join(dict.fromkeys("doubts about the data" if n == "data" else n for n in names))
+    return ", ".join(dict.fromkeys(shown(one.check) for one in failed if one.effect == effect))

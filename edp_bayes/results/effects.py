@@ -8,7 +8,16 @@ from typing import NamedTuple
 
 from edp_bayes.exceptions import InvalidInputError
 
-__all__ = ["ADVISES", "DEPENDENCE", "EFFECTS", "WITHHOLDS", "Effect", "effect_of", "withheld"]
+__all__ = [
+    "ADVISES",
+    "DEPENDENCE",
+    "EFFECTS",
+    "WITHHOLDS",
+    "Effect",
+    "effect_of",
+    "shown",
+    "withheld",
+]
 
 WITHHOLDS, ADVISES = "withholds", "advises"
 
@@ -78,6 +87,17 @@ DEPENDENCE = (
     "halves, distribution",
     "halves, spread",
 )
+
+
+def shown(name: str) -> str:
+    """Return what a check is called where several are listed.
+
+    Examples
+    --------
+    >>> shown("data"), shown("ties")
+    ('doubts about the data', 'ties')
+    """
+    return "doubts about the data" if name == "data" else name
 
 
 def effect_of(name: str) -> str:

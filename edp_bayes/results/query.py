@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from edp_bayes.records.transforms import Transform
     from edp_bayes.results.composition import ComposedAudit
 
-__all__ = ["Audit", "load_audit"]
+__all__ = ["Audit", "load_audit", "require_audit_of"]
 
 NOISES = {distribution.__name__: distribution for distribution in (GaussianNoise, LaplaceNoise)}
 
@@ -602,6 +602,22 @@ class Audit(IndividualCurves):
         from edp_bayes import plots
 
         return plots.plot_past(self, **options)
+
+
+def require_audit_of(audit: object, responses: Responses) -> None:
+    """Refuse what is no audit of these responses.
+
+    Raises
+    ------
+    InputTypeError, InvalidInputError
+        If it is no audit, or one of others.
+    """
+    if not isinstance(audit, Audit):
+        raise InputTypeError(f"audit must be an Audit, found {type(audit).__name__}")
+    if audit.settings.get("fingerprint") != responses.fingerprint:
+        raise InvalidInputError(
+            "audit must be of these responses, found one of others: their fingerprints differ"
+        )
 
 
 def load_audit(path: str | Path) -> Audit:

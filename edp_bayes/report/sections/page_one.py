@@ -15,7 +15,7 @@ import numpy as np
 from edp_bayes.report.content import CheckRow, Fact, NoiseFound, PageOne, RiskRow
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.base import NOBODY_KNOWN
-from edp_bayes.results.effects import ADVISES, WITHHOLDS
+from edp_bayes.results.effects import ADVISES, WITHHOLDS, shown
 from edp_bayes.results.inference import SHARE, amount_errors
 from edp_bayes.results.verdict import MET, NOT_ESTABLISHED, NOT_MET, UNDECIDED, Verdict
 from edp_bayes.utils.formatting import number, percent, risk, risk_least, risk_limit
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["page_one", "release_facts"]
 
 NO_CLAIM = "no claim: a check withholds it"
-DOUBTS = "doubts about the data"
 NOT_STATED, NOT_ASSESSED = "not stated", "not assessed"
 ONE_RELEASE = (
     "one answer, of one database; the unit of privacy is an individual with all of their records "
@@ -67,17 +66,15 @@ def page_one(
         Several releases of the same query together.
     """
     failed = [check for check in checks if check.passed is False]
-    effects: dict[str, list[str]] = {WITHHOLDS: [], ADVISES: []}
-    for check in failed:
-        names = effects[check.effect]
-        name = DOUBTS if check.name == "data" else check.name
-        if name not in names:
-            names.append(name)
+    withholding, advising = (
+        tuple(dict.fromkeys(shown(check.name) for check in failed if check.effect == effect))
+        for effect in (WITHHOLDS, ADVISES)
+    )
     return PageOne(
         facts=_facts(result, kind),
         rows=_rows(result, verdict, kind, prob, releases),
-        withholding=tuple(effects[WITHHOLDS]),
-        advising=tuple(effects[ADVISES]),
+        withholding=withholding,
+        advising=advising,
         tried=_tried(verdict, noise),
         fingerprint=str(result.settings.get("fingerprint", ""))[:16],
         prepared_by=result.release.prepared_by,

@@ -84,11 +84,11 @@ def inference_loss(
     """Return the expected distance between the mechanism's answer and the probability prob.
 
     It is what statistical inference loses: the answer estimates the distribution of the entries,
-    not the database at hand, so the database's own randomness counts, too. The paper's
-    Definition 8 and Lemma 8 treat the utility of statistical inference; their wording was not at
-    hand, and this is the expected squared or absolute error of that estimate. Squared: prob (1 -
-    prob) / m for the m entries that are counted, prob (1 - prob) (1/n + (1 - 1/n) / m) for m
-    draws with replacement, plus the variance of the noise. Absolute: an exact sum over the count.
+    not the database itself, so the database's own randomness counts, too. The paper's Definition 8
+    and Lemma 8 treat the utility of statistical inference; their wording was not available, and
+    this is the expected squared or absolute error of that estimate. Squared: prob (1 - prob) / m
+    for the m entries that are counted, prob (1 - prob) (1/n + (1 - 1/n) / m) for m draws with
+    replacement, plus the variance of the noise. Absolute: an exact sum over the count.
 
     Parameters
     ----------
