@@ -12,8 +12,10 @@ from edp_bayes.auditing.cells import together
 from edp_bayes.auditing.cells.audit import SEED_STEP
 from edp_bayes.auditing.cells.records import CellRecords, Part
 from edp_bayes.auditing.cells.together import correlated
+from edp_bayes.auditing.query import audit_for_verdict
 from edp_bayes.cli import main
 from edp_bayes.report.cells import SHADES
+from edp_bayes.results.effects import ADVISES, effect_of
 
 OPTIONS = {"draws": 50, "chains": 2, "tune": 50, "random_seed": 1, "progressbar": False}
 MODEL = edp.FiniteMixture(components=2)
@@ -292,7 +294,7 @@ def test_a_store_keeps_what_is_finished(tmp_path, monkeypatch):
     assert store.read_text().splitlines() == lines
     from edp_bayes.auditing.cells import work
 
-    monkeypatch.setattr(work, "audit", None)  # nothing is left to audit
+    monkeypatch.setattr(work, "audit_for_verdict", None)  # nothing is left to audit
     kept = edp.audit_cells(source, edp.queries.Count(), **asked)
     pd.testing.assert_frame_equal(first.table, kept.table)
     with pytest.raises(edp.InvalidInputError, match="holds cells of other data"):
@@ -366,3 +368,16 @@ def test_the_command_line_prints_the_worst_cell_first(capsys, tmp_path):
     assert json.loads((out / "cells.jsonl").read_text().splitlines()[0])["run"]
     assert main([*asked, "--by", "region", "--rules", "--out", str(out), "--target", "1:0.1"]) == 2
     assert "--by and --rules do not go together" in capsys.readouterr().err
+
+
+def test_what_a_cell_leaves_out_is_no_part_of_its_verdict():
+    responses = own_responses("north", "old")
+    options = {**OPTIONS, "epsilon": [0.1, 0.5], "model": MODEL, "keep": 3, "only_largest": True}
+    whole, short = edp.audit(responses, **options), audit_for_verdict(responses, **options)
+    made, left = (set(one.checks.index) for one in (whole, short))
+    assert {effect_of(name) for name in made - left} == {ADVISES}
+    assert not left - made
+    asked = {"epsilon": 0.1, "delta": 0.05}
+    assert short.verdict(**asked).claim == whole.verdict(**asked).claim
+    assert short.verdict(**asked).withheld_by == whole.verdict(**asked).withheld_by
+    assert "densities" not in short.tree.children

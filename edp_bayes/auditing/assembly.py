@@ -69,12 +69,14 @@ def assemble(
     more: Sequence[diagnostics.Checks] = (),
     appear_once: bool = False,
     new_individual: bool = True,
+    for_verdict: bool = False,
 ) -> Audit:
     """Return the audit; nothing is sampled here but replicates for the predictive check.
 
     `responses` are those of the database at hand, `released` as they were; `more` are checks that
     were made before, `appear_once` that individuals are persons who come once, `new_individual`
-    that the risk of one who is not in the sample is drawn.
+    that the risk of one who is not in the sample is drawn, `for_verdict` that what a verdict does
+    not need is left out: densities on a grid, the fit's own groups, and checks that advise.
     """
     shape = (settings.chains, settings.draws)
     names = labels.as_coordinate(responses.individual)
@@ -100,7 +102,15 @@ def assemble(
     raw = _raw(released, regression)
     more = (*more, diagnostics.check_identifier(released, appear_once=appear_once))
     checks, warnings = _checks(
-        responses, released, raw, fitted, posterior, settings, regression, more
+        responses,
+        released,
+        raw,
+        fitted,
+        posterior,
+        settings,
+        regression,
+        more,
+        advice=not for_verdict,
     )
     groups: dict[str, xr.Dataset] = {
         "posterior": posterior,
@@ -115,11 +125,13 @@ def assemble(
         "individuals": _individuals(
             responses, raw, risks, names, epsilon, changed=_changed(released, regression)
         ),
-        "densities": _densities(responses, fitted, kept, names, chains),
+        **(
+            {} if for_verdict else {"densities": _densities(responses, fitted, kept, names, chains)}
+        ),
         "mixture": _mixture(_next_response(fitted), chains),
         "observed_data": _observed(responses),
         **({} if released.scale is None else {"answers": _observed(released)}),
-        **groups_of_fit(fitted, responses.database, chains),
+        **({} if for_verdict else groups_of_fit(fitted, responses.database, chains)),
     }
     if new_individual:
         groups["new_individual"] = _new_individual(fitted, risks, epsilon, settings, chains)
@@ -446,10 +458,13 @@ def _checks(
     settings: SamplerSettings,
     regression: Regression | None,
     more: Sequence[diagnostics.Checks],
+    *,
+    advice: bool,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return every check as a row, and the sentences of those that failed.
 
     `released` are the responses as they were, `raw` the same less what insiders contributed.
+    Without `advice` those that take long and advise alone are not made.
     """
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
@@ -464,7 +479,7 @@ def _checks(
             pooled=not isinstance(density, ShiftCoupling),
         ),
         diagnostics.check_grid(raw.on_scale if atoms else raw, epsilon=grid, upper=limit),
-        *([] if atoms else [diagnostics.check_scale(raw)]),
+        *([] if atoms or not advice else [diagnostics.check_scale(raw)]),
         diagnostics.check_slopes(
             0 if fitted.at_hand is None else fitted.at_hand.slopes_known, responses.n_individuals
         ),
@@ -479,7 +494,7 @@ def _checks(
         ),
         check_truncation(fitted.truncated, epsilon=grid, upper=limit),
     ]
-    if isinstance(density, RegressionCoupling):
+    if advice and isinstance(density, RegressionCoupling):
         seed = settings.generator("largest")
         tests.append(check_largest(density.posterior, responses, seed))
     if settings.chains * settings.draws >= diagnostics.MIN_REPLICATES:
@@ -493,9 +508,8 @@ def _checks(
             )
         )
     known = () if regression is None else regression.known.warnings
-    return checked(
-        tests, posterior, responses, fitted, [*responses.warnings, *known, *fitted.warnings]
-    )
+    doubts = [*responses.warnings, *known, *fitted.warnings]
+    return checked(tests, posterior, responses, fitted, doubts, advice=advice)
 
 
 def _expected(regression: Regression | None, fitted: FittedModel) -> Array | None:
@@ -519,11 +533,29 @@ def checked(
     responses: Responses | JointResponses,
     fitted: FittedModel | FittedJoint,
     doubts: Sequence[str],
+    *,
+    advice: bool = True,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return checks, those of the draws among them, as rows, and all that is doubtful.
+    """Return checks, those of the draws and a score among them, as rows, and all that is doubtful.
 
-    `doubts` is what was doubtful before.
+    `doubts` is what was doubtful before. Without `advice` the draws are not checked, nor scored:
+    neither withholds a verdict.
     """
+    rows, failed = _of_draws(posterior, responses, fitted) if advice else ([], [])
+    tables = [test.table().reset_index() for test in tests]
+    found = [row for table in tables for row in json.loads(table.to_json(orient="records"))]
+    said = [check.sentence for test in tests for check in test.checks]
+    tested = [row | {"sentence": sentence} for row, sentence in zip(found, said, strict=True)]
+    sentences = [sentence for test in tests for sentence in test.warnings]
+    return [*tested, *rows], [*doubts, *sentences, *failed]
+
+
+def _of_draws(
+    posterior: xr.Dataset,
+    responses: Responses | JointResponses,
+    fitted: FittedModel | FittedJoint,
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the checks of the draws and the score of the model, and those that failed."""
     checks, failed = convergence(
         posterior[["delta", "total_risk"]],
         divergences=fitted.divergences,
@@ -531,18 +563,7 @@ def checked(
         diverging=fitted.diverging,
     )
     score = _score_row(responses, fitted)
-    tables = [test.table().reset_index() for test in tests]
-    found = [row for table in tables for row in json.loads(table.to_json(orient="records"))]
-    said = [check.sentence for test in tests for check in test.checks]
-    rows = [row | {"sentence": sentence} for row, sentence in zip(found, said, strict=True)]
-    rows += [*checks, score]
-    warnings = [
-        *doubts,
-        *(sentence for test in tests for sentence in test.warnings),
-        *failed,
-        *([] if score["passed"] else [score["sentence"]]),
-    ]
-    return rows, warnings
+    return [*checks, score], [*failed, *([] if score["passed"] else [score["sentence"]])]
 
 
 def _score_row(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from edp_bayes.diagnostics.checks import Checks
     from edp_bayes.results.query import Audit
 
-__all__ = ["audit"]
+__all__ = ["audit", "audit_for_verdict"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -191,23 +191,22 @@ def audit(
     >>> result.delta.dims
     ('chain', 'draw', 'epsilon')
     """
-    from edp_bayes.auditing.assembly import assemble
-    from edp_bayes.diagnostics.convergence import require_enough_draws
-    from edp_bayes.models.default import model_or_default
-
-    if not isinstance(responses, Responses | JointResponses):
-        raise InputTypeError(
-            f"responses must be Responses, found {type(responses).__name__}; make them by "
-            "Databases.respond or Responses.from_arrays"
-        )
-    grid = validate.epsilon_grid(epsilon)
-    keep = validate.positive_integer(keep, "keep")
-    exact_up_to = validate.positive_integer(exact_up_to, "exact_up_to")
-    if isinstance(individuals, str) or not isinstance(individuals, Iterable):
-        raise InputTypeError(f"individuals must be a list of labels, found {individuals!r}")
-    asked = [label for label in individuals if responses.index_of(label) >= 0]
-    responses = _on_scale_asked(responses, transform)
-    _refuse_reduced(responses, asked, adversary)
+    asked = Asked(
+        epsilon=epsilon,
+        model=model,
+        adversary=adversary,
+        at=at,
+        individuals=individuals,
+        keep=keep,
+        executor=executor,
+        store=store,
+        keep_store=keep_store,
+        exact_up_to=exact_up_to,
+        only_largest=only_largest,
+        keep_parameters=keep_parameters,
+        appear_once=appear_once,
+        transform=transform,
+    )
     settings = SamplerSettings(
         draws=draws,
         tune=tune,
@@ -218,55 +217,124 @@ def audit(
         cores=cores,
         sample_kwargs=sample_kwargs,
     )
-    chosen = model_or_default(model)
+    result = _audited(responses, asked, settings)
+    return _warned(result, responses)
+
+
+def audit_for_verdict(responses: Responses | JointResponses, **options: Any) -> Audit:
+    """Audit one query for its verdict alone: no pictures, no score, no checks that only advise.
+
+    The verdict is that of `audit` with the same options. Several queries are audited in whole.
+    """
+    ours, settings = (
+        {name: options.pop(name) for name in names if name in options}
+        for names in (_names(Asked), _names(SamplerSettings))
+    )
+    asked = Asked(**ours, for_verdict=True)
+    return _audited(responses, asked, SamplerSettings(**settings, sample_kwargs=options))
+
+
+def _names(of: type) -> list[str]:
+    return [field.name for field in fields(of)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked of an audit: arguments of `audit`, which describes them.
+
+    `for_verdict` leaves out of the result whatever its verdict does not need.
+    """
+
+    epsilon: ArrayLike
+    model: DensityModel | None = None
+    adversary: Adversary | None = None
+    at: Any = None
+    individuals: Iterable[Any] = ()
+    keep: int = 10
+    executor: Any = None
+    store: str | PathLike[str] | None = None
+    keep_store: bool = False
+    exact_up_to: int = EXACT_UP_TO
+    only_largest: bool = False
+    keep_parameters: bool = True
+    appear_once: bool = False
+    transform: Any = None
+    for_verdict: bool = False
+
+
+def _audited(
+    responses: Responses | JointResponses, asked: Asked, settings: SamplerSettings
+) -> Audit:
+    """Return the audit that is asked for."""
+    from edp_bayes.auditing.assembly import assemble
+    from edp_bayes.diagnostics.convergence import require_enough_draws
+    from edp_bayes.models.default import model_or_default
+
+    if not isinstance(responses, Responses | JointResponses):
+        raise InputTypeError(
+            f"responses must be Responses, found {type(responses).__name__}; make them by "
+            "Databases.respond or Responses.from_arrays"
+        )
+    grid = validate.epsilon_grid(asked.epsilon)
+    keep = validate.positive_integer(asked.keep, "keep")
+    exact_up_to = validate.positive_integer(asked.exact_up_to, "exact_up_to")
+    individuals, adversary, store = asked.individuals, asked.adversary, asked.store
+    if isinstance(individuals, str) or not isinstance(individuals, Iterable):
+        raise InputTypeError(f"individuals must be a list of labels, found {individuals!r}")
+    wanted = [label for label in individuals if responses.index_of(label) >= 0]
+    responses = _on_scale_asked(responses, asked.transform)
+    _refuse_reduced(responses, wanted, adversary)
+    chosen = model_or_default(asked.model)
     require_enough_draws(settings.chains, settings.draws)
     if isinstance(responses, JointResponses):
-        given = joint_regression_on(responses, adversary, at)
+        given = joint_regression_on(responses, adversary, asked.at)
         if given is not None:
-            _refuse_insiders(asked, responses, given.known)
-        with running(executor) as run:
+            _refuse_insiders(wanted, responses, given.known)
+        with running(asked.executor) as run:
             joint = audit_joint(
                 responses,
                 epsilon=grid,
                 model=chosen,
                 regression=given,
-                individuals=asked,
+                individuals=wanted,
                 keep=keep,
                 settings=settings,
                 run=run,
                 store=store,
                 exact_up_to=exact_up_to,
-                appear_once=appear_once,
+                appear_once=asked.appear_once,
             )
-        if store is not None and not keep_store:
+        if store is not None and not asked.keep_store:
             remove(store)
-        return _warned(joint, responses)
+        return joint
     responses, unlike = modelled_step(responses, chosen)
-    first = regression_on(responses, adversary, at)
+    first = regression_on(responses, adversary, asked.at)
     if first is not None:
-        _refuse_insiders(asked, responses, first.known)
+        _refuse_insiders(wanted, responses, first.known)
     released = responses
     checks: list[Checks] = []
-    with running(executor) as run:
-        drawn = partial(_drawn, chosen, responses, settings, grid, run, exact_up_to, only_largest)
+    with running(asked.executor) as run:
+        drawn = partial(
+            _drawn, chosen, responses, settings, grid, run, exact_up_to, asked.only_largest
+        )
         found = drawn(first, store)
         if first is not None and adversary is not None and len(first.known.tellers) > 1:
-            second = Regression.of(known(adversary, responses, at, teller=1))
-            _refuse_insiders(asked, responses, second.known)
+            second = Regression.of(known(adversary, responses, asked.at, teller=1))
+            _refuse_insiders(wanted, responses, second.known)
             inner = None if store is None else Path(store) / SECOND
             found, check = _worst(found, drawn(second, inner), responses, grid)
             checks.append(check)
     fitted, risks = found.fitted, found.risks
     fitted = replace(fitted, warnings=(*fitted.warnings, *unlike))
-    if not keep_parameters:
+    if not asked.keep_parameters:
         fitted = replace(fitted, parameters=None)
     responses = fitted.at_hand.responses if fitted.at_hand is not None else responses.on_scale
-    named = list(dict.fromkeys(responses.index_of(label) for label in asked))
+    named = list(dict.fromkeys(responses.index_of(label) for label in wanted))
     order = responses.order
     some = ~responses.reduced[order]  # Of all others there is a bound alone.
     place = np.cumsum(some) - 1
     kept = order[some][riskiest(risks.mean[order[some]], keep, place[responses.rank[named]])]
-    with working("Diagnostics", show=progressbar):
+    with working("Diagnostics", show=settings.progressbar):
         result = assemble(
             responses=responses,
             released=released,
@@ -277,13 +345,14 @@ def audit(
             kept=kept,
             settings=settings,
             more=checks,
-            appear_once=appear_once,
-            new_individual=not only_largest,
+            appear_once=asked.appear_once,
+            new_individual=not asked.only_largest,
+            for_verdict=asked.for_verdict,
         )
-    if store is not None and not keep_store:
+    if store is not None and not asked.keep_store:
         remove(Path(store) / SECOND)
         remove(store)
-    return _warned(result, responses)
+    return result
 
 
 def _on_scale_asked(

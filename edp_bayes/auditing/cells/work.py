@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.auditing.cells.differencing import difference, said_of
 from edp_bayes.auditing.cells.records import CellRecords, Part
-from edp_bayes.auditing.query import audit
+from edp_bayes.auditing.query import audit_for_verdict
 from edp_bayes.auditing.released import audit_released
 from edp_bayes.distributions.published import Published
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
@@ -127,7 +127,8 @@ class CellWork:
                     who = next(one for one in dependence.warnings if REVEALED in one)
                     return self._revealed(asked, str(who))
             options = self.options if len(responses) == 1 else self._of_several
-            found = audit(given, random_seed=self.seeds[place], progressbar=False, **options)
+            seed = self.seeds[place]
+            found = audit_for_verdict(given, random_seed=seed, progressbar=False, **options)
             if published is not None and not found.joint:
                 found = audit_released(found, published, progressbar=False)
             verdict = found.verdict(epsilon=epsilon, delta=delta, prob=self.prob)
