@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edp_bayes as edp
-from edp_bayes.auditing.evaluation import evaluate
+from edp_bayes.auditing.evaluation import BELOW, evaluate
 from edp_bayes.coupling.base import FLOOR
 from edp_bayes.coupling.bounds import bound_curves
 from edp_bayes.coupling.contributions import ContributionDraws
@@ -100,6 +100,32 @@ def test_the_largest_risk_alone_is_the_largest_of_all(coupling):
 
 def test_so_is_that_of_rounded_answers(rounded):
     require_the_largest(rounded)
+
+
+def test_close_distributions_below_the_largest_are_not_added_up(rounded, monkeypatch):
+    from edp_bayes.divergence.released import curves as module
+
+    added = []
+    original = module.released_curves
+
+    def counted(p, *arguments, **options):
+        added.append(len(p))
+        return original(p, *arguments, **options)
+
+    monkeypatch.setattr(module, "released_curves", counted)
+    bounded = rounded.bounded(EPSILON, BELOW)
+    everybody = np.arange(rounded.n_individuals)
+    found, done = bounded.full.without_integrals(everybody, EPSILON)
+    below = (found <= bounded.floor[:, None]).all(axis=2)
+    bounds_alone = np.zeros_like(done)
+    base, contributions, _ = bounded.full.centred(everybody)
+    bound_curves(
+        base, contributions, EPSILON, noise_scale=0.0, floor=bounded.floor,
+        out=np.zeros_like(found), done=bounds_alone,
+    )  # fmt: skip
+    added.clear()
+    bounded.curves(everybody, EPSILON)
+    assert sum(added) == (~(done & below)).sum() < (~bounds_alone).sum()
 
 
 def require_the_largest(coupling):

@@ -136,23 +136,18 @@ class RegressionCoupling:
         """Return the coupling whose curves may be upper bounds where they are not above a floor."""
         return replace(self, floor=np.maximum(floor, LEAST))
 
-    def bounds(self, individuals: Index, epsilon: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Return upper bounds of curves that are not above the floor, and whose these are.
+    def without_integrals(
+        self, individuals: Index, epsilon: Array
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Return curves that need no integral of their own, and whose these are.
 
-        Shapes (draw, individual, epsilon) and (draw, individual); zeros where there is no bound.
+        They are exact of distributions that are close, and upper bounds where these are not above
+        the floor. Shapes (draw, individual, epsilon) and (draw, individual); zeros elsewhere.
         """
-        from edp_bayes.coupling.bounds import bound_curves
-
-        assert self.floor is not None
         out = np.zeros((self.n_draws, len(individuals), epsilon.shape[-1]))
-        done = np.zeros(out.shape[:2], dtype=bool)
         known = np.isin(individuals, list(self.without))
         base, contributions, _ = self.centred(individuals)
-        noise_scale = 0.0 if self.noise is None else self.noise.scale
-        bound_curves(
-            base, contributions, epsilon, noise_scale=noise_scale, floor=self.floor, out=out,
-            done=done,
-        )  # fmt: skip
+        done = self._without_integrals(base, contributions, epsilon, out)
         out[:, known], done[:, known] = 0.0, False
         return out, done
 
@@ -244,38 +239,34 @@ class RegressionCoupling:
         """Fill in the curves of those whose p_i is the mixture less their contributions."""
         out[...] = 0.0
         base, contributions, _ = _centred(self._base, contributions)
-        done = np.zeros(contributions.intercept.shape, dtype=bool)
-        if self.mixture.kernel == "gaussian" and not isinstance(self.noise, LaplaceNoise):
-            from edp_bayes.coupling.curves import coupled_curves
-
-            noise_scale = 0.0 if self.noise is None else self.noise.scale
-            if self.floor is not None:
-                from edp_bayes.coupling.bounds import bound_curves
-
-                bound_curves(
-                    base,
-                    contributions,
-                    epsilon,
-                    noise_scale=noise_scale,
-                    floor=self.floor,
-                    out=out,
-                    done=done,
-                )
-            coupled_curves(
-                base,
-                contributions,
-                epsilon,
-                noise_scale=noise_scale,
-                floor=FLOOR,
-                out=out,
-                close=done,
-            )
+        done = self._without_integrals(base, contributions, epsilon, out)
         rows, columns = np.nonzero(~done)
         if rows.size:
             out[rows, columns] = self._integrals(
                 *self._components(base, contributions, rows, columns),
                 epsilon if epsilon.ndim == 1 else epsilon[rows],
             )
+
+    def _without_integrals(
+        self, base: Array, contributions: ContributionDraws, epsilon: Array, out: Array
+    ) -> NDArray[np.bool_]:
+        """Fill in curves that need no integral of their own, and return whose these are."""
+        from edp_bayes.coupling.bounds import bound_curves
+        from edp_bayes.coupling.curves import coupled_curves
+
+        done = np.zeros(contributions.intercept.shape, dtype=bool)
+        if self.mixture.kernel != "gaussian" or isinstance(self.noise, LaplaceNoise):
+            return done
+        noise_scale = 0.0 if self.noise is None else self.noise.scale
+        if self.floor is not None:
+            bound_curves(
+                base, contributions, epsilon, noise_scale=noise_scale, floor=self.floor, out=out,
+                done=done,
+            )  # fmt: skip
+        coupled_curves(
+            base, contributions, epsilon, noise_scale=noise_scale, floor=FLOOR, out=out, close=done
+        )
+        return done
 
     def _integrals(self, p: Array, q: Array, epsilon: Array) -> Array:
         """Return the curves of pairs of components (pair, component, 3)."""

@@ -165,9 +165,12 @@ class ReleasedCoupling:
             return out
         most = None
         if self.floor is not None and isinstance(self.full, RegressionCoupling):
-            found, done = self.full.bounds(individuals, epsilon)
+            found, done = self.full.without_integrals(individuals, epsilon)
             out = found if out is None else out
-            out[...], asked = found, ~done
+            out[...] = found
+            # the risk in the full answer is never below what is left of it
+            asked = ~done | (out > self.floor[:, None]).any(axis=2)
+            most = np.where(done[..., None], out, np.inf)
         elif self.least is None:
             out = np.empty(shape) if out is None else out
             asked = np.ones(shape[:2], dtype=bool)
