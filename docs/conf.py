@@ -27,6 +27,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "api_pages",
     "layers",
+    "links",
     "mathml",
     "notebook_pages",
 ]
