@@ -87,7 +87,12 @@ def test_an_entry_names_what_is_related(name):
 def test_a_method_names_what_is_related(name):
     cls, _, member = name.rpartition(".")
     module, _, owner = cls.rpartition(".")
-    check(inspect.getdoc(getattr(DESCRIBED[cls], member)), module, owner, name)
+    text = inspect.getdoc(getattr(DESCRIBED[cls], member))
+    check(text, module, owner, name)
+    for other, _ in related(text):
+        # Sphinx looks into the module before it looks into the class.
+        both = hasattr(DESCRIBED[cls], other) and links.value_of(f"{module}.{other}")
+        assert not both, f"{other} may be the module's, too: write the class in front"
 
 
 @pytest.mark.parametrize("cls", RESULTS)
@@ -109,3 +114,10 @@ def test_a_name_is_found_however_it_is_written():
     assert links.described_at("posterior", "edp_bayes.noise") is None
     assert links.described_at("os", "edp_bayes") is None
     assert links.described_at("Audit._repr_html_", "edp_bayes") is None
+
+
+def test_types_lead_to_classes_of_ours():
+    words = links.words()
+    for name, value in DESCRIBED.items():
+        if inspect.isclass(value):
+            assert words[name.rpartition(".")[2]] == name

@@ -1,4 +1,4 @@
-"""Links to public names however they are written."""
+"""Links to public names however they are written, and from the types of parameters and results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,36 @@ import api_pages
 if TYPE_CHECKING:
     from docutils.nodes import Element, TextElement
     from sphinx.application import Sphinx
+    from sphinx.config import Config
     from sphinx.environment import BuildEnvironment
+
+NUMPY = "https://numpy.org/doc/stable/"
+XARRAY = "https://docs.xarray.dev/en/stable/generated/"
+# A link needs no inventory of the other project, so that the build needs no network.
+ELSEWHERE = {
+    "arviz_plots.PlotCollection": (
+        "https://python.arviz.org/projects/plots/en/stable/api/generated/"
+        "arviz_plots.PlotCollection.html"
+    ),
+    "matplotlib.axes.Axes": ("https://matplotlib.org/stable/api/_as_gen/matplotlib.axes.Axes.html"),
+    "numpy.array_like": f"{NUMPY}glossary.html#term-array_like",
+    "numpy.ndarray": f"{NUMPY}reference/generated/numpy.ndarray.html",
+    "numpy.random.Generator": f"{NUMPY}reference/random/generator.html",
+    "numpy.random.SeedSequence": (
+        f"{NUMPY}reference/random/bit_generators/generated/numpy.random.SeedSequence.html"
+    ),
+    "pandas.DataFrame": ("https://pandas.pydata.org/docs/reference/api/pandas.DataFrame.html"),
+    "pathlib.Path": "https://docs.python.org/3/library/pathlib.html#pathlib.Path",
+    "xarray.DataArray": f"{XARRAY}xarray.DataArray.html",
+    "xarray.DataTree": f"{XARRAY}xarray.DataTree.html",
+    "xarray.Dataset": f"{XARRAY}xarray.Dataset.html",
+}
+# numpydoc links these words by means that need an inventory.
+PLAIN = {
+    "True", "False", "None", "bool", "boolean", "int", "float", "str", "string", "scalar", "array",
+    "list", "tuple", "dict", "sequence", "iterable", "generator", "namedtuple", "contextmanager",
+    "callable",
+}  # fmt: skip
 
 
 @cache
@@ -66,8 +95,9 @@ def described_at(name: str, module: str, owner: str | None = None) -> str | None
     >>> described_at("upper", "edp_bayes.noise", "Verification")
     'edp_bayes.noise.Verification.upper'
     """
-    wider = [f"{module}.{owner}.{name}"] if owner else []
-    for candidate in [*wider, f"{module}.{name}", f"edp_bayes.{name}", name]:
+    # In the order in which Sphinx looks.
+    of_class = [f"{module}.{owner}.{name}"] if owner else []
+    for candidate in [f"{module}.{name}", *of_class, f"edp_bayes.{name}", name]:
         if not candidate.startswith("edp_bayes."):
             continue
         found = documented().get(id(value_of(candidate)))
@@ -81,14 +111,42 @@ def described_at(name: str, module: str, owner: str | None = None) -> str | None
     return None
 
 
+def words() -> dict[str, str]:
+    """Return what words of a type lead to: classes of ours, and a few of other projects."""
+    ours = {
+        name.rpartition(".")[2]: name
+        for name in documented().values()
+        if inspect.isclass(value_of(name))
+    }
+    others = {name.rpartition(".")[2]: name for name in ELSEWHERE}
+    in_full = {name: f":obj:`{name}`" for name in ELSEWHERE}
+    return (
+        {word: word for word in PLAIN}
+        | {"array-like": "numpy.array_like"}
+        | others
+        | in_full
+        | ours
+    )
+
+
+def set_words(app: Sphinx, config: Config) -> None:
+    """Let numpydoc link these words and no other."""
+    config.numpydoc_xref_param_type = True
+    config.numpydoc_xref_ignore = "all"
+    config.numpydoc_xref_aliases = words()
+
+
 def resolve(app: Sphinx, env: BuildEnvironment, node: Element, text: TextElement) -> Element | None:
     """Link a name that Sphinx does not find as it is written."""
+    from docutils.nodes import reference
     from sphinx.util.nodes import make_refnode
 
     if node.get("refdomain") != "py":
         return None
-    module = node.get("py:module") or "edp_bayes"
-    found = described_at(node["reftarget"], module, node.get("py:class"))
+    target = node["reftarget"]
+    if target in ELSEWHERE:
+        return reference("", "", text, internal=False, refuri=ELSEWHERE[target])
+    found = described_at(target, node.get("py:module") or "edp_bayes", node.get("py:class"))
     entry = env.domains["py"].objects.get(found)
     if entry is None:
         return None
@@ -96,6 +154,7 @@ def resolve(app: Sphinx, env: BuildEnvironment, node: Element, text: TextElement
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Look where Sphinx found nothing."""
+    """Set the words before numpydoc reads them."""
+    app.connect("config-inited", set_words, priority=400)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -628,7 +628,7 @@ class PrivacyCurves:
 
         See Also
         --------
-        tradeoff : the power of the best test at each level
+        edp_bayes.Audit.tradeoff : the power of the best test at each level
         power : the most that a test detects
         """
         from edp_bayes.results import tradeoff
