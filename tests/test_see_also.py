@@ -116,6 +116,15 @@ def test_a_name_is_found_however_it_is_written():
     assert links.described_at("Audit._repr_html_", "edp_bayes") is None
 
 
+def test_examples_are_found_by_every_name():
+    used_in = extension("used_in")
+    names = used_in.used_as(DESCRIBED["edp_bayes.property_audit.audit_property"])
+    assert {"edp_bayes.audit_property", "edp_bayes.property_audit.audit_property"} <= set(names)
+    assert "edp_bayes.Responses.from_arrays" in used_in.used_as(DESCRIBED["edp_bayes.Responses"])
+    names = used_in.used_as(DESCRIBED["edp_bayes.plots.plot_individuals"])
+    assert "edp_bayes.Audit.plot_individuals" in names
+
+
 def test_types_lead_to_classes_of_ours():
     words = links.words()
     for name, value in DESCRIBED.items():
