@@ -54,7 +54,7 @@ class NoNoise:
     See Also
     --------
     NoiseDistribution : noise that a calibration found
-    verify : the posterior with noise added
+    verify : audit a query with noise added
 
     Examples
     --------
@@ -108,7 +108,7 @@ class GaussianNoise:
     --------
     LaplaceNoise : Laplace noise
     calibrate : the least noise for a target
-    verify : the posterior with noise added
+    verify : audit a query with noise added
 
     Examples
     --------

@@ -157,7 +157,7 @@ def calibrate(
 
     See Also
     --------
-    verify : the posterior with noise added
+    verify : audit a query with noise added
     tradeoff : the noise for each of several targets
     release : one noisy answer
     edp_bayes.remedies : what would help where a target is not met

@@ -199,7 +199,7 @@ def tradeoff(
     --------
     Tradeoff : the noises and what they cost
     calibrate : the least noise for a target
-    verify : the posterior with noise added
+    verify : audit a query with noise added
 
     Examples
     --------

@@ -78,7 +78,7 @@ def release(
     See Also
     --------
     calibrate : the least noise for a target
-    verify : the posterior with noise added
+    verify : audit a query with noise added
     NoiseDistribution : noise that a calibration found
 
     References

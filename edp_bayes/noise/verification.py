@@ -51,7 +51,7 @@ class Verification(IndividualCurves):
 
     See Also
     --------
-    verify : the posterior with noise added
+    verify : audit a query with noise added
     load_verification : load a saved verification
     edp_bayes.Audit : the posterior of a query
 
@@ -315,7 +315,7 @@ def load_verification(path: str | Path) -> Verification:
     See Also
     --------
     Verification : the posterior with noise added
-    verify : the posterior with noise added
+    verify : audit a query with noise added
 
     Examples
     --------

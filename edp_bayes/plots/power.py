@@ -66,7 +66,7 @@ def plot_power(
 
     See Also
     --------
-    edp_bayes.Audit.plot_power : the power of the best test as a picture
+    edp_bayes.Audit.plot_power : the same from an audit
     edp_bayes.Audit.power : the most that a test detects
     plot_membership : how sure an answer makes anybody
 
@@ -147,7 +147,7 @@ def plot_membership(
 
     See Also
     --------
-    edp_bayes.Audit.plot_membership : how sure an answer makes anybody, as a picture
+    edp_bayes.Audit.plot_membership : the same from an audit
     edp_bayes.Audit.membership_probability : how sure an answer makes anybody
     plot_power : the power of the best test
 

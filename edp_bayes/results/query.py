@@ -326,7 +326,7 @@ class Audit(IndividualCurves):
 
         See Also
         --------
-        edp_bayes.noise.verify : the posterior with noise added
+        edp_bayes.noise.verify : audit a query with noise added
         verdict : whether a target is met
 
         Notes
