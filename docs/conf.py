@@ -27,8 +27,10 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "api_pages",
     "layers",
+    "links",
     "mathml",
     "notebook_pages",
+    "used_in",
 ]
 exclude_patterns = ["_build", "gallery", "generated/gallery/*.ipynb", "generated/gallery/*.py"]
 templates_path = ["_templates"]
@@ -61,6 +63,9 @@ toc_object_entries = False
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "generated/gallery",
+    # Each page of the reference shows the examples that use its name.
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("edp_bayes",),
     "filename_pattern": r"\.py$",
     "matplotlib_animations": False,
     "within_subsection_order": "FileNameSortKey",

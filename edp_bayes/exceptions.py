@@ -6,6 +6,13 @@ from edp_bayes.characters import clean_lines
 class EdpBayesError(Exception):
     """Base class of every exception raised on purpose by edp_bayes.
 
+    See Also
+    --------
+    InvalidInputError : the right type with the wrong value
+    InputTypeError : the wrong type
+    SamplingError : a sampler that failed
+    EdpBayesWarning : doubtful input or a failed check
+
     Examples
     --------
     >>> issubclass(InvalidInputError, EdpBayesError)
@@ -19,6 +26,11 @@ class EdpBayesError(Exception):
 
 class InvalidInputError(EdpBayesError, ValueError):
     """An argument, table or file has the right type but a value that cannot be used.
+
+    See Also
+    --------
+    InputTypeError : the wrong type
+    EdpBayesError : the base class of all errors
 
     Examples
     --------
@@ -34,6 +46,11 @@ class InvalidInputError(EdpBayesError, ValueError):
 class InputTypeError(EdpBayesError, TypeError):
     """An argument has a type that cannot be used.
 
+    See Also
+    --------
+    InvalidInputError : the right type with the wrong value
+    EdpBayesError : the base class of all errors
+
     Examples
     --------
     >>> from edp_bayes import queries
@@ -48,6 +65,11 @@ class InputTypeError(EdpBayesError, TypeError):
 class SamplingError(EdpBayesError, RuntimeError):
     """A sampler was interrupted or returned draws that are not finite.
 
+    See Also
+    --------
+    edp_bayes.models.SamplerSettings : draws, chains and sampler
+    EdpBayesError : the base class of all errors
+
     Examples
     --------
     >>> issubclass(SamplingError, RuntimeError)
@@ -58,6 +80,11 @@ class SamplingError(EdpBayesError, RuntimeError):
 class ExecutorError(EdpBayesError, RuntimeError):
     """Workers that evaluate individuals elsewhere were lost, or lack this version of the library.
 
+    See Also
+    --------
+    EdpBayesError : the base class of all errors
+    audit : audit a query
+
     Examples
     --------
     >>> issubclass(ExecutorError, RuntimeError)
@@ -67,6 +94,11 @@ class ExecutorError(EdpBayesError, RuntimeError):
 
 class EdpBayesWarning(UserWarning):
     """Legal but doubtful input or a failed diagnostic; it also stands in the result.
+
+    See Also
+    --------
+    EdpBayesError : the base class of all errors
+    edp_bayes.diagnostics.withheld : why there is no verdict
 
     Examples
     --------

@@ -94,6 +94,13 @@ def remedies(
     InvalidInputError, InputTypeError
         If the audit is of other responses or has no fit, or a kind is unknown.
 
+    See Also
+    --------
+    edp_bayes.noise.calibrate : the least noise for a target
+    Audit.verdict : whether a target is met
+    Audit.releases_until : how many releases stay within a target
+    edp_bayes.auditing.planning.plan : how many databases are needed
+
     Examples
     --------
     >>> import numpy as np

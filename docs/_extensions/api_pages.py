@@ -39,7 +39,8 @@ API reference
 =============
 
 Everything is imported when it is first used. Every name below is public; what it means does not
-change under its name.
+change under its name. To find a name by what you want to do, see
+:doc:`What do you want to do? </tasks>`
 
 .. toctree::
    :maxdepth: 1

@@ -50,6 +50,11 @@ class Attack:
     absent, present : int
         How many of these there are.
 
+    See Also
+    --------
+    attack : guess from releases who is in the data
+    edp_bayes.black_box.membership.epsilon_from_membership : epsilon from the counts of an attack
+
     Examples
     --------
     >>> import numpy as np
@@ -72,6 +77,11 @@ class Attack:
 
         The limits are those of Clopper and Pearson (1934): the share of false alarms is at most
         false_alarm_upper, that of hits at least power_lower, each with probability `prob`.
+
+        See Also
+        --------
+        beats : whether it beats the audit
+        attack : guess from releases who is in the data
         """
         import pandas as pd
 
@@ -103,6 +113,11 @@ class Attack:
             Whose simultaneous band of the power is meant.
         prob : float
             Probability of that band, and of the limits of the attack.
+
+        See Also
+        --------
+        Audit.tradeoff : the power of the best test at each level
+        table : false alarms and hits
         """
         prob = validate.probability(prob, "prob")
         # a half for each of both limits, at every level
@@ -150,6 +165,12 @@ def attack(
     InvalidInputError, InputTypeError
         If releases are too few, of different width or not finite, an argument cannot be used, or
         scikit-learn is missing.
+
+    See Also
+    --------
+    Attack : how often an attack was right
+    audit : audit a query
+    edp_bayes.black_box.membership.epsilon_from_membership : epsilon from the counts of an attack
 
     Examples
     --------

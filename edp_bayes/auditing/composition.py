@@ -97,6 +97,12 @@ def compose(
     EdpBayesWarning
         If what was audited may not carry over to several databases; it also stands in the result.
 
+    See Also
+    --------
+    ComposedAudit : the posterior of several releases
+    Audit.compose : as many releases of one kind
+    Audit.releases_until : how many releases stay within a target
+
     Notes
     -----
     The largest risk is the maximum of the composed risks, never the composition of the maximum.

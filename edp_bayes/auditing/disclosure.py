@@ -255,6 +255,12 @@ def disclosure(
     InputTypeError
         If an argument has another type.
 
+    See Also
+    --------
+    Audit.disclosure : the same from a finished audit
+    audit_cells : audit every cell of a table
+    remedies : what would help where a target is not met
+
     References
     ----------
     Hundepool, Domingo-Ferrer, Franconi, Giessing, Schulte Nordholt, Spicer and de Wolf (2012),

@@ -71,6 +71,12 @@ def guarantee(
     InputTypeError
         If responses are not those of one query.
 
+    See Also
+    --------
+    Audit.guarantee : limits that hold for any distribution
+    smallest_delta : the smallest limit that so many databases can show
+    mechanism_guarantee : a band that holds for any mechanism
+
     Notes
     -----
     The capital of a gambler who bets on A is multiplied by 1 + s (X - d) at every database, with

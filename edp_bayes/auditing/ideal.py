@@ -82,6 +82,12 @@ def smallest_delta(
     InvalidInputError
         If a value cannot be used.
 
+    See Also
+    --------
+    edp_bayes.auditing.planning.plan : how many databases are needed
+    guarantee : limits that hold for any distribution
+    Audit.verdict : whether a target is met
+
     Examples
     --------
     >>> from edp_bayes.auditing.ideal import smallest_delta

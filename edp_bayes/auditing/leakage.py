@@ -53,6 +53,12 @@ class Leakage:
         Groups past (dims past, draw) and insiders (dims insiders, draw), each with draws of delta
         and of a lower bound of it, as in an `Audit`; the draws of several seeds are pooled.
 
+    See Also
+    --------
+    leakage : delta for adversaries who know more and more
+    edp_bayes.plots.plot_leakage : delta over what is known
+    Adversary : what is known beside the releases
+
     Examples
     --------
     >>> import numpy as np
@@ -98,6 +104,11 @@ class Leakage:
             Over what.
         prob : float, optional
             Probability of the pointwise band; ArviZ's ``stats.ci_prob`` if not given.
+
+        See Also
+        --------
+        plot : the same as a picture
+        leakage : delta for adversaries who know more and more
         """
         import pandas as pd
 
@@ -202,6 +213,12 @@ def leakage(
     -----
     EdpBayesWarning
         Once, if checks of an audit failed: audit against that adversary to see them.
+
+    See Also
+    --------
+    Leakage : the risk over what is known
+    Adversary : what is known beside the releases
+    edp_bayes.plots.plot_leakage : delta over what is known
 
     Notes
     -----

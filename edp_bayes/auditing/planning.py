@@ -78,6 +78,11 @@ class Plan:
     against : str
         Against whom, in words; empty where no adversary was given.
 
+    See Also
+    --------
+    plan : how many databases are needed
+    edp_bayes.smallest_delta : the smallest limit that so many databases can show
+
     Examples
     --------
     >>> import numpy as np
@@ -236,6 +241,12 @@ def plan(
         model has no Gaussian mixture or the scale changes.
     InputTypeError
         If an argument has a type that cannot be used.
+
+    See Also
+    --------
+    Plan : the simulations behind a plan
+    edp_bayes.smallest_delta : the smallest limit that so many databases can show
+    edp_bayes.Audit.verdict : whether a target is met
 
     Notes
     -----

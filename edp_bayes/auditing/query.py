@@ -168,6 +168,13 @@ def audit(
     EdpBayesWarning
         For each failed check of the databases or of the draws; they also stand in the result.
 
+    See Also
+    --------
+    Audit : the posterior of a query
+    Adversary : what is known beside the releases
+    audit_cells : audit every cell of a table
+    audit_trace : audit a posterior drawn elsewhere
+
     Notes
     -----
     delta_i = max(H_eps(p || p_i), H_eps(p_i || p)): Burchard, Daoud and Dotterrer (2020),

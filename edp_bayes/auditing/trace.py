@@ -76,6 +76,11 @@ def audit_trace(
     EdpBayesWarning
         As `edp_bayes.audit`; rounded answers are taken as continuous.
 
+    See Also
+    --------
+    edp_bayes.models.PyMCMixture : a PyMC model of your own
+    audit : audit a query
+
     Notes
     -----
     The draws are taken at their word: whether they are of a posterior of these responses nobody

@@ -97,6 +97,13 @@ def audit_mechanism(
     EdpBayesWarning
         If the audit is a lower bound, no outcome reaches tau or the draws have not converged.
 
+    See Also
+    --------
+    audit_mechanisms : a mechanism on many pairs
+    edp_bayes.mechanism_guarantee : a band that holds for any mechanism
+    edp_bayes.MechanismAudit : the posterior of a mechanism
+    edp_bayes.mechanisms.suite : every reference mechanism
+
     Examples
     --------
     >>> import numpy as np
@@ -207,6 +214,12 @@ def audit_mechanisms(
     -----
     EdpBayesWarning
         As for `audit_mechanism`.
+
+    See Also
+    --------
+    audit_mechanism : a mechanism on one pair of databases
+    edp_bayes.plugin.local_privacy.mpl : the published estimate of the local epsilon
+    edp_bayes.MechanismAudit : the posterior of a mechanism
 
     Examples
     --------

@@ -53,6 +53,12 @@ def mechanism_guarantee(
         If samples are no finite numbers of one column, are fewer than 2, or another argument cannot
         be used.
 
+    See Also
+    --------
+    audit_mechanism : a mechanism on one pair of databases
+    MechanismAudit : the posterior of a mechanism
+    guarantee : limits that hold for any distribution
+
     Notes
     -----
     Of a sample of size n no half line has a probability farther than sqrt(log(4 / (1 - prob)) /

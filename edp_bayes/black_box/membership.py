@@ -41,6 +41,11 @@ class MembershipEpsilon:
     true_positives, true_negatives, false_positives, false_negatives : int
     delta : float
 
+    See Also
+    --------
+    epsilon_from_membership : epsilon from counts of hits and false alarms
+    edp_bayes.Attack : how often an attack was right
+
     References
     ----------
     Zanella-Beguelin et al. (2023), Bayesian estimation of differential privacy.
@@ -155,6 +160,12 @@ def epsilon_from_membership(
     InvalidInputError, InputTypeError
         If a count is negative or no integer, there are no members or no others, or delta is not
         in [0, 1).
+
+    See Also
+    --------
+    MembershipEpsilon : the posterior of epsilon
+    edp_bayes.attack : guess from releases who is in the data
+    edp_bayes.audit_mechanism : a mechanism on one pair of databases
 
     References
     ----------

@@ -26,6 +26,11 @@ def load_cdnow() -> pd.DataFrame:
         One row a purchase: customer (int32), date (day), quantity (number of CDs), dollars
         (amount paid) and week (the Monday on which the week of the purchase began).
 
+    See Also
+    --------
+    load_cdnow_weeks : example data, 65 whole weeks
+    edp_bayes.Databases.from_table : databases from records
+
     References
     ----------
     Fader and Hardie (2001), Forecasting repeat sales at CDNOW: a case study, Interfaces 31,
@@ -60,6 +65,11 @@ def load_cdnow_weeks() -> pd.DataFrame:
     -------
     DataFrame
         37,877 purchases, columns as in `load_cdnow`.
+
+    See Also
+    --------
+    load_cdnow : every purchase
+    edp_bayes.Databases.from_table : databases from records
 
     Examples
     --------

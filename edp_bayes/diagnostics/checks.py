@@ -37,6 +37,11 @@ class Check:
     sentence : str
         The outcome in plain words; a `Sentence` where it may name individuals.
 
+    See Also
+    --------
+    Checks : checks made together
+    withheld : why there is no verdict
+
     Examples
     --------
     >>> check = Check("ties", 0.02, None, None, True, "2% of the responses are tied.")
@@ -62,6 +67,12 @@ class Checks:
         Every check made.
     level : float
         Probability of any false alarm among the tests, if all is well.
+
+    See Also
+    --------
+    Check : the outcome of one check
+    DatabaseChecks : the outcome for the databases
+    PredictiveChecks : the outcome for the model
 
     Examples
     --------

@@ -51,6 +51,11 @@ class DrawChecks:
     diverging : str
         What helps against divergent transitions of this model.
 
+    See Also
+    --------
+    check_draws : whether the draws have converged
+    edp_bayes.models.SamplerSettings : draws, chains and sampler
+
     Examples
     --------
     >>> import numpy as np
@@ -190,6 +195,11 @@ def check_draws(
     InvalidInputError
         If dims are missing, draws are fewer than four a chain (eight in a single chain) or not
         finite.
+
+    See Also
+    --------
+    DrawChecks : the outcome for the draws
+    edp_bayes.models.SamplerSettings : draws, chains and sampler
 
     References
     ----------

@@ -99,6 +99,12 @@ def check_grid(
         The check `grid`; its statistic is the largest share of databases in which an individual
         breaks a grid.
 
+    See Also
+    --------
+    check_scale : whether answers ask for another scale
+    edp_bayes.queries.Quantile : a quantile of a column
+    withheld : why there is no verdict
+
     Examples
     --------
     >>> import numpy as np

@@ -42,6 +42,11 @@ def check_identifier(responses: Responses | JointResponses, *, appear_once: bool
     Checks
         The check `identifier`; its statistic is the share of individuals in one database alone.
 
+    See Also
+    --------
+    edp_bayes.Databases.from_table : databases from records
+    withheld : why there is no verdict
+
     Examples
     --------
     >>> import numpy as np

@@ -81,6 +81,11 @@ SPREAD = (*DRIFT[:1], Adversary(changing_scale=True))
 class DatabaseChecks(Checks):
     """Outcome of `check_databases`: checks, level, passed, warnings and a table.
 
+    See Also
+    --------
+    check_databases : whether the databases look independent
+    PredictiveChecks : the outcome for the model
+
     Examples
     --------
     >>> import numpy as np
@@ -163,6 +168,12 @@ def check_databases(
     ------
     InvalidInputError
         If the mean responses of all databases are equal or the level is no probability.
+
+    See Also
+    --------
+    DatabaseChecks : the outcome for the databases
+    posterior_predictive_check : whether the model fits the responses
+    edp_bayes.Adversary : what is known beside the releases
 
     Examples
     --------

@@ -53,6 +53,11 @@ def check_individuals(
         The check `individuals`; its statistic is the largest ratio of an exposure to the upper
         limit and a third of a hundredth.
 
+    See Also
+    --------
+    edp_bayes.Audit.plot_individuals : the riskiest individuals of an audit
+    withheld : why there is no verdict
+
     Examples
     --------
     >>> import numpy as np

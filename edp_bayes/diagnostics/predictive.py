@@ -30,6 +30,11 @@ ADVICE = "try another model or a transform of the responses"
 class PredictiveChecks(Checks):
     """Outcome of `posterior_predictive_check`: checks, level, passed, warnings and a table.
 
+    See Also
+    --------
+    posterior_predictive_check : whether the model fits the responses
+    DatabaseChecks : the outcome for the databases
+
     Examples
     --------
     >>> import numpy as np
@@ -86,6 +91,12 @@ def posterior_predictive_check(
     ------
     InvalidInputError
         If there are fewer than 100 draws, or the mixture carries noise.
+
+    See Also
+    --------
+    PredictiveChecks : the outcome for the model
+    prior_sensitivity : how far the result follows the prior
+    edp_bayes.compare : compare models by their predictions
 
     References
     ----------

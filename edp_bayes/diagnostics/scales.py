@@ -43,6 +43,12 @@ def check_scale(responses: Responses) -> Checks:
         its statistic; no check where none is, or where responses have one, are rounded, carry
         noise or lack contributions.
 
+    See Also
+    --------
+    check_grid : whether answers lie on a grid
+    edp_bayes.Responses.on_scale : the responses on their scale
+    withheld : why there is no verdict
+
     Examples
     --------
     >>> import numpy as np

@@ -68,6 +68,12 @@ def prior_sensitivity(
     InvalidInputError
         If the audit holds no prior, or an epsilon, quantity or parameter is not in it.
 
+    See Also
+    --------
+    edp_bayes.Audit.prior_sensitivity : the same from a finished audit
+    posterior_predictive_check : whether the model fits the responses
+    edp_bayes.models.BaseMeasure : the prior of a component
+
     Notes
     -----
     The prior of the contributions is learned from all individuals and is not scaled. Under

@@ -31,6 +31,11 @@ def check_slopes(taken_for_known: int, individuals: int) -> Checks:
     Checks
         The check `slopes`, where it fails; its statistic is the number of individuals.
 
+    See Also
+    --------
+    edp_bayes.Adversary : what is known beside the releases
+    withheld : why there is no verdict
+
     Examples
     --------
     >>> check_slopes(0, 5).checks

@@ -44,6 +44,11 @@ class LatticeNoise:
         If the weights are not an odd number of non-negative values that sum, with both tails,
         to one, the spacing is not above zero or the decay lies outside of [0, 1).
 
+    See Also
+    --------
+    LaplaceNoise : Laplace noise
+    release : one noisy answer
+
     Examples
     --------
     >>> noise = LatticeNoise(0.5, [0.25, 0.5, 0.25])

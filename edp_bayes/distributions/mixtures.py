@@ -42,6 +42,12 @@ class Mixture:
         If weights are negative or do not sum to one, scales are not positive, a value is not
         finite, the shapes do not broadcast or the kernel is unknown.
 
+    See Also
+    --------
+    hockey_stick : delta between two mixtures
+    edp_bayes.models.PyMCMixture : a PyMC model of your own
+    audit_trace : audit a posterior drawn elsewhere
+
     Examples
     --------
     >>> from edp_bayes import Mixture

@@ -51,6 +51,11 @@ class Noise(Protocol):
 class NoNoise:
     """No noise at all: an atom at zero.
 
+    See Also
+    --------
+    NoiseDistribution : noise that a calibration found
+    verify : audit a query with noise added
+
     Examples
     --------
     >>> NoNoise().mean_absolute, NoNoise().cdf([-1.0, 0.0]).tolist()
@@ -98,6 +103,12 @@ class GaussianNoise:
     ------
     InvalidInputError
         If the scale is not a finite number above zero.
+
+    See Also
+    --------
+    LaplaceNoise : Laplace noise
+    calibrate : the least noise for a target
+    verify : audit a query with noise added
 
     Examples
     --------
@@ -154,6 +165,12 @@ class LaplaceNoise:
     ------
     InvalidInputError
         If the scale is not a finite number above zero.
+
+    See Also
+    --------
+    GaussianNoise : normal noise
+    LatticeNoise : noise that floating-point numbers cannot betray
+    calibrate : the least noise for a target
 
     Examples
     --------

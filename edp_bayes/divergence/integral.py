@@ -55,6 +55,11 @@ def hockey_stick(p: Mixture, q: Mixture, *, epsilon: ArrayLike) -> Array | float
         If epsilon is negative or NaN, or the leading axes do not broadcast; or if epsilon is so
         large (from about 1e6 on) that the rounding of a log ratio alone decides the result.
 
+    See Also
+    --------
+    Mixture : a mixture density
+    edp_bayes.statistical_privacy.delta : delta of a property query
+
     Examples
     --------
     >>> from edp_bayes import Mixture

@@ -63,6 +63,12 @@ def epsilon(
     InvalidInputError, InputTypeError
         If an argument is out of its range or not numeric, or the shapes do not broadcast.
 
+    See Also
+    --------
+    width_from_epsilon : the width that an epsilon implies
+    level_from_epsilon : the level that an epsilon implies
+    posterior : epsilon, level or width with a posterior
+
     References
     ----------
     Naldi and D'Acquisto (2015), Differential privacy: an estimation theory-based method for
@@ -101,6 +107,12 @@ def level_from_epsilon(
     InvalidInputError, InputTypeError
         As for `epsilon`.
 
+    See Also
+    --------
+    epsilon : epsilon from width and level
+    width_from_epsilon : the width that an epsilon implies
+    edp_bayes.Audit.interval_level : the level from an audit's draws
+
     Examples
     --------
     >>> round(level_from_epsilon(100, 0.2, epsilon=0.0804719), 6)
@@ -135,6 +147,11 @@ def width_from_epsilon(
     ------
     InvalidInputError, InputTypeError
         As for `epsilon`.
+
+    See Also
+    --------
+    epsilon : epsilon from width and level
+    level_from_epsilon : the level that an epsilon implies
 
     Examples
     --------
@@ -173,6 +190,11 @@ def iso_curves(
     InvalidInputError, InputTypeError
         If an argument is out of its range.
 
+    See Also
+    --------
+    level_from_epsilon : the level that an epsilon implies
+    edp_bayes.plots.plot_iso_curves : the level of each width, a curve an epsilon
+
     Examples
     --------
     >>> iso_curves(epsilon=[0.1], width=[0.1, 0.2]).dims
@@ -210,6 +232,11 @@ def count_curves(
     InvalidInputError, InputTypeError
         If an argument is out of its range.
 
+    See Also
+    --------
+    epsilon : epsilon from width and level
+    edp_bayes.plots.plot_count_curves : epsilon against the true count
+
     Examples
     --------
     >>> round(float(count_curves(count=[100], width=[0.2])[0, 0]), 7)
@@ -246,6 +273,11 @@ def width_curves(
     ------
     InvalidInputError, InputTypeError
         If an argument is out of its range.
+
+    See Also
+    --------
+    epsilon : epsilon from width and level
+    edp_bayes.plots.plot_width_curves : epsilon against the width
 
     References
     ----------
@@ -287,6 +319,11 @@ def level_curves(
     ------
     InvalidInputError, InputTypeError
         If an argument is out of its range.
+
+    See Also
+    --------
+    epsilon : epsilon from width and level
+    edp_bayes.plots.plot_level_curves : epsilon against the level
 
     References
     ----------
@@ -342,6 +379,12 @@ def posterior(
     InvalidInputError, InputTypeError
         If fewer than two of width, level and epsilon are given, one is out of its range, or the
         draws are zero, not finite or of another shape.
+
+    See Also
+    --------
+    epsilon : epsilon from width and level
+    answer_from_data : the true answer from several databases
+    answer_from_release : the true answer from a noisy one
 
     Examples
     --------

@@ -86,6 +86,12 @@ def answer_from_release(
         If an argument cannot be used, the prior leaves nothing between `low` and `high`, or a
         count's posterior spreads over more than four million counts.
 
+    See Also
+    --------
+    answer_from_data : the true answer from several databases
+    answer_from_mixture : the true answer from draws of its distribution
+    posterior : epsilon, level or width with a posterior
+
     Examples
     --------
     >>> from edp_bayes import LaplaceNoise
@@ -156,6 +162,12 @@ def answer_from_data(
     InvalidInputError, InputTypeError
         If there are fewer than two databases or a response is not a finite number.
 
+    See Also
+    --------
+    answer_from_mixture : the true answer from draws of its distribution
+    answer_from_release : the true answer from a noisy one
+    posterior : epsilon, level or width with a posterior
+
     References
     ----------
     Rubin (1981), The Bayesian bootstrap.
@@ -200,6 +212,12 @@ def answer_from_mixture(mixture: Mixture) -> xr.DataArray:
     -------
     DataArray
         Dims (chain, draw), in the order of the mixture's own draws.
+
+    See Also
+    --------
+    answer_from_data : the true answer from several databases
+    answer_from_release : the true answer from a noisy one
+    posterior : epsilon, level or width with a posterior
 
     Examples
     --------

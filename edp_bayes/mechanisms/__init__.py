@@ -47,6 +47,12 @@ def suite() -> tuple[Mechanism, ...]:
     -------
     tuple of Mechanism
 
+    See Also
+    --------
+    Mechanism : what every reference mechanism offers
+    edp_bayes.audit_mechanism : a mechanism on one pair of databases
+    edp_bayes.mechanism_guarantee : a band that holds for any mechanism
+
     Examples
     --------
     >>> [mechanism.name for mechanism in suite()][:3]

@@ -58,6 +58,13 @@ class Laplace(_Additive):
     InvalidInputError
         If the scale is not above zero or the pair is not of two answers.
 
+    See Also
+    --------
+    Gaussian : normal noise on a count
+    Geometric : whole-numbered noise
+    RestrictedLaplace : no negative outputs
+    edp_bayes.noise.LaplaceNoise : Laplace noise
+
     References
     ----------
     Dwork, McSherry, Nissim and Smith (2006), Calibrating noise to sensitivity in private data
@@ -104,6 +111,12 @@ class Gaussian(_Additive):
     ------
     InvalidInputError
         If the scale is not above zero or the pair is not of two answers.
+
+    See Also
+    --------
+    Laplace : Laplace noise on a count
+    edp_bayes.noise.GaussianNoise : normal noise
+    edp_bayes.audit_mechanism : a mechanism on one pair of databases
 
     References
     ----------
@@ -155,6 +168,11 @@ class RestrictedLaplace(_Additive):
     ------
     InvalidInputError
         If the scale is not above zero or the pair is not of two answers.
+
+    See Also
+    --------
+    Laplace : Laplace noise on a count
+    TruncatedGeometric : clamped to a range
 
     References
     ----------

@@ -50,6 +50,12 @@ class Mechanism(ABC):
     pair : tuple
         The neighbouring inputs (x, x') for which the truths hold.
 
+    See Also
+    --------
+    DiscreteMechanism : finitely many outcomes
+    suite : every reference mechanism
+    edp_bayes.audit_mechanism : a mechanism on one pair of databases
+
     Examples
     --------
     >>> from edp_bayes.mechanisms import Laplace
@@ -126,6 +132,12 @@ class Mechanism(ABC):
 @dataclass(frozen=True)
 class DiscreteMechanism(Mechanism):
     """A mechanism with finitely many outcomes, whose truths are exact sums.
+
+    See Also
+    --------
+    Mechanism : what every reference mechanism offers
+    RandomizedResponse : a truthful answer with given odds
+    edp_bayes.audit_mechanism : a mechanism on one pair of databases
 
     Examples
     --------

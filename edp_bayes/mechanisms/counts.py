@@ -35,6 +35,11 @@ class Geometric(Mechanism):
     InvalidInputError, InputTypeError
         If the budget is not above zero or the pair is not of two counts.
 
+    See Also
+    --------
+    TruncatedGeometric : clamped to a range
+    Laplace : Laplace noise on a count
+
     References
     ----------
     Ghosh, Roughgarden and Sundararajan (2012), Universally utility-maximizing privacy mechanisms.
@@ -102,6 +107,11 @@ class TruncatedGeometric(DiscreteMechanism):
     InvalidInputError, InputTypeError
         If the budget or the largest count is not above zero, or the pair is not of two counts up to
         the largest.
+
+    See Also
+    --------
+    Geometric : whole-numbered noise
+    RestrictedLaplace : no negative outputs
 
     Examples
     --------

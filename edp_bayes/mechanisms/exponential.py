@@ -35,6 +35,11 @@ class ExponentialMechanism(DiscreteMechanism):
         If the budget or the sensitivity is not above zero, or the pair is not of two vectors of one
         length.
 
+    See Also
+    --------
+    NoisyMaxIndex : which answer is largest
+    DiscreteMechanism : finitely many outcomes
+
     References
     ----------
     McSherry and Talwar (2007), Mechanism design via differential privacy.

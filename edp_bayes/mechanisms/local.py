@@ -42,6 +42,12 @@ class RandomizedResponse(DiscreteMechanism):
         If the budget is not above zero, there are fewer than two choices or the pair is not of two
         of them.
 
+    See Also
+    --------
+    OneTimeRappor : the permanent response alone
+    Rappor : two rounds of randomized response
+    DiscreteMechanism : finitely many outcomes
+
     References
     ----------
     Warner (1965), Randomized response: a survey technique for eliminating evasive answer bias.
@@ -173,6 +179,11 @@ class Rappor(_BloomReport):
         If there are more hashes than bits, a probability is not between 0 and 1 or the pair is not
         of two values.
 
+    See Also
+    --------
+    OneTimeRappor : the permanent response alone
+    RandomizedResponse : a truthful answer with given odds
+
     References
     ----------
     Erlingsson, Pihur and Korolova (2014), RAPPOR: randomized aggregatable privacy-preserving
@@ -225,6 +236,11 @@ class OneTimeRappor(_BloomReport):
     InvalidInputError, InputTypeError
         If there are more hashes than bits, a probability is not between 0 and 1 or the pair is not
         of two values.
+
+    See Also
+    --------
+    Rappor : two rounds of randomized response
+    RandomizedResponse : a truthful answer with given odds
 
     Examples
     --------

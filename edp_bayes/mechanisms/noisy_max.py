@@ -83,6 +83,11 @@ class NoisyMaxIndex(DiscreteMechanism, _NoisyMax):
         If the budget is not above zero, the noise is unknown or the pair is not of two vectors of
         one length.
 
+    See Also
+    --------
+    NoisyMaxValue : the largest answer itself, a mistake
+    ExponentialMechanism : a choice by utility
+
     References
     ----------
     Dwork and Roth (2014), The algorithmic foundations of differential privacy, Claim 3.9;
@@ -130,6 +135,11 @@ class NoisyMaxValue(_NoisyMax):
     InvalidInputError
         If the budget is not above zero, the noise is unknown or the pair is not of two vectors of
         one length.
+
+    See Also
+    --------
+    NoisyMaxIndex : which answer is largest
+    suite : every reference mechanism
 
     References
     ----------

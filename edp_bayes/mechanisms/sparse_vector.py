@@ -72,6 +72,11 @@ class SparseVector(DiscreteMechanism):
         If the variant is unknown, the budget or the cutoff is not above zero, the threshold is not
         finite or the pair is not of two vectors of one length.
 
+    See Also
+    --------
+    SparseVectorWithAnswers : the noisy answer that was compared, a mistake
+    NumericalSparseVector : the answer with fresh noise
+
     References
     ----------
     Lyu, Su and Li (2017), Understanding the sparse vector technique for differential privacy.

@@ -134,6 +134,11 @@ class SparseVectorWithAnswers(_FirstAbove):
         If the budget is not above zero, the threshold is not finite or the pair is not of two
         vectors of one length.
 
+    See Also
+    --------
+    SparseVector : which answers lie above a threshold
+    NumericalSparseVector : the answer with fresh noise
+
     References
     ----------
     Lyu, Su and Li (2017), Understanding the sparse vector technique for differential privacy,
@@ -205,6 +210,11 @@ class NumericalSparseVector(_FirstAbove):
     InvalidInputError
         If the budget is not above zero, the threshold is not finite or the pair is not of two
         vectors of one length.
+
+    See Also
+    --------
+    SparseVector : which answers lie above a threshold
+    SparseVectorWithAnswers : the noisy answer that was compared, a mistake
 
     References
     ----------

@@ -81,6 +81,11 @@ class NoisyHistogram(_NoisyCounts):
     InvalidInputError
         If the budget is not above zero or the pair is not of two vectors of one length.
 
+    See Also
+    --------
+    PrefixSum : running totals of noisy counts
+    Laplace : Laplace noise on a count
+
     References
     ----------
     Ding, Wang, Wang, Zhang and Kifer (2018), Detecting violations of differential privacy.
@@ -122,6 +127,11 @@ class PrefixSum(_NoisyCounts):
     ------
     InvalidInputError
         If the budget is not above zero or the pair is not of two vectors of one length.
+
+    See Also
+    --------
+    NoisyHistogram : noise on every count
+    Laplace : Laplace noise on a count
 
     References
     ----------

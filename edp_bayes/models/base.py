@@ -85,6 +85,12 @@ class FittedModel:
     truncated : tuple of Truncation
         Dirichlet processes of which finitely many components are kept.
 
+    See Also
+    --------
+    DensityModel : what every model of the response offers
+    edp_bayes.audit : audit a query
+    SamplerSettings : draws, chains and sampler
+
     Examples
     --------
     >>> import edp_bayes as edp
@@ -141,6 +147,12 @@ class FittedModel:
 @runtime_checkable
 class DensityModel(Protocol):
     """A model of the distribution of the response.
+
+    See Also
+    --------
+    FittedModel : the draws that a model returns
+    PyMCMixture : a PyMC model of your own
+    edp_bayes.compare : compare models by their predictions
 
     Examples
     --------

@@ -76,6 +76,11 @@ class BaseMeasure(ShortRepr):
     InvalidInputError
         If a parameter is not a finite number above zero.
 
+    See Also
+    --------
+    DirichletProcessMixture : the default model of an audit
+    FiniteMixture : a fixed number of components
+
     Examples
     --------
     >>> BaseMeasure(shape=5.0).precision_rate

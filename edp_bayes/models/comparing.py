@@ -108,6 +108,12 @@ def compare(
     EdpBayesWarning
         Where a score is doubtful.
 
+    See Also
+    --------
+    edp_bayes.models.Stacked : an average of several models
+    edp_bayes.models.DensityModel : what every model of the response offers
+    edp_bayes.diagnostics.posterior_predictive_check : whether the model fits the responses
+
     Notes
     -----
     Made by ArviZ: leave-one-database-out by Pareto smoothed importance sampling (Vehtari, Gelman

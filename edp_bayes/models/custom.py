@@ -61,6 +61,12 @@ class PyMCMixture:
     SamplingError
         When fitted, if PyMC cannot sample the model.
 
+    See Also
+    --------
+    edp_bayes.audit_trace : audit a posterior drawn elsewhere
+    FullPosterior : response and contributions in one PyMC model
+    DensityModel : what every model of the response offers
+
     Notes
     -----
     Where answers are rounded (`step` of `Responses`) and the model observes the responses as they

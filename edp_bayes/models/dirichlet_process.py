@@ -71,6 +71,13 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
     InvalidInputError
         If the kernel is unknown or a parameter is not above zero.
 
+    See Also
+    --------
+    FiniteMixture : a fixed number of components
+    SmoothedBootstrap : a kernel estimate with a posterior
+    FullPosterior : response and contributions in one PyMC model
+    edp_bayes.compare : compare models by their predictions
+
     Examples
     --------
     >>> from edp_bayes import DirichletProcessMixture

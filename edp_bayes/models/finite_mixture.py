@@ -60,6 +60,12 @@ class FiniteMixture(ShortRepr, OfRounded):
     InvalidInputError
         If the kernel is unknown, there is no component or a parameter is not above zero.
 
+    See Also
+    --------
+    DirichletProcessMixture : the default model of an audit
+    BaseMeasure : the prior of a component
+    edp_bayes.compare : compare models by their predictions
+
     Examples
     --------
     >>> from edp_bayes import FiniteMixture

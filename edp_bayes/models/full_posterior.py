@@ -58,6 +58,12 @@ class FullPosterior(ShortRepr):
         randomised, contributions of some individuals were not collected, there are more than 2,000
         individuals, or an adversary knows something.
 
+    See Also
+    --------
+    DirichletProcessMixture : the default model of an audit
+    PyMCMixture : a PyMC model of your own
+    edp_bayes.audit : audit a query
+
     Examples
     --------
     >>> import numpy as np

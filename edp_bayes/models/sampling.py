@@ -92,6 +92,11 @@ class SamplerSettings:
         If a count is below 1, the seed is negative, the sampler unknown or not installed, or an
         option unknown.
 
+    See Also
+    --------
+    DensityModel : what every model of the response offers
+    edp_bayes.audit : audit a query
+
     Examples
     --------
     >>> settings = SamplerSettings(draws=200, random_seed=1)

@@ -51,6 +51,12 @@ class SmoothedBootstrap(ShortRepr, OfRounded):
     bandwidth_spread : float
         Standard deviation of the log-normal prior of the bandwidth.
 
+    See Also
+    --------
+    edp_bayes.noise.FixedBandwidth : the published kernel estimate as a model
+    DirichletProcessMixture : the default model of an audit
+    edp_bayes.plugin.empirical_privacy : the published point estimates
+
     Notes
     -----
     Where answers are rounded the bandwidth is that under which all others predict the bin of each

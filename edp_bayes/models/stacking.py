@@ -61,6 +61,11 @@ class Stacked:
     InputTypeError
         If one of them is not a density model.
 
+    See Also
+    --------
+    edp_bayes.compare : compare models by their predictions
+    DensityModel : what every model of the response offers
+
     Notes
     -----
     In every chain each model provides the same number of draws, its weight times the draws of the

@@ -155,6 +155,13 @@ def calibrate(
         If the noise is larger than the spread of the estimated distribution of the response, and
         always for "hausdorff".
 
+    See Also
+    --------
+    verify : audit a query with noise added
+    tradeoff : the noise for each of several targets
+    release : one noisy answer
+    edp_bayes.remedies : what would help where a target is not met
+
     Examples
     --------
     >>> import numpy as np

@@ -50,6 +50,11 @@ class Tradeoff:
     noises : tuple of NoiseDistribution
         One for each target; the record of each says against whom it is.
 
+    See Also
+    --------
+    tradeoff : the noise for each of several targets
+    calibrate : the least noise for a target
+
     Examples
     --------
     >>> import numpy as np
@@ -189,6 +194,12 @@ def tradeoff(
     ------
     InvalidInputError
         If a target is out of range or cannot be reached by the method.
+
+    See Also
+    --------
+    Tradeoff : the noises and what they cost
+    calibrate : the least noise for a target
+    verify : audit a query with noise added
 
     Examples
     --------

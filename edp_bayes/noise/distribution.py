@@ -54,6 +54,12 @@ class NoiseDistribution:
     InvalidInputError, InputTypeError
         If there is no component, one is of an unknown kind, or the weights are not probabilities.
 
+    See Also
+    --------
+    calibrate : the least noise for a target
+    release : one noisy answer
+    LaplaceNoise : Laplace noise
+
     Examples
     --------
     >>> noise = NoiseDistribution((NoNoise(), LaplaceNoise(2.0)), (0.25, 0.75))

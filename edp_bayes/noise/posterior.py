@@ -201,6 +201,12 @@ class FixedBandwidth:
     InvalidInputError
         If the bandwidth is not above zero or the kernel is unknown.
 
+    See Also
+    --------
+    edp_bayes.models.SmoothedBootstrap : a kernel estimate with a posterior
+    edp_bayes.plugin.empirical_privacy : the published point estimates
+    calibrate : the least noise for a target
+
     Examples
     --------
     >>> FixedBandwidth(30.9).kernel

@@ -75,6 +75,12 @@ def release(
     EdpBayesWarning
         If the noise is none at all.
 
+    See Also
+    --------
+    calibrate : the least noise for a target
+    verify : audit a query with noise added
+    NoiseDistribution : noise that a calibration found
+
     References
     ----------
     Mironov (2012), On significance of the least significant bits for differential privacy,

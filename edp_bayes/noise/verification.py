@@ -49,6 +49,12 @@ class Verification(IndividualCurves):
         individuals (posterior mean and standard deviation of every delta_i, and the bound on the
         error of the integrals); the noise stands in the attributes.
 
+    See Also
+    --------
+    verify : audit a query with noise added
+    load_verification : load a saved verification
+    edp_bayes.Audit : the posterior of a query
+
     Examples
     --------
     >>> import numpy as np
@@ -122,6 +128,11 @@ class Verification(IndividualCurves):
         InvalidInputError
             If delta is not in [0, 1), or not 0 while epsilon is not of the grid, or if epsilon is
             negative.
+
+        See Also
+        --------
+        verdict : whether a target is met
+        calibrate : the least noise for a target
 
         Notes
         -----
@@ -201,6 +212,12 @@ def verify(
     ------
     InvalidInputError, InputTypeError
         If an argument cannot be used.
+
+    See Also
+    --------
+    Verification : the posterior with noise added
+    calibrate : the least noise for a target
+    release : one noisy answer
 
     Notes
     -----
@@ -294,6 +311,11 @@ def load_verification(path: str | Path) -> Verification:
     ------
     InvalidInputError
         If the file does not exist, is not whole or is not a verification.
+
+    See Also
+    --------
+    Verification : the posterior with noise added
+    verify : audit a query with noise added
 
     Examples
     --------

@@ -81,6 +81,11 @@ def noise_by_probability(
     InputTypeError, InvalidInputError
         If an argument is out of its range or of another type.
 
+    See Also
+    --------
+    gain_by_scale : how many times smaller delta is
+    edp_bayes.statistical_privacy.delta : delta of a property query
+
     References
     ----------
     Breutigam and Reischuk, Statistical Privacy, Figures 1 and 3.
@@ -139,6 +144,12 @@ def gain_by_scale(
     InputTypeError, InvalidInputError
         If an argument is out of its range or of another type.
 
+    See Also
+    --------
+    noise_by_probability : delta with noise, by probability
+    edp_bayes.statistical_privacy.differential_privacy_delta : delta with all others known
+    edp_bayes.statistical_privacy.delta : delta of a property query
+
     References
     ----------
     Breutigam and Reischuk, Statistical Privacy, Figures 2, 4 and 6.
@@ -188,6 +199,11 @@ def mechanisms_by_probability(
     InputTypeError, InvalidInputError
         If an argument is out of its range or of another type.
 
+    See Also
+    --------
+    mechanisms_by_rate : mechanisms of one cost, by sampling rate
+    edp_bayes.statistical_privacy.least_utility_loss : the cheapest mechanism for a target
+
     References
     ----------
     Breutigam and Reischuk, Statistical Privacy, Figure 5.
@@ -233,6 +249,11 @@ def sample_and_small_database(
     ------
     InputTypeError, InvalidInputError
         If an argument is out of its range or of another type.
+
+    See Also
+    --------
+    edp_bayes.statistical_privacy.subsampling_bound : a bound from the smaller database
+    edp_bayes.statistical_privacy.Subsampling : a sample drawn without replacement
 
     References
     ----------
@@ -285,6 +306,11 @@ def mechanisms_by_rate(
     ------
     InputTypeError, InvalidInputError
         If an argument is out of its range or of another type.
+
+    See Also
+    --------
+    mechanisms_by_probability : mechanisms of one cost, by probability
+    edp_bayes.statistical_privacy.matching_scale : the noise that costs as much as a sample
 
     References
     ----------

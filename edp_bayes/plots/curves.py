@@ -80,6 +80,9 @@ def plot_delta(
     See Also
     --------
     edp_bayes.Audit.band : the numbers that are drawn
+    edp_bayes.Audit.plot_delta : the same from an audit
+    plot_total_risk : the total risk with its bands
+    plot_power : the power of the best test
 
     Examples
     --------
@@ -149,6 +152,12 @@ def plot_total_risk(
     ------
     InvalidInputError
         If the result is another, the kind or a visual is unknown, or the probability is none.
+
+    See Also
+    --------
+    edp_bayes.Audit.plot_total_risk : the same from an audit
+    plot_delta : the privacy curve with its bands
+    plot_individuals : the riskiest individuals
 
     Examples
     --------

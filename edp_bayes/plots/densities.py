@@ -85,6 +85,12 @@ def plot_density(
         If the result is no Audit, the individual's draws were not kept, a visual is unknown or
         the probability is none.
 
+    See Also
+    --------
+    edp_bayes.Audit.plot_density : the same from an audit
+    plot_individuals : the riskiest individuals
+    edp_bayes.Mixture : a mixture density
+
     References
     ----------
     Burchard, Daoud and Dotterrer (2020), Figure 5.

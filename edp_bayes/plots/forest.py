@@ -74,6 +74,12 @@ def plot_individuals(
     InvalidInputError
         If the result is no Audit, epsilon lies outside of the grid or the probability is none.
 
+    See Also
+    --------
+    edp_bayes.Audit.plot_individuals : the riskiest individuals of an audit
+    plot_density : the densities with and without an individual
+    plot_total_risk : the total risk with its bands
+
     Examples
     --------
     >>> import numpy as np

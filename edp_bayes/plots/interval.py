@@ -63,6 +63,12 @@ def plot_iso_curves(
     -------
     PlotCollection
 
+    See Also
+    --------
+    edp_bayes.interval.iso_curves : the numbers behind the picture
+    plot_interval_level : the level of each width at one epsilon, with a band
+    plot_level_curves : epsilon against the level
+
     References
     ----------
     Naldi and D'Acquisto (2015), equation 10, solved for the level.
@@ -105,6 +111,12 @@ def plot_width_curves(
     -------
     PlotCollection
 
+    See Also
+    --------
+    edp_bayes.interval.width_curves : the numbers behind the picture
+    plot_level_curves : epsilon against the level
+    plot_count_curves : epsilon against the true count
+
     References
     ----------
     Naldi and D'Acquisto (2015), Figure 1.
@@ -144,6 +156,12 @@ def plot_level_curves(
     -------
     PlotCollection
 
+    See Also
+    --------
+    edp_bayes.interval.level_curves : the numbers behind the picture
+    plot_width_curves : epsilon against the width
+    plot_iso_curves : the level of each width, a curve an epsilon
+
     References
     ----------
     Naldi and D'Acquisto (2015), Figure 2.
@@ -182,6 +200,12 @@ def plot_count_curves(
     Returns
     -------
     PlotCollection
+
+    See Also
+    --------
+    edp_bayes.interval.count_curves : the numbers behind the picture
+    plot_level_curves : epsilon against the level
+    plot_width_curves : epsilon against the width
 
     References
     ----------
@@ -236,6 +260,12 @@ def plot_interval_level(
     ------
     InvalidInputError
         If found holds no levels over widths, or those of several epsilons.
+
+    See Also
+    --------
+    edp_bayes.Audit.interval_level : the level from an audit's draws
+    edp_bayes.interval.level_from_epsilon : the level that an epsilon implies
+    plot_iso_curves : the level of each width, a curve an epsilon
 
     Examples
     --------

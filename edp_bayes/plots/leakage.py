@@ -67,6 +67,12 @@ def plot_leakage(
         If the result is no Leakage or holds nothing of what is asked for, a visual is unknown or
         the probability is none.
 
+    See Also
+    --------
+    edp_bayes.leakage : delta for adversaries who know more and more
+    edp_bayes.Leakage : the risk over what is known
+    plot_past : what an adversary has seen and expected
+
     Examples
     --------
     >>> import numpy as np

@@ -80,6 +80,12 @@ def plot_past(
         If the result is no Audit or was made without an adversary, the individual's draws were not
         kept, the query or a visual is unknown or the probability is none.
 
+    See Also
+    --------
+    edp_bayes.Audit.plot_past : the same from an audit
+    edp_bayes.Adversary : what is known beside the releases
+    plot_leakage : delta over what is known
+
     Notes
     -----
     The bands are those of a fit to all databases, not forecasts of one made before.

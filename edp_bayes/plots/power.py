@@ -64,6 +64,12 @@ def plot_power(
     InvalidInputError
         If the result is another, the kind or a visual is unknown, or the probability is none.
 
+    See Also
+    --------
+    edp_bayes.Audit.plot_power : the same from an audit
+    edp_bayes.Audit.power : the most that a test detects
+    plot_membership : how sure an answer makes anybody
+
     Examples
     --------
     >>> import edp_bayes as edp
@@ -138,6 +144,12 @@ def plot_membership(
     ------
     InvalidInputError
         If the result is another, a visual is unknown, or a probability is none.
+
+    See Also
+    --------
+    edp_bayes.Audit.plot_membership : the same from an audit
+    edp_bayes.Audit.membership_probability : how sure an answer makes anybody
+    plot_power : the power of the best test
 
     Examples
     --------

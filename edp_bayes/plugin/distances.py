@@ -37,6 +37,11 @@ def hausdorff_epsilon(y: ArrayLike, y_i: ArrayLike, scale: float) -> float:
     InvalidInputError
         If a sample is empty or not finite, or the scale is not above zero.
 
+    See Also
+    --------
+    bottleneck_epsilon : the distance that is sound
+    empirical_privacy : the published point estimates
+
     References
     ----------
     Burchard, Daoud, Dotterrer (2020), arXiv:1910.12820, Proposition 1.
@@ -75,6 +80,11 @@ def bottleneck_epsilon(y: ArrayLike, y_i: ArrayLike, scale: float) -> float:
     InvalidInputError
         If a sample is empty or not finite, the samples differ in size, or the scale is not
         above zero.
+
+    See Also
+    --------
+    hausdorff_epsilon : the published distance, which is not sound
+    empirical_privacy : the published point estimates
 
     Examples
     --------

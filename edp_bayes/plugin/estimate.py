@@ -56,6 +56,12 @@ class EmpiricalPrivacy:
         Out-of-sample log likelihood of every candidate by name, summed over rows, each scored
         without its own database. Minus infinity says that a row fell where a density is zero.
 
+    See Also
+    --------
+    empirical_privacy : the published point estimates
+    BootstrapBand : the percentile bands
+    edp_bayes.Audit : the posterior of a query
+
     Examples
     --------
     >>> import numpy as np
@@ -137,6 +143,13 @@ def empirical_privacy(
     -----
     EdpBayesWarning
         If the likelihood is best at the smallest or largest bandwidth tried: ties do that.
+
+    See Also
+    --------
+    EmpiricalPrivacy : the point estimates
+    bootstrap : percentile bands for the estimates
+    edp_bayes.audit : audit a query
+    edp_bayes.noise.FixedBandwidth : the published kernel estimate as a model
 
     References
     ----------

@@ -80,6 +80,11 @@ class MplEstimate:
         Of the second stage; None for discrete outcomes. Of several columns it is in units of the
         spread of a column, once they are uncorrelated.
 
+    See Also
+    --------
+    mpl : the published estimate of the local epsilon
+    edp_bayes.MechanismAudit.local_epsilon_interval : the interval of the local epsilon
+
     References
     ----------
     Askin, Kutta and Dette (2022), Statistical quantification of differential privacy: a local
@@ -178,6 +183,12 @@ def mpl(
     EdpBayesWarning
         If continuous outputs repeat themselves: atoms have no density. If nothing reaches the
         floor, or it was raised: what is found may then be far below the truth.
+
+    See Also
+    --------
+    MplEstimate : the estimate and its lower bound
+    edp_bayes.audit_mechanisms : a mechanism on many pairs
+    edp_bayes.MechanismAudit.local_epsilon_interval : the interval of the local epsilon
 
     Notes
     -----

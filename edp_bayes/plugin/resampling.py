@@ -58,6 +58,11 @@ class BootstrapBand:
     prob : float
         Nominal probability of the band at each epsilon.
 
+    See Also
+    --------
+    bootstrap : percentile bands for the estimates
+    EmpiricalPrivacy : the point estimates
+
     Examples
     --------
     >>> import numpy as np
@@ -125,6 +130,12 @@ def bootstrap(
     ------
     InvalidInputError
         As `empirical_privacy`, or if resamples or prob are out of range.
+
+    See Also
+    --------
+    BootstrapBand : the percentile bands
+    empirical_privacy : the published point estimates
+    edp_bayes.audit : audit a query
 
     Examples
     --------

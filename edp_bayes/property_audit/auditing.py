@@ -114,6 +114,13 @@ def audit_property(
     EdpBayesWarning
         If entries are dependent, or draws have not converged; also kept in the result.
 
+    See Also
+    --------
+    edp_bayes.PropertyAudit : the posterior of a property query
+    PropertyCounts : how many entries have each property
+    BinomialModel : independent entries
+    edp_bayes.statistical_privacy.PropertyQuery : the share of entries with a property
+
     References
     ----------
     Breutigam and Reischuk, "Statistical Privacy", for the curve of a known pi.

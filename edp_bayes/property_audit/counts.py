@@ -42,6 +42,11 @@ class PropertyCounts:
         If a value is not a whole number, a count is negative or exceeds its n, there is no
         count or the shapes do not fit.
 
+    See Also
+    --------
+    edp_bayes.audit_property : the probability of a property from data
+    edp_bayes.statistical_privacy.PropertyQuery : the share of entries with a property
+
     Examples
     --------
     >>> counts = PropertyCounts({"older": [103, 98], "veteran": [3, 5]}, n=1000)

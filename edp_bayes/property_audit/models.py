@@ -115,6 +115,12 @@ class BinomialModel:
     InvalidInputError
         If a parameter is not above zero.
 
+    See Also
+    --------
+    BetaBinomialModel : entries that depend on each other
+    PyMCProbabilities : a PyMC model of your own
+    edp_bayes.audit_property : the probability of a property from data
+
     Examples
     --------
     >>> BinomialModel().dependent
@@ -196,6 +202,12 @@ class BetaBinomialModel:
     InvalidInputError
         If the scale is not above zero.
 
+    See Also
+    --------
+    BinomialModel : independent entries
+    PyMCProbabilities : a PyMC model of your own
+    edp_bayes.statistical_privacy.beta_binomial_delta : delta where entries depend on each other
+
     Examples
     --------
     >>> BetaBinomialModel().dependent
@@ -272,6 +284,12 @@ class PyMCProbabilities:
     ------
     InvalidInputError
         When fitted, if a name is no variable of the model or its shape or values do not fit.
+
+    See Also
+    --------
+    BinomialModel : independent entries
+    edp_bayes.models.PyMCMixture : a PyMC model of your own
+    edp_bayes.audit_property : the probability of a property from data
 
     Examples
     --------

@@ -48,6 +48,11 @@ def parse(text: str) -> Query:
     InputTypeError
         If it is not a string.
 
+    See Also
+    --------
+    Query : what every query offers
+    edp_bayes.Databases.respond : the responses of a query
+
     Examples
     --------
     >>> parse("proportion:age>=40")

@@ -63,6 +63,12 @@ class Proportion(ColumnQuery):
         When asked, if the column's type has no such comparison with the value: text is neither
         above nor below a number.
 
+    See Also
+    --------
+    Count : the number of records
+    edp_bayes.statistical_privacy.PropertyQuery : the share of entries with a property
+    edp_bayes.audit_property : the probability of a property from data
+
     Examples
     --------
     >>> str(Proportion("age", ">=", 40))

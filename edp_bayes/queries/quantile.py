@@ -32,6 +32,12 @@ class Quantile(ColumnQuery):
         If q lies outside of 0 to 1 or the column is no name; when it is asked, if a database would
         be empty without an individual.
 
+    See Also
+    --------
+    Mean : the mean of a column
+    edp_bayes.diagnostics.check_grid : whether answers lie on a grid
+    edp_bayes.Databases.respond : the responses of a query
+
     Examples
     --------
     >>> str(Quantile("amount", 0.9))

@@ -35,6 +35,12 @@ class Slope(Query):
         If a column is no name; when it is asked, if fewer than two records or a constant predictor
         would remain without an individual.
 
+    See Also
+    --------
+    Variance : the variance of a column
+    Mean : the mean of a column
+    edp_bayes.Databases.respond : the responses of a query
+
     Examples
     --------
     >>> str(Slope("kwh", "temperature"))

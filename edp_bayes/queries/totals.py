@@ -17,6 +17,12 @@ from edp_bayes.records.summaries import Needs, Summaries
 class Count(Query):
     """Number of records of a database.
 
+    See Also
+    --------
+    Sum : the sum of a column
+    Proportion : the share of records that satisfy a condition
+    edp_bayes.Databases.respond : the responses of a query
+
     Examples
     --------
     >>> str(Count())
@@ -62,6 +68,12 @@ class Sum(ColumnQuery):
     InputTypeError
         If the column is no name.
 
+    See Also
+    --------
+    Count : the number of records
+    Mean : the mean of a column
+    edp_bayes.Databases.respond : the responses of a query
+
     Examples
     --------
     >>> str(Sum("amount"))
@@ -94,6 +106,12 @@ class Mean(ColumnQuery):
     ------
     InvalidInputError
         When asked, if without an individual no record of a database is left.
+
+    See Also
+    --------
+    Sum : the sum of a column
+    Quantile : a quantile of a column
+    edp_bayes.Databases.respond : the responses of a query
 
     Examples
     --------

@@ -30,6 +30,12 @@ class Variance(ColumnQuery):
         If ddof is not an integer from 0 or the column is no name; when it is asked, if too few
         records would remain without an individual.
 
+    See Also
+    --------
+    Mean : the mean of a column
+    Slope : the slope of a regression
+    edp_bayes.Databases.respond : the responses of a query
+
     Examples
     --------
     >>> str(Variance("amount"))

@@ -72,6 +72,13 @@ class Adversary:
     InvalidInputError, InputTypeError
         If an argument is out of its range.
 
+    See Also
+    --------
+    audit : audit a query
+    leakage : delta for adversaries who know more and more
+    edp_bayes.diagnostics.check_databases : whether the databases look independent
+    edp_bayes.plots.plot_past : what an adversary has seen and expected
+
     Examples
     --------
     >>> Adversary(past=1).words
@@ -195,6 +202,11 @@ class Adversary:
             response, a season is longer than half the series, everybody is an insider, or there
             are too few databases for what is known; of joined responses also if they are to know
             their own contribution.
+
+        See Also
+        --------
+        leakage : delta for adversaries who know more and more
+        audit : audit a query
         """
         from edp_bayes.records.joined import JointResponses
 

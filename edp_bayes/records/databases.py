@@ -65,6 +65,13 @@ class Databases:
     InvalidInputError
         If there are fewer than 8 databases or fewer than 2 individuals.
 
+    See Also
+    --------
+    respond : the responses of a query
+    Responses : responses and contributions
+    edp_bayes.queries.Query : what every query offers
+    edp_bayes.data.load_cdnow_weeks : example data, 65 whole weeks
+
     Examples
     --------
     >>> import numpy as np, pandas as pd
@@ -195,6 +202,11 @@ class Databases:
             "nan" or 1.23457E+15) or differ by case, blanks and the like alone. It stands in the
             responses, too.
 
+        See Also
+        --------
+        from_xarray : databases from an array
+        respond : the responses of a query
+
         Examples
         --------
         >>> import numpy as np, pandas as pd
@@ -252,6 +264,11 @@ class Databases:
         InputTypeError
             If it is not a numeric DataArray.
 
+        See Also
+        --------
+        from_table : databases from records
+        respond : the responses of a query
+
         Examples
         --------
         >>> import numpy as np, xarray as xr
@@ -302,6 +319,11 @@ class Databases:
         ------
         InvalidInputError
             As for `from_table`, or if `size` is not below the number of individuals.
+
+        See Also
+        --------
+        from_table : databases from records
+        audit : audit a query
         """
         individual = _names(individual, "individual")
         reading = Reading((), AS_IT_IS, separator, decimal, thousands, encoding)
@@ -388,6 +410,12 @@ class Databases:
             the responses are not valid.
         InputTypeError
             If a column or a callable's value is not numeric, or the query of an unknown type.
+
+        See Also
+        --------
+        audit : audit a query
+        answers : the answers alone
+        Responses : responses and contributions
         """
         require_noise(noise)
         if workers is not None:
@@ -497,6 +525,11 @@ class Databases:
         ------
         InvalidInputError
             If a column is unknown, an individual is, or none of them has a record.
+
+        See Also
+        --------
+        respond : the responses of a query
+        edp_bayes.queries.Query : what every query offers
         """
         query, found, _ = self._read(query)
         if individuals is None:

@@ -94,6 +94,12 @@ class JointResponses:
     referral : Referral, optional
         How contributions were referred to the database at hand of an adversary.
 
+    See Also
+    --------
+    Responses.join : several queries published together
+    audit : audit a query
+    JointAudit : the posterior of several queries together
+
     Examples
     --------
     >>> import numpy as np

@@ -18,6 +18,12 @@ class Query(ABC):
     Subclasses are frozen dataclasses; `str(query)` is the form that `edp_bayes.queries.parse`
     reads, where it has one: not for a variance with another ddof than 1.
 
+    See Also
+    --------
+    edp_bayes.Databases.respond : the responses of a query
+    parse : the query that a text stands for
+    Sum : the sum of a column
+
     Examples
     --------
     >>> from edp_bayes import queries

@@ -153,6 +153,13 @@ class Responses:
     InputTypeError
         If an argument has a type that cannot be used.
 
+    See Also
+    --------
+    Databases.respond : the responses of a query
+    from_arrays : responses computed elsewhere
+    JointResponses : the responses of several queries
+    audit : audit a query
+
     Notes
     -----
     Vocabulary and sign of the contribution follow Burchard, Daoud and Dotterrer (2020),
@@ -303,6 +310,11 @@ class Responses:
             If both or neither of `response_without` and `contribution` are given, shapes
             disagree, or the responses are not valid.
 
+        See Also
+        --------
+        Databases.respond : the responses of a query
+        audit : audit a query
+
         Examples
         --------
         >>> import numpy as np
@@ -357,6 +369,12 @@ class Responses:
         InvalidInputError, InputTypeError
             If databases or individuals differ, there is one query or more than five, a query is
             randomised, or known noise is other than Gaussian; the message names what differs.
+
+        See Also
+        --------
+        JointResponses : the responses of several queries
+        audit : audit a query
+        JointAudit : the posterior of several queries together
 
         Examples
         --------

@@ -118,6 +118,11 @@ def write_cells(cells: Cells, path: str | Path, *, title: str | None = None) -> 
     InvalidInputError
         If the name ends as that of another format or the file cannot be written.
 
+    See Also
+    --------
+    edp_bayes.audit_cells : audit every cell of a table
+    write_report : one file on a result
+
     Examples
     --------
     >>> import tempfile

@@ -64,6 +64,12 @@ def describe(
     InputTypeError, InvalidInputError
         If the result is something else or an argument cannot be used.
 
+    See Also
+    --------
+    write_report : one file on a result
+    edp_bayes.Audit.describe : one paragraph in words
+    edp_bayes.Audit.summary : a table of every quantity
+
     Examples
     --------
     >>> from edp_bayes.statistical_privacy import PropertyQuery

@@ -81,6 +81,13 @@ def write_report(
         If the result is a verification, epsilon lies outside of the grid, the probability is none,
         the key is too short, the name ends as that of another format or the file cannot be written.
 
+    See Also
+    --------
+    describe : what a report says, as text
+    write_cells : one file on the cells of a table
+    edp_bayes.Audit.report : a report from the result itself
+    edp_bayes.Release : what was released, in words
+
     Examples
     --------
     >>> import tempfile

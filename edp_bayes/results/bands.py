@@ -37,6 +37,13 @@ def band(
     lower, upper : ndarray
         Shape (point,).
 
+    See Also
+    --------
+    pointwise : a band for each point
+    simultaneous : a band for whole curves
+    upper_limit : a one-sided limit
+    edp_bayes.Audit.band : credible bands over epsilon
+
     Examples
     --------
     >>> import numpy as np
@@ -71,6 +78,11 @@ def pointwise(draws: Array, prob: float) -> tuple[Array, Array]:
     lower, upper : ndarray
         Shape (...).
 
+    See Also
+    --------
+    simultaneous : a band for whole curves
+    band : a band of any kind, from draws
+
     Examples
     --------
     >>> import numpy as np
@@ -103,6 +115,12 @@ def upper_limit(draws: Array, prob: float, *, kind: str = "pointwise") -> Array:
     -------
     ndarray
         Shape (...).
+
+    See Also
+    --------
+    band : a band of any kind, from draws
+    simultaneous : a band for whole curves
+    edp_bayes.Audit.upper : a one-sided upper limit
 
     Examples
     --------
@@ -142,6 +160,11 @@ def fewest_draws(prob: float) -> int:
     int
         The fewest N with (N - 1) / (N + 1) of at least prob.
 
+    See Also
+    --------
+    simultaneous : a band for whole curves
+    upper_limit : a one-sided limit
+
     Examples
     --------
     >>> fewest_draws(0.95)
@@ -171,6 +194,12 @@ def simultaneous(draws: Array, prob: float) -> tuple[Array, Array]:
     -------
     lower, upper : ndarray
         Shape (point,).
+
+    See Also
+    --------
+    pointwise : a band for each point
+    upper_limit : a one-sided limit
+    fewest_draws : how many draws a band needs
 
     References
     ----------

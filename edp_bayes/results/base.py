@@ -198,6 +198,12 @@ class PrivacyCurves:
             If epsilon is negative, delta does not lie in [0, 1), the probability or the kind is
             none, or the plan is of another delta.
 
+        See Also
+        --------
+        upper : a one-sided upper limit
+        edp_bayes.Verdict : the answer to a target
+        edp_bayes.remedies : what would help where a target is not met
+
         Examples
         --------
         >>> import edp_bayes as edp
@@ -238,6 +244,12 @@ class PrivacyCurves:
         InvalidInputError, InputTypeError
             As for `verdict`.
 
+        See Also
+        --------
+        verdict : whether a target is met
+        edp_bayes.Audit.report : a report from the result itself
+        edp_bayes.report.describe : what a report says, as text
+
         Examples
         --------
         >>> import edp_bayes as edp
@@ -273,6 +285,11 @@ class PrivacyCurves:
         ------
         InvalidInputError
             If one of them is not strictly between 0 and 1.
+
+        See Also
+        --------
+        epsilon_at : the epsilon for a delta
+        membership_probability : how sure an answer makes anybody
 
         Examples
         --------
@@ -318,6 +335,11 @@ class PrivacyCurves:
         InvalidInputError
             If a target does not lie in [0, 1), or is 0 where delta is above zero at every epsilon
             or the fit is gone; the message says which.
+
+        See Also
+        --------
+        epsilon_for : the epsilon for a probability of membership
+        upper : a one-sided upper limit
         """
         targets = validate.finite_array(delta, "delta")
         if targets.ndim > 1:
@@ -364,6 +386,11 @@ class PrivacyCurves:
         -------
         Dataset
             lower, median and upper over epsilon; kind and probability stand in the attributes.
+
+        See Also
+        --------
+        upper : a one-sided upper limit
+        edp_bayes.results.bands.band : a band of any kind, from draws
 
         Notes
         -----
@@ -439,6 +466,12 @@ class PrivacyCurves:
         ------
         InvalidInputError
             If there is no such quantity or kind, or the probability is not between 0 and 1.
+
+        See Also
+        --------
+        band : credible bands over epsilon
+        verdict : whether a target is met
+        epsilon_at : the epsilon for a delta
         """
         validate.choice(kind, BAND_KINDS, "kind")
         prob = validate.probability(prob, "prob")
@@ -478,6 +511,11 @@ class PrivacyCurves:
             them. Medians and ends of intervals are infinite where they lie among infinite draws,
             such as those of an epsilon beyond the grid; what remains takes infinity for a number
             just above the largest finite draw.
+
+        See Also
+        --------
+        band : credible bands over epsilon
+        describe : one paragraph in words
 
         Notes
         -----
@@ -535,6 +573,12 @@ class PrivacyCurves:
         InvalidInputError
             If levels are not increasing from 0 to 1, or as for `band`.
 
+        See Also
+        --------
+        power : the most that a test detects
+        plot_power : the power of the best test as a picture
+        gaussian_mu : the curve as a Gaussian mechanism
+
         References
         ----------
         Dong, Roth and Su (2022), Gaussian differential privacy, JRSS B 84, 3-37.
@@ -581,6 +625,11 @@ class PrivacyCurves:
         As private as a normal answer that an individual moves by mu standard deviations, as far as
         the grid of epsilon reaches: with a grid that ends further right mu may be larger, much so
         where an individual is rarely present. Infinite where none up to 100 is enough.
+
+        See Also
+        --------
+        edp_bayes.Audit.tradeoff : the power of the best test at each level
+        power : the most that a test detects
         """
         from edp_bayes.results import tradeoff
 
@@ -594,6 +643,11 @@ class PrivacyCurves:
 
         It is the largest difference of the probabilities of a right and of a false alarm. On a grid
         that starts above zero it is the most that it can be.
+
+        See Also
+        --------
+        power : the most that a test detects
+        membership_probability : how sure an answer makes anybody
         """
         from edp_bayes.results import tradeoff
 
@@ -622,6 +676,11 @@ class PrivacyCurves:
         ------
         InvalidInputError
             If the prior is not strictly between 0 and 1.
+
+        See Also
+        --------
+        epsilon_for : the epsilon for a probability of membership
+        plot_membership : how sure an answer makes anybody, as a picture
         """
         from edp_bayes.results import tradeoff
 
@@ -737,6 +796,11 @@ class PrivacyCurves:
         InvalidInputError, InputTypeError
             If one is no plain text of one line, or is unknown.
 
+        See Also
+        --------
+        edp_bayes.Release : what was released, in words
+        edp_bayes.Audit.report : a report from the result itself
+
         Examples
         --------
         >>> import edp_bayes as edp
@@ -801,6 +865,13 @@ class PrivacyCurves:
         ------
         InvalidInputError, InputTypeError
             If the name ends in neither, the file cannot be written, or the key cannot be used.
+
+        See Also
+        --------
+        edp_bayes.load_audit : load a saved audit
+        edp_bayes.load_composed_audit : load a saved composition
+        edp_bayes.load_mechanism_audit : load a saved audit of a mechanism
+        edp_bayes.load_property_audit : load a saved audit of a property
         """
         validate.choice(names, NAMES, "names")
         if names == "pseudonyms":
@@ -828,6 +899,11 @@ class PrivacyCurves:
         ------
         InvalidInputError, InputTypeError
             If the key cannot be used, or names are pseudonyms already.
+
+        See Also
+        --------
+        edp_bayes.report.pseudonym_table : every individual's pseudonym
+        edp_bayes.Audit.report : a report from the result itself
         """
         from edp_bayes.results.pseudonyms import PSEUDONYMS, hidden, namer
 

@@ -37,6 +37,12 @@ class ComposedAudit(IndividualCurves):
         are of each audit, which hypotheses are compared, what is assumed of draws, and the gap to
         the lower bounds.
 
+    See Also
+    --------
+    compose : the risk of several releases
+    load_composed_audit : load a saved composition
+    Audit : the posterior of a query
+
     Examples
     --------
     >>> import numpy as np
@@ -182,6 +188,12 @@ def load_composed_audit(path: str | Path) -> ComposedAudit:
     ------
     InvalidInputError
         If the file does not exist, is not whole or is not a composition.
+
+    See Also
+    --------
+    ComposedAudit.save : write it to a file
+    compose : the risk of several releases
+    load_audit : load a saved audit
 
     Examples
     --------

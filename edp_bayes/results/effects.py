@@ -135,6 +135,11 @@ def withheld(failed: Iterable[tuple[str, str]]) -> str | None:
     str or None
         A sentence.
 
+    See Also
+    --------
+    Check : the outcome of one check
+    edp_bayes.Audit.verdict : whether a target is met
+
     Examples
     --------
     >>> withheld([("trend", "The responses drift up.")])

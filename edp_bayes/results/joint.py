@@ -46,6 +46,12 @@ class JointAudit(Audit):
     fit : JointCoupling, optional
         What it was made from, to compose it; nothing that was loaded from a file has it.
 
+    See Also
+    --------
+    audit : audit a query
+    JointResponses : the responses of several queries
+    Audit : the posterior of a query
+
     Examples
     --------
     >>> import numpy as np

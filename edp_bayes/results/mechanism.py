@@ -36,6 +36,13 @@ class MechanismAudit(PrivacyCurves):
         seed, tau, adjacency, unit, kind, versions, checks and a fingerprint of the samples stand
         in the attributes.
 
+    See Also
+    --------
+    audit_mechanism : a mechanism on one pair of databases
+    audit_mechanisms : a mechanism on many pairs
+    load_mechanism_audit : load a saved audit of a mechanism
+    mechanism_guarantee : a band that holds for any mechanism
+
     Examples
     --------
     Randomised response that tells the truth three times in four: epsilon is log 3.
@@ -106,6 +113,11 @@ class MechanismAudit(PrivacyCurves):
         ------
         InvalidInputError
             If the audit is not of pairs, there is no such database, or none is named of several.
+
+        See Also
+        --------
+        local_epsilon_interval : the interval of the local epsilon
+        audit_mechanisms : a mechanism on many pairs
 
         References
         ----------
@@ -220,6 +232,11 @@ class MechanismAudit(PrivacyCurves):
         ------
         InvalidInputError
             If the probability is outside (0, 1).
+
+        See Also
+        --------
+        data_centric : the level of one database
+        edp_bayes.plugin.local_privacy.mpl : the published estimate of the local epsilon
         """
         low, _, high = interval(self.local_epsilon, default_probability(prob))
         return low, high
@@ -244,6 +261,11 @@ class MechanismAudit(PrivacyCurves):
         -------
         Dataset
             As for `edp_bayes.Audit.band`.
+
+        See Also
+        --------
+        upper : a one-sided limit
+        edp_bayes.results.bands.band : a band of any kind, from draws
 
         Notes
         -----
@@ -289,6 +311,11 @@ class MechanismAudit(PrivacyCurves):
         ------
         InvalidInputError
             If there is no such quantity or kind, or the probability is not between 0 and 1.
+
+        See Also
+        --------
+        band : a credible band
+        verdict : whether a target is met
 
         Examples
         --------
@@ -352,6 +379,11 @@ def load_mechanism_audit(path: str | Path) -> MechanismAudit:
     ------
     InvalidInputError
         If the file does not exist, is not whole or is not an audit of a mechanism.
+
+    See Also
+    --------
+    MechanismAudit.save : write it to a file
+    audit_mechanism : a mechanism on one pair of databases
 
     Examples
     --------

@@ -28,6 +28,12 @@ class PropertyAudit(PrivacyCurves):
         observed_data, log_likelihood of every model and, from NUTS, sample_stats. Settings,
         versions, seed, checks and a fingerprint of the counts stand in the attributes.
 
+    See Also
+    --------
+    audit_property : the probability of a property from data
+    load_property_audit : load a saved audit of a property
+    edp_bayes.statistical_privacy.PropertyQuery : the share of entries with a property
+
     Examples
     --------
     >>> import edp_bayes as edp
@@ -102,6 +108,11 @@ def load_property_audit(path: str | Path) -> PropertyAudit:
     ------
     InvalidInputError
         If the file does not exist, is not whole or is not an audit of properties.
+
+    See Also
+    --------
+    PropertyAudit.save : write it to a file
+    audit_property : the probability of a property from data
 
     Examples
     --------

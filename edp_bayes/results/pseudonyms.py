@@ -206,6 +206,11 @@ def pseudonym_table(result: PrivacyCurves, *, key: bytes | str | None = None) ->
     InputTypeError, InvalidInputError
         If the result has no individuals or the key cannot be used.
 
+    See Also
+    --------
+    write_report : one file on a result
+    edp_bayes.Audit.with_pseudonyms : a result without labels
+
     Examples
     --------
     >>> import numpy as np

@@ -55,6 +55,13 @@ class Audit(IndividualCurves):
         group known holds the responses as they were released. Settings, versions, seed,
         diagnostics and a fingerprint of the data stand in the attributes.
 
+    See Also
+    --------
+    audit : audit a query
+    load_audit : load a saved audit
+    JointAudit : the posterior of several queries together
+    ComposedAudit : the posterior of several releases
+
     References
     ----------
     Burchard, Daoud and Dotterrer (2020), Definitions 2 to 4.
@@ -251,6 +258,11 @@ class Audit(IndividualCurves):
             the new individual's risk is larger than delta, that of all in the sample; it is at
             most 1 / (m + 1), as for whoever is exchangeable with them.
 
+        See Also
+        --------
+        individuals : what is known of each individual
+        plot_individuals : the riskiest individuals of an audit
+
         Notes
         -----
         "Representative individuals" of Burchard, Daoud and Dotterrer (2020), Section 5, by the urn
@@ -311,6 +323,11 @@ class Audit(IndividualCurves):
         InvalidInputError, InputTypeError
             If an argument cannot be used, or not together with another; if the fit is gone (the
             audit was loaded) or the answer is that of `released` already.
+
+        See Also
+        --------
+        edp_bayes.noise.verify : audit a query with noise added
+        verdict : whether a target is met
 
         Notes
         -----
@@ -374,6 +391,11 @@ class Audit(IndividualCurves):
         ------
         InvalidInputError, InputTypeError
             If a width is not above 0 or widths repeat.
+
+        See Also
+        --------
+        interval_epsilon : the epsilon from an audit's draws
+        edp_bayes.plots.plot_interval_level : the level of each width at one epsilon, with a band
         """
         from edp_bayes.interval import response_intervals
 
@@ -405,6 +427,11 @@ class Audit(IndividualCurves):
         ------
         InvalidInputError, InputTypeError
             If an argument is out of its range, or a level is given while the median is 0 in a draw.
+
+        See Also
+        --------
+        interval_level : the level from an audit's draws
+        edp_bayes.interval.epsilon : epsilon from width and level
         """
         from edp_bayes.interval import response_intervals
 
@@ -444,6 +471,11 @@ class Audit(IndividualCurves):
             One row a quantity and epsilon, or width, with median, interval (its kind and
             probability are in the column's name), R-hat, effective sample sizes and Monte Carlo
             errors. Its attrs say the verdict for the default target (`verdict`), and against whom.
+
+        See Also
+        --------
+        band : credible bands over epsilon
+        describe : one paragraph in words
 
         Notes
         -----
@@ -505,6 +537,11 @@ class Audit(IndividualCurves):
         InvalidInputError
             If the probability is not between 0 and 1.
 
+        See Also
+        --------
+        upper : a one-sided upper limit
+        Audit.guarantee : limits that hold for any distribution
+
         Notes
         -----
         An individual who contributed once in n databases has a limit of about 4.7 / n by the data
@@ -561,6 +598,11 @@ class Audit(IndividualCurves):
         ------
         InputTypeError
             If it is anything else.
+
+        See Also
+        --------
+        remedies : what would help where a target is not met
+        verdict : whether a target is met
         """
         if not isinstance(tried, Tried):
             raise InputTypeError(f"tried must be Tried, found {type(tried).__name__}")
@@ -637,6 +679,12 @@ def load_audit(path: str | Path) -> Audit:
     ------
     InvalidInputError
         If the file does not exist, is not whole or is not an audit.
+
+    See Also
+    --------
+    Audit.save : write a result to a file
+    Audit : the posterior of a query
+    load_composed_audit : load a saved composition
 
     Examples
     --------

@@ -43,6 +43,11 @@ class Release:
     InvalidInputError
         If one holds markup or characters that cannot be seen, or more than 200 characters.
 
+    See Also
+    --------
+    Audit.with_release : a result with words for what is released
+    edp_bayes.report.write_report : one file on a result
+
     Examples
     --------
     >>> Release(title="Weekly revenue", unit="dollars").axis("answer")

@@ -186,6 +186,12 @@ class Verdict:
     limit_said : str
         The limit in words.
 
+    See Also
+    --------
+    Audit.verdict : whether a target is met
+    edp_bayes.diagnostics.withheld : why there is no verdict
+    remedies : what would help where a target is not met
+
     Examples
     --------
     >>> import numpy as np

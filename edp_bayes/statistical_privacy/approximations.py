@@ -54,6 +54,11 @@ def normal_approximation(
     InputTypeError, InvalidInputError
         As for `delta`; also for a sample of a single entry, whose count is not normal at all.
 
+    See Also
+    --------
+    delta : delta of a property query
+    subsampling_bound : a bound from the smaller database
+
     Examples
     --------
     >>> round(normal_approximation(epsilon=0.5, n=100, prob=0.1), 4)
@@ -126,6 +131,12 @@ def subsampling_bound(
     ------
     InputTypeError, InvalidInputError
         If an argument is out of its range, NaN or of another type.
+
+    See Also
+    --------
+    delta : delta of a property query
+    Subsampling : a sample drawn without replacement
+    normal_approximation : delta as if counts were normal
 
     Examples
     --------

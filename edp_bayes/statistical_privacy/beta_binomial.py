@@ -63,6 +63,12 @@ def beta_binomial_delta(
     InputTypeError, InvalidInputError
         If an argument is out of its range, NaN or of another type.
 
+    See Also
+    --------
+    delta : delta of a property query
+    edp_bayes.property_audit.BetaBinomialModel : entries that depend on each other
+    mixture_delta : a bound for a mixture of queries
+
     Examples
     --------
     >>> round(beta_binomial_delta(epsilon=0.5, n=100, alpha=10.0, beta=90.0), 4)

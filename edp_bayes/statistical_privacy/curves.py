@@ -78,6 +78,13 @@ def delta(
         makes the query trivial; if a sample without replacement is larger than the database, or
         the double sum over one with replacement has more than 1e9 terms.
 
+    See Also
+    --------
+    delta_plus : the risk of being seen to be positive
+    delta_minus : the risk of being seen to be negative
+    epsilon_at : the smallest epsilon for a delta
+    PropertyQuery : the share of entries with a property
+
     Examples
     --------
     >>> round(delta(epsilon=0.5, n=100, prob=0.1), 6)
@@ -106,6 +113,11 @@ def delta_plus(
 
     Arguments, results and errors are those of `delta`.
 
+    See Also
+    --------
+    delta : delta of a property query
+    delta_minus : the risk of being seen to be negative
+
     Examples
     --------
     >>> round(delta_plus(epsilon=0.5, n=100, prob=0.1), 6)
@@ -129,6 +141,11 @@ def delta_minus(
     It is `delta_plus` of the complementary property (the paper's Theorems 4.1 and 4.2 print its
     upper limit as a ceiling, which must be a floor). Arguments, results and errors are those of
     `delta`.
+
+    See Also
+    --------
+    delta : delta of a property query
+    delta_plus : the risk of being seen to be positive
 
     Examples
     --------

@@ -45,6 +45,12 @@ def differential_privacy_delta(
     InputTypeError, InvalidInputError
         If an argument is out of its range, NaN or of another type.
 
+    See Also
+    --------
+    delta : delta of a property query
+    laplace_epsilon : where Laplace noise makes delta zero
+    edp_bayes.plots.breutigam_reischuk.gain_by_scale : how many times smaller delta is
+
     Examples
     --------
     >>> from edp_bayes.statistical_privacy import GaussianNoise
@@ -93,6 +99,11 @@ def laplace_epsilon(n: ArrayLike, scale: ArrayLike) -> Array | float:
     ------
     InputTypeError, InvalidInputError
         If an argument is out of its range, NaN or of another type.
+
+    See Also
+    --------
+    differential_privacy_delta : delta where all other entries are known
+    edp_bayes.noise.LaplaceNoise : Laplace noise
 
     Examples
     --------

@@ -62,6 +62,11 @@ def group_delta(
         If an argument is out of its range, NaN or of another type, or a sample without
         replacement is larger than the database.
 
+    See Also
+    --------
+    delta : delta of a property query
+    beta_binomial_delta : delta where entries depend on each other
+
     Examples
     --------
     >>> group_delta(epsilon=0.2, sizes=[90, 10], probs=[0.1, 0.5]).round(4)

@@ -49,6 +49,11 @@ def epsilon_at(
     InputTypeError, InvalidInputError
         As for `delta`; also if it takes an epsilon above 700 where noise is added.
 
+    See Also
+    --------
+    delta : delta of a property query
+    least_utility_loss : the cheapest mechanism for a target
+
     Examples
     --------
     >>> round(epsilon_at(0.022556322, n=100, prob=0.1), 6)

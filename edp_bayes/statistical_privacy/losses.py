@@ -50,6 +50,12 @@ class PrivacyLoss:
         If losses do not increase, masses and `infinite` are not probabilities of sum 1, or the
         masses exp(-loss) under Q have a sum above 1.
 
+    See Also
+    --------
+    privacy_loss : the privacy loss of a property query
+    delta : delta of a property query
+    edp_bayes.hockey_stick : delta between two mixtures
+
     Examples
     --------
     >>> loss = PrivacyLoss([-0.5, 0.5], [1 - 0.6225, 0.6225])
@@ -298,6 +304,11 @@ def privacy_loss(
     ------
     InputTypeError, InvalidInputError
         As for `delta`; also if noise is added.
+
+    See Also
+    --------
+    PrivacyLoss : the privacy loss as a distribution
+    delta : delta of a property query
 
     Examples
     --------

@@ -98,6 +98,12 @@ class Subsampling(Sampling):
     InputTypeError, InvalidInputError
         If not exactly one of them is given, or it is out of its range.
 
+    See Also
+    --------
+    SamplingWithReplacement : a sample drawn with replacement
+    subsampling_bound : a bound from the smaller database
+    matching_rate : the sampling rate that costs as much as noise
+
     Examples
     --------
     >>> Subsampling(rate=0.25).drawn(1000)
@@ -137,6 +143,11 @@ class SamplingWithReplacement(Sampling):
     ------
     InputTypeError, InvalidInputError
         If not exactly one of them is given, or it is out of its range.
+
+    See Also
+    --------
+    Subsampling : a sample drawn without replacement
+    delta : delta of a property query
 
     Examples
     --------

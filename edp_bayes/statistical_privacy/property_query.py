@@ -45,6 +45,13 @@ class PropertyQuery:
     InputTypeError, InvalidInputError
         If an argument is not a scalar, out of its range, NaN or of another type.
 
+    See Also
+    --------
+    delta : delta of a property query
+    epsilon_at : the smallest epsilon for a delta
+    edp_bayes.audit_property : the probability of a property from data
+    edp_bayes.queries.Proportion : the share of records that satisfy a condition
+
     Examples
     --------
     >>> query = PropertyQuery(100, 0.1)

@@ -48,6 +48,11 @@ def mixture_delta(
         If something else than property queries is found, the weights are not probabilities of
         sum 1, or epsilon is out of range.
 
+    See Also
+    --------
+    delta : delta of a property query
+    beta_binomial_delta : delta where entries depend on each other
+
     Examples
     --------
     A coin decides between the whole database and a tenth of it:

@@ -117,6 +117,12 @@ def audit_cells(
     InputTypeError
         If databases are none.
 
+    See Also
+    --------
+    edp_bayes.report.write_cells : one file on the cells of a table
+    audit : audit a query
+    compose : the risk of several releases
+
     Notes
     -----
     Answers of a cell without records in a database are 0. A cell of fewer than 8 databases, or with

@@ -40,6 +40,11 @@ class MechanismChoice:
     alternatives : tuple of MechanismChoice
         The other kinds of mechanism that reach the target, by increasing loss.
 
+    See Also
+    --------
+    least_utility_loss : the cheapest mechanism for a target
+    utility_loss : the distance to the true share
+
     Examples
     --------
     >>> choice = least_utility_loss(100, 0.1, epsilon=0.5, delta=0.01)
@@ -85,6 +90,12 @@ def least_utility_loss(
     ------
     InputTypeError, InvalidInputError
         If an argument is out of its range, or no mechanism reaches the target.
+
+    See Also
+    --------
+    MechanismChoice : the mechanism that was chosen
+    utility_loss : the distance to the true share
+    epsilon_at : the smallest epsilon for a delta
 
     Examples
     --------

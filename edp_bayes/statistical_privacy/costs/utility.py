@@ -55,6 +55,12 @@ def utility_loss(
     InputTypeError, InvalidInputError
         If an argument is out of its range, NaN or of another type.
 
+    See Also
+    --------
+    inference_loss : the distance to the probability
+    least_utility_loss : the cheapest mechanism for a target
+    matching_rate : the sampling rate that costs as much as noise
+
     Examples
     --------
     >>> round(utility_loss(1000, 0.1, Subsampling(size=100)), 6)
@@ -107,6 +113,11 @@ def inference_loss(
     InputTypeError, InvalidInputError
         If an argument is out of its range, NaN or of another type.
 
+    See Also
+    --------
+    utility_loss : the distance to the true share
+    delta : delta of a property query
+
     Examples
     --------
     >>> round(inference_loss(1000, 0.1), 6), round(inference_loss(1000, 0.1, LaplaceNoise(0.01)), 6)
@@ -157,6 +168,12 @@ def matching_scale(
     InputTypeError, InvalidInputError
         If an argument is out of its range, or every entry is drawn, so that no noise matches.
 
+    See Also
+    --------
+    matching_rate : the sampling rate that costs as much as noise
+    utility_loss : the distance to the true share
+    edp_bayes.noise.LaplaceNoise : Laplace noise
+
     Examples
     --------
     >>> round(matching_scale(Subsampling(size=100), 1000, 0.5, GaussianNoise).scale, 6)
@@ -197,6 +214,12 @@ def matching_rate(noise: Noise, n: int, prob: float, *, kind: str = "squared") -
     ------
     InputTypeError, InvalidInputError
         If an argument is out of its range, or even a single entry loses less than the noise.
+
+    See Also
+    --------
+    matching_scale : the noise that costs as much as a sample
+    utility_loss : the distance to the true share
+    Subsampling : a sample drawn without replacement
 
     Examples
     --------
