@@ -437,3 +437,16 @@ def test_the_widest_numbers_fit_80_columns():
     wide = risk(9.87e-5)
     table.add_row("0.02345", wide, f"{wide} to {wide}", wide, f"{wide} to {wide}", wide)
     assert console.measure(table).maximum <= 80
+
+
+def test_a_run_goes_on_where_nobody_reads_what_it_prints(tmp_path):
+    rows = [f"{week},{who},{(week * who) % 7 + 1}" for week in range(30) for who in range(6)]
+    (tmp_path / "t.csv").write_text("\n".join(["week,who,value", *rows]))
+    words = "audit t.csv --database week --individual who --query sum:value --epsilon 0.1"
+    few = "--draws 50 --chains 2 --seed 1 --out out"
+    command = [sys.executable, "-m", "edp_bayes.cli", *words.split(), *few.split()]
+    run = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    run.stdout.close()
+    assert run.wait() == 0, run.stderr.read().decode()
+    assert (tmp_path / "out" / "audit.nc").exists()
+    run.stderr.close()

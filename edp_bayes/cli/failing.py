@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from types import FrameType
-from typing import Any
+from typing import IO, Any
 
 import typer
 
@@ -30,7 +31,7 @@ _ended_by: list[signal.Signals] = []
 
 def run(command: Any, arguments: Sequence[str]) -> int:
     """Run a command; turn whatever a user can get wrong into one line and an exit code."""
-    with _watching_interrupts():
+    with _watching_interrupts(), redirect_stdout(WhileRead(sys.stdout)):
         try:
             code = command.main(args=list(arguments), prog_name="edp-bayes", standalone_mode=False)
         except KeyboardInterrupt:
@@ -49,9 +50,45 @@ def run(command: Any, arguments: Sequence[str]) -> int:
         except OSError as error:
             words = error.strerror or str(error)
             return _say(f"{error.filename}: {words}" if error.filename else words, WRONG)
+        finally:
+            sys.stdout.flush()
         if _ended_by:
             return _say(ENDING[_ended_by[0]], 128 + _ended_by[0])
         return code if isinstance(code, int) else 0
+
+
+class WhileRead:
+    """A stream of which the rest goes nowhere once nobody reads it, as with ``| head -1``.
+
+    What a run writes to files is not lost by that.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write, and return how many characters."""
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            self._drop()
+            return len(text)
+
+    def flush(self) -> None:
+        """Write what is held."""
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            self._drop()
+
+    def _drop(self) -> None:
+        """Send what is held and what follows nowhere."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._stream.fileno())
+        os.close(nowhere)
 
 
 def refuse_interrupted() -> None:
