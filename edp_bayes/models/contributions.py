@@ -17,7 +17,7 @@ with probability f1(y) / (f0 + f1)(y).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ from edp_bayes.coupling.drawn import DrawnContributions
 from edp_bayes.coupling.pooling import TAILS
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base_measure import coordinates
+from edp_bayes.models.priors import NONNEGATIVE, REAL, Priors
 from edp_bayes.utils import labels
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONTRIBUTIONS",
+    "SUPPORTS",
     "add_contributions",
     "check_names",
     "default_priors",
@@ -69,6 +71,16 @@ USUAL_ANGLE = -np.log(5.0)  # log odds of pi / 6 in pi: a spread of half the siz
 LEAST_RELATIVE = 0.05  # spread relative to size about which the smooth floor is
 MOST = 2000  # individuals
 LARGE = 0.5  # standard deviations of the response, of who makes components of their own
+# What values the pools may have.
+SUPPORTS = {
+    "size_middle": REAL,
+    "size_between": NONNEGATIVE,
+    "angle_middle": REAL,
+    "angle_between": NONNEGATIVE,
+    "presence_middle": REAL,
+    "presence_between": NONNEGATIVE,
+    "presence_tilted": NONNEGATIVE,
+}
 FAR = 2.0  # standard deviations of the response beyond which presence changes little more
 
 
@@ -117,7 +129,7 @@ def add_contributions(
         location = (model["locations"] - held.mean) / held.unit
         variance = (model["scales"] / held.unit) ** 2
 
-        pool = _Pools(model, priors or {})
+        pool = Priors({**default_priors(), **(priors or {})}, SUPPORTS, check=False).add
         size = pm.StudentT(
             "log_size", TAILS, mu=pool("size_middle"), sigma=pool("size_between"), dims="individual"
         )
@@ -182,21 +194,8 @@ def default_priors() -> dict[str, Any]:
     }
 
 
-class _Pools:
-    """The pools of a model, added to it when they are asked for."""
-
-    def __init__(self, model: Any, priors: Mapping[str, Any]) -> None:
-        self._model, self._priors = model, {**default_priors(), **priors}
-
-    def __call__(self, name: str) -> Any:
-        # a distribution belongs to one model alone, and may be given for several
-        given = self._priors[name]
-        copied = given.owner.clone().outputs[given.owner.outputs.index(given)]
-        return self._model.register_rv(copied, name)
-
-
 def _odds_of_presence(
-    held: _Held, dominant: Sequence[int] | NDArray[np.int64], pool: _Pools
+    held: _Held, dominant: Sequence[int] | NDArray[np.int64], pool: Callable[[str], Any]
 ) -> tuple[Any, Any]:
     """Return log odds of presence at the mean response, and how they change, both (individual,)."""
     import pymc as pm

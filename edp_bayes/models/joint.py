@@ -19,6 +19,7 @@ from edp_bayes.diagnostics.truncation import Truncation
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import DensityModel, diverging_mixture
+from edp_bayes.models.base_measure import priors_of
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.joint_gibbs import JointDraws, Weights, draw_joint
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["FittedJoint", "draw_joint_given", "fit_joint"]
 
 Array = NDArray[np.float64]
+
+# Whose priors say the same of several responses together as of one.
+JOINT_PRIORS = ("concentration", "share", "centre", "rate", "precision")
 
 REMEDY = (
     "see what SmoothedBootstrap(kernel='gaussian') (--model bootstrap --kernel gaussian) says, or "
@@ -140,6 +144,12 @@ def _mixture(model: DensityModel) -> DirichletProcessMixture | FiniteMixture:
             "narrowest is in units of one answer, and a joint audit has several: leave narrowest= "
             "out, or audit one query"
         )
+    found = [name for name in model.priors if name not in JOINT_PRIORS]
+    if found:
+        raise InvalidInputError(
+            f"a joint audit takes priors of {', '.join(JOINT_PRIORS)}, which mean the same for "
+            f"several queries; found one of {found[0]}"
+        )
     return model
 
 
@@ -190,16 +200,16 @@ def _drawer(
         attributes: dict[str, Any] = {"model": repr(model), "components": model.components}
     else:
         size = model.truncate(responses.n_databases)
-        weights = Weights(size, model.concentration)
+        weights = Weights(size, model.concentration)  # unless a prior of another family is given
         attributes = model.attributes(responses)  # type: ignore[arg-type]
     options: dict[str, Any] = {"base": model.base_measure, "weights": weights, "settings": settings}
-    if settings.by_gibbs(model.kernel):
+    if settings.by_gibbs(model.kernel, model.priors):
         draw = partial(draw_joint, **options, thin=model.thin)
         return draw, weights, {"sampler": "gibbs", **attributes}
     from edp_bayes.models.joint_nuts import draw_joint_nuts
 
     return (
-        partial(draw_joint_nuts, **options),
+        partial(draw_joint_nuts, **options, priors=priors_of(model, None)),
         weights,
         {"sampler": settings.nuts, **attributes},
     )

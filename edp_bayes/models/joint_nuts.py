@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.distributions.multivariate import NormalMixture, Units
-from edp_bayes.models.base_measure import NARROWEST
+from edp_bayes.models.base_measure import NARROWEST, NONE
 from edp_bayes.models.conditional import given_of
 from edp_bayes.models.joint_gibbs import JointDraws, Weights, hyperparameters, within_ties
 from edp_bayes.models.sampling import sample_nuts
@@ -16,6 +17,7 @@ from edp_bayes.models.sampling import sample_nuts
 if TYPE_CHECKING:
     from edp_bayes.models.base_measure import BaseMeasure
     from edp_bayes.models.joint_regression import JointRegression
+    from edp_bayes.models.priors import Priors
     from edp_bayes.models.sampling import SamplerSettings
 
 __all__ = ["build_joint", "draw_joint_nuts"]
@@ -30,11 +32,13 @@ def build_joint(
     regression: JointRegression | None = None,
     *,
     at_least: float = 0.0,
+    priors: Priors = NONE,
 ) -> Any:
     """Return the PyMC model of whitened responses (n, d), or of a regression's residuals.
 
     With Bartlett's triangle C of the inverse Wishart distribution a root of Sigma_k is
-    F = sqrt(2 r_k) C'^-1, so that Sigma_k = F F'. Locations are non-centred.
+    F = sqrt(2 r_k) C'^-1, so that Sigma_k = F F'. Locations are non-centred. Priors take the place
+    of those of the base measure and of the concentration or share.
     """
     import pymc as pm
     import pytensor.tensor as pt
@@ -44,16 +48,20 @@ def build_joint(
     size, d = weights.components, z.shape[1]
     with pm.Model(coords={"component": np.arange(size), "database": np.arange(len(z))}) as model:
         if weights.dirichlet > 0.0:
-            share = pm.Dirichlet("share", np.full(size, weights.dirichlet))
+            even = np.full(size, weights.dirichlet)
+            share = priors.add("share", partial(pm.Dirichlet, a=even), shape=size)
         else:
-            concentration = pm.Gamma("concentration", *weights.concentration)
+            alpha, beta = weights.concentration
+            concentration = priors.add("concentration", partial(pm.Gamma, alpha=alpha, beta=beta))
             stick = pm.Beta("stick", 1.0, concentration, shape=size - 1)
             left = pt.concatenate([[1.0], pt.cumprod(1.0 - stick)])
             share = pt.concatenate([stick, [1.0]]) * left
         share = pm.Deterministic("weights", share, dims="component")
-        centre = pm.Normal("centre", 0.0, np.sqrt(prior.centre_variance), shape=d)
-        rate = pm.Gamma("rate", prior.rate_shape, prior.rate_rate)
-        precision = pm.Gamma("precision", prior.precision_shape, prior.precision_rate)
+        normal = partial(pm.Normal, mu=0.0, sigma=np.sqrt(prior.centre_variance))
+        centre = priors.add("centre", normal, shape=d)
+        rate = priors.add("rate", partial(pm.Gamma, alpha=prior.rate_shape, beta=prior.rate_rate))
+        alpha, beta = prior.precision_shape, prior.precision_rate
+        precision = priors.add("precision", partial(pm.Gamma, alpha=alpha, beta=beta))
         own = pm.Gamma("scale", prior.scale_shape, 1.0, shape=size) / rate
         inner = _triangles("covariance", prior.degrees, size, d)
         eye = pt.eye(d)
@@ -106,10 +114,12 @@ def draw_joint_nuts(
     settings: SamplerSettings,
     stream: str = "",
     regression: JointRegression | None = None,
+    priors: Priors = NONE,
 ) -> JointDraws:
     """Draw by NUTS; as `edp_bayes.models.joint_gibbs.draw_joint`."""
     z, ties = units.whiten(y), within_ties(y, units)
-    tree = sample_nuts(build_joint(z, base, weights, regression, at_least=ties), settings)
+    model = build_joint(z, base, weights, regression, at_least=ties, priors=priors)
+    tree = sample_nuts(model, settings)
     posterior = tree["posterior"].to_dataset()
 
     def of(name: str) -> Array:
