@@ -135,8 +135,8 @@ def audit(
         risks become too high. Who is kept goes by these. Nothing is drawn of a new individual, in
         populations of any size. Without effect on several queries.
     keep_parameters : bool
-        Keep the draws of every named parameter of a model that NUTS drew, in the group
-        ``parameters`` of the result, as ArviZ's functions take them.
+        Keep the draws of every named parameter of a model that NUTS drew, draws from their prior,
+        and the responses that both predict; `Audit.trace` has them as ArviZ's functions take them.
     appear_once : bool
         Individuals are persons, although nearly each is in one database alone. It has to be said:
         otherwise the identifier passes for the number of a record, and there is no verdict.
@@ -237,6 +237,7 @@ def audit(
                 store=store,
                 exact_up_to=exact_up_to,
                 appear_once=appear_once,
+                keep_parameters=keep_parameters,
             )
         if store is not None and not keep_store:
             remove(store)
@@ -258,8 +259,6 @@ def audit(
             checks.append(check)
     fitted, risks = found.fitted, found.risks
     fitted = replace(fitted, warnings=(*fitted.warnings, *unlike))
-    if not keep_parameters:
-        fitted = replace(fitted, parameters=None)
     responses = fitted.at_hand.responses if fitted.at_hand is not None else responses.on_scale
     named = list(dict.fromkeys(responses.index_of(label) for label in asked))
     order = responses.order
@@ -279,6 +278,7 @@ def audit(
             more=checks,
             appear_once=appear_once,
             new_individual=not only_largest,
+            keep_parameters=keep_parameters,
         )
     if store is not None and not keep_store:
         remove(Path(store) / SECOND)

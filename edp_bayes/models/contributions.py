@@ -68,6 +68,7 @@ CONTRIBUTIONS = (
 )
 ALWAYS = 30.0  # log odds of presence of those never absent
 USUAL_ANGLE = -np.log(5.0)  # log odds of pi / 6 in pi: a spread of half the size
+LEAST_SPREAD = "least_spread"  # name of the smooth floor of spreads
 LEAST_RELATIVE = 0.05  # spread relative to size about which the smooth floor is
 MOST = 2000  # individuals
 LARGE = 0.5  # standard deviations of the response, of who makes components of their own
@@ -137,7 +138,7 @@ def add_contributions(
         # mean and spread are the legs of a right angle whose hypotenuse is the size
         own = pm.StudentT("angle_own", TAILS, dims="individual")
         angle = np.pi * pt.sigmoid(pool("angle_middle") + pool("angle_between") * own)
-        pm.Potential("least_spread", -0.5 * LEAST_RELATIVE**2 * (pt.sin(angle) ** -2).sum())
+        pm.Potential(LEAST_SPREAD, -0.5 * LEAST_RELATIVE**2 * (pt.sin(angle) ** -2).sum())
         spread, at_centre = size * pt.sin(angle), held.sign * size * pt.cos(angle)
         steepness = pm.Normal("steepness", 0.0, 1.0, dims="individual")
         slope = pt.maximum(steepness * spread / held.steep, -STEEPEST)

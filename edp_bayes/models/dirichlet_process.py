@@ -33,6 +33,7 @@ from edp_bayes.models.base_measure import (
     units_of,
 )
 from edp_bayes.models.log_prior import from_pymc
+from edp_bayes.models.prior_draws import prior_of_mixture
 from edp_bayes.models.priors import NONNEGATIVE, Priors, Support
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
@@ -201,6 +202,7 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
             settings,
             at_hand=None if regression is None else at_hand_from(tree, self.kernel, regression),
             tree=tree,
+            prior=partial(prior_of_mixture, model, settings, self.kernel, NAMES),
             log_prior=from_pymc(model, tree),
             attributes=self.attributes(responses) | assumed(self.base_measure, data),
             remedy=REMEDY,

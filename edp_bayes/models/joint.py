@@ -23,7 +23,8 @@ from edp_bayes.models.base_measure import priors_of
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.joint_gibbs import JointDraws, Weights, draw_joint
-from edp_bayes.models.log_prior import gather
+from edp_bayes.models.log_prior import from_pymc, gather
+from edp_bayes.models.prior_draws import PriorDraws, prior_of_joint
 from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
 from edp_bayes.records.dependence import Dependence
 
@@ -65,6 +66,10 @@ class FittedJoint:
         Of the parameters at the top.
     sample_stats : Dataset, optional
         What NUTS says of itself.
+    parameters : Dataset, optional
+        Draws of every variable of the PyMC model, of the whitened responses, where NUTS drew it.
+    prior : callable, optional
+        Draws from the prior of that model.
     attributes : mapping
         Settings to record.
     remedy, diverging : str
@@ -86,6 +91,8 @@ class FittedJoint:
     predictive: Array | None = None
     log_prior: xr.Dataset | None = None
     sample_stats: xr.Dataset | None = None
+    parameters: xr.Dataset | None = None
+    prior: Callable[[], PriorDraws | None] | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
     remedy: str = ADVICE
     diverging: str = DIVERGING
@@ -162,6 +169,7 @@ def _fit_mixture(
     draw, weights, attributes = _drawer(model, responses, settings)
     units = Units.of(responses.response)
     drawn: JointDraws = draw(responses.response, units)
+    nuts = drawn.by_nuts
     without = joint_without(
         responses,
         units,
@@ -179,6 +187,8 @@ def _fit_mixture(
         - np.log(np.diagonal(units.factor)).sum(),
         log_prior=_log_prior(model, drawn, weights),
         sample_stats=drawn.sample_stats,
+        parameters=None if nuts is None else nuts.tree["posterior"].to_dataset(),
+        prior=None if nuts is None else partial(prior_of_joint, nuts.model, settings, units),
         attributes=attributes,
         remedy=REMEDY,
         diverging=diverging_mixture(model.kernel),
@@ -271,6 +281,8 @@ def _log_prior(
 ) -> xr.Dataset:
     from scipy.stats import gamma
 
+    if drawn.by_nuts is not None:
+        return from_pymc(*drawn.by_nuts)
     base = model.base_measure
     found = {
         "rate": gamma.logpdf(drawn.rate, base.rate_shape, scale=1.0 / base.rate_rate),

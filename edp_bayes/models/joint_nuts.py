@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.distributions.multivariate import NormalMixture, Units
+from edp_bayes.distributions.multivariate import Units
 from edp_bayes.models.base_measure import NARROWEST, NONE
 from edp_bayes.models.conditional import given_of
-from edp_bayes.models.joint_gibbs import JointDraws, Weights, hyperparameters, within_ties
+from edp_bayes.models.joint_gibbs import ByNuts, JointDraws, Weights, hyperparameters, within_ties
+from edp_bayes.models.prior_draws import normal_mixture
 from edp_bayes.models.sampling import sample_nuts
 
 if TYPE_CHECKING:
@@ -46,7 +47,13 @@ def build_joint(
     seen = z if regression is None else regression.residuals(*regression.mode)
     prior = hyperparameters(seen, base, weights, at_least=at_least)
     size, d = weights.components, z.shape[1]
-    with pm.Model(coords={"component": np.arange(size), "database": np.arange(len(z))}) as model:
+    coords = {
+        "component": np.arange(size),
+        "database": np.arange(len(z)),
+        "axis": np.arange(d),
+        "other_axis": np.arange(d),
+    }
+    with pm.Model(coords=coords) as model:
         if weights.dirichlet > 0.0:
             even = np.full(size, weights.dirichlet)
             share = priors.add("share", partial(pm.Dirichlet, a=even), shape=size)
@@ -75,8 +82,10 @@ def build_joint(
         root, whiten = pt.stack(roots), pt.stack(sharp)
         # components narrower than the responses can show have next to no density
         pm.Potential(NARROWEST, -0.5 * prior.least * (whiten**2).sum())
-        locations = pm.Deterministic("locations", centre + offset / pt.sqrt(precision))
-        pm.Deterministic("roots", root)
+        locations = pm.Deterministic(
+            "locations", centre + offset / pt.sqrt(precision), dims=("component", "axis")
+        )
+        pm.Deterministic("roots", root, dims=("component", "axis", "other_axis"))
         away = _residuals(z, regression)[:, None, :] - locations
         u = (whiten[None] * away[:, :, None, :]).sum(axis=3)
         constant = -0.5 * d * np.log(2.0 * np.pi)
@@ -125,13 +134,10 @@ def draw_joint_nuts(
     def of(name: str) -> Array:
         return np.asarray(posterior[name].transpose("chain", "draw", ...).to_numpy())
 
-    root = of("roots")
-    w = np.clip(of("weights"), 0.0, None)
-    mixture = NormalMixture(
-        w / w.sum(-1, keepdims=True), of("locations"), root @ np.swapaxes(root, -1, -2)
-    )
-    concentration = of("concentration") if not weights.dirichlet else np.ones(w.shape[:2])
-    start, empty = given_of(regression, *y.shape).start, w.shape[:2]
+    mixture = normal_mixture(posterior)
+    empty = mixture.weights.shape[:2]
+    concentration = of("concentration") if not weights.dirichlet else np.ones(empty)
+    start = given_of(regression, *y.shape).start
     return JointDraws(
         mixture,
         concentration,
@@ -139,7 +145,7 @@ def draw_joint_nuts(
         of("precision"),
         of("coefficients") if start.size else np.empty((*empty, *start.shape)),
         of("growth") if "growth" in posterior else np.zeros(empty),
-        tree["sample_stats"].to_dataset(),
+        ByNuts(model, tree),
     )
 
 
