@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
+from edp_bayes.auditing.drawn_groups import drawn_groups
 from edp_bayes.auditing.lower_bounds import lower_bounds
 from edp_bayes.auditing.refining import CoupledCurves
 from edp_bayes.auditing.released import ReleasedCurves
@@ -70,13 +71,15 @@ def assemble(
     appear_once: bool = False,
     new_individual: bool = True,
     for_verdict: bool = False,
+    keep_parameters: bool = True,
 ) -> Audit:
     """Return the audit; nothing is sampled here but replicates for the predictive check.
 
     `responses` are those of the database at hand, `released` as they were; `more` are checks that
     were made before, `appear_once` that individuals are persons who come once, `new_individual`
-    that the risk of one who is not in the sample is drawn, `for_verdict` that what a verdict does
-    not need is left out: densities on a grid, the fit's own groups, and checks that advise.
+    that the risk of one who is not in the sample is drawn, `keep_parameters` that draws of the
+    model and what they predict are kept, `for_verdict` that what a verdict does not need is left
+    out: these draws, densities on a grid, the fit's own groups, and checks that advise.
     """
     shape = (settings.chains, settings.draws)
     names = labels.as_coordinate(responses.individual)
@@ -112,6 +115,7 @@ def assemble(
         more,
         advice=not for_verdict,
     )
+    observed = _observed(responses)
     groups: dict[str, xr.Dataset] = {
         "posterior": posterior,
         "lower_bounds": xr.Dataset(
@@ -129,9 +133,10 @@ def assemble(
             {} if for_verdict else {"densities": _densities(responses, fitted, kept, names, chains)}
         ),
         "mixture": _mixture(_next_response(fitted), chains),
-        "observed_data": _observed(responses),
+        "observed_data": observed,
         **({} if released.scale is None else {"answers": _observed(released)}),
         **({} if for_verdict else groups_of_fit(fitted, responses.database, chains)),
+        **(drawn_groups(fitted, responses, observed, settings) if keep_parameters else {}),
     }
     if new_individual:
         groups["new_individual"] = _new_individual(fitted, risks, epsilon, settings, chains)
@@ -203,7 +208,7 @@ def _of_reduced(responses: Responses, epsilon: Array, most: Array) -> Sentence:
 def groups_of_fit(
     fitted: FittedModel | FittedJoint, database: NDArray[Any], chains: Mapping[str, Any]
 ) -> dict[str, xr.Dataset]:
-    """Return ArviZ's groups of a fit: log likelihood, parameters, and what else it has."""
+    """Return ArviZ's groups of a fit: its log likelihood, and what else it has."""
     coords = {"database": labels.as_coordinate(database)}
     found = {
         "log_likelihood": xr.Dataset(
@@ -217,9 +222,6 @@ def groups_of_fit(
         found["log_prior"] = fitted.log_prior.assign_coords(chains)
     if fitted.sample_stats is not None:
         found["sample_stats"] = fitted.sample_stats
-    parameters = getattr(fitted, "parameters", None)  # of one query
-    if parameters is not None:
-        found["parameters"] = parameters
     return found
 
 

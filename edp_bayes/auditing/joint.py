@@ -45,6 +45,7 @@ def audit_joint(
     store: str | PathLike[str] | None,
     exact_up_to: int,
     appear_once: bool = False,
+    keep_parameters: bool = True,
 ) -> JointAudit:
     """Audit several queries together; arguments are those of `edp_bayes.audit`, checked.
 
@@ -88,4 +89,5 @@ def audit_joint(
             kept=kept,
             settings=settings,
             appear_once=appear_once,
+            keep_parameters=keep_parameters,
         )

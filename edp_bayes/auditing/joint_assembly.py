@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
 from edp_bayes.auditing.assembly import by_epsilon, checked, groups_of_fit
+from edp_bayes.auditing.drawn_groups import drawn_groups
 from edp_bayes.auditing.joint_knowledge import answers_at_hand, known_group
 from edp_bayes.auditing.lower_bounds import lower_bounds
 from edp_bayes.coupling.joint_direction import most_exposing
@@ -59,6 +60,7 @@ def assemble_joint(
     kept: Index,
     settings: SamplerSettings,
     appear_once: bool = False,
+    keep_parameters: bool = True,
 ) -> JointAudit:
     """Return the audit; `responses` are those of all queries, also of redundant ones.
 
@@ -117,6 +119,11 @@ def assemble_joint(
         "mixture": _mixture(fitted, responses, dependence, chains),
         "observed_data": _observed(responses if fitted.at_hand is None else _modelled(fitted)),
         **groups_of_fit(fitted, responses.database, chains),
+        **(
+            drawn_groups(fitted, _modelled(fitted), _observed(_modelled(fitted)), settings)
+            if keep_parameters
+            else {}
+        ),
     }
     if regression is not None and fitted.at_hand is not None:
         group = known_group(regression, fitted.at_hand, released, chains)

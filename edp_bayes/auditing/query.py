@@ -135,8 +135,8 @@ def audit(
         risks become too high. Who is kept goes by these. Nothing is drawn of a new individual, in
         populations of any size. Without effect on several queries.
     keep_parameters : bool
-        Keep the draws of every named parameter of a model that NUTS drew, in the group
-        ``parameters`` of the result, as ArviZ's functions take them.
+        Keep the draws of every named parameter of a model that NUTS drew, draws from their prior,
+        and the responses that both predict; `Audit.trace` has them as ArviZ's functions take them.
     appear_once : bool
         Individuals are persons, although nearly each is in one database alone. It has to be said:
         otherwise the identifier passes for the number of a record, and there is no verdict.
@@ -310,6 +310,7 @@ def _audited(
                 store=store,
                 exact_up_to=exact_up_to,
                 appear_once=asked.appear_once,
+                keep_parameters=asked.keep_parameters,
             )
         if store is not None and not asked.keep_store:
             remove(store)
@@ -333,8 +334,6 @@ def _audited(
             checks.append(check)
     fitted, risks = found.fitted, found.risks
     fitted = replace(fitted, warnings=(*fitted.warnings, *unlike))
-    if not asked.keep_parameters:
-        fitted = replace(fitted, parameters=None)
     responses = fitted.at_hand.responses if fitted.at_hand is not None else responses.on_scale
     named = list(dict.fromkeys(responses.index_of(label) for label in wanted))
     order = responses.order
@@ -355,6 +354,7 @@ def _audited(
             appear_once=asked.appear_once,
             new_individual=not asked.only_largest,
             for_verdict=asked.for_verdict,
+            keep_parameters=asked.keep_parameters and not asked.for_verdict,
         )
     if store is not None and not asked.keep_store:
         remove(Path(store) / SECOND)

@@ -121,11 +121,21 @@ def posterior_predictive_check(
         )
     y = responses.response[:: responses.samples]
     rng = validate.generator(random_seed)
-    replicates = np.asarray(mixture_draws.sample(y.size, rng)).reshape(-1, y.size)
-    if responses.half_step is not None:
-        width = 2.0 * responses.half_step
-        replicates = y + width * np.round((replicates - y) / width)
+    replicates = replicates_of(mixture_draws, responses, rng).reshape(-1, y.size)
     return predictive_checks_of(y, replicates, level=level, advice=advice, adjusted=adjusted)
+
+
+def replicates_of(mixture: Mixture, responses: Responses, rng: np.random.Generator) -> Floats:
+    """Return a replicate of every database's response, of every draw: shape (..., database).
+
+    Of a randomised query it is one of its samples. Where responses are rounded so are replicates.
+    """
+    y = responses.response[:: responses.samples]
+    replicates = np.asarray(mixture.sample(y.size, rng))
+    if responses.half_step is None:
+        return replicates
+    width = 2.0 * responses.half_step
+    return np.asarray(y + width * np.round((replicates - y) / width))
 
 
 def predictive_checks_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.coupling.base import Coupling
+    from edp_bayes.models.prior_draws import PriorDraws
     from edp_bayes.models.regression import AtHand, Regression
     from edp_bayes.records.responses import Responses
 
@@ -70,6 +71,10 @@ class FittedModel:
         Log prior density of each parameter, dims (chain, draw); see `edp_bayes.models.log_prior`.
     parameters : xarray.Dataset, optional
         Draws of every named parameter, dims (chain, draw, ...), where PyMC or others drew them.
+    prior : callable, optional
+        Draws from the prior of those parameters, see `edp_bayes.models.prior_draws`.
+    constant_data : xarray.Dataset, optional
+        Data that the PyMC model holds beside the responses.
     warnings : tuple of str
         What is doubtful about the fit, in plain words.
     attributes : mapping
@@ -109,6 +114,8 @@ class FittedModel:
     sample_stats: xr.Dataset | None = None
     log_prior: xr.Dataset | None = None
     parameters: xr.Dataset | None = None
+    prior: Callable[[], PriorDraws | None] | None = None
+    constant_data: xr.Dataset | None = None
     warnings: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
     remedy: str = ADVICE
@@ -335,6 +342,7 @@ def fitted_mixture(
     settings: SamplerSettings,
     *,
     tree: xr.DataTree | None = None,
+    prior: Callable[[], PriorDraws | None] | None = None,
     log_prior: xr.Dataset | None = None,
     without: Mapping[int, Mixture] | None = None,
     attributes: Mapping[str, Any],
@@ -360,15 +368,21 @@ def fitted_mixture(
         log_likelihood=database_log_likelihood(mixture, responses)
         if at_hand is None
         else at_hand.log_likelihood,
-        sample_stats=tree["sample_stats"].to_dataset() if tree is not None else None,
+        sample_stats=_group(tree, "sample_stats"),
         log_prior=log_prior,
         parameters=tree["posterior"].to_dataset() if tree is not None else None,
+        prior=prior,
+        constant_data=_group(tree, "constant_data"),
         attributes={"sampler": sampler, **attributes, **mass},
         remedy=remedy,
         diverging=diverging,
         at_hand=at_hand,
         truncated=truncated,
     )
+
+
+def _group(tree: xr.DataTree | None, name: str) -> xr.Dataset | None:
+    return tree[name].to_dataset() if tree is not None and name in tree.children else None
 
 
 def parts_of(data: Responses | Regression) -> tuple[Responses, Regression | None]:

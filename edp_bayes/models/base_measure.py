@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +12,12 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import ShortRepr
+from edp_bayes.models.priors import NONNEGATIVE, REAL, UNIT, Priors, Support
 from edp_bayes.utils import labels, validate
 
 if TYPE_CHECKING:
+    from edp_bayes.models.dirichlet_process import DirichletProcessMixture
+    from edp_bayes.models.finite_mixture import FiniteMixture
     from edp_bayes.models.regression import Regression
     from edp_bayes.records.responses import Responses
 
@@ -26,6 +30,7 @@ __all__ = [
     "narrowest_of",
     "narrowest_spread",
     "observe",
+    "priors_of",
     "spread_within_ties",
     "units_of",
 ]
@@ -34,6 +39,13 @@ WINDOW = 4  # databases
 FLOORS = 0.5  # squares of the narrowest spread in the scale of every component
 NARROWEST = "narrowest"  # name of what keeps components from being finer
 ROUNDED = "rounded_response"  # name of a likelihood of what was rounded
+# Priors of what a component is itself, in units of the response, take the place of those by which
+# the base measure makes it.
+MADE_OF = {
+    "locations": ("centre", "precision", "offset"),
+    "scales": ("rate", "variance_share", "unit_variance"),
+}
+NONE = Priors()
 OF_STEP = 0.15  # steps of a grid: all but 0.1% of a component as narrow can be in one bin
 
 
@@ -102,10 +114,80 @@ class BaseMeasure(ShortRepr):
                 continue
             validate.positive_number(getattr(self, item.name), f"base measure {item.name}")
 
-    def build(self, standardisation: Standardisation, narrowest: float, kernel: str) -> Any:
+    @property
+    def parameters(self) -> dict[str, Support]:
+        """What values the variables may have whose prior may be given.
+
+        Examples
+        --------
+        >>> list(BaseMeasure().parameters)
+        ['centre', 'rate', 'precision', 'variance_share', 'offset', 'locations', 'scales']
+        """
+        own = ("variance_share", UNIT) if self.scale_shape else ("unit_variance", NONNEGATIVE)
+        return {
+            "centre": REAL,
+            "rate": NONNEGATIVE,
+            "precision": NONNEGATIVE,
+            own[0]: own[1],
+            "offset": REAL,
+            "locations": REAL,
+            "scales": NONNEGATIVE,
+        }
+
+    def taking(self, priors: Priors) -> tuple[BaseMeasure, Priors]:
+        """Return the base measure with those priors that are of its own families, and all others.
+
+        Raises
+        ------
+        InvalidInputError
+            If one has no effect, because components do not depend on it any more.
+
+        Examples
+        --------
+        >>> import pymc as pm
+        >>> given = Priors({"rate": pm.Gamma.dist(3.0, 1.0)}, BaseMeasure().parameters)
+        >>> BaseMeasure().taking(given)
+        (BaseMeasure(rate_shape=3.0), {})
+        """
+        for whole, parts in MADE_OF.items():
+            for part in parts:
+                if whole in priors and part in priors:
+                    raise InvalidInputError(
+                        f"{whole} with a prior of their own do not depend on {part}: leave one of "
+                        "the two priors out"
+                    )
+        changes: dict[str, float] = {}
+        for name in ("rate", "precision"):
+            if (gamma := priors.parameters(name, "gamma")) is not None:
+                changes |= {f"{name}_shape": float(gamma[0]), f"{name}_rate": float(gamma[1])}
+        if (normal := priors.parameters("centre", "normal")) is not None and normal[0] == 0.0:
+            changes["location_scale"] = float(normal[1])
+        if (beta := priors.parameters("variance_share", "beta")) is not None:
+            changes |= {"scale_shape": float(beta[0]), "shape": float(beta[1])}
+        inverse = priors.parameters("unit_variance", "invgamma")
+        if inverse is not None and inverse[1] == 1.0:
+            changes["shape"] = float(inverse[0])
+        taken = {
+            "rate_shape": "rate",
+            "precision_shape": "precision",
+            "location_scale": "centre",
+            "scale_shape": "variance_share",
+            "shape": "unit_variance",
+        }
+        rest = priors.without(*(taken[name] for name in changes if name in taken))
+        return (replace(self, **changes) if changes else self), rest
+
+    def build(
+        self,
+        standardisation: Standardisation,
+        narrowest: float,
+        kernel: str,
+        priors: Priors = NONE,
+    ) -> Any:
         """Add the components to the current PyMC model; return (locations, scales).
 
-        As many as its coordinate ``component`` has, see `coordinates`.
+        As many as its coordinate ``component`` has, see `coordinates`. Priors take the place of
+        those of this base measure.
 
         Locations are non-centred, the geometry that sampled best. Both are named deterministics
         in the units of the response. The potential `narrowest` leaves next to no density to
@@ -114,32 +196,41 @@ class BaseMeasure(ShortRepr):
         import pymc as pm
         import pytensor.tensor as pt
 
-        centre = pm.Normal("centre", 0.0, self.location_scale)
-        rate = pm.Gamma("rate", self.rate_shape, self.rate_rate)
-        precision = pm.Gamma("precision", self.precision_shape, self.precision_rate)
-        if self.scale_shape is None:
-            variance = rate * pm.InverseGamma("unit_variance", self.shape, 1.0, dims="component")
-        else:
-            share = pm.Beta("variance_share", self.scale_shape, self.shape, dims="component")
-            variance = share / (1.0 - share) / rate
-        offset = pm.Normal("offset", 0.0, 1.0, dims="component")
-        least = least_of(narrowest / standardisation.spread)
-        pm.Potential(NARROWEST, -0.5 * least * (1.0 / variance).sum())
-        spread = pt.sqrt(variance)
-        location = centre + offset / pt.sqrt(precision)
+        located, scaled = "locations" not in priors, "scales" not in priors
+        of_each = partial(priors.add, dims="component")
         to_scale = standardisation.spread * scale_of_unit_spread(kernel)
-        return (
-            pm.Deterministic(
+        if located:
+            centre = priors.add("centre", partial(pm.Normal, mu=0.0, sigma=self.location_scale))
+        if scaled:
+            rate = priors.add("rate", partial(pm.Gamma, alpha=self.rate_shape, beta=self.rate_rate))
+        if located:
+            shape, by = self.precision_shape, self.precision_rate
+            precision = priors.add("precision", partial(pm.Gamma, alpha=shape, beta=by))
+        if not scaled:
+            scales = of_each("scales")
+            variance = (scales / to_scale) ** 2
+        elif self.scale_shape is None:
+            unit = partial(pm.InverseGamma, alpha=self.shape, beta=1.0)
+            variance = rate * of_each("unit_variance", unit)
+        else:
+            beta = partial(pm.Beta, alpha=self.scale_shape, beta=self.shape)
+            share = of_each("variance_share", beta)
+            variance = share / (1.0 - share) / rate
+        if located:
+            offset = of_each("offset", partial(pm.Normal, mu=0.0, sigma=1.0))
+            location = centre + offset / pt.sqrt(precision)
+            locations = pm.Deterministic(
                 "locations",
                 standardisation.centre + standardisation.spread * location,
                 dims="component",
-            ),
-            pm.Deterministic(
-                "scales",
-                spread * to_scale,
-                dims="component",
-            ),
-        )
+            )
+        else:
+            locations = of_each("locations")
+        least = least_of(narrowest / standardisation.spread)
+        pm.Potential(NARROWEST, -0.5 * least * (1.0 / variance).sum())
+        if scaled:
+            scales = pm.Deterministic("scales", pt.sqrt(variance) * to_scale, dims="component")
+        return locations, scales
 
 
 def coordinates(responses: Responses, components: int) -> dict[str, NDArray[Any]]:
@@ -310,6 +401,22 @@ def assumed(base: BaseMeasure, data: Responses | Regression) -> dict[str, float 
     # where answers are rounded it may be wider than stated
     stated = base.narrowest is not None and math.isclose(width, base.narrowest)
     return {"narrowest": width, "narrowest_stated": stated}
+
+
+def priors_of(
+    model: DirichletProcessMixture | FiniteMixture, regression: Regression | None
+) -> Priors:
+    """Return the priors given to a model, and refuse those in units that residuals do not have."""
+    priors = model.priors
+    assert isinstance(priors, Priors)
+    found = [name for name in MADE_OF if name in priors]
+    if regression is not None and found:
+        raise InvalidInputError(
+            f"a prior of {' and '.join(found)} is in units of the response, and what is modelled "
+            "are residuals from what the adversary knows: give priors of centre, rate or others, "
+            "or leave adversary= out"
+        )
+    return priors
 
 
 def scale_of_unit_spread(kernel: str) -> float:

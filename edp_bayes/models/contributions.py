@@ -17,7 +17,7 @@ with probability f1(y) / (f0 + f1)(y).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ from edp_bayes.coupling.drawn import DrawnContributions
 from edp_bayes.coupling.pooling import TAILS
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base_measure import coordinates
+from edp_bayes.models.priors import NONNEGATIVE, REAL, Priors
 from edp_bayes.utils import labels
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONTRIBUTIONS",
+    "SUPPORTS",
     "add_contributions",
     "check_names",
     "default_priors",
@@ -66,9 +68,20 @@ CONTRIBUTIONS = (
 )
 ALWAYS = 30.0  # log odds of presence of those never absent
 USUAL_ANGLE = -np.log(5.0)  # log odds of pi / 6 in pi: a spread of half the size
+LEAST_SPREAD = "least_spread"  # name of the smooth floor of spreads
 LEAST_RELATIVE = 0.05  # spread relative to size about which the smooth floor is
 MOST = 2000  # individuals
 LARGE = 0.5  # standard deviations of the response, of who makes components of their own
+# What values the pools may have.
+SUPPORTS = {
+    "size_middle": REAL,
+    "size_between": NONNEGATIVE,
+    "angle_middle": REAL,
+    "angle_between": NONNEGATIVE,
+    "presence_middle": REAL,
+    "presence_between": NONNEGATIVE,
+    "presence_tilted": NONNEGATIVE,
+}
 FAR = 2.0  # standard deviations of the response beyond which presence changes little more
 
 
@@ -117,7 +130,7 @@ def add_contributions(
         location = (model["locations"] - held.mean) / held.unit
         variance = (model["scales"] / held.unit) ** 2
 
-        pool = _Pools(model, priors or {})
+        pool = Priors({**default_priors(), **(priors or {})}, SUPPORTS, check=False).add
         size = pm.StudentT(
             "log_size", TAILS, mu=pool("size_middle"), sigma=pool("size_between"), dims="individual"
         )
@@ -125,7 +138,7 @@ def add_contributions(
         # mean and spread are the legs of a right angle whose hypotenuse is the size
         own = pm.StudentT("angle_own", TAILS, dims="individual")
         angle = np.pi * pt.sigmoid(pool("angle_middle") + pool("angle_between") * own)
-        pm.Potential("least_spread", -0.5 * LEAST_RELATIVE**2 * (pt.sin(angle) ** -2).sum())
+        pm.Potential(LEAST_SPREAD, -0.5 * LEAST_RELATIVE**2 * (pt.sin(angle) ** -2).sum())
         spread, at_centre = size * pt.sin(angle), held.sign * size * pt.cos(angle)
         steepness = pm.Normal("steepness", 0.0, 1.0, dims="individual")
         slope = pt.maximum(steepness * spread / held.steep, -STEEPEST)
@@ -182,21 +195,8 @@ def default_priors() -> dict[str, Any]:
     }
 
 
-class _Pools:
-    """The pools of a model, added to it when they are asked for."""
-
-    def __init__(self, model: Any, priors: Mapping[str, Any]) -> None:
-        self._model, self._priors = model, {**default_priors(), **priors}
-
-    def __call__(self, name: str) -> Any:
-        # a distribution belongs to one model alone, and may be given for several
-        given = self._priors[name]
-        copied = given.owner.clone().outputs[given.owner.outputs.index(given)]
-        return self._model.register_rv(copied, name)
-
-
 def _odds_of_presence(
-    held: _Held, dominant: Sequence[int] | NDArray[np.int64], pool: _Pools
+    held: _Held, dominant: Sequence[int] | NDArray[np.int64], pool: Callable[[str], Any]
 ) -> tuple[Any, Any]:
     """Return log odds of presence at the mean response, and how they change, both (individual,)."""
     import pymc as pm

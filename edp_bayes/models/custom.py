@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from edp_bayes.models.contributions import (
     with_drawn,
 )
 from edp_bayes.models.log_prior import from_pymc
+from edp_bayes.models.prior_draws import prior_of_mixture
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
 
@@ -134,6 +136,7 @@ class PyMCMixture:
             responses,
             settings,
             tree=tree,
+            prior=partial(prior_of_mixture, model, settings, self.kernel, names),
             log_prior=log_prior,
             attributes={"model": repr(self)},
             remedy="change the model that build returns, or try a transform of the responses",

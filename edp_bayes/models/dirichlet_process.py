@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +24,17 @@ from edp_bayes.models.base import (
     mixture_from,
     parts_of,
 )
-from edp_bayes.models.base_measure import BaseMeasure, assumed, coordinates, observe, units_of
+from edp_bayes.models.base_measure import (
+    BaseMeasure,
+    assumed,
+    coordinates,
+    observe,
+    priors_of,
+    units_of,
+)
 from edp_bayes.models.log_prior import from_pymc
+from edp_bayes.models.prior_draws import prior_of_mixture
+from edp_bayes.models.priors import NONNEGATIVE, Priors, Support
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
 
@@ -37,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["DirichletProcessMixture", "truncation", "truncation_bound"]
 
 TRUNCATION_TOLERANCE = 0.05
+QUANTILES = 2000
 REMEDY = (
     "see what SmoothedBootstrap() (--model bootstrap) says, or try another kernel (kernel=, "
     "--kernel) or a transform of the responses"
@@ -65,11 +76,19 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
         Prior of the components.
     thin : int
         Of Gibbs sampling: one sweep in so many is kept.
+    priors : mapping of str to distribution
+        In the place of those of some variables of the PyMC model, such as ``{"concentration":
+        pm.Gamma.dist(2, 2)}``, of PyMC or PreliZ: concentration, and the names of
+        `BaseMeasure.parameters`. Those of the families that Gibbs sampling draws become arguments
+        of this model and its base measure; all others are for NUTS. See docs/models/response.md.
 
     Raises
     ------
+    InputTypeError
+        If a prior is no distribution.
     InvalidInputError
-        If the kernel is unknown or a parameter is not above zero.
+        If the kernel is unknown, a parameter is not above zero, or a prior is of no variable or of
+        impossible values; when fitted, if Gibbs sampling cannot draw with a prior.
 
     See Also
     --------
@@ -90,6 +109,7 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
     components: int | None = None
     base_measure: BaseMeasure = field(default_factory=BaseMeasure)
     thin: int = 50
+    priors: Mapping[str, Any] = field(default_factory=Priors)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "thin", validate.positive_integer(self.thin, "thin"))
@@ -104,10 +124,30 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
         if self.components is not None:
             components = validate.positive_integer(self.components, "components")
             object.__setattr__(self, "components", components)
+        given = Priors(self.priors, self.parameters)
+        if (gamma := given.parameters("concentration", "gamma")) is not None:
+            object.__setattr__(self, "concentration", (float(gamma[0]), float(gamma[1])))
+            given = given.without("concentration")
+        base, given = self.base_measure.taking(given)
+        object.__setattr__(self, "base_measure", base)
+        object.__setattr__(self, "priors", given)
+
+    @property
+    def parameters(self) -> dict[str, Support]:
+        """What values the variables may have whose prior may be given."""
+        return {"concentration": NONNEGATIVE, **self.base_measure.parameters}
 
     def truncate(self, n_databases: int) -> int:
         """Return the number of components for a number of databases."""
-        return self.components or truncation(self.concentration, n_databases)
+        return self.components or truncation(self._concentrations, n_databases)
+
+    @cached_property
+    def _concentrations(self) -> tuple[float, float] | NDArray[np.float64]:
+        """The prior of the concentration as `truncation_bound` takes it."""
+        assert isinstance(self.priors, Priors)
+        if "concentration" in self.priors:
+            return self.priors.draws("concentration", QUANTILES)
+        return self.concentration
 
     def build(self, responses: Responses, regression: Regression | None = None) -> Any:
         """Return the PyMC model, with weights, locations and scales as named deterministics.
@@ -117,11 +157,12 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
         import pymc as pm
         import pytensor.tensor as pt
 
-        responses = responses.on_scale
+        responses, priors = responses.on_scale, priors_of(self, regression)
         size = self.truncate(responses.n_databases)
         coords = coordinates(responses, size) | {"break": np.arange(size - 1)}
         with pm.Model(coords=coords) as model:
-            concentration = pm.Gamma("concentration", *self.concentration)
+            shape, rate = self.concentration
+            concentration = priors.add("concentration", partial(pm.Gamma, alpha=shape, beta=rate))
             if size > 1:
                 stick = pm.Beta("stick", 1.0, concentration, dims="break")
                 left = pt.concatenate([[1.0], pt.cumprod(1.0 - stick)])
@@ -132,6 +173,7 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
             locations, scales = self.base_measure.build(
                 *units_of(self.base_measure, responses, regression),
                 self.kernel,
+                priors,
             )
             observe(responses, weights, locations, scales, self.kernel, regression)
         return model
@@ -148,7 +190,7 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
         return regression.refined(self, self._fit(regression, settings), settings)
 
     def _fit(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
-        if settings.by_gibbs(self.kernel):
+        if settings.by_gibbs(self.kernel, self.priors):
             from edp_bayes.models.gibbs import fit_dirichlet_process
 
             return fit_dirichlet_process(self, data, settings)
@@ -167,6 +209,7 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
             settings,
             at_hand=None if regression is None else at_hand_from(tree, self.kernel, regression),
             tree=tree,
+            prior=partial(prior_of_mixture, model, settings, self.kernel, NAMES),
             log_prior=from_pymc(model, tree),
             attributes=self.attributes(responses) | assumed(self.base_measure, data),
             remedy=REMEDY,
@@ -180,18 +223,21 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
         return {
             "model": repr(self),
             "components": size,
-            "truncation_bound": truncation_bound(self.concentration, size, responses.n_databases),
+            "truncation_bound": truncation_bound(self._concentrations, size, responses.n_databases),
         }
 
 
-def truncation_bound(concentration: tuple[float, float], components: int, n: int) -> float:
+def truncation_bound(
+    concentration: tuple[float, float] | NDArray[np.float64], components: int, n: int
+) -> float:
     """Prior mean of a bound on the truncation error, min(1, 2 n (alpha / (1 + alpha))^(K - 1)).
 
     Ishwaran and James (2001), Theorem 2, bounds the L1 distance between the marginal densities
     of n observations under the truncated and the full process by 4 (1 - E(sum_{k<K} p_k)^n),
-    which is at most 4 n E(sum_{k>=K} p_k); this is half of that, in total variation.
+    which is at most 4 n E(sum_{k>=K} p_k); this is half of that, in total variation. The prior is
+    given as shape and rate of a Gamma distribution, or by draws of another one.
     """
-    alpha = _quantiles(concentration)
+    alpha = _quantiles(concentration) if isinstance(concentration, tuple) else concentration
     tail = (alpha / (1.0 + alpha)) ** (components - 1)
     return float(np.minimum(1.0, 2.0 * n * tail).mean())
 
@@ -201,11 +247,12 @@ def _quantiles(concentration: tuple[float, float]) -> NDArray[np.float64]:
     from scipy.special import gammaincinv
 
     shape, rate = concentration
-    quantiles: NDArray[np.float64] = gammaincinv(shape, (np.arange(2000) + 0.5) / 2000) / rate
+    levels = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    quantiles: NDArray[np.float64] = gammaincinv(shape, levels) / rate
     return quantiles
 
 
-def truncation(concentration: tuple[float, float], n: int) -> int:
+def truncation(concentration: tuple[float, float] | NDArray[np.float64], n: int) -> int:
     """Return the fewest components with a truncation bound of at most 0.05."""
     components = 2
     while truncation_bound(concentration, components, n) > TRUNCATION_TOLERANCE:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
@@ -12,6 +13,7 @@ from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base import NAMES, FittedModel, fitted_mixture, mixture_from
 from edp_bayes.models.contributions import check_names, with_drawn
+from edp_bayes.models.prior_draws import PriorDraws
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.utils import validate
 
@@ -119,8 +121,14 @@ class DrawnMixture:
         )
         if self.contributions is not None:
             fitted = with_drawn(fitted, self.posterior, responses, self.contributions)
-        statistics = _group(self.draws, "sample_stats")
-        return replace(fitted, sample_stats=statistics, parameters=self.posterior)
+        prior = _group(self.draws, "prior")
+        return replace(
+            fitted,
+            sample_stats=_group(self.draws, "sample_stats"),
+            parameters=self.posterior,
+            prior=None if prior is None else partial(PriorDraws, prior),
+            constant_data=_group(self.draws, "constant_data"),
+        )
 
     def _mixture(self) -> Mixture:
         if not callable(self.mixture):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +21,17 @@ from edp_bayes.models.base import (
     mixture_from,
     parts_of,
 )
-from edp_bayes.models.base_measure import BaseMeasure, assumed, coordinates, observe, units_of
+from edp_bayes.models.base_measure import (
+    BaseMeasure,
+    assumed,
+    coordinates,
+    observe,
+    priors_of,
+    units_of,
+)
 from edp_bayes.models.log_prior import from_pymc
+from edp_bayes.models.prior_draws import prior_of_mixture
+from edp_bayes.models.priors import SIMPLEX, Priors, Support
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
 
@@ -54,11 +65,18 @@ class FiniteMixture(ShortRepr, OfRounded):
         Prior of the components.
     thin : int
         Of Gibbs sampling: one sweep in so many is kept.
+    priors : mapping of str to distribution
+        In the place of those of some variables of the PyMC model, as for `DirichletProcessMixture`:
+        share, which are the weights, and the names of `BaseMeasure.parameters`.
 
     Raises
     ------
+    InputTypeError
+        If a prior is no distribution.
     InvalidInputError
-        If the kernel is unknown, there is no component or a parameter is not above zero.
+        If the kernel is unknown, there is no component, a parameter is not above zero, or a prior
+        is of no variable or of impossible values; when fitted, if Gibbs sampling cannot draw with
+        a prior.
 
     See Also
     --------
@@ -78,6 +96,7 @@ class FiniteMixture(ShortRepr, OfRounded):
     weight_concentration: float = 1.0
     base_measure: BaseMeasure = field(default_factory=BaseMeasure)
     thin: int = 50
+    priors: Mapping[str, Any] = field(default_factory=Priors)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "thin", validate.positive_integer(self.thin, "thin"))
@@ -85,6 +104,20 @@ class FiniteMixture(ShortRepr, OfRounded):
         object.__setattr__(self, "components", components)
         validate.choice(self.kernel, validate.KERNELS, "kernel")
         validate.positive_number(self.weight_concentration, "weight_concentration")
+        given = Priors(self.priors, self.parameters)
+        dirichlet = given.parameters("share", "dirichlet")
+        if dirichlet is not None and np.ptp(dirichlet[0]) == 0.0:
+            object.__setattr__(self, "weight_concentration", float(dirichlet[0][0]))
+            given = given.without("share")
+        base, given = self.base_measure.taking(given)
+        object.__setattr__(self, "base_measure", base)
+        object.__setattr__(self, "priors", given)
+
+    @property
+    def parameters(self) -> dict[str, Support]:
+        """What values the variables may have whose prior may be given."""
+        several = {"share": SIMPLEX._replace(size=self.components)} if self.components > 1 else {}
+        return {**several, **self.base_measure.parameters}
 
     def build(self, responses: Responses, regression: Regression | None = None) -> Any:
         """Return the PyMC model, with weights, locations and scales as named deterministics.
@@ -94,17 +127,18 @@ class FiniteMixture(ShortRepr, OfRounded):
         import pymc as pm
         import pytensor.tensor as pt
 
-        responses = responses.on_scale
+        responses, priors = responses.on_scale, priors_of(self, regression)
         with pm.Model(coords=coordinates(responses, self.components)) as model:
             if self.components > 1:
                 alpha = np.full(self.components, self.weight_concentration)
-                share = pm.Dirichlet("share", alpha, dims="component")
+                share = priors.add("share", partial(pm.Dirichlet, a=alpha), dims="component")
             else:
                 share = pt.ones(1)
             weights = pm.Deterministic("weights", share, dims="component")
             locations, scales = self.base_measure.build(
                 *units_of(self.base_measure, responses, regression),
                 self.kernel,
+                priors,
             )
             observe(responses, weights, locations, scales, self.kernel, regression)
         return model
@@ -121,7 +155,7 @@ class FiniteMixture(ShortRepr, OfRounded):
         return regression.refined(self, self._fit(regression, settings), settings)
 
     def _fit(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
-        if settings.by_gibbs(self.kernel):
+        if settings.by_gibbs(self.kernel, self.priors):
             from edp_bayes.models.gibbs import fit_finite
 
             return fit_finite(self, data, settings)
@@ -139,6 +173,7 @@ class FiniteMixture(ShortRepr, OfRounded):
             settings,
             at_hand=None if regression is None else at_hand_from(tree, self.kernel, regression),
             tree=tree,
+            prior=partial(prior_of_mixture, model, settings, self.kernel, NAMES),
             log_prior=from_pymc(model, tree),
             attributes={
                 "model": repr(self),

@@ -10,9 +10,10 @@ from edp_bayes.coupling.dominance import dominant_individuals, fit_without
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base import NAMES, FittedModel, ShortRepr, mixture_from, models_rounding
+from edp_bayes.models.base_measure import MADE_OF
 from edp_bayes.models.contributions import (
+    SUPPORTS,
     add_contributions,
-    default_priors,
     drawn_without_regression,
     new_contributions,
     with_drawn,
@@ -20,6 +21,7 @@ from edp_bayes.models.contributions import (
 from edp_bayes.models.custom import PyMCMixture
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
+from edp_bayes.models.priors import Priors
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 
 if TYPE_CHECKING:
@@ -46,8 +48,9 @@ class FullPosterior(ShortRepr):
         Model of the response, of Gaussian components. Its variables are part of the whole.
     priors : mapping of str to distribution
         In the place of those of some pools of contributions, such as ``{"size_middle":
-        pm.Normal.dist(0.0, 1.0)}``: size_middle, size_between, angle_middle, angle_between,
-        presence_middle, presence_between and presence_tilted, see docs/models/your_own.md.
+        pm.Normal.dist(0.0, 1.0)}``, of PyMC or PreliZ: size_middle, size_between, angle_middle,
+        angle_between, presence_middle, presence_between and presence_tilted, see
+        docs/models/your_own.md. Those of the density's variables become its own.
 
     Raises
     ------
@@ -76,7 +79,7 @@ class FullPosterior(ShortRepr):
     """
 
     density: Any = field(default_factory=DirichletProcessMixture)
-    priors: Mapping[str, Any] = field(default_factory=dict)
+    priors: Mapping[str, Any] = field(default_factory=Priors)
 
     def __post_init__(self) -> None:
         if not isinstance(self.density, DirichletProcessMixture | FiniteMixture | PyMCMixture):
@@ -95,17 +98,25 @@ class FullPosterior(ShortRepr):
                 "FullPosterior takes a PyMCMixture whose variables are weights, locations and "
                 "scales, without contributions of its own, found other names or contributions="
             )
-        if self.priors:
-            _check_priors(self.priors)
+        object.__setattr__(self, "priors", self._taken_from(self.priors))
 
     def __repr__(self) -> str:
         """Return the density and what priors were given."""
         if not self.priors:
             return super().__repr__()
-        from pymc.printing import str_for_dist
+        assert isinstance(self.priors, Priors)
+        return f"FullPosterior({self.density!r}, {', '.join(self.priors.described)})"
 
-        given = (f"{name} ~ {str_for_dist(prior)}" for name, prior in self.priors.items())
-        return f"FullPosterior({self.density!r}, {', '.join(given)})"
+    def _taken_from(self, priors: Mapping[str, Any]) -> Priors:
+        """Return the priors of pools, and give those of the density's variables to it."""
+        density = getattr(self.density, "parameters", {})
+        given = Priors(priors, {**SUPPORTS, **density})
+        if own := [name for name in given if name in density]:
+            theirs = given.without(*SUPPORTS)
+            object.__setattr__(
+                self, "density", replace(self.density, priors={**self.density.priors, **theirs})
+            )
+        return given.without(*own)
 
     @property
     def kernel(self) -> str:
@@ -115,6 +126,13 @@ class FullPosterior(ShortRepr):
     def models_rounding(self, responses: Responses) -> bool:
         """Return whether the model of the response is one of what was rounded."""
         return models_rounding(self.density, responses)
+
+    @property
+    def _of_rest(self) -> Any:
+        """Model of the response without an individual, of which no prior in its units is known."""
+        if isinstance(self.density, PyMCMixture):
+            return self.density
+        return replace(self.density, priors=self.density.priors.without(*MADE_OF))
 
     def build(self, responses: Responses) -> Any:
         """Return the PyMC model."""
@@ -148,7 +166,7 @@ class FullPosterior(ShortRepr):
             from edp_bayes.records.responses import Responses
 
             rest = Responses.from_arrays(y[:, 0], contribution=y * 0.0, step=responses.step)
-            drawn = sample_nuts(self.density.build(rest), replace(settings, keep=None))
+            drawn = sample_nuts(self._of_rest.build(rest), replace(settings, keep=None))
             return mixture_from(drawn, self.kernel, NAMES)
 
         without = fit_without(responses, weights.shape[:2], draw)
@@ -158,28 +176,3 @@ class FullPosterior(ShortRepr):
             remedy=f"see what {self.density!r} says",
             diverging="Take DirichletProcessMixture(), which Gibbs sampling draws.",
         )
-
-
-def _check_priors(priors: Mapping[str, Any]) -> None:
-    """Refuse priors of pools that are not there, and what is no distribution of one number."""
-    from pymc.logprob.abstract import MeasurableOp
-    from pytensor.graph.basic import Variable
-    from pytensor.tensor.random.op import RandomVariable
-
-    known = default_priors()
-    for name, prior in priors.items():
-        if name not in known:
-            raise InvalidInputError(
-                f"there is no pool {name!r}, whose prior could be given: there are "
-                f"{', '.join(known)}"
-            )
-        op = getattr(getattr(prior, "owner", None), "op", None)
-        if not (isinstance(prior, Variable) and isinstance(op, RandomVariable | MeasurableOp)):
-            raise InputTypeError(
-                f"the prior of {name} must be a distribution such as pm.Normal.dist(0.0, 1.0), "
-                f"found {prior!r}"
-            )
-        if prior.type.ndim:
-            raise InvalidInputError(
-                f"the prior of {name} must be of one number, found {prior.type.ndim} dimensions"
-            )

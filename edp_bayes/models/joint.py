@@ -19,10 +19,12 @@ from edp_bayes.diagnostics.truncation import Truncation
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import DensityModel, diverging_mixture
+from edp_bayes.models.base_measure import priors_of
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.joint_gibbs import JointDraws, Weights, draw_joint
-from edp_bayes.models.log_prior import gather
+from edp_bayes.models.log_prior import from_pymc, gather
+from edp_bayes.models.prior_draws import PriorDraws, prior_of_joint
 from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
 from edp_bayes.records.dependence import Dependence
 
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["FittedJoint", "draw_joint_given", "fit_joint"]
 
 Array = NDArray[np.float64]
+
+# Whose priors say the same of several responses together as of one.
+JOINT_PRIORS = ("concentration", "share", "centre", "rate", "precision")
 
 REMEDY = (
     "see what SmoothedBootstrap(kernel='gaussian') (--model bootstrap --kernel gaussian) says, or "
@@ -61,6 +66,10 @@ class FittedJoint:
         Of the parameters at the top.
     sample_stats : Dataset, optional
         What NUTS says of itself.
+    parameters : Dataset, optional
+        Draws of every variable of the PyMC model, of the whitened responses, where NUTS drew it.
+    prior : callable, optional
+        Draws from the prior of that model.
     attributes : mapping
         Settings to record.
     remedy, diverging : str
@@ -82,6 +91,8 @@ class FittedJoint:
     predictive: Array | None = None
     log_prior: xr.Dataset | None = None
     sample_stats: xr.Dataset | None = None
+    parameters: xr.Dataset | None = None
+    prior: Callable[[], PriorDraws | None] | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
     remedy: str = ADVICE
     diverging: str = DIVERGING
@@ -140,6 +151,12 @@ def _mixture(model: DensityModel) -> DirichletProcessMixture | FiniteMixture:
             "narrowest is in units of one answer, and a joint audit has several: leave narrowest= "
             "out, or audit one query"
         )
+    found = [name for name in model.priors if name not in JOINT_PRIORS]
+    if found:
+        raise InvalidInputError(
+            f"a joint audit takes priors of {', '.join(JOINT_PRIORS)}, which mean the same for "
+            f"several queries; found one of {found[0]}"
+        )
     return model
 
 
@@ -152,6 +169,7 @@ def _fit_mixture(
     draw, weights, attributes = _drawer(model, responses, settings)
     units = Units.of(responses.response)
     drawn: JointDraws = draw(responses.response, units)
+    nuts = drawn.by_nuts
     without = joint_without(
         responses,
         units,
@@ -169,6 +187,8 @@ def _fit_mixture(
         - np.log(np.diagonal(units.factor)).sum(),
         log_prior=_log_prior(model, drawn, weights),
         sample_stats=drawn.sample_stats,
+        parameters=None if nuts is None else nuts.tree["posterior"].to_dataset(),
+        prior=None if nuts is None else partial(prior_of_joint, nuts.model, settings, units),
         attributes=attributes,
         remedy=REMEDY,
         diverging=diverging_mixture(model.kernel),
@@ -190,16 +210,16 @@ def _drawer(
         attributes: dict[str, Any] = {"model": repr(model), "components": model.components}
     else:
         size = model.truncate(responses.n_databases)
-        weights = Weights(size, model.concentration)
+        weights = Weights(size, model.concentration)  # unless a prior of another family is given
         attributes = model.attributes(responses)  # type: ignore[arg-type]
     options: dict[str, Any] = {"base": model.base_measure, "weights": weights, "settings": settings}
-    if settings.by_gibbs(model.kernel):
+    if settings.by_gibbs(model.kernel, model.priors):
         draw = partial(draw_joint, **options, thin=model.thin)
         return draw, weights, {"sampler": "gibbs", **attributes}
     from edp_bayes.models.joint_nuts import draw_joint_nuts
 
     return (
-        partial(draw_joint_nuts, **options),
+        partial(draw_joint_nuts, **options, priors=priors_of(model, None)),
         weights,
         {"sampler": settings.nuts, **attributes},
     )
@@ -261,6 +281,8 @@ def _log_prior(
 ) -> xr.Dataset:
     from scipy.stats import gamma
 
+    if drawn.by_nuts is not None:
+        return from_pymc(*drawn.by_nuts)
     base = model.base_measure
     found = {
         "rate": gamma.logpdf(drawn.rate, base.rate_shape, scale=1.0 / base.rate_rate),

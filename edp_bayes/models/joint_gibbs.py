@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,13 @@ class Hyperparameters(NamedTuple):
     dirichlet: float
 
 
+class ByNuts(NamedTuple):
+    """A PyMC model and the draws of its posterior."""
+
+    model: Any
+    tree: xr.DataTree
+
+
 class JointDraws(NamedTuple):
     """Draws of a mixture in whitened units, and its parameters at the top.
 
@@ -87,8 +94,8 @@ class JointDraws(NamedTuple):
         Shape (chain, draw, coefficient, query): of what is known.
     growth : ndarray
         Shape (chain, draw): gamma.
-    sample_stats : Dataset, optional
-        What NUTS says of itself.
+    by_nuts : ByNuts, optional
+        What NUTS drew, and of what.
     """
 
     mixture: NormalMixture
@@ -97,14 +104,18 @@ class JointDraws(NamedTuple):
     precision: Array
     coefficients: Array
     growth: Array
-    sample_stats: xr.Dataset | None = None
+    by_nuts: ByNuts | None = None
+
+    @property
+    def sample_stats(self) -> xr.Dataset | None:
+        """What NUTS says of itself."""
+        return None if self.by_nuts is None else self.by_nuts.tree["sample_stats"].to_dataset()
 
     @property
     def divergences(self) -> int:
         """Number of divergent transitions after warm-up."""
-        if self.sample_stats is None or "diverging" not in self.sample_stats:
-            return 0
-        return int(self.sample_stats["diverging"].sum())
+        found = self.sample_stats
+        return 0 if found is None or "diverging" not in found else int(found["diverging"].sum())
 
 
 def hyperparameters(

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.distributions.multivariate import NormalMixture, Units
-from edp_bayes.models.base_measure import NARROWEST
+from edp_bayes.distributions.multivariate import Units
+from edp_bayes.models.base_measure import NARROWEST, NONE
 from edp_bayes.models.conditional import given_of
-from edp_bayes.models.joint_gibbs import JointDraws, Weights, hyperparameters, within_ties
+from edp_bayes.models.joint_gibbs import ByNuts, JointDraws, Weights, hyperparameters, within_ties
+from edp_bayes.models.prior_draws import normal_mixture
 from edp_bayes.models.sampling import sample_nuts
 
 if TYPE_CHECKING:
     from edp_bayes.models.base_measure import BaseMeasure
     from edp_bayes.models.joint_regression import JointRegression
+    from edp_bayes.models.priors import Priors
     from edp_bayes.models.sampling import SamplerSettings
 
 __all__ = ["build_joint", "draw_joint_nuts"]
@@ -30,11 +33,13 @@ def build_joint(
     regression: JointRegression | None = None,
     *,
     at_least: float = 0.0,
+    priors: Priors = NONE,
 ) -> Any:
     """Return the PyMC model of whitened responses (n, d), or of a regression's residuals.
 
     With Bartlett's triangle C of the inverse Wishart distribution a root of Sigma_k is
-    F = sqrt(2 r_k) C'^-1, so that Sigma_k = F F'. Locations are non-centred.
+    F = sqrt(2 r_k) C'^-1, so that Sigma_k = F F'. Locations are non-centred. Priors take the place
+    of those of the base measure and of the concentration or share.
     """
     import pymc as pm
     import pytensor.tensor as pt
@@ -42,18 +47,28 @@ def build_joint(
     seen = z if regression is None else regression.residuals(*regression.mode)
     prior = hyperparameters(seen, base, weights, at_least=at_least)
     size, d = weights.components, z.shape[1]
-    with pm.Model(coords={"component": np.arange(size), "database": np.arange(len(z))}) as model:
+    coords = {
+        "component": np.arange(size),
+        "database": np.arange(len(z)),
+        "axis": np.arange(d),
+        "other_axis": np.arange(d),
+    }
+    with pm.Model(coords=coords) as model:
         if weights.dirichlet > 0.0:
-            share = pm.Dirichlet("share", np.full(size, weights.dirichlet))
+            even = np.full(size, weights.dirichlet)
+            share = priors.add("share", partial(pm.Dirichlet, a=even), shape=size)
         else:
-            concentration = pm.Gamma("concentration", *weights.concentration)
+            alpha, beta = weights.concentration
+            concentration = priors.add("concentration", partial(pm.Gamma, alpha=alpha, beta=beta))
             stick = pm.Beta("stick", 1.0, concentration, shape=size - 1)
             left = pt.concatenate([[1.0], pt.cumprod(1.0 - stick)])
             share = pt.concatenate([stick, [1.0]]) * left
         share = pm.Deterministic("weights", share, dims="component")
-        centre = pm.Normal("centre", 0.0, np.sqrt(prior.centre_variance), shape=d)
-        rate = pm.Gamma("rate", prior.rate_shape, prior.rate_rate)
-        precision = pm.Gamma("precision", prior.precision_shape, prior.precision_rate)
+        normal = partial(pm.Normal, mu=0.0, sigma=np.sqrt(prior.centre_variance))
+        centre = priors.add("centre", normal, shape=d)
+        rate = priors.add("rate", partial(pm.Gamma, alpha=prior.rate_shape, beta=prior.rate_rate))
+        alpha, beta = prior.precision_shape, prior.precision_rate
+        precision = priors.add("precision", partial(pm.Gamma, alpha=alpha, beta=beta))
         own = pm.Gamma("scale", prior.scale_shape, 1.0, shape=size) / rate
         inner = _triangles("covariance", prior.degrees, size, d)
         eye = pt.eye(d)
@@ -67,8 +82,10 @@ def build_joint(
         root, whiten = pt.stack(roots), pt.stack(sharp)
         # components narrower than the responses can show have next to no density
         pm.Potential(NARROWEST, -0.5 * prior.least * (whiten**2).sum())
-        locations = pm.Deterministic("locations", centre + offset / pt.sqrt(precision))
-        pm.Deterministic("roots", root)
+        locations = pm.Deterministic(
+            "locations", centre + offset / pt.sqrt(precision), dims=("component", "axis")
+        )
+        pm.Deterministic("roots", root, dims=("component", "axis", "other_axis"))
         away = _residuals(z, regression)[:, None, :] - locations
         u = (whiten[None] * away[:, :, None, :]).sum(axis=3)
         constant = -0.5 * d * np.log(2.0 * np.pi)
@@ -106,22 +123,21 @@ def draw_joint_nuts(
     settings: SamplerSettings,
     stream: str = "",
     regression: JointRegression | None = None,
+    priors: Priors = NONE,
 ) -> JointDraws:
     """Draw by NUTS; as `edp_bayes.models.joint_gibbs.draw_joint`."""
     z, ties = units.whiten(y), within_ties(y, units)
-    tree = sample_nuts(build_joint(z, base, weights, regression, at_least=ties), settings)
+    model = build_joint(z, base, weights, regression, at_least=ties, priors=priors)
+    tree = sample_nuts(model, settings)
     posterior = tree["posterior"].to_dataset()
 
     def of(name: str) -> Array:
         return np.asarray(posterior[name].transpose("chain", "draw", ...).to_numpy())
 
-    root = of("roots")
-    w = np.clip(of("weights"), 0.0, None)
-    mixture = NormalMixture(
-        w / w.sum(-1, keepdims=True), of("locations"), root @ np.swapaxes(root, -1, -2)
-    )
-    concentration = of("concentration") if not weights.dirichlet else np.ones(w.shape[:2])
-    start, empty = given_of(regression, *y.shape).start, w.shape[:2]
+    mixture = normal_mixture(posterior)
+    empty = mixture.weights.shape[:2]
+    concentration = of("concentration") if not weights.dirichlet else np.ones(empty)
+    start = given_of(regression, *y.shape).start
     return JointDraws(
         mixture,
         concentration,
@@ -129,7 +145,7 @@ def draw_joint_nuts(
         of("precision"),
         of("coefficients") if start.size else np.empty((*empty, *start.shape)),
         of("growth") if "growth" in posterior else np.zeros(empty),
-        tree["sample_stats"].to_dataset(),
+        ByNuts(model, tree),
     )
 
 

@@ -33,7 +33,9 @@ __all__ = [
 Array = NDArray[np.float64]
 
 # The parameters at the top of the mixture models' hierarchy.
-HYPERPARAMETERS = ("concentration", "share", "centre", "rate", "precision")
+HYPERPARAMETERS = (
+    "concentration", "share", "centre", "rate", "precision", "locations", "scales"
+)  # fmt: skip
 
 
 def gather(densities: Mapping[str, Array], top: Iterable[str] = HYPERPARAMETERS) -> xr.Dataset:

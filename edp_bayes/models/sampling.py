@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import cache
@@ -157,13 +157,16 @@ class SamplerSettings:
             )
         return self.sampler or ("nutpie" if find_spec("nutpie") else "pymc")
 
-    def by_gibbs(self, kernel: str) -> bool:
+    def by_gibbs(self, kernel: str, priors: Iterable[str] = ()) -> bool:
         """Return whether a mixture of this kernel is drawn by Gibbs sampling.
+
+        The priors are those that a Gibbs sampler has no conditional distribution for.
 
         Raises
         ------
         InvalidInputError
-            If that is asked for with a kernel that is not conjugate, or with arguments of NUTS.
+            If that is asked for with a kernel or priors that are not conjugate, or with arguments
+            of NUTS.
         """
         if self.sampler in NUTS or (self.sampler is None and kernel != "gaussian"):
             return False
@@ -171,6 +174,13 @@ class SamplerSettings:
             raise InvalidInputError(
                 f"Gibbs sampling needs the conjugate gaussian kernel, found kernel = {kernel!r}; "
                 "use sampler='nutpie' or 'pymc', or SmoothedBootstrap"
+            )
+        if given := list(priors):
+            raise InvalidInputError(
+                f"Gibbs sampling cannot draw with the prior given of {', '.join(given)}: it takes "
+                "a Gamma distribution of concentration, rate and precision, a normal one of mean "
+                "0 of centre, a Beta distribution of variance_share and a symmetric Dirichlet "
+                "distribution of share; give sampler='nutpie' or 'pymc', which take any"
             )
         if self.sample_kwargs:
             raise InvalidInputError(

@@ -43,6 +43,10 @@ __all__ = [
 ATTRIBUTES = ("checks", "warnings", "settings", "noise")
 PSEUDONYMS = "pseudonyms"
 UNPLACED = "unplaced"
+# Groups of what the model drew.
+OF_THE_MODEL = (
+    "parameters", "prior", "constant_data", "prior_predictive", "posterior_predictive"
+)  # fmt: skip
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 DIGITS = 10
 SHORTEST_KEY = 16
@@ -322,7 +326,9 @@ def hidden(tree: xr.DataTree, named: Namer) -> xr.DataTree:
 def _without_positions(groups: dict[str, xr.Dataset], named: Namer) -> str:
     """Take out who is meant by a position among the labels; return what it said, if anything."""
     removed = []
-    if groups.pop("/parameters", None) is not None:  # whose labels are the model's own affair
+    # whose labels are the model's own affair
+    drawn = [name for name in OF_THE_MODEL if groups.pop(f"/{name}", None) is not None]
+    if "parameters" in drawn:
         removed.append("the parameters of the model")
     if groups.pop("/without", None) is not None:
         removed.append("who makes up most of the variance")

@@ -36,6 +36,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Audit", "load_audit", "require_audit_of"]
 
+# Groups of a trace beside the posterior.
+TRACED = (
+    "prior",
+    "posterior_predictive",
+    "prior_predictive",
+    "observed_data",
+    "constant_data",
+    "log_likelihood",
+    "log_prior",
+    "sample_stats",
+)
 NOISES = {distribution.__name__: distribution for distribution in (GaussianNoise, LaplaceNoise)}
 
 
@@ -50,8 +61,9 @@ class Audit(IndividualCurves):
     tree : xarray.DataTree
         Groups posterior (delta, total_risk, total_risk_bound, individual_delta), individuals (a
         summary of every individual), densities (with and without the riskiest), mixture,
-        observed_data, log_likelihood and, from NUTS, sample_stats. Where there is an adversary the
-        densities and observed_data are of responses adjusted to the database at hand, and the
+        observed_data, log_likelihood, posterior_predictive and, from NUTS, parameters, prior,
+        prior_predictive, constant_data and sample_stats (see `trace`). Where there is an adversary
+        the densities and observed_data are of responses adjusted to the database at hand, and the
         group known holds the responses as they were released. Settings, versions, seed,
         diagnostics and a fingerprint of the data stand in the attributes.
 
@@ -230,6 +242,45 @@ class Audit(IndividualCurves):
             # earlier files say law
             noise = NOISES[noise.get("distribution") or noise["law"]](noise["scale"])
         return Mixture(*parts, kernel=str(group.attrs["kernel"]), noise=noise)
+
+    @property
+    def trace(self) -> xr.DataTree:
+        """What the model drew, in the groups that ArviZ's functions take of any PyMC model.
+
+        posterior holds the parameters of the model where NUTS drew it, otherwise the weights,
+        locations and scales. prior, prior_predictive, posterior_predictive, observed_data,
+        constant_data, log_likelihood, log_prior and sample_stats are those that the result has.
+        Components lie along ``mixture_component``, since ArviZ has a ``component`` of its own.
+        `edp_bayes.audit_trace` audits it again.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import arviz_stats
+        >>> import edp_bayes as edp
+        >>> responses = edp.Responses.from_arrays(
+        ...     np.random.default_rng(1).normal(size=40), contribution=np.full((40, 1), 0.1)
+        ... )
+        >>> audit = edp.audit(responses, epsilon=[0.1], random_seed=1, progressbar=False)
+        >>> list(audit.trace.children)
+        ['posterior', 'posterior_predictive', 'observed_data', 'log_likelihood', 'log_prior']
+        >>> arviz_stats.loo_pit(audit.trace)["response"].sizes["database"]
+        40
+        """
+        import xarray as xr
+
+        held = self.tree.children
+        drawn = held.get("parameters", held["mixture"])
+        groups = {"posterior": drawn.to_dataset()}
+        groups |= {name: held[name].to_dataset() for name in TRACED if name in held}
+        return xr.DataTree.from_dict(
+            {
+                name: group.rename({"component": "mixture_component"})
+                if "component" in group.dims
+                else group
+                for name, group in groups.items()
+            }
+        )
 
     @property
     def without(self) -> dict[int, Mixture]:

@@ -297,7 +297,9 @@ def test_a_prior_may_be_another():
         draws = pm.draw(built["size_middle"], 200, random_seed=1)
         assert np.abs(draws - 3.0).max() < 0.1
         assert np.isfinite(built.compile_logp()(built.initial_point()))
-    with pytest.raises(InvalidInputError, match="no pool 'size', whose prior could be given: ther"):
+    with pytest.raises(
+        InvalidInputError, match="no parameter 'size', whose prior could be given: ther"
+    ):
         edp.FullPosterior(priors={"size": pm.Normal.dist()})
     with pytest.raises(InputTypeError, match="the prior of size_middle must be a distribution"):
         edp.FullPosterior(priors={"size_middle": 3.0})
