@@ -65,7 +65,10 @@ def dominant_individuals(responses: Responses) -> Index:
 
 
 def fit_without(
-    responses: Responses, shape: tuple[int, int], draw: Callable[[Array, str], Mixture]
+    responses: Responses,
+    shape: tuple[int, int],
+    draw: Callable[[Array, str], Mixture],
+    individuals: Index | None = None,
 ) -> dict[int, Mixture]:
     """Return the distribution of the response without each dominant individual.
 
@@ -78,10 +81,13 @@ def fit_without(
     draw : callable
         Takes responses, shape (n, samples), and the name of a stream of random numbers, and
         returns draws of their distribution, shape (chain, draw, component).
+    individuals : ndarray of int, optional
+        The `dominant_individuals`, where they were found before.
     """
     deviation = float(responses.response.std())
     found = {}
-    for person in map(int, dominant_individuals(responses)):
+    people = dominant_individuals(responses) if individuals is None else individuals
+    for person in map(int, people):
         label = responses.individual[person]
         rest = responses.response_without(label)
         if np.ptp(rest) > CONSTANT * deviation:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from edp_bayes.records.responses import Responses
 
-__all__ = ["presence_cells", "refer", "refer_jointly", "regressed"]
+__all__ = ["presence_cells", "refer", "refer_jointly", "regressed", "standardised"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -79,7 +79,7 @@ def refer(
     """
     if design.shape[1] == 0:
         return responses.replaced(response=response, half_step=half_step)
-    x, at = _standardised(design, target)
+    x, at = standardised(design, target)
     matrix = responses.contribution.copy()
     present, people, n = presence_cells(responses), responses.n_individuals, responses.n_databases
     matrix.data, degrees, variance = _moved(matrix, responses.samples, x, at)
@@ -117,7 +117,7 @@ def refer_jointly(
     if design.shape[1] == 0:
         pairs = zip(responses.parts, answers, strict=True)
         return JointResponses(tuple(part.replaced(response=y) for part, y in pairs))
-    x, at = _standardised(design, target)
+    x, at = standardised(design, target)
     found, people, n = responses.contribution, responses.n_individuals, responses.n_databases
     parts, degrees, variance = [], np.zeros(people), np.zeros(people)
     for part, y, own in zip(responses.parts, answers, found.value.T, strict=True):
@@ -153,7 +153,7 @@ def _referral(
     return Referral(degrees, variance, odds, _spells(present, people, n), recent)
 
 
-def _standardised(design: Array, target: Array) -> tuple[Array, Array]:
+def standardised(design: Array, target: Array) -> tuple[Array, Array]:
     """Return both in standard deviations; a regressor that never changed stays in its own units."""
     deviation = design.std(axis=0)
     changes = deviation > CHANGES * np.abs(design).max(axis=0)

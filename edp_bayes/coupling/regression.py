@@ -84,8 +84,13 @@ class RegressionCoupling:
         responses: Responses,
         seed: int,
         without: Mapping[int, Mixture] | None = None,
+        *,
+        source: ContributionSource | None = None,
     ) -> RegressionCoupling:
-        """Condition the contribution distributions on the data; pair them with the draws of p."""
+        """Condition the contribution distributions on the data; pair them with the draws of p.
+
+        Where a source of contributions is given, these are of the same draws as the mixture.
+        """
         from edp_bayes.coupling.presence import PresencePosterior
 
         reduced = None if responses.remainder is None else responses.reduced
@@ -93,8 +98,8 @@ class RegressionCoupling:
             _refuse_unbounded(mixture, reduced, without or {})
         return cls(
             mixture,
-            ContributionPosterior.fit(responses, seed),
-            PresencePosterior(mixture, responses, seed),
+            source or ContributionPosterior.fit(responses, seed),
+            None if source is not None else PresencePosterior(mixture, responses, seed),
             responses.noise,
             without or {},
             reduced=reduced,

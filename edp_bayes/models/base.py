@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.coupling.base import Coupling
+    from edp_bayes.models.contributions import ToSource
     from edp_bayes.models.prior_draws import PriorDraws
     from edp_bayes.models.regression import AtHand, Regression
     from edp_bayes.records.responses import Responses
@@ -350,10 +351,11 @@ def fitted_mixture(
     diverging: str = DIVERGING,
     at_hand: AtHand | None = None,
     truncated: tuple[Truncation, ...] = (),
+    source: ToSource | None = None,
 ) -> FittedModel:
     """Couple the draws of a mixture model to the distribution without each individual.
 
-    Contributions are known by empirical Bayes, see
+    Contributions are those of a source; if not given they are known by empirical Bayes, see
     `edp_bayes.coupling.contributions.ContributionPosterior`.
     """
     from edp_bayes.coupling.regression import RegressionCoupling
@@ -364,7 +366,13 @@ def fitted_mixture(
     mass = {"truncation_mass": sum(p.mass for p in truncated)} if truncated else {}
     return FittedModel(
         mixture=mixture,
-        coupling=RegressionCoupling.fit(mixture, responses, settings.random_seed or 0, without),
+        coupling=RegressionCoupling.fit(
+            mixture,
+            responses,
+            settings.random_seed or 0,
+            without,
+            source=None if source is None else source(mixture, responses),
+        ),
         log_likelihood=database_log_likelihood(mixture, responses)
         if at_hand is None
         else at_hand.log_likelihood,

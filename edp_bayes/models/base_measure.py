@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BaseMeasure",
     "Standardisation",
+    "add_response",
     "assumed",
     "coordinates",
     "least_of",
@@ -46,6 +47,8 @@ MADE_OF = {
     "scales": ("rate", "variance_share", "unit_variance"),
 }
 NONE = Priors()
+# Names of what a PyMC model holds of the data, in units of the response; see docs/models/your_own.
+RESPONSE, REGRESSORS, POSITION = "response_data", "regressors", "position"
 OF_STEP = 0.15  # steps of a grid: all but 0.1% of a component as narrow can be in one bin
 
 
@@ -435,20 +438,22 @@ def observe(
     """Add the responses to the current PyMC model, the component of each summed out.
 
     Samples of a randomised query come from one component and share the weight of one database.
-    Given a regression the components are those of its residuals. Of rounded responses it is what
-    was rounded that is distributed so: the probability of their bins counts.
+    Given a regression the components are those of its residuals, and the responses are of the
+    databases that it explains. Of rounded responses it is what was rounded that is distributed so:
+    the probability of their bins counts. Responses, half the widths of their bins and regressors
+    are ``pm.Data``.
     """
     import pymc as pm
     import pytensor.tensor as pt
 
-    sample = responses.response_by_database
     if regression is not None:
-        sample, fitted, scale = regression.sample, *_regress(regression)
-        locations = fitted[:, None] + scale[:, None] * locations
-        scales = scale[:, None] * scales
-    half = responses.half_step if regression is None else regression.half_step
+        units, (fitted, scale) = regression.units, _regress(regression)
+        locations = units.centre + units.spread * (fitted[:, None] + scale[:, None] * locations)
+        scales = units.spread * scale[:, None] * scales
+    y, half = add_response(responses), responses.half_step
     if half is not None:
-        each = log_bins(sample, half[:, None], locations, scales, kernel)
+        width = pm.Data("half_step", half, dims="database")
+        each = log_bins(y[:, None], width[:, None], locations, scales, kernel)
         pm.Potential(ROUNDED, pt.logsumexp(pt.log(weights) + each, axis=1).sum())
         return
     if responses.samples == 1:
@@ -458,18 +463,34 @@ def observe(
             "response",
             w=weights,
             comp_dists=family.dist(mu=locations, **parameters),
-            observed=sample[:, 0],
+            observed=y,
             dims="database",
         )
         return
     if regression is not None:
         locations, scales = locations[:, None, :], scales[:, None, :]
-    u = (sample[..., None] - locations) / scales
+    u = (y[..., None] - locations) / scales
     log_kernel = (
         -0.5 * u**2 - 0.5 * np.log(2 * np.pi) if kernel == "gaussian" else -pt.abs(u) - np.log(2.0)
     )
     component = (log_kernel - pt.log(scales)).mean(axis=1)
     pm.Potential("response", pt.logsumexp(pt.log(weights) + component, axis=1).sum())
+
+
+def add_response(responses: Responses) -> Any:
+    """Return the responses as data of the current PyMC model, added to it if they are not there.
+
+    Shape (database,), or (database, sample) of a randomised query.
+    """
+    import pymc as pm
+
+    model = pm.modelcontext(None)
+    if RESPONSE in model.named_vars:
+        return model[RESPONSE]
+    if responses.samples == 1:
+        return pm.Data(RESPONSE, responses.response, dims="database")
+    model.add_coord("sample", np.arange(responses.samples))
+    return pm.Data(RESPONSE, responses.response_by_database, dims=("database", "sample"))
 
 
 def log_bins(
@@ -501,13 +522,14 @@ def _regress(regression: Regression) -> tuple[Any, Any]:
     import pymc as pm
     import pytensor.tensor as pt
 
-    size = regression.deviation.size
     pm.modelcontext(None).add_coord("term", regression.terms)
-    beta = (
-        pm.Normal("coefficients", 0.0, regression.deviation, dims="term") if size else pt.zeros(0)
-    )
-    fitted = pt.dot(pt.as_tensor(regression.design), beta)
+    x = pm.Data(REGRESSORS, regression.design, dims=("database", "term"))
+    beta = pt.zeros(0)
+    if regression.deviation.size:
+        beta = pm.Normal("coefficients", 0.0, regression.deviation, dims="term")
+    fitted = pt.dot(x, beta)
     if not regression.scaled:
-        return fitted, pt.ones(len(regression.design))
+        return fitted, pt.ones_like(fitted)
+    position = pm.Data(POSITION, regression.position, dims="database")
     gamma = pm.Normal("growth", 0.0, regression.growth_deviation)
-    return fitted, pt.exp(gamma * pt.as_tensor(regression.position))
+    return fitted, pt.exp(gamma * position)

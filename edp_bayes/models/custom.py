@@ -14,9 +14,10 @@ from edp_bayes.exceptions import InputTypeError
 from edp_bayes.models.base import FittedModel, fitted_mixture, mixture_from
 from edp_bayes.models.base_measure import ROUNDED
 from edp_bayes.models.contributions import (
+    ToSource,
     check_names,
     drawn_without_regression,
-    with_drawn,
+    source_of,
 )
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.prior_draws import prior_of_mixture
@@ -125,9 +126,17 @@ class PyMCMixture:
         return regression.fitted_to_residuals(self, settings)
 
     def from_draws(
-        self, model: Any, tree: xr.DataTree, data: Responses, settings: SamplerSettings
+        self,
+        model: Any,
+        tree: xr.DataTree,
+        data: Responses,
+        settings: SamplerSettings,
+        source: ToSource | None = None,
     ) -> FittedModel:
-        """Return what was fitted, from draws of the PyMC model."""
+        """Return what was fitted, from draws of the PyMC model.
+
+        Contributions are those of a source, or else those that the model names.
+        """
         responses, names = data, (self.weights, self.locations, self.scales)
         mixture = mixture_from(tree, self.kernel, names)
         log_prior, said = _log_prior(model, tree)
@@ -140,10 +149,8 @@ class PyMCMixture:
             log_prior=log_prior,
             attributes={"model": repr(self)},
             remedy="change the model that build returns, or try a transform of the responses",
+            source=source or source_of(tree["posterior"].to_dataset(), self.contributions),
         )
-        if self.contributions is not None:
-            posterior = tree["posterior"].to_dataset()
-            fitted = with_drawn(fitted, posterior, responses, self.contributions)
         return replace(fitted, warnings=(*fitted.warnings, *said))
 
     def _built(self, responses: Responses) -> Any:

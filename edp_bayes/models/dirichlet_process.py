@@ -41,6 +41,7 @@ from edp_bayes.utils import validate
 if TYPE_CHECKING:
     import xarray as xr
 
+    from edp_bayes.models.contributions import ToSource
     from edp_bayes.models.regression import Regression
     from edp_bayes.records.responses import Responses
 
@@ -198,9 +199,14 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
         return self.from_draws(model, sample_nuts(model, settings), data, settings)
 
     def from_draws(
-        self, model: Any, tree: xr.DataTree, data: Responses | Regression, settings: SamplerSettings
+        self,
+        model: Any,
+        tree: xr.DataTree,
+        data: Responses | Regression,
+        settings: SamplerSettings,
+        source: ToSource | None = None,
     ) -> FittedModel:
-        """Return what was fitted, from draws of the PyMC model."""
+        """Return what was fitted, from draws of the PyMC model, with contributions of a source."""
         responses, regression = parts_of(data)
         concentration = tree["posterior"]["concentration"].to_numpy()
         return fitted_mixture(
@@ -214,6 +220,7 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
             attributes=self.attributes(responses) | assumed(self.base_measure, data),
             remedy=REMEDY,
             diverging=diverging_mixture(self.kernel),
+            source=source,
             truncated=(Truncation(concentration, self.truncate(responses.n_databases)),),
         )
 

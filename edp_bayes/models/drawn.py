@@ -12,7 +12,7 @@ import xarray as xr
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base import NAMES, FittedModel, fitted_mixture, mixture_from
-from edp_bayes.models.contributions import check_names, with_drawn
+from edp_bayes.models.contributions import check_names, source_of
 from edp_bayes.models.prior_draws import PriorDraws
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.utils import validate
@@ -118,9 +118,8 @@ class DrawnMixture:
             settings,
             attributes={"model": repr(self), "sampler": "elsewhere", "tune": 0},
             remedy="change the model whose draws these are",
+            source=source_of(self.posterior, self.contributions),
         )
-        if self.contributions is not None:
-            fitted = with_drawn(fitted, self.posterior, responses, self.contributions)
         prior = _group(self.draws, "prior")
         return replace(
             fitted,

@@ -38,6 +38,7 @@ from edp_bayes.utils import validate
 if TYPE_CHECKING:
     import xarray as xr
 
+    from edp_bayes.models.contributions import ToSource
     from edp_bayes.models.regression import Regression
     from edp_bayes.records.responses import Responses
 
@@ -163,9 +164,14 @@ class FiniteMixture(ShortRepr, OfRounded):
         return self.from_draws(model, sample_nuts(model, settings), data, settings)
 
     def from_draws(
-        self, model: Any, tree: xr.DataTree, data: Responses | Regression, settings: SamplerSettings
+        self,
+        model: Any,
+        tree: xr.DataTree,
+        data: Responses | Regression,
+        settings: SamplerSettings,
+        source: ToSource | None = None,
     ) -> FittedModel:
-        """Return what was fitted, from draws of the PyMC model."""
+        """Return what was fitted, from draws of the PyMC model, with contributions of a source."""
         responses, regression = parts_of(data)
         return fitted_mixture(
             mixture_from(tree, self.kernel, NAMES),
@@ -182,4 +188,5 @@ class FiniteMixture(ShortRepr, OfRounded):
             },
             remedy=REMEDY,
             diverging=diverging_mixture(self.kernel),
+            source=source,
         )

@@ -6,26 +6,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from edp_bayes.coupling.dominance import dominant_individuals, fit_without
+from edp_bayes.coupling.dominance import fit_without
+from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base import NAMES, FittedModel, ShortRepr, mixture_from, models_rounding
 from edp_bayes.models.base_measure import MADE_OF
-from edp_bayes.models.contributions import (
+from edp_bayes.models.contribution_data import Held
+from edp_bayes.models.contribution_model import (
     SUPPORTS,
     add_contributions,
-    drawn_without_regression,
     new_contributions,
-    with_drawn,
+)
+from edp_bayes.models.contributions import (
+    drawn_contributions,
+    drawn_without_regression,
 )
 from edp_bayes.models.custom import PyMCMixture
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.priors import Priors
+from edp_bayes.models.regression import regression_on, stretched
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 
 if TYPE_CHECKING:
+    from edp_bayes.coupling.drawn import DrawnContributions
     from edp_bayes.models.regression import Regression
+    from edp_bayes.records.adversary import Adversary
     from edp_bayes.records.responses import Responses
 
 __all__ = ["FullPosterior"]
@@ -49,7 +56,8 @@ class FullPosterior(ShortRepr):
     priors : mapping of str to distribution
         In the place of those of some pools of contributions, such as ``{"size_middle":
         pm.Normal.dist(0.0, 1.0)}``, of PyMC or PreliZ: size_middle, size_between, angle_middle,
-        angle_between, presence_middle, presence_between and presence_tilted, see
+        angle_between, presence_middle, presence_between and presence_tilted, and given what an
+        adversary knows change_between, again_middle and again_between; see
         docs/models/your_own.md. Those of the density's variables become its own.
 
     Raises
@@ -59,7 +67,7 @@ class FullPosterior(ShortRepr):
     InvalidInputError
         If its kernel is not Gaussian, or there is no pool of a name; when fitted, if a query is
         randomised, contributions of some individuals were not collected, there are more than 2,000
-        individuals, or an adversary knows something.
+        individuals, or an adversary knows something and the density is a PyMCMixture.
 
     See Also
     --------
@@ -134,15 +142,29 @@ class FullPosterior(ShortRepr):
             return self.density
         return replace(self.density, priors=self.density.priors.without(*MADE_OF))
 
-    def build(self, responses: Responses) -> Any:
-        """Return the PyMC model."""
-        model, dominant = self.density.build(responses), dominant_individuals(responses.on_scale)
-        add_contributions(model, responses.on_scale, dominant, self.priors)
-        return model
+    def build(
+        self, responses: Responses, *, adversary: Adversary | None = None, at: Any = None
+    ) -> Any:
+        """Return the PyMC model.
 
-    def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
-        """Refuse: what an adversary knows is no part of this model."""
-        raise drawn_without_regression(self)
+        Parameters
+        ----------
+        responses : Responses
+            The query's responses with and without each individual.
+        adversary : Adversary, optional
+            What they know beside the response: then weights, locations and scales are those of the
+            residuals of a regression, in its units, and contributions are as at the database at
+            hand.
+        at : label, optional
+            The database at hand; the next one, after all of them, if not given.
+
+        Returns
+        -------
+        pymc.Model
+            Data are ``pm.Data``; see docs/models/your_own.md for their names.
+        """
+        regression = regression_on(responses, adversary, at)
+        return self._built(self._held(responses if regression is None else regression))
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by NUTS.
@@ -150,29 +172,70 @@ class FullPosterior(ShortRepr):
         The distribution without an individual whose contributions have at least half the variance
         of the response is drawn apart, from the responses without them.
         """
-        responses = responses.on_scale
-        model = self.build(responses)
+        return self._fit(responses, settings)
+
+    def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
+        """Draw from the posterior of the regression, its residuals and contributions by NUTS."""
+        return self._fit(regression, settings)
+
+    def _held(self, data: Responses | Regression) -> Held:
+        from edp_bayes.records.responses import Responses
+
+        if isinstance(data, Responses):
+            return Held.of(data.on_scale)
+        if isinstance(self.density, PyMCMixture):
+            raise drawn_without_regression(self)
+        return Held.of(data.known.responses, data)
+
+    def _built(self, held: Held) -> Any:
+        given = () if held.regression is None else (held.regression,)
+        model = self.density.build(held.responses, *given)
+        add_contributions(model, held, self.priors)
+        return model
+
+    def _fit(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
+        held = self._held(data)
+        model = self._built(held)
         options = {"target_accept": TARGET_ACCEPT, **settings.sample_kwargs}
         settings = replace(settings, sample_kwargs=options)
         tree = sample_nuts(model, settings)
-        fitted: FittedModel = self.density.from_draws(model, tree, responses, settings)
         posterior = tree["posterior"].to_dataset()
-        weights = fitted.mixture.weights
-        new = new_contributions(
-            posterior, weights.shape[-1], responses, settings.generator("new individual")
+
+        def source(mixture: Mixture, responses: Responses) -> DrawnContributions:
+            rng = settings.generator("new individual")
+            new = new_contributions(posterior, mixture, held, rng)
+            return drawn_contributions(posterior, mixture.weights, responses, new=new)
+
+        given = held.responses if held.regression is None else held.regression
+        fitted: FittedModel = self.density.from_draws(model, tree, given, settings, source)
+        assert isinstance(fitted.coupling, RegressionCoupling)
+        without = self._without(fitted, held, settings)
+        return replace(
+            fitted,
+            coupling=replace(fitted.coupling, without=without),
+            attributes={**fitted.attributes, "model": repr(self), "contributions": "full Bayes"},
+            remedy=f"see what {self.density!r} says",
+            diverging="Take DirichletProcessMixture(), which Gibbs sampling draws.",
         )
+
+    def _without(
+        self, fitted: FittedModel, held: Held, settings: SamplerSettings
+    ) -> dict[int, Mixture]:
+        """Draw the distribution without each dominant individual, at the database at hand."""
+        hand = fitted.at_hand
+        responses = held.responses if hand is None else hand.responses
 
         def draw(y: Any, stream: str) -> Mixture:
             from edp_bayes.records.responses import Responses
 
             rest = Responses.from_arrays(y[:, 0], contribution=y * 0.0, step=responses.step)
             drawn = sample_nuts(self._of_rest.build(rest), replace(settings, keep=None))
-            return mixture_from(drawn, self.kernel, NAMES)
+            found = mixture_from(drawn, self.kernel, NAMES)
+            if hand is None or held.regression is None:
+                return found
+            # as every draw of the growth has it, about the mean of what was drawn from
+            factor = held.regression.growth(hand.growth - hand.growth.mean())
+            return stretched(found, factor, float(y.mean()))
 
-        without = fit_without(responses, weights.shape[:2], draw)
-        return replace(
-            with_drawn(fitted, posterior, responses, new=new, without=without),
-            attributes={**fitted.attributes, "model": repr(self), "contributions": "full Bayes"},
-            remedy=f"see what {self.density!r} says",
-            diverging="Take DirichletProcessMixture(), which Gibbs sampling draws.",
-        )
+        shape = fitted.mixture.weights.shape[:2]
+        return fit_without(responses, shape, draw, held.dominant)

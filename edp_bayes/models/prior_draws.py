@@ -10,7 +10,7 @@ from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import mixture_from
 from edp_bayes.models.base_measure import NARROWEST, ROUNDED
-from edp_bayes.models.contributions import LEAST_SPREAD
+from edp_bayes.models.contribution_model import LEAST_SPREAD
 
 if TYPE_CHECKING:
     import xarray as xr

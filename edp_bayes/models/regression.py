@@ -40,6 +40,7 @@ __all__ = [
     "regression_on",
     "restored",
     "scores_of",
+    "stretched",
 ]
 
 Array = NDArray[np.float64]
@@ -215,6 +216,13 @@ class Regression(Conditional):
         return np.column_stack([x, np.ones(len(x))]) if self.known.scaled else x
 
 
+def stretched(mixture: Mixture, factor: Array, place: float) -> Mixture:
+    """Return draws each scaled about a place by a factor of its own, shape (chain, draw)."""
+    scale = factor[..., None]
+    located = place + scale * (mixture.locations - place)
+    return Mixture(mixture.weights, located, scale * mixture.scales, kernel=mixture.kernel)
+
+
 def _stretched(
     coupling: Coupling, responses: Responses, factor: Array, settings: SamplerSettings
 ) -> Coupling:
@@ -224,17 +232,14 @@ def _stretched(
     """
     from edp_bayes.coupling.regression import RegressionCoupling
 
-    def taken(mixture: Mixture, place: float) -> Mixture:
-        scale = factor[..., None]
-        located = place + scale * (mixture.locations - place)
-        return Mixture(mixture.weights, located, scale * mixture.scales, kernel=mixture.kernel)
-
     y = responses.response
     without = {
-        i: taken(mixture, float(y.mean() - responses.contribution[:, [i]].sum() / y.size))
+        i: stretched(
+            mixture, factor, float(y.mean() - responses.contribution[:, [i]].sum() / y.size)
+        )
         for i, mixture in getattr(coupling, "without", {}).items()
     }
-    mixture = taken(coupling.mixture, float(y.mean()))
+    mixture = stretched(coupling.mixture, factor, float(y.mean()))
     return RegressionCoupling.fit(mixture, responses, settings.random_seed or 0, without)
 
 

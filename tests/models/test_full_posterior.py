@@ -258,15 +258,177 @@ def test_what_it_has_no_likelihood_for_is_refused():
 @pytest.mark.parametrize(
     "model",
     [
-        edp.FullPosterior(),
+        edp.FullPosterior(edp.PyMCMixture(users_model)),
         edp.PyMCMixture(users_model, locations="mu", scales="sd", contributions=NAMES),
     ],
     ids=["full", "user's"],
 )
-def test_what_an_adversary_knows_is_refused(model):
+def test_what_an_adversary_knows_is_refused_beside_a_model_of_ones_own(model):
     dated = household().replaced(database=np.arange(1960, 2020))
     with pytest.raises(InvalidInputError, match="draws contributions, and these have no regress"):
         edp.audit(dated, epsilon=EPSILON, model=model, adversary=edp.Adversary(past=1), **QUICK)
+
+
+def monthly(seed=1, n=60, people=5):
+    """Return a series with a season, where the first one has a larger season of their own."""
+    rng = np.random.default_rng(seed)
+    season = np.sin(2.0 * np.pi * np.arange(n) / 12.0)
+    rest = np.zeros(n)
+    for t in range(n):
+        rest[t] = 0.5 * rest[t - 1] + rng.standard_normal()
+    c = rng.normal(np.linspace(0.2, 1.0, people), 0.15, (n, people))
+    c[:, 0] += 0.6 * season
+    c[:, 2:] *= rng.random((n, people - 2)) < 0.6
+    return edp.Responses.from_arrays(
+        50.0 + rest + season + c.sum(axis=1), contribution=c, additive=True
+    ).replaced(database=np.arange(n))
+
+
+KNOWN = edp.Adversary(past=1, season=12)
+
+
+def given_likelihood_of(responses, regression, values):
+    """Return the log likelihood of presence and contributions at the database at hand."""
+    known = regression.known
+    y, c = known.responses.response, known.responses.contribution.toarray()
+    own, n = regression.units, y.size
+    u = (y - own.centre) / own.spread - regression.design @ values["coefficients"]
+    at_hand = own.centre + own.spread * (u - u.mean() + regression.place)
+    y_mode = regression.referred(*regression.mode).response
+    unit, mean = y_mode.std(ddof=1), y_mode.mean()
+    x, away = (part / known.design.std(axis=0) for part in (known.design, known.target))
+    x, away = x - x.mean(axis=0), away - x.mean(axis=0)
+    change = values["change_between"] * values["change_own"] * values["spread"][:, None]
+    here, total = c != 0.0, 0.0
+    place = own.centre + own.spread * (values["locations"] - u.mean() + regression.place)
+    place = 2.0 * np.tanh((place - mean) / unit / 2.0)
+    share = here.mean(axis=0)
+    for i in np.flatnonzero(here.sum(axis=0) < n):
+        before = np.append(0.0, here[:-1, i] - share[i])
+        again = values["again"][i]
+        odds = logit(values["presence"][i])
+        tilt = (odds[1] - odds[0]) / (place[1] - place[0])
+        common = values["presence_change"]
+        usual = odds[0] - tilt * place[0] - away @ common - again * (here[-1, i] - share[i])
+        rest = at_hand - np.where(here[:, i], c[:, i] - (x - away) @ change[i], 0.0)
+        bent = 2.0 * np.tanh((rest - mean) / unit / 2.0)
+        there = expit(usual + x @ common + again * before + tilt * bent)
+        total += np.log(np.where(here[:, i], there, 1.0 - there)).sum()
+    for i in range(c.shape[1]):
+        moved = c[here[:, i], i] - (x[here[:, i]] - away) @ change[i]
+        rest = at_hand[here[:, i]] - moved
+        middle = values["intercept"][i] + values["slope"][i] * rest
+        total += norm.logpdf(moved, middle, values["spread"][i]).sum()
+    return total
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_given_an_adversary_the_likelihood_is_that_of_its_formula(seed):
+    from edp_bayes.models.regression import Regression
+
+    responses = monthly(people=4)
+    c = 0.3 * responses.contribution.toarray()  # nobody makes components of their own
+    responses = responses.replaced(contribution=sp.csc_array(c))
+    regression = Regression.of(KNOWN.given(responses))
+    model = edp.FullPosterior(edp.FiniteMixture(components=2)).build(responses, adversary=KNOWN)
+    rng = np.random.default_rng(seed)
+    point = {
+        name: value + rng.normal(0.0, 0.4, np.shape(value))
+        for name, value in model.initial_point().items()
+    }
+    names = (
+        *("locations", "coefficients", *CONTRIBUTIONS),
+        *("change_between", "change_own", "presence_change"),
+        *("again_middle", "again_between", "again_own"),
+    )
+    logs = model.logp([model["present"], model["contribution"]], sum=False)
+    named = model.replace_rvs_by_values([model[name] for name in names])
+    function = model.compile_fn([*logs, *named], inputs=model.value_vars, on_unused_input="ignore")
+    outputs = function(point)
+    found = sum(float(np.sum(part)) for part in outputs[:2])
+    values = dict(zip(names, outputs[2:], strict=True))
+    for name in ("presence", "intercept", "slope", "spread"):
+        values[name] = values.pop(f"contribution_{name}")
+    values["again"] = np.zeros(4)
+    values["again"][2:] = values["again_middle"] + values["again_between"] * values["again_own"]
+    always = 2 * (regression.known.responses.n_databases * np.log1p(np.exp(-30.0)))
+    wanted = given_likelihood_of(responses, regression, values) - always
+    assert found == pytest.approx(wanted, rel=1e-6)
+
+
+def test_given_an_adversary_it_is_still_one_model_with_named_dims():
+    responses = monthly()
+    model = edp.FullPosterior(edp.FiniteMixture(components=2)).build(responses, adversary=KNOWN)
+    assert [v.name for v in model.observed_RVs] == ["response", "present", "contribution"]
+    dims = model.named_vars_to_dims
+    assert dims["coefficients"] == ("term",)
+    assert dims["change_own"] == ("individual", "predictor")
+    assert dims["regressors"] == ("database", "term")
+    # the first database serves as a lag alone
+    assert list(model.coords["database"]) == list(range(1, 60))
+    assert list(model.coords["sometimes"]) == [2, 3, 4]
+    assert np.isfinite(model.compile_logp()(model.initial_point()))
+    growing = edp.Adversary(trend=True, changing_scale=True)
+    model = edp.FullPosterior(edp.FiniteMixture()).build(responses, adversary=growing, at=30)
+    assert list(model.coords["predictor"]) == ["scale"]
+    assert "growth" in model.named_vars
+    assert np.isfinite(model.compile_logp()(model.initial_point()))
+
+
+@pytest.mark.full
+def test_whoever_was_there_is_there_again_in_spells():
+    """Presence in spells goes on: those who were in the last database are likely in the next."""
+    rng = np.random.default_rng(4)
+    here = np.zeros((60, 4), dtype=bool)
+    here[0] = True, True, False, False
+    for t in range(1, 60):
+        stays = np.where(here[t - 1], 0.93, 0.07)
+        here[t] = rng.random(4) < stays
+    here[-4:] = True, True, False, False
+    c = here * rng.normal(0.5, 0.1, here.shape)
+    y = 20.0 + rng.standard_normal(60) + c.sum(axis=1)
+    responses = edp.Responses.from_arrays(y, contribution=c).replaced(database=np.arange(60))
+    model = edp.FullPosterior(edp.FiniteMixture(components=1))
+    audit = edp.audit(
+        responses, epsilon=EPSILON, model=model, adversary=edp.Adversary(trend=True), **QUICK
+    )
+    presence = audit.tree["parameters"]["contribution_presence"].mean(
+        ("chain", "draw", "component")
+    )
+    assert (presence[:2] > 0.75).all()
+    assert (presence[2:] < 0.3).all()
+
+
+def test_presence_and_contributions_are_predicted_out_of_sample():
+    """Given who may come, and the rest of new databases, both follow the parameters."""
+    import pymc as pm
+
+    responses = world()
+    model = edp.FullPosterior(edp.FiniteMixture()).build(responses)
+    people = responses.n_individuals
+    names = ("contribution_intercept", "contribution_slope", "contribution_spread")
+    # the rest of a new database is its response with no contributions
+    new = {
+        "response_data": np.array([15.0, 25.0]),
+        "present_data": np.zeros((2, people), dtype=np.int64),
+        "record_database": np.repeat([0, 1], people),
+        "record_individual": np.tile(np.arange(people), 2),
+        "contribution_data": np.zeros(2 * people),
+    }
+    model = pm.do(
+        model, {"log_size": np.zeros(people), "steepness": np.array([0.5, 0.0, 0.0, 0.0])}
+    )
+    with model:
+        pm.set_data(new, coords={"database": ["a", "b"], "record": np.arange(2 * people)})
+    drawn = pm.draw([model["contribution"], *(model[n] for n in names)], 3000, random_seed=2)
+    amounts, a, b, tau = (part.reshape(3000, -1, people) for part in drawn)
+    middle = a + b * new["response_data"][:, None]
+    scores = (amounts - middle) / tau
+    assert np.abs(scores.mean(axis=0)).max() < 5.0 / np.sqrt(3000)
+    np.testing.assert_allclose(scores.std(axis=0), 1.0, rtol=0.08)
+    present = pm.draw(model["present"], 50, random_seed=3)
+    assert present.shape == (50, 2, people)
+    assert (present[..., 0] == 1).all()  # always there, and so predicted
 
 
 def test_the_response_may_have_a_model_of_ones_own():

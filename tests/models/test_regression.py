@@ -320,3 +320,43 @@ def test_the_density_is_that_of_one_set_of_residuals(growing):
             given.coupling.curves(everybody, np.array([0.1])),
             alone.coupling.curves(everybody, np.array([0.1])),
         )
+
+
+@pytest.mark.parametrize("growing", [False, True])
+def test_new_regressors_give_new_predictions(growing):
+    """Out of sample the response lies where the coefficients put it, in its own units."""
+    import pymc as pm
+
+    known = edp.Adversary(past=1, trend=True, changing_scale=growing)
+    regression = Regression.of(known.given(series(9)))
+    model = edp.FiniteMixture().build(regression.known.responses, regression)
+    beta = np.array([0.7, 2.0, 0.0][: len(regression.terms)])
+    fixed = {"coefficients": beta, "locations": np.array([0.5]), "scales": np.array([0.2])}
+    model = pm.do(model, fixed | ({"growth": 1.0} if growing else {}))
+    new = {"regressors": np.zeros((2, beta.size)), "response_data": np.zeros(2)}
+    new["regressors"][1, :2] = 3.0, 1.0
+    if growing:
+        new["position"] = np.array([-0.5, 0.5])
+    with model:
+        pm.set_data(new, coords={"database": ["a", "b"]})
+    drawn = pm.draw(model["response"], 4000, random_seed=1)
+    units, scale = regression.units, np.exp([-0.5, 0.5]) if growing else np.ones(2)
+    middle = units.centre + units.spread * (np.array([0.0, 0.7 * 3.0 + 2.0]) + 0.5 * scale)
+    deviation = 0.2 * scale * units.spread
+    assert np.abs((drawn.mean(axis=0) - middle) / deviation).max() < 5.0 / np.sqrt(4000)
+    np.testing.assert_allclose(drawn.std(axis=0), deviation, rtol=0.05)
+
+
+def test_the_responses_of_a_model_are_data():
+    import pymc as pm
+
+    responses = series(9)
+    model = edp.DirichletProcessMixture().build(responses)
+    assert model.named_vars_to_dims["response_data"] == ("database",)
+    before = model.compile_logp()(model.initial_point())
+    with model:
+        pm.set_data({"response_data": responses.response + 1.0})
+    moved = model.compile_logp()(model.initial_point())
+    with model:
+        pm.set_data({"response_data": responses.response})
+    assert model.compile_logp()(model.initial_point()) == before != moved
