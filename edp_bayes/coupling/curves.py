@@ -322,7 +322,8 @@ def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  
                 if not tabulated:
                     tabulate(wide[s], nodes, count, image_work, floor)
                     tabulated = True
-                # The noise is not part of the response that the individual leaves.
+                # The noise is not part of the response that the individual leaves: with v_k
+                # of wide, (v_k - noise^2 - tau2) / (1 + b)^2 + noise^2 = (v_k - lost) / (1 + b)^2.
                 lost = tau2[s, i] - noise * noise * b[s, i] * (2.0 + b[s, i])
                 if is_negligible(
                     nodes, count, a[s, i], b[s, i], lost, always_low[0], growth[0], image_work
@@ -358,6 +359,8 @@ def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  
                 low[e], high[e] = _thresholds(present, growth[e])
             narrow[:] = 0.0
             part = wide[s]
+            # far components would need nodes of their own: where they weigh next to nothing their
+            # risks are added as bounds, otherwise the pair is left to the general integrals
             if are_close(wide[s], given, without):
                 if is_safe(wide[s], given, without, share, low[0], high[0], safety):
                     close[s, i] = True

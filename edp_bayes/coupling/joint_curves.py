@@ -356,8 +356,7 @@ def joint_integrals(  # type: ignore[no-untyped-def]
                             density, quadratic, x, count, weights[s, k], locations[s, k], inverse, d
                         )
                 known = count
-            # u becomes q / p, v the ratio to p of the mixture with the individual; one where always
-            # present
+            # u becomes q / p, v the mixture with the individual over p, 1 if they are always there
             always = True
             for k in range(components):
                 always = always and presence[pair, k] == 1.0

@@ -88,6 +88,8 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  #
     gaussian, noise, samples, rest, present, rows, counts = seen
     weight = 1.0 / samples
     size, n = base.shape[2], rest.size
+    # locations and scales of q_k, (2, component); the component of each response and its likelihood
+    # in all; the shares proposed and held; absences that are not listed
     without, proposed = np.empty((2, size)), np.empty((2, size))
     component, mass = np.empty(n, dtype=np.int64), np.empty((size, n))
     share, probability, known = np.empty(size), np.empty(size), np.empty(size)
@@ -150,9 +152,8 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  #
                         )
                 if not taken:
                     # The proposal knows nothing of what the shares make of the distribution without
-                    # them.
-                    # Metropolis and Hastings: what is left of the ratio is that of the rest given
-                    # the components; a sample of a database counts by its weight
+                    # them: Metropolis and Hastings by the ratio of the densities of the rest given
+                    # the components. A sample of a database counts by its weight.
                     gain = _log_density(rest, component, places, proposed, gaussian)
                     gain -= _log_density(rest, component, places, without, gaussian)
                     taken = math.log(rng.random()) < weight * gain

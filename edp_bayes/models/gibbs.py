@@ -296,13 +296,16 @@ def _standard_normal_within(rng: np.random.Generator, low: float, high: float) -
     z = near
     for _ in range(BINNED_TRIES):
         if wide and low < 0.5:
+            # at least three in ten are taken
             z = rng.standard_normal()
             taken = low <= z <= high
         elif low > 0.0 and (high - low) * low > 1.0:
+            # the rate of which most are taken
             rate = 0.5 * (low + math.sqrt(low * low + 4.0))
             z = low + rng.standard_exponential() / rate
             taken = z <= high and rng.random() < math.exp(-0.5 * (z - rate) ** 2)
         else:
+            # uniform, against the density's largest value, at near
             z = low + (high - low) * rng.random()
             taken = rng.random() < math.exp(0.5 * (near * near - z * z))
         if taken:

@@ -118,8 +118,7 @@ def estimate(u, v, count, growth, parts, value, error, split):  # type: ignore[n
             for n in range(part * size, (part + 1) * size):
                 control = v[n] - u[n]
                 if trusted:
-                    # v - exp(eps) u = (v - u) - (exp(eps) - 1) u: without cancellation for small
-                    # eps
+                    # v - exp(eps) u = (v - u) - growth u, without cancellation for small eps
                     above = max(control - growth[e] * u[n], 0.0)
                     below = max(-control - growth[e] * v[n], 0.0)
                 else:

@@ -141,7 +141,10 @@ def _in_first_steps(nodes, count, a, b, tau2):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _terms(move, v, steepest):  # type: ignore[no-untyped-def]
-    """Return how many terms of s count at the nodes."""
+    """Return how many terms of s count at the nodes: the first that add less than LAST_TERM.
+
+    Term m is bounded by steepest[m] and E_m for the largest move, as in `is_negligible`.
+    """
     before, e, last = 0.0, 1.0, 1.0
     for m in range(1, ORDER):
         before, e = e, move * e + v * (m - 1.0) * before
@@ -154,7 +157,10 @@ def _terms(move, v, steepest):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _farthest(nodes, count, a, b, per_step, extent):  # type: ignore[no-untyped-def]
-    """Return the largest move in steps, or a bound of it that is small enough."""
+    """Return the largest move in steps, or a bound of it that is small enough.
+
+    abs(a + b x) / step <= abs(a + b middle) / least step + abs(b) max(abs(x - middle) / step).
+    """
     farthest = abs(a + b * extent[0]) * extent[1] + abs(b) * extent[2]
     if farthest > FARTHEST_MOVE:
         farthest = 0.0

@@ -315,6 +315,9 @@ def _ratio(base, given, without, share, x, table, ranges, count, g, slope, d, d_
                 change, other = _small_expm1(t0), _small_expm1(t1)
             else:
                 change, other = _expm1(t0), _expm1(t1)
+            # own: given, weighted; difference: without less given; own_slope, other_slope: of their
+            # logs; bend: slope of difference. g = own + (1 - share) difference, d = share
+            # difference
             own = row[j] * (1.0 + change)
             difference = row[j] * (other - change)
             own_slope, other_slope = (e0 - u) * f0, (e1 - u) * f1
@@ -330,8 +333,8 @@ def _pairs(base, given, without, share, pair):  # type: ignore[no-untyped-def]
     """Fill what one point needs of every component; return whether series will do.
 
     Rows: location and 1 / sd of g given presence, its factor in front, the quadratic log ratio of q
-    to it, the factors e and f of its slope, weight, ratio of the scales of both, share; the rest is
-    workspace.
+    to it (a, b, c), the factors e and f of its slope, weight, ratio of the scales of both, share;
+    the rest is workspace.
     """
     series = True
     for k in range(base.shape[1]):

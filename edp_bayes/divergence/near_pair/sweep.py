@@ -72,8 +72,7 @@ def sweep(point: Callable[..., Any], tails: Callable[..., Any]) -> Callable[...,
         x = a + _on_cubic(start, end, target) * width
         for _ in range(NEWTON):
             s, m = point(near, j, x)
-            # a bracket of the root is kept; a Newton step that leaves it, or a wrong slope, halves
-            # it
+            # [a, b] brackets the root; it is halved where a Newton step leaves it or slopes mislead
             if (s < target) == rising:
                 a = x
             else:
@@ -118,8 +117,7 @@ def sweep(point: Callable[..., Any], tails: Callable[..., Any]) -> Callable[...,
             was_below, was_above = below, above
             below, above = _passed(low, high, s[j], below, above)
             bottom, top = _neighbours(low, high, below, above)
-            # a turn matters only near a threshold: within what both slopes, on average, make over
-            # the step
+            # a turn matters only near a threshold: within the mean of both slopes times the step
             turns = slope[j - 1] * slope[j] < 0.0 and _near_threshold(
                 s[j - 1], s[j], 0.5 * (abs(slope[j - 1]) + abs(slope[j])) * (x[j] - x[j - 1]),
                 (min(below, was_below), max(below, was_below)),

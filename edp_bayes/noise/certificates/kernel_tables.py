@@ -361,12 +361,15 @@ def _bounds(  # type: ignore[no-untyped-def]
                 reach[k], stride[k] = edge[at + 1], 1.0 / math.sqrt(curvature[at])
                 off = max(off, error[at])
                 low, high = min(low, place[k] - reach[k]), max(high, place[k] + reach[k])
-        # what the part that they are present in may differ by, more and less
+        # what the part that they are present in may differ by, more and less: abs(log(p / q))
+        # <= eps where 1 - (1 - exp(-eps)) / rho <= g / q <= 1 + (exp(eps) - 1) / rho
         missing = -math.expm1(-epsilon) / present
         upper = math.log1p(math.expm1(epsilon) / present)
         lower = -math.log1p(-missing) if missing < 1.0 else LARGEST
         least = min(math.sqrt(4.0 * POINTS * upper), LONGEST)
         x, above, below = low, 0.0, 0.0
+        # theta: the stride, in units of 1 / sqrt(C) or of the tail's scale; lost: what log(g / q)
+        # may differ by within it; before, after: at its ends; origin: where it begins
         theta, lost, before, after = 0.0, 2.0 * off, 0.0, 0.0
         origin = low
         while True:
