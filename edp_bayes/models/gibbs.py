@@ -330,7 +330,7 @@ def sweep_chain(
     Where there are bins, half the width of each database's, its value within them is drawn.
     The others, last axis: concentration, centre, rate, precision, log of the weight sticks leave.
     Then the coefficients of what is known, and gamma. Blocked Gibbs sampling (Ishwaran and James
-    2001, Section 5.2) of the prior in docs/models/response.md, y_j = x_j' beta + s_j u_j with
+    2001, Section 5) of the prior in docs/models/response.md, y_j = x_j' beta + s_j u_j with
     s_j = exp(gamma z_j) as in docs/models/adversary.md. Indices: j database, k component (K of
     them), i sample, later the draw that is kept, a coefficient.
     """
