@@ -62,6 +62,12 @@ def bound_curves(
 
 @compiled
 def _draws(first, last, base, moves, noise, growth, floor, out, done):  # type: ignore[no-untyped-def]
+    """Fill in bounds and whether they serve, for the draws from first to last.
+
+    Shapes are those of `bound_curves`; moves are rho (draw, individual, component), a, b and tau2
+    (draw, individual), noise is a variance and growth exp(eps) - 1. The bound is that of "Who
+    hardly matters in a large population" (docs/mathematics/individuals.md).
+    """
     rho, a, b, tau2 = moves
     size = base.shape[2]
     heavy, parts = np.empty(size, dtype=np.int64), np.empty((6, size))
@@ -91,7 +97,8 @@ def _list_heavy(weights, heavy):  # type: ignore[no-untyped-def]
 def _moving_parts(base, rho, a, b, tau2, noise, growth, heavy, parts):  # type: ignore[no-untyped-def]
     """List the components whose log ratio may pass a threshold; return what the others add.
 
-    Columns of parts: location and scale of g and of q, presence, weight.
+    Columns of parts: location and scale of g and of q, presence, weight. What the lightest add is
+    at most sum_k w_k rho_k, as no hockey-stick integral is above one.
     """
     rest, moving = 0.0, 0
     for k in range(rho.size):
@@ -105,6 +112,10 @@ def _moving_parts(base, rho, a, b, tau2, noise, growth, heavy, parts):  # type: 
         m = n + (a + b * n)
         t = math.sqrt(left + noise)
         s = math.sqrt((1.0 + b) ** 2 * left + own_variance(tau2, variance, here) + noise)
+        # Within FARTHEST sd the standard scores z of g and of q differ by at most move, so that
+        # log(g / q) is at most move (FARTHEST + move / 2) + abs(log stretch), and the latter at
+        # most change most. The factor most makes it hold for both directions. What is farther out
+        # weighs less than 1e-22.
         stretch = s / t
         most = max(stretch, 1.0 / stretch)
         change = abs(stretch - 1.0)
@@ -122,12 +133,17 @@ def _moving_parts(base, rho, a, b, tau2, noise, growth, heavy, parts):  # type: 
 
 @borrowing
 def _least_log1p(x):  # type: ignore[no-untyped-def]
+    """Return 2 x / (2 + x), a lower bound of log(1 + x) for x >= 0: thresholds too low are safe."""
     return 2.0 * x / (2.0 + x)
 
 
 @borrowing
 def _fill_bounds(parts, moving, rest, growth, floor, out):  # type: ignore[no-untyped-def]
-    """Fill in the bounds at every epsilon; return whether all are below the floor."""
+    """Fill in the bounds at every epsilon; return whether all are below the floor.
+
+    A bound at one epsilon holds at all larger ones (fact 4 of docs/mathematics/hockey_stick.md), so
+    one that has come down to the rest is kept. growth, floor and out are (epsilon,).
+    """
     bound = np.inf if moving else rest
     for e in range(growth.size):
         if bound > rest + NOTHING:

@@ -167,6 +167,13 @@ def movement_lengths(
 
 @compiled
 def _lengths(first, last, base, moves, growth, gaussian, length, smallest):  # type: ignore[no-untyped-def]
+    """Fill in lengths and smallest scales, (draw, individual); moves are as in `_draws`.
+
+    Noise whose log density has slopes of at most L = 1 / length leaves no risk if every log ratio
+    of g_k and q_k is at most log(1 + (exp(eps) - 1) / rho_k): the threshold of q against g is
+    larger. The wider is the narrower, moved and with independent noise added, of which log E exp(L
+    abs(noise)) counts.
+    """
     (rho, a, b, tau2), size = moves, base.shape[2]
     given, without = np.empty((2, size)), np.empty((2, size))
     unit = 1.0 if gaussian else 2.0
@@ -184,11 +191,15 @@ def _lengths(first, last, base, moves, growth, gaussian, length, smallest):  # t
                 allowed = math.log1p(growth / rho[s, i, k])
                 moved = abs(given[0, k] - without[0, k])
                 if gaussian:
+                    # noise N(0, v): at most L sqrt(2 v / pi) + L^2 v / 2, as log 2 Phi is concave;
+                    # the least length is a root of allowed x^2 = linear x + v / 2
                     v = (large - small) * (large + small)
                     linear = moved + math.sqrt(2.0 / math.pi * v)
                     found = linear + math.sqrt(linear * linear + 2.0 * v * allowed)
                     found /= 2.0 * allowed
                 else:
+                    # a Laplace kernel is, by 1 - share, the narrower, and otherwise has Laplace
+                    # noise of scale large: at most 2 L share large while L large <= 1 / 2
                     share = 1.0 - (small / large) ** 2
                     found = (moved + 2.0 * share * large) / allowed
                     if share > 0.0:
@@ -199,13 +210,18 @@ def _lengths(first, last, base, moves, growth, gaussian, length, smallest):  # t
 
 @compiled
 def _all_pairs(first, last, base, rho, a, b, tau2, unit, out):  # type: ignore[no-untyped-def]
+    """Fill in out (pair, 2, 2, K) for the pairs from first to last; see `pair_components`."""
     for j in range(first, last):
         given_and_without(base[j], rho[j], a[j], b[j], tau2[j], unit, 0.0, out[j, 0], out[j, 1])
 
 
 @compiled
 def given_and_without(base, rho, a, b, tau2, unit, noise, given, without):  # type: ignore[no-untyped-def]
-    """Take the contribution a + b rest + tau e out of every component."""
+    """Take the contribution a + b rest + tau e out of every component.
+
+    base (3, K), rho (K,); given and without, (2, K), get locations and scales of g_k and q_k. unit
+    is the variance of a kernel of scale one, noise the square of the scale of known noise.
+    """
     for k in range(base.shape[1]):
         mu, variance, here = base[1, k], unit * base[2, k] ** 2, rho[k]
         m, rest = moments_without(mu, variance, here, a, b, tau2)
@@ -224,7 +240,8 @@ def moments_without(mu, variance, here, a, b, tau2):  # type: ignore[no-untyped-
     """Return mean and variance of a component without an individual present there by `here`.
 
     They are those which, with their contribution added back, give the mean and variance of the
-    component of p, unless that would take more than LARGEST_SHARE of its variance.
+    component of p, unless that would take more than LARGEST_SHARE of its variance: m_k and s_k^2 of
+    docs/models/contributions.md, with mu, variance = mu_k, v_k and here = rho_k.
     """
     m = (mu - here * a) / (1.0 + here * b)
     jump = a + b * m
@@ -234,7 +251,10 @@ def moments_without(mu, variance, here, a, b, tau2):  # type: ignore[no-untyped-
 
 @borrowing
 def own_variance(tau2, variance, here):  # type: ignore[no-untyped-def]
-    """Return the variance that their presence, by `here`, adds to a component."""
+    """Return the variance that their presence, by `here`, adds to a component.
+
+    tau^2, but at most LARGEST_SHARE v_k / rho_k (docs/models/contributions.md).
+    """
     return min(tau2, LARGEST_SHARE * variance / here)
 
 
@@ -259,13 +279,24 @@ def relative_presence(rho, share):  # type: ignore[no-untyped-def]
 
 @compiled
 def _thresholds(rho, growth):  # type: ignore[no-untyped-def]
-    """Return q / g - 1 below which p > exp(eps) q, and above which q > exp(eps) p."""
+    """Return q / g - 1 below which p > exp(eps) q, and above which q > exp(eps) p.
+
+    With growth = exp(eps) - 1 they are exp(-alpha) - 1 and exp(beta) - 1, alpha and beta those of
+    "An individual who is sometimes absent" (docs/mathematics/individuals.md); kept is its kappa.
+    """
     kept = rho - growth * (1.0 - rho)
     return -growth / (rho + growth), growth / kept if kept > 0.0 else np.inf
 
 
 @compiled
 def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  # type: ignore[no-untyped-def]
+    """Fill in the curves of the draws from first to last, by the cheapest way that will do.
+
+    base is (draw, 3, K), wide the same with known noise of standard deviation `noise`. Of moves rho
+    is (draw, individual, K), a, b, tau2 (draw, individual): contribution a + b rest + tau e.
+    growths, (draw, epsilon), is exp(eps) - 1; out (draw, individual, epsilon). Indices s, i, e in
+    this order.
+    """
     rho, a, b, tau2 = moves
     size, levels = base.shape[2], growths.shape[1]
     work, image_work = workspace(size, levels), image_workspace(levels)
@@ -276,6 +307,7 @@ def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  
     reduced, narrow = np.empty((3, size)), np.empty(levels)
     for s in range(first, last):
         growth = growths[s]
+        # q / p - 1 at p = exp(eps) q, of those always present
         always_low = -growth / (1.0 + growth)
         accurate = growth[-1] <= MOST_GROWTH
         count = place_nodes(wide[s], nodes)
@@ -285,11 +317,13 @@ def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  
             if close[s, i]:
                 continue
             always = rho[s, i].min() == 1.0
+            # q is an affine image of p with variance taken away: see `divergence.near_pair.affine`
             if always and count > 0 and tau2[s, i] <= LARGEST_SHARE * narrowest:
                 if not tabulated:
                     tabulate(wide[s], nodes, count, image_work, floor)
                     tabulated = True
-                # The noise is not part of the response that the individual leaves.
+                # The noise is not part of the response that the individual leaves: with v_k
+                # of wide, (v_k - noise^2 - tau2) / (1 + b)^2 + noise^2 = (v_k - lost) / (1 + b)^2.
                 lost = tau2[s, i] - noise * noise * b[s, i] * (2.0 + b[s, i])
                 if is_negligible(
                     nodes, count, a[s, i], b[s, i], lost, always_low[0], growth[0], image_work
@@ -306,6 +340,8 @@ def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  
             given_and_without(
                 base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], 1.0, noise * noise, given, without
             )
+            # curves do not rise with epsilon (fact 4 of docs/mathematics/hockey_stick.md), so a
+            # bound at the first holds for all
             bound = convexity_bound(wide[s], given, without, rho[s, i], growth[0], floor)
             if bound > floor:
                 bound = covered_bound(wide[s], given, without, rho[s, i], growth[0], floor, share)
@@ -323,6 +359,8 @@ def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  
                 low[e], high[e] = _thresholds(present, growth[e])
             narrow[:] = 0.0
             part = wide[s]
+            # far components would need nodes of their own: where they weigh next to nothing their
+            # risks are added as bounds, otherwise the pair is left to the general integrals
             if are_close(wide[s], given, without):
                 if is_safe(wide[s], given, without, share, low[0], high[0], safety):
                     close[s, i] = True
@@ -337,6 +375,7 @@ def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  
             close[s, i] = True
             both_integrals(part, given, without, share, nodes, count, low, high, work, total)
             for e in range(levels):
+                # H(p || q) = rho H_alpha(g || q), H(q || p) = kappa H_beta(q || g)
                 value = present * total[0, e]
                 kept = present - growth[e] * (1.0 - present)
                 if kept > 0.0:
@@ -348,8 +387,9 @@ def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  
 def _leave_narrow(base, given, without, rho, growth, reduced, narrow):  # type: ignore[no-untyped-def]
     """Give no weight to the components that are not near their own, and bound what they add.
 
-    Return whether that is little enough. By joint convexity the risk is at most that of the other
-    components and, of those left out, the sum of the risks of each.
+    Return whether that is little enough. By joint convexity (fact 3 of
+    docs/mathematics/hockey_stick.md) the risk is at most that of the other components and, of those
+    left out, the sum of the risks of each. reduced is (3, K), narrow (epsilon,).
     """
     most = 0.0
     for k in range(base.shape[1]):

@@ -194,7 +194,13 @@ class JointContributionPosterior:
 
 @compiled
 def _fill(first, last, chi, normal, some, intercept, slope, spread):  # type: ignore[no-untyped-def]
-    """Turn chi-squared and normal numbers into draws of intercept, slope and spread."""
+    """Turn chi-squared and normal numbers into draws of intercept, slope and spread.
+
+    T ~ inverse Wishart of scale root root', and the rows (intercept, slopes) are matrix-normal
+    about mean, with covariance factor factor' between rows and T between columns. chi is
+    (individual, draw, d), normal (individual, draw, d (d - 1) / 2 + (1 + d) d): below Bartlett's
+    diagonal, then rows.
+    """
     mean, factor, root, centre = some
     d = centre.shape[1]
     triangle, inverse, half = np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d))
@@ -243,6 +249,7 @@ def _fill(first, last, chi, normal, some, intercept, slope, spread):  # type: ig
                         total += moved[1 + a, c] * half[b, c]
                     slope[s, i, b, a] = total
             _flatten(slope[s, i], lower, work, d)
+            # from the centre of the rest to rest zero
             for b in range(d):
                 for a in range(d):
                     intercept[s, i, b] -= slope[s, i, b, a] * centre[i, a]

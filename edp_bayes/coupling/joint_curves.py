@@ -97,7 +97,11 @@ def _solve(matrix, vector, out, work, d):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _cap(explained, lower, inverse, work, d):  # type: ignore[no-untyped-def]
-    """Keep what is explained within a share of the covariance lower lower' in every direction."""
+    """Keep what is explained within a share of the covariance lower lower' in every direction.
+
+    Eigenvalues in units of that covariance are cut off; the sum of them, a trace, bounds the
+    largest, so that most need no eigenvectors. All matrices are (d, d), inverse is lower^-1.
+    """
     relative, vectors, other = work[0], work[1], work[2]
     congruence(inverse, explained, relative, d)
     total = 0.0
@@ -119,7 +123,12 @@ def _cap(explained, lower, inverse, work, d):  # type: ignore[no-untyped-def]
 def without_component(  # type: ignore[no-untyped-def]
     mu, covariance, lower, inverse, here, a, slope, spread, mean, jump, rest, work, d
 ):
-    """Fill in the mean without an individual, their jump there, and the covariance without them."""
+    """Fill in the mean without an individual, their jump there, and the covariance without them.
+
+    m_k, j_k and R_k of docs/mathematics/several_queries.md: mu, covariance = mu_k, S_k, here =
+    rho_k, a, slope, spread = a, B, T. lower is the lower factor of S_k, inverse that factor's; work
+    (6, d, d) at least, `turned` gets (I + rho_k B)^-1.
+    """
     matrix, turned, explained = work[3], work[4], work[5]
     for b in range(d):
         jump[b] = mu[b] - here * a[b]
@@ -157,7 +166,8 @@ def _present(rest, slope, spread, out, work, d):  # type: ignore[no-untyped-def]
 def _diagonalise(given, jump, rest, spectrum, work, d):  # type: ignore[no-untyped-def]
     """Fill in variances and shifts of g in units of q, then of q in units of g: (4, d).
 
-    Return the square of the shift in standard deviations without the individual.
+    Return the square of the shift in standard deviations without the individual. q becomes N(0, I)
+    and g N(shift, diag(variance)) by R^-1/2 and a rotation, which leaves divergences as they are.
     """
     lower, inverse, relative, vectors, turned = work[0], work[1], work[2], work[3], work[4]
     cholesky(rest, lower, d)
@@ -182,7 +192,12 @@ def _diagonalise(given, jump, rest, spectrum, work, d):  # type: ignore[no-untyp
 
 @borrowing
 def _bound(spectrum, rho, weight, growth, levels, orders, out, work, d):  # type: ignore[no-untyped-def]
-    """Add to (side, epsilon) what one component adds at most, by joint convexity."""
+    """Add to (side, epsilon) what one component adds at most, by joint convexity.
+
+    w_k rho_k H_alpha(g_k || q_k) on side 0 and w_k kappa_k H_beta(q_k || g_k) on side 1, each
+    bounded by Renyi divergences: "Screening" in docs/mathematics/several_queries.md. growth is
+    exp(eps) - 1.
+    """
     for side in range(2):
         for e in range(levels):
             kept = rho if side == 0 else rho - growth[e] * (1.0 - rho)
@@ -240,6 +255,7 @@ def joint_bounds(first, last, base, moves, growth, orders, floor, bound, far):  
             far[s, i] = farthest > FAR * FAR
             most = max(found[0, 0], found[1, 0])
             if most <= floor:
+                # curves do not rise with epsilon, so the bound at the first holds for all
                 for e in range(levels):
                     bound[s, i, e] = most
                 continue
@@ -325,6 +341,7 @@ def joint_integrals(  # type: ignore[no-untyped-def]
     density, u, v = np.empty(FAR_POINTS), np.empty(FAR_POINTS), np.empty(FAR_POINTS)
     quadratic, parts = np.empty(FAR_POINTS), np.empty((3, PARTS))
     for s in range(first, last):
+        # density is p at the points, known how many of them have it in this draw
         x, known = points[s], 0
         for pair in range(begin[s], begin[s + 1]):
             count = FAR_POINTS if far[pair] else POINTS
@@ -339,6 +356,7 @@ def joint_integrals(  # type: ignore[no-untyped-def]
                             density, quadratic, x, count, weights[s, k], locations[s, k], inverse, d
                         )
                 known = count
+            # u becomes q / p, v the mixture with the individual over p, 1 if they are always there
             always = True
             for k in range(components):
                 always = always and presence[pair, k] == 1.0
@@ -380,7 +398,11 @@ def joint_integrals(  # type: ignore[no-untyped-def]
 
 @compiled
 def known_curves(first, last, p, q, points, growth, value, error, split):  # type: ignore[no-untyped-def]
-    """Fill in the curves of pairs of mixtures (weights, locations, covariances) at points of p."""
+    """Fill in the curves of pairs of mixtures (weights, locations, covariances) at points of p.
+
+    p and q start with (draw, component), points is (draw, d, FAR_POINTS), value and error are
+    (draw, epsilon); u = q / p, v = 1.
+    """
     components, d = p[1].shape[1:]
     factor, inverse = np.empty((d, d)), np.empty((d, d))
     u, v = np.empty(FAR_POINTS), np.empty(FAR_POINTS)
@@ -418,6 +440,7 @@ def pair_components(
 
 @compiled
 def _all_pairs(first, last, mu, covariances, moves, q, given):  # type: ignore[no-untyped-def]
+    """Fill in means and covariances of q and g, (draw, component, ...), of one individual."""
     rho, intercept, slope, spread = moves
     components, d = mu.shape[1:]
     lower, inverse = np.empty((d, d)), np.empty((d, d))

@@ -107,6 +107,11 @@ class JointPresence:
 
 @compiled
 def _label(first, last, w, mu, inverse, active, z, uniform, labels):  # type: ignore[no-untyped-def]
+    """Fill in the component of every database, labels (draw, n), by one uniform number each.
+
+    Component k has a probability in proportion to w_k N(z_j; mu_k, S_k), among the active ones; z
+    is (n, d), inverse (draw, component, d, d) that of the lower factor of S_k.
+    """
     components, d = mu.shape[1:]
     mass = np.empty(components)
     for s in range(first, last):
@@ -135,7 +140,12 @@ def _label(first, last, w, mu, inverse, active, z, uniform, labels):  # type: ig
 
 @compiled
 def _shares(rng, weights, active, labels, counts, came, presence):  # type: ignore[no-untyped-def]
-    """Replace one individual's presence (draw, component) by shares of their own where they are."""
+    """Replace one individual's presence (draw, component) by shares of their own where they are.
+
+    As the first sweep of `coupling.presence_sampler`: with probability one half a priori rho_k ~
+    Beta(2, 2 (1 - rho) / rho), of which the posterior given the labels is drawn. came lists the
+    databases in which they contribute; counts is (draw, component).
+    """
     draws, components = presence.shape
     n_present, n_absent = np.empty(components), np.empty(components)
     share, terms = np.empty(components), np.empty((3, components))

@@ -124,7 +124,12 @@ class JointShiftCoupling(JointCoupling):
 
 @compiled
 def _bounds(first, last, w, covariances, people, entries, growth, orders, bound, far):  # type: ignore[no-untyped-def]
-    """Fill in bounds (draw, person, epsilon), and where more points are needed."""
+    """Fill in bounds (draw, person, epsilon), and where more points are needed.
+
+    p_i is p with component j, of database j, moved by the contribution c_ij: by joint convexity the
+    risk is at most the sum of w_j H(N(c_ij, S) || N(0, S)), bounded by Renyi divergences. length is
+    c' S^-1 c, w (draw, n), covariances (draw, d, d); entries are those of the contributions.
+    """
     begin, database, moves = entries
     d, levels = moves.shape[1], growth.size
     factor, inverse = np.empty((d, d)), np.empty((d, d))
@@ -157,7 +162,11 @@ def _bounds(first, last, w, covariances, people, entries, growth, orders, bound,
 def _integrals(  # type: ignore[no-untyped-def]
     first, last, points, place, people, base, entries, far, growth, value, error, split
 ):
-    """Fill in the curves of pairs (of draw s those from place[s] to place[s + 1])."""
+    """Fill in the curves of pairs (of draw s those from place[s] to place[s + 1]).
+
+    Only the components of databases in which they contribute move: u = q / p = 1 + (there - gone) /
+    p, with gone and there their densities before and after. points (draw, d, FAR_POINTS).
+    """
     w, mu, covariances = base
     begin, database, moves = entries
     n, d = mu.shape[1:]
@@ -191,8 +200,10 @@ def _integrals(  # type: ignore[no-untyped-def]
                 add_density(there, quadratic, points[s], count, w[s, j], mean, inverse, d)
                 add_density(gone, quadratic, points[s], count, w[s, j], mu[s, j], inverse, d)
             for k in range(count):
+                # the difference may round to less than zero
                 u[k] = max(1.0 + (there[k] - gone[k]) / density[k], 0.0)
             estimate(u, v, count, growth, parts, value[pair], error[pair], split[s])
             for e in range(growth.size):
+                # too few points tell: they may all have missed it
                 if value[pair, e] * count < PARTS:
                     error[pair, e] = max(error[pair, e], 1.0 / count)

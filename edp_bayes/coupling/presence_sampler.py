@@ -79,11 +79,17 @@ class Seen(NamedTuple):
 def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  # type: ignore[no-untyped-def]
     """Draw the shares of one individual, in whose column of `out` presence on the whole stands.
 
-    moves are intercept, slope and spread of the contribution, (draw, individual) each.
+    moves are intercept, slope and spread of the contribution, (draw, individual) each; base is
+    (draw, 3, component), weights, locations and scales of p; active is (draw, component), out
+    (draw, individual, component), labels (draw, response). Indices: s draw, k place in the list of
+    components with a share of their own, j response. Priors as in docs/models/contributions.md: one
+    rho for all components, or rho_k ~ Beta(2, 2 (1 - rho) / rho), with probability one half each.
     """
     gaussian, noise, samples, rest, present, rows, counts = seen
     weight = 1.0 / samples
     size, n = base.shape[2], rest.size
+    # locations and scales of q_k, (2, component); the component of each response and its likelihood
+    # in all; the shares proposed and held; absences that are not listed
     without, proposed = np.empty((2, size)), np.empty((2, size))
     component, mass = np.empty(n, dtype=np.int64), np.empty((size, n))
     share, probability, known = np.empty(size), np.empty(size), np.empty(size)
@@ -99,11 +105,13 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  #
         for k in range(count):
             order[places[k]] = k
             known[k] = counts[s, places[k]]
+        # known keeps those labelled k and not listed in rows: absent there, their labels are fixed
         for j in range(n):
             component[j] = order[labels[s, rows[j]]]
             known[component[j]] -= 1.0
         for k in range(count):
             known[k] /= samples
+        # Beta prior of a share, of mean rho; terms of -1 are not yet filled in
         first, second = PRESENCES, PRESENCES * (1.0 - rho) / rho
         contribution = (a, b, tau2, unit, noise)
         terms[:] = -1.0
@@ -115,6 +123,7 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  #
         own = False
         for sweep in range(FEW_SWEEPS if small else sweeps):
             if sweep > 0:
+                # P(component_j = k | .) proportional to mass[k, j]
                 for j in range(n):
                     component[j] = _choose(mass, j, count, rng.random())
             for k in range(count):
@@ -124,6 +133,9 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  #
                     n_present[component[j]] += weight
                 else:
                     n_absent[component[j]] += weight
+            # P(shares of their own | labels, presence) = 1 / (1 + exp(-evidence)), shares
+            # integrated out; then share_k | . ~ Beta(first + n_present_k, second + n_absent_k), or
+            # all are rho
             evidence = log_bayes_factor(n_present, n_absent, count, second, rho, weight, terms)
             its_own = rng.random() * (1.0 + math.exp(-evidence)) < 1.0
             if sweep == 0 or own or its_own:
@@ -140,7 +152,8 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  #
                         )
                 if not taken:
                     # The proposal knows nothing of what the shares make of the distribution without
-                    # them.
+                    # them: Metropolis and Hastings by the ratio of the densities of the rest given
+                    # the components. A sample of a database counts by its weight.
                     gain = _log_density(rest, component, places, proposed, gaussian)
                     gain -= _log_density(rest, component, places, without, gaussian)
                     taken = math.log(rng.random()) < weight * gain
@@ -161,6 +174,7 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  #
                 )  # fmt: skip
         if own:
             for k in range(count):
+                # no database tells of this component
                 if n_present[k] + n_absent[k] == 0.0:
                     probability[k] = rho
             keep_mean(base[s, 0], places, count, rho, probability)
@@ -170,7 +184,11 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  #
 
 @borrowing
 def _without(base, k, share, contribution):  # type: ignore[no-untyped-def]
-    """Return location and scale of a component without them, with the known noise."""
+    """Return location and scale of a component without them, with the known noise.
+
+    base is (3, component); the scale is a standard deviation over sqrt(unit), unit being the
+    variance of a kernel of scale one: 1 for normal, 2 for Laplace kernels.
+    """
     a, b, tau2, unit, noise = contribution
     m, variance = moments_without(base[1, k], unit * base[2, k] ** 2, share, a, b, tau2)
     return m, math.sqrt(variance / unit + noise)
@@ -180,7 +198,12 @@ def _without(base, k, share, contribution):  # type: ignore[no-untyped-def]
 def _walk(  # type: ignore[no-untyped-def]
     rng, base, places, seen, known, second, contribution, probability, without, mass
 ):
-    """Move one share after the other by random steps of its logit, components summed out."""
+    """Move one share after the other by random steps of its logit, components summed out.
+
+    Response j has the likelihood sum_k mass[k, j]; below and above are its sums over the components
+    before and after i. With the Jacobian of the logit the prior of share r is r^2 (1 - r)^second,
+    and each absence that is not listed is a factor of 1 - r.
+    """
     gaussian, weight, rest, present = seen.gaussian, 1.0 / seen.samples, seen.rest, seen.present
     moved, below = np.empty(rest.size), np.empty(rest.size)
     above = np.empty((places.size, rest.size))
@@ -197,6 +220,7 @@ def _walk(  # type: ignore[no-untyped-def]
             _fill_masses(rest, present, new, base[0, k], m, scale, gaussian, moved)
             gain = weight * _log_ratio(below, above[i], mass[i], moved)
             gain += (second + known[i]) * math.log((1.0 - new) / (1.0 - old))
+            # accept with probability (new / old)^2 exp(gain)
             taken = math.log(rng.random() * (old / new) ** PRESENCES) < gain
             if taken:
                 probability[i], without[0, k], without[1, k] = new, m, scale
@@ -208,7 +232,11 @@ def _walk(  # type: ignore[no-untyped-def]
 
 @compiled
 def draw_labels(rng, base, gaussian, y, active, out):  # type: ignore[no-untyped-def]
-    """Draw the component of every response, without regard to presence."""
+    """Draw the component of every response, without regard to presence.
+
+    base (draw, 3, component), y (response,), out (draw, response): component k with a probability
+    in proportion to w_k times its density, among the active ones.
+    """
     size = base.shape[2]
     mass = np.empty((size, y.size))
     places, present = np.empty(size, dtype=np.int64), np.ones(y.size, dtype=np.bool_)
@@ -236,7 +264,8 @@ def _list_places(active, s, places):  # type: ignore[no-untyped-def]
 def _fill_masses(rest, present, share, weight, location, scale, gaussian, out):  # type: ignore[no-untyped-def]
     """Fill in, up to a factor, how likely every database is to be of component k.
 
-    That is its density there, times the weight and the chance of their presence or absence.
+    That is its density there, times the weight and the chance of their presence or absence:
+    w_k q_k(rest_j) share_k, or 1 - share_k. out is (response,).
     """
     inverse = 1.0 / scale
     height = weight * inverse
@@ -261,7 +290,10 @@ def _is_small(base, places, count, a, b, tau2, unit):  # type: ignore[no-untyped
 
 @borrowing
 def _log_ratio(below, above, old, new):  # type: ignore[no-untyped-def]
-    """Return that of the likelihoods with new and with old masses of one component."""
+    """Return that of the likelihoods with new and with old masses of one component.
+
+    A product of ratios, whose logarithm is taken only before it leaves the range of doubles.
+    """
     ratio, logs = 1.0, 0.0
     for j in range(old.size):
         others = below[j] + above[j]
@@ -274,14 +306,17 @@ def _log_ratio(below, above, old, new):  # type: ignore[no-untyped-def]
 
 @borrowing
 def draw_beta(rng, a, b):  # type: ignore[no-untyped-def]
-    """Draw a share below one."""
+    """Draw a share below one, of Beta(a, b), as a ratio of gamma variables."""
     part = rng.standard_gamma(a)
     return min(part / (part + rng.standard_gamma(b)), MOST)
 
 
 @borrowing
 def _log_density(rest, component, places, given, gaussian):  # type: ignore[no-untyped-def]
-    """Return that of the rest given the components, up to a constant."""
+    """Return that of the rest given the components, up to a constant.
+
+    given is (2, component): locations and scales of q_k; component (response,) numbers places.
+    """
     total = 0.0
     for j in range(rest.size):
         k = places[component[j]]
@@ -292,7 +327,7 @@ def _log_density(rest, component, places, given, gaussian):  # type: ignore[no-u
 
 @borrowing
 def _choose(mass, j, count, uniform):  # type: ignore[no-untyped-def]
-    """Return a component drawn for database j."""
+    """Return a component drawn for database j, in proportion to mass[:, j]."""
     total = 0.0
     for k in range(count):
         total += mass[k, j]
@@ -308,7 +343,9 @@ def _choose(mass, j, count, uniform):  # type: ignore[no-untyped-def]
 def log_bayes_factor(n_present, n_absent, count, second, rho, weight, terms):  # type: ignore[no-untyped-def]
     """Return that of shares of their own, given how often they came and stayed away.
 
-    Terms of components whose counts are those of the last time are taken from there.
+    Terms of components whose counts are those of the last time are taken from there: rows of terms
+    are counts present, counts absent, and the term. With p_k and a_k these counts it is
+    sum_k log B(2 + p_k, second + a_k) / B(2, second) - p_k log rho - a_k log(1 - rho).
     """
     total, product, absent, common = 0.0, 1.0, 0.0, math.log1p(-rho)
     for k in range(count):
@@ -344,12 +381,16 @@ def _beta_ratio(present, absent, second, rho):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _log_beta(a, b):  # type: ignore[no-untyped-def]
+    """Return the logarithm of the beta function."""
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
 @borrowing
 def keep_mean(weights, places, count, rho, share):  # type: ignore[no-untyped-def]
-    """Scale the shares so that presence on the whole is still rho."""
+    """Scale the shares so that presence on the whole is still rho.
+
+    sum_k w_k share_k = rho sum_k w_k over the listed components, but no share is above one.
+    """
     mean, mass = 0.0, 0.0
     for k in range(count):
         mass += weights[places[k]]

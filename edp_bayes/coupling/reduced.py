@@ -67,6 +67,11 @@ def reduced_curves(
 
 @compiled
 def _draws(first, last, base, active, rho, a, b, tau2, noise, growths, out):  # type: ignore[no-untyped-def]
+    """Fill in the bounds of "Who was not collected" (docs/mathematics/individuals.md).
+
+    rho, a, b, tau2 are (draw, individual), growths (draw, epsilon), noise a variance. mass is W
+    there, share R_k, most D_k by (component, epsilon), and cap w_k R_k, the largest x_k.
+    """
     size, levels = base.shape[2], growths.shape[1]
     most, cap = np.empty((size, levels)), np.empty(size)
     for s in range(first, last):
@@ -106,7 +111,10 @@ def _draws(first, last, base, active, rho, a, b, tau2, noise, growths, out):  # 
 
 @borrowing
 def _add_known(weight, mu, variance, here, a, b, tau2, noise, growth, out):  # type: ignore[no-untyped-def]
-    """Add the risk of a component in which presence is known."""
+    """Add the risk of a component in which presence is known.
+
+    It is w_k max(rho H_alpha(g || q), kappa H_beta(q || g)), in closed form.
+    """
     n, left = moments_without(mu, variance, here, a, b, tau2)
     m = n + (a + b * n)
     t = math.sqrt(left + noise)
@@ -121,7 +129,9 @@ def _fill_most(mu, variance, share, a, b, tau2, noise, growth, out):  # type: ig
     """Fill in the most that presence up to a share can make of the risk, over presence.
 
     Return whether it is anything. Ends of what moments_without and own_variance give for any
-    presence r from 0 to the share: the contribution on average is (a + b mu) / (1 + r b).
+    presence r from 0 to the share: the contribution on average is (a + b mu) / (1 + r b). out, by
+    epsilon, is at least D_k; low and high bound the variance t^2 of q, narrow and wide s^2 / t^2,
+    with s^2 that of g. Each term of L(z) is at its worst end.
     """
     jump = abs(a + b * mu) / min(1.0, 1.0 + share * b)
     away = share * (1.0 - share) if share < 0.5 else 0.25
@@ -135,12 +145,15 @@ def _fill_most(mu, variance, share, a, b, tau2, noise, growth, out):  # type: ig
     fixed = noise * (1.0 - stretch)
     wide = max(stretch + (own + fixed) / low, stretch + (own + fixed) / high)
     narrow = min(stretch + (least_own + fixed) / low, stretch + (least_own + fixed) / high)
+    # abs(m - n) over t, and over s
     move = jump / math.sqrt(low)
     back = jump / math.sqrt(narrow * low)
     least = np.inf
     for e in range(growth.size):
         backward, down, up = inner_epsilons(share, growth[e])
         least = min(least, min(down, up))
+    # constants of L(z) for g against q, and for q against g; where L stays below the least
+    # threshold within FAR deviations there is nothing to add
     d = -0.5 * math.log(narrow) + 0.5 * move * move
     r = 0.5 * math.log(wide) + 0.5 * back * back
     forth = d + FAR * (0.5 * max(wide - 1.0, 0.0) * FAR + move * math.sqrt(wide))
@@ -169,6 +182,10 @@ def _tails(constant, square, linear, epsilon):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _tail(constant, square, linear, epsilon):  # type: ignore[no-untyped-def]
+    """Return the part of z > 0: exact, or larger where an exponent is too large to be taken.
+
+    L passes epsilon at z = start; E exp(epsilon - L) beyond is a normal tail, its square completed.
+    """
     left = epsilon - constant
     start = 0.0
     if left > 0.0:
@@ -187,7 +204,10 @@ def _tail(constant, square, linear, epsilon):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _spread(most, cap, count, level, budget):  # type: ignore[no-untyped-def]
-    """Return the largest sum of x_k most_k with x_k at most cap_k, all together the budget."""
+    """Return the largest sum of x_k most_k with x_k at most cap_k, all together the budget.
+
+    A linear program with one constraint beside the bounds: the largest most_k first.
+    """
     total, taken = 0.0, np.inf
     left = budget
     last = -1

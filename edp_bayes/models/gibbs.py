@@ -284,7 +284,9 @@ def draw_parameters(
 def _standard_normal_within(rng: np.random.Generator, low: float, high: float) -> float:
     """Draw from the standard normal distribution between two ends, by rejection.
 
-    Robert (1995), Simulation of truncated normal variables, for tails.
+    Robert (1995), Simulation of truncated normal variables, for tails: an exponential distribution
+    from the near end on is proposed. Ends below zero are reflected. After BINNED_TRIES refusals
+    it is the point nearest to zero.
     """
     flip = high < 0.0
     if flip:
@@ -294,13 +296,16 @@ def _standard_normal_within(rng: np.random.Generator, low: float, high: float) -
     z = near
     for _ in range(BINNED_TRIES):
         if wide and low < 0.5:
+            # at least three in ten are taken
             z = rng.standard_normal()
             taken = low <= z <= high
         elif low > 0.0 and (high - low) * low > 1.0:
+            # the rate of which most are taken
             rate = 0.5 * (low + math.sqrt(low * low + 4.0))
             z = low + rng.standard_exponential() / rate
             taken = z <= high and rng.random() < math.exp(-0.5 * (z - rate) ** 2)
         else:
+            # uniform, against the density's largest value, at near
             z = low + (high - low) * rng.random()
             taken = rng.random() < math.exp(0.5 * (near * near - z * z))
         if taken:
@@ -324,7 +329,10 @@ def sweep_chain(
 
     Where there are bins, half the width of each database's, its value within them is drawn.
     The others, last axis: concentration, centre, rate, precision, log of the weight sticks leave.
-    Then the coefficients of what is known, and gamma.
+    Then the coefficients of what is known, and gamma. Blocked Gibbs sampling (Ishwaran and James
+    2001, Section 5) of the prior in docs/models/response.md, y_j = x_j' beta + s_j u_j with
+    s_j = exp(gamma z_j) as in docs/models/adversary.md. Indices: j database, k component (K of
+    them), i sample, later the draw that is kept, a coefficient.
     """
     n, samples = y.shape
     terms = given.design.shape[1]
@@ -333,7 +341,10 @@ def sweep_chain(
     step, pace = given.deviation, 0.0
     factor, right = np.empty((terms, terms)), np.empty(terms)
     label = np.zeros(n, dtype=np.int64)
+    # of the responses: mean and mean square over a database's samples, all that is needed, because
+    # each sample counts 1 / samples; mean and square are those of the residuals u
     raw_mean, raw_square = np.zeros(n), np.zeros(n)
+    # own: shape of the components' own rates, 0 for one rate; least: 0.5 f^2, f the narrowest sd
     shape, rate_a, rate_b, precision_a, precision_b, centre_v, own = hyper[:7]
     least, alpha_a, alpha_b, dirichlet = hyper[7:]
     mean = np.zeros(n)
@@ -343,6 +354,7 @@ def sweep_chain(
             raw_mean[j] += y[j, i] / samples
             raw_square[j] += y[j, i] ** 2 / samples
         mean[j], square[j] = raw_mean[j], raw_square[j]
+    # w, mu and v: weights, locations and variances, shape (K,), in units of u
     kept = np.empty((3, draws, K))
     others = np.empty((draws, 5))
     w = np.full(K, 1.0 / K)
@@ -350,8 +362,10 @@ def sweep_chain(
     v = np.full(K, 0.5)
     centre, precision, rate, alpha = 0.0, precision_a / precision_b, rate_a / rate_b, 1.0
     # One rate for all components, or one for each about a common one.
+    # v_k ~ InverseGamma(shape, rates_k), rates_k ~ Gamma(own, rate)
     rates = np.full(K, rate)
     log_left = 0.0
+    # of the databases of a component: how many, sum of means, sum of mean squares
     count = np.empty(K)
     total = np.empty(K)
     squares = np.empty(K)
@@ -362,6 +376,8 @@ def sweep_chain(
         squares[:] = 0.0
         if bins.size > 0:
             for j in range(n):
+                # the answer within its bin, given its component: N(x' beta + s mu_k, s^2 v_k)
+                # between the edges (Canale and Dunson 2011)
                 k, fitted, scale = label[j], 0.0, math.exp(gamma * given.position[j])
                 for a in range(terms):
                     fitted += given.design[j, a] * beta[a]
@@ -373,6 +389,8 @@ def sweep_chain(
                 mean[j], square[j] = raw_mean[j], raw_square[j]
         if terms > 0:
             _residuals(raw_mean, raw_square, given, beta, gamma, mean, square)
+        # P(label_j = k | .) proportional to w_k v_k^-1/2 exp(-mean_i (u_ji - mu_k)^2 / (2 v_k)),
+        # normalised by the largest; 1e-300 keeps the logarithm of an empty weight finite
         constant = np.log(w + 1e-300) - 0.5 * np.log(v)
         half = 0.5 / v
         for j in range(n):
@@ -397,7 +415,8 @@ def sweep_chain(
             squares[k] += square[j]
         inverse, pull, scatter = 0.0, 0.0, 0.0
         for k in range(K):
-            # v | mu is inverse gamma, and then mu | v normal
+            # v | mu ~ InverseGamma(shape + n_k / 2, rate_k + (sum (u - mu)^2 + least) / 2);
+            # rounding can make the sum negative. mu | v ~ N(middle, 1 / strength)
             rest = squares[k] + mu[k] * (count[k] * mu[k] - 2.0 * total[k])
             sharp = rng.standard_gamma(shape + 0.5 * count[k])
             v[k] = (rates[k] + 0.5 * (max(rest, 0.0) + least)) / sharp
@@ -409,9 +428,13 @@ def sweep_chain(
             scatter += (mu[k] - centre) ** 2
         if dirichlet > 0.0:
             for k in range(K):
+                # w | . ~ Dirichlet(dirichlet + n_k)
                 w[k] = rng.standard_gamma(dirichlet + count[k])
             w /= w.sum()
         else:
+            # Sticks V_k | . ~ Beta(1 + n_k, alpha + sum_l>k n_l), w_k = V_k prod_l<k (1 - V_l);
+            # remains is 1 - V_k, a ratio of gamma variables, which keeps its digits next to zero.
+            # alpha | . ~ Gamma(alpha_a + K - 1, alpha_b - sum log(1 - V_k))
             left, log_left, behind = 1.0, 0.0, float(n)
             for k in range(K - 1):
                 behind -= count[k]
@@ -424,14 +447,19 @@ def sweep_chain(
             w[K - 1] = left
             alpha = max(rng.standard_gamma(alpha_a + K - 1) / (alpha_b - log_left), 1e-3)
         if own > 0.0:
+            # rates_k | v_k ~ Gamma(own + shape, rate + 1 / v_k),
+            # rate | . ~ Gamma(rate_a + K own, rate_b + sum rates_k)
             total_rate = 0.0
             for k in range(K):
                 rates[k] = rng.standard_gamma(own + shape) / (rate + 1.0 / v[k])
                 total_rate += rates[k]
             rate = rng.standard_gamma(rate_a + K * own) / (rate_b + total_rate)
         else:
+            # rate | v ~ Gamma(rate_a + K shape, rate_b + sum 1 / v_k)
             rate = rng.standard_gamma(rate_a + K * shape) / (rate_b + inverse)
             rates[:] = rate
+        # precision | . ~ Gamma(precision_a + K / 2, precision_b + sum (mu_k - centre)^2 / 2), and
+        # centre | . ~ N(precision sum mu_k / information, 1 / information), of prior N(0, centre_v)
         precision = rng.standard_gamma(precision_a + 0.5 * K) / (precision_b + 0.5 * scatter)
         information = 1.0 / centre_v + precision * K
         centre = precision * pull / information + rng.standard_normal() / math.sqrt(information)
@@ -439,6 +467,8 @@ def sweep_chain(
             _draw_coefficients(rng, raw_mean, given, label, mu, v, gamma, beta, factor, right)
             if given.deviation > 0.0:
                 for _ in range(WALKS):
+                    # Metropolis with normal steps; in warm-up try t moves log step by
+                    # (taken - ACCEPTED) / t^0.6 (Robbins and Monro), later it is fixed
                     proposed = gamma + step * rng.standard_normal()
                     ratio = _log_growth(
                         raw_mean, raw_square, given, label, mu, v, beta, proposed
@@ -472,7 +502,10 @@ def _residuals(
     mean: Array,
     square: Array,
 ) -> None:
-    """Fill in mean and mean square of every database's residuals."""
+    """Fill in mean and mean square of every database's residuals, u = (y - x' beta) / s.
+
+    With s = exp(gamma z); design (database, coefficient), all others (database,).
+    """
     for j in range(raw_mean.size):
         fitted = 0.0
         for a in range(beta.size):
@@ -493,7 +526,12 @@ def _log_growth(
     beta: Array,
     gamma: float,
 ) -> float:
-    """Return the log density of gamma given all else, up to a constant."""
+    """Return the log density of gamma given all else, up to a constant.
+
+    -gamma^2 / (2 deviation^2) - sum_j (gamma z_j + mean_i (u_ji - mu_k)^2 / (2 v_k)), k the
+    component of j and u as for `_residuals`: gamma z_j is the log of the scale
+    (docs/models/adversary.md).
+    """
     found = -0.5 * (gamma / given.deviation) ** 2
     for j in range(raw_mean.size):
         fitted = 0.0
@@ -521,7 +559,12 @@ def _draw_coefficients(
     factor: Array,
     right: Array,
 ) -> None:
-    """Draw the coefficients, normal given all else: by Cholesky's factor of their precision."""
+    """Draw the coefficients, normal given all else: by Cholesky's factor of their precision.
+
+    N(A^-1 b, A^-1), A = Lambda + sum x x' / (s^2 v_k), b = sum x (y - s mu_k) / (s^2 v_k), with
+    Lambda the prior precisions (docs/models/adversary.md). Of A, then of its factor, the lower
+    triangle is kept; right is b.
+    """
     terms = beta.size
     for a in range(terms):
         right[a] = 0.0

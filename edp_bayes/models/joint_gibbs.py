@@ -195,7 +195,10 @@ def draw_joint(
 
 @borrowing
 def _triangle(rng, degrees, out, d):  # type: ignore[no-untyped-def]
-    """Fill in Bartlett's lower triangle A: A A' is Wishart of unit scale."""
+    """Fill in Bartlett's lower triangle A: A A' is Wishart of unit scale.
+
+    A_aa^2 is chi-squared with degrees - a degrees of freedom, a from zero; below it is N(0, 1).
+    """
     for a in range(d):
         for b in range(d):
             out[a, b] = rng.standard_normal() if b < a else 0.0
@@ -206,7 +209,8 @@ def _triangle(rng, degrees, out, d):  # type: ignore[no-untyped-def]
 def _draw_covariance(rng, degrees, scale, cov, root, inverse, precision, work, d):  # type: ignore[no-untyped-def]
     """Draw from an inverse Wishart distribution; fill in it, a root, and its inverse.
 
-    With scale = L L' and A Bartlett's triangle it is F F', F = L A'^-1.
+    With scale = L L' and A Bartlett's triangle it is F F', F = L A'^-1. All are (d, d): the root is
+    the lower factor of cov, inverse that root's, precision cov^-1 = inverse' inverse.
     """
     lower, triangle, inner = work[0], work[1], work[2]
     cholesky(scale, lower, d)
@@ -256,7 +260,7 @@ def _draw_normal(rng, information, right, out, work, d):  # type: ignore[no-unty
 
 @borrowing
 def _residuals(y, given, beta, gamma, z):  # type: ignore[no-untyped-def]
-    """Fill in the residuals of every database."""
+    """Fill in the residuals z = (y - beta' x) exp(-gamma z_t) of every database, shape (n, d)."""
     n, d = y.shape
     for j in range(n):
         scale = math.exp(-gamma * given.position[j])
@@ -269,7 +273,11 @@ def _residuals(y, given, beta, gamma, z):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _log_growth(y, given, label, mu, sharp, beta, gamma, z):  # type: ignore[no-untyped-def]
-    """Return the log density of gamma given all else, up to a constant; z becomes residuals."""
+    """Return the log density of gamma given all else, up to a constant; z becomes residuals.
+
+    -gamma^2 / (2 deviation^2) - sum_j (d gamma z_j + (u_j - mu_k)' S_k^-1 (u_j - mu_k) / 2), with u
+    the residuals and k the component of j: all d queries share one scale. sharp is S_k^-1.
+    """
     n, d = y.shape
     _residuals(y, given, beta, gamma, z)
     found = -0.5 * (gamma / given.deviation) ** 2
@@ -290,7 +298,9 @@ def _draw_coefficients(  # type: ignore[no-untyped-def]
     """Draw the coefficients, normal given all else, a term after the other.
 
     Their precision is that of the prior and, of each component, the sum of x x' times (Kronecker)
-    the component's own.
+    the component's own: Lambda x I + sum_k (sum_j in k x_j x_j' / s_j^2) x S_k^-1, with
+    s_j = exp(gamma z_j) and S_k^-1 = sharp[k] (docs/models/several_queries.md). Coefficient (a, b)
+    is entry a d + b: term a, query b. Lower triangles are kept.
     """
     n, d = y.shape
     terms, K = given.design.shape[1], mu.shape[0]
@@ -310,6 +320,7 @@ def _draw_coefficients(  # type: ignore[no-untyped-def]
             away[b] = 0.0
             for c in range(d):
                 away[b] += sharp[k, b, c] * (y[j, c] - scale * mu[k, c])
+        # right side: sum_j x_j S_k^-1 (y_j - s_j mu_k) / s_j^2
         for a in range(terms):
             pulled = weight * given.design[j, a]
             for b in range(d):
@@ -343,7 +354,9 @@ def sweep_chain(y, K, prior, given, tune, draws, thin, rng):  # type: ignore[no-
     """One chain on whitened responses (n, d): weights, locations, roots of covariances, others.
 
     The others, last axis: concentration, rate, precision. Then the coefficients of what is known,
-    and gamma.
+    and gamma. Gibbs sampling of the prior in docs/models/several_queries.md: `models.gibbs` with
+    covariances in the place of variances. Indices: j database, k component (K of them), a and b
+    query (or term of what is known), i the draw that is kept.
     """
     n, d = y.shape
     terms = given.design.shape[1]
@@ -355,6 +368,8 @@ def sweep_chain(y, K, prior, given, tune, draws, thin, rng):  # type: ignore[no-
     drawn = np.empty(terms * d)
     kept_w, kept_mu = np.empty((draws, K)), np.empty((draws, K, d))
     kept_root, others = np.empty((draws, K, d, d)), np.empty((draws, 3))
+    # of component k: root lower factor of S_k, inverse root^-1, sharp S_k^-1, psi scale of the
+    # prior S_k ~ InverseWishart(degrees, psi_k), psi_k = 2 r_k I
     w, mu = np.full(K, 1.0 / K), np.empty((K, d))
     root, inverse, sharp = np.zeros((K, d, d)), np.zeros((K, d, d)), np.zeros((K, d, d))
     psi, work = np.zeros((K, d, d)), np.zeros((3, d, d))
@@ -382,6 +397,8 @@ def sweep_chain(y, K, prior, given, tune, draws, thin, rng):  # type: ignore[no-
         if terms > 0:
             _residuals(y, given, beta, gamma, z)
         for j in range(n):
+            # P(label_j = k | .) proportional to w_k N(z_j; mu_k, S_k); the log determinant of
+            # S_k^-1/2 is the sum of the logs of the diagonal of inverse
             top = -np.inf
             for k in range(K):
                 logs = math.log(w[k] + 1e-300)
@@ -409,7 +426,7 @@ def sweep_chain(y, K, prior, given, tune, draws, thin, rng):  # type: ignore[no-
         for a in range(d):
             pull[a] = 0.0
         for k in range(K):
-            # Sigma | mu is inverse Wishart: sum (z - mu)(z - mu)' joins its scale
+            # S | mu ~ InverseWishart(degrees + n_k, psi_k + sum (z - mu)(z - mu)' + least I)
             for a in range(d):
                 for b in range(d):
                     scale[a, b] = psi[k, a, b] + squares[k, a, b]
@@ -419,7 +436,7 @@ def sweep_chain(y, K, prior, given, tune, draws, thin, rng):  # type: ignore[no-
             _draw_covariance(
                 rng, prior.degrees + count[k], scale, cov, root[k], inverse[k], sharp[k], work, d
             )
-            # mu | Sigma is normal
+            # mu | S ~ N(M^-1 (precision centre + S^-1 sum z), M^-1), M = precision I + n_k S^-1
             for a in range(d):
                 away[a] = precision * centre[a]
                 for b in range(d):
@@ -430,7 +447,7 @@ def sweep_chain(y, K, prior, given, tune, draws, thin, rng):  # type: ignore[no-
             for a in range(d):
                 scatter += (mu[k, a] - centre[a]) ** 2
                 pull[a] += mu[k, a]
-            # the scale of this component, given its covariance
+            # r_k | S_k ~ Gamma(scale_shape + degrees d / 2, rate + trace S_k^-1); own is r_k
             trace = 0.0
             for a in range(d):
                 trace += sharp[k, a, a]
@@ -443,11 +460,14 @@ def sweep_chain(y, K, prior, given, tune, draws, thin, rng):  # type: ignore[no-
         if prior.dirichlet > 0.0:
             behind = 0.0
             for k in range(K):
+                # w | . ~ Dirichlet(dirichlet + n_k)
                 w[k] = rng.standard_gamma(prior.dirichlet + count[k])
                 behind += w[k]
             for k in range(K):
                 w[k] /= behind
         else:
+            # Sticks V_k | . ~ Beta(1 + n_k, alpha + sum_l>k n_l); remains is 1 - V_k.
+            # alpha | . ~ Gamma(alpha_shape + K - 1, alpha_rate - sum log(1 - V_k))
             left, log_left, behind = 1.0, 0.0, float(n)
             for k in range(K - 1):
                 behind -= count[k]
@@ -460,6 +480,9 @@ def sweep_chain(y, K, prior, given, tune, draws, thin, rng):  # type: ignore[no-
             w[K - 1] = left
             shape = prior.alpha_shape + K - 1
             alpha = max(rng.standard_gamma(shape) / (prior.alpha_rate - log_left), 1e-3)
+        # rate | . ~ Gamma(rate_shape + K scale_shape, rate_rate + sum r_k);
+        # precision | . ~ Gamma(precision_shape + K d / 2, precision_rate + sum |mu_k - m|^2 / 2);
+        # m = centre | . ~ N(precision sum mu_k / strength, I / strength)
         shape = prior.rate_shape + K * prior.scale_shape
         rate = rng.standard_gamma(shape) / (prior.rate_rate + sharpness)
         shape = prior.precision_shape + 0.5 * K * d
@@ -473,6 +496,8 @@ def sweep_chain(y, K, prior, given, tune, draws, thin, rng):  # type: ignore[no-
             )
             if given.deviation > 0.0:
                 for _ in range(WALKS):
+                    # Metropolis with normal steps; in warm-up try t moves log step by
+                    # (taken - ACCEPTED) / t^0.6 (Robbins and Monro), later it is fixed
                     proposed = gamma + step * rng.standard_normal()
                     ratio = _log_growth(y, given, label, mu, sharp, beta, proposed, z)
                     ratio -= _log_growth(y, given, label, mu, sharp, beta, gamma, z)

@@ -91,6 +91,12 @@ def _weights(value: ArrayLike, size: int) -> Array:
 
 @compiled
 def _distance(x: Array, v: Array, y: Array, w: Array) -> float:
+    """Return W_inf of values x with weights v and y with weights w, both sorted.
+
+    Quantiles in step: left and right are what is not yet matched of x[i] and y[j]. The matching of
+    equal quantiles has the least largest move ("The Hausdorff distance does not bound the log
+    ratio", docs/mathematics/errors.md).
+    """
     i, j, left, right, largest = 0, 0, v[0], w[0], 0.0
     while True:
         if left > ROUNDING and right > ROUNDING:
@@ -121,6 +127,10 @@ def _distances(
     weights: Array,
     out: Array,
 ) -> None:
+    """Fill in W_inf between y and without, (n,), under the weights (draw, n) of each draw.
+
+    order and other sort y and without; first and last are draws.
+    """
     for d in range(first, last):
         w = weights[d]
         out[d] = _distance(y[order], w[order], without[other], w[other])

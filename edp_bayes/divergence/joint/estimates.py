@@ -27,7 +27,12 @@ LEAST_CERTAIN = 5e-3  # standard error of the mass of p
 
 @borrowing
 def add_density(out, work, x, count, weight, mean, inverse, d):  # type: ignore[no-untyped-def]
-    """Add the density of a weighted normal at points (d, n); inverse is that of its factor."""
+    """Add the density of a weighted normal at points (d, n); inverse is that of its factor.
+
+    weight N(x; mean, S) with S = L L' and inverse = L^-1, lower triangular, the product of whose
+    diagonal is det(S)^-1/2. work and out are (n,); the first two rows have loops of their own, for
+    speed.
+    """
     height = weight * (2.0 * math.pi) ** (-0.5 * d)
     for n in range(count):
         work[n] = 0.0
@@ -56,7 +61,10 @@ def add_density(out, work, x, count, weight, mean, inverse, d):  # type: ignore[
 
 @borrowing
 def _mean_and_error(values):  # type: ignore[no-untyped-def]
-    """Return the mean of what the parts of the points say, and its standard error."""
+    """Return the mean of what the parts of the points say, and its standard error.
+
+    That of PARTS means of equal weight, as if independent.
+    """
     mean, scatter = 0.0, 0.0
     for part in range(PARTS):
         mean += values[part] / PARTS
@@ -85,8 +93,9 @@ def covered(v, count, parts):  # type: ignore[no-untyped-def]
 def estimate(u, v, count, growth, parts, value, error, split):  # type: ignore[no-untyped-def]
     """Fill in max(H(p || q), H(q || p)) and its standard error at every epsilon.
 
-    Growth is exp(eps) - 1; parts is workspace of shape (3, PARTS). What each part of the points
-    says is added to split, shape (PARTS, epsilon).
+    Growth is exp(eps) - 1, (epsilon,); u and v are (count,) at least, parts is workspace of shape
+    (3, PARTS). What each part of the points says is added to split, shape (PARTS, epsilon). See
+    "Integrals" in docs/mathematics/several_queries.md.
     """
     size = count // PARTS
     square, largest = 0.0, 0.0
@@ -109,6 +118,7 @@ def estimate(u, v, count, growth, parts, value, error, split):  # type: ignore[n
             for n in range(part * size, (part + 1) * size):
                 control = v[n] - u[n]
                 if trusted:
+                    # v - exp(eps) u = (v - u) - growth u, without cancellation for small eps
                     above = max(control - growth[e] * u[n], 0.0)
                     below = max(-control - growth[e] * v[n], 0.0)
                 else:
@@ -132,6 +142,7 @@ def estimate(u, v, count, growth, parts, value, error, split):  # type: ignore[n
         value[e], error[e], chosen = 0.0, 0.0, 0
         for side in range(2):
             for part in range(PARTS):
+                # f - slope control has the mean of f, as the control has mean zero
                 parts[side, part] -= slopes[side] * parts[2, part]
             found, own_error = _mean_and_error(parts[side])
             if found > value[e]:

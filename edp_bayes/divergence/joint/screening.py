@@ -29,7 +29,10 @@ ORDERS = np.stack([ABOVE, ABOVE * np.log(ABOVE / (1.0 + ABOVE)) - np.log1p(ABOVE
 def pair_bound(variances, shifts, d, thresholds, levels, orders, out):  # type: ignore[no-untyped-def]
     """Fill in bounds on H(P || Q) beyond the first few log ratios.
 
-    Q is standard normal and P has independent parts with these variances and means.
+    Q is standard normal and P has independent parts with these variances and means. thresholds are
+    the first `levels` epsilons, orders (2, order) is ORDERS; the least over orders, at most 1. With
+    mixed = alpha - (alpha - 1) variance, D_alpha is the sum over parts of alpha shift^2 / (2
+    mixed), less log(mixed) / (2 (alpha - 1)) and log(variance) / 2.
     """
     for e in range(levels):
         out[e] = 0.0

@@ -91,6 +91,8 @@ def tabulate(base, nodes, count, work, floor):  # type: ignore[no-untyped-def]
             value[j], before[j] = w / (sd * ROOT_TWO_PI) * math.exp(-0.5 * u * u), 0.0
         # Hermite's recurrence, times (-h / sd)^m / m!
         for m in range(ORDER):
+            # value is w (-h / sd)^m He_m(u) phi(u) / (m! sd): new comes from
+            # He_m+1 = u He_m - m He_m-1, with step = h u / sd and square = (h / sd)^2
             row, factor = by_order[m, first:last], -1.0 / (m + 1.0)
             for j in range(last - first):
                 row[j] += value[j]
@@ -115,7 +117,11 @@ def tabulate(base, nodes, count, work, floor):  # type: ignore[no-untyped-def]
 
 @borrowing
 def is_negligible(nodes, count, a, b, tau2, low, high, work):  # type: ignore[no-untyped-def]
-    """Return whether s surely stays between the thresholds wherever p counts."""
+    """Return whether s surely stays between the thresholds wherever p counts.
+
+    s = b + (1 + b) sum_m E_m p^(m) / (m! p), m >= 1, at a node x: E_m is at most what it is for the
+    largest move with plus for minus, p^(m) h^m / (m! p) at most steepest[m], h the first step.
+    """
     steepest = work[5]
     move, v = _in_first_steps(nodes, count, a, b, tau2)
     before, e, change = 0.0, 1.0, 0.0
@@ -135,7 +141,10 @@ def _in_first_steps(nodes, count, a, b, tau2):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _terms(move, v, steepest):  # type: ignore[no-untyped-def]
-    """Return how many terms of s count at the nodes."""
+    """Return how many terms of s count at the nodes: the first that add less than LAST_TERM.
+
+    Term m is bounded by steepest[m] and E_m for the largest move, as in `is_negligible`.
+    """
     before, e, last = 0.0, 1.0, 1.0
     for m in range(1, ORDER):
         before, e = e, move * e + v * (m - 1.0) * before
@@ -148,7 +157,10 @@ def _terms(move, v, steepest):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _farthest(nodes, count, a, b, per_step, extent):  # type: ignore[no-untyped-def]
-    """Return the largest move in steps, or a bound of it that is small enough."""
+    """Return the largest move in steps, or a bound of it that is small enough.
+
+    abs(a + b x) / step <= abs(a + b middle) / least step + abs(b) max(abs(x - middle) / step).
+    """
     farthest = abs(a + b * extent[0]) * extent[1] + abs(b) * extent[2]
     if farthest > FARTHEST_MOVE:
         farthest = 0.0
@@ -159,7 +171,11 @@ def _farthest(nodes, count, a, b, per_step, extent):  # type: ignore[no-untyped-
 
 @borrowing
 def _ratio(count, a, b, tau2, order, nodes, by_order, values, inverse):  # type: ignore[no-untyped-def]
-    """Fill in s = q / p - 1 and its slope at the nodes."""
+    """Fill in s = q / p - 1 and its slope at the nodes.
+
+    With x a node, u is the move: E_m by its recurrence (MOVE, SPREAD: u and tau^2 in steps; BEFORE,
+    NOW: E_m-1 and E_m). As dE_m / du = m E_m-1, the slope takes the same terms.
+    """
     x, per_step, per_density = nodes[0], inverse[0], inverse[1]
     rise, end = by_order[1], np.uint64(count)
     for j in range(end):
@@ -203,6 +219,8 @@ def _point(near, j, x):  # type: ignore[no-untyped-def]
     row, b, terms = near[3][i], near[5], near[7]
     u = t + move
     p, rise, change, bend = row[0], 0.0, 0.0, 0.0
+    # power = t^m, moved = E_m(u), difference = E_m - t^m = u (E_m-1 - t^m-1) + move t^m-1 - lost,
+    # which does not cancel; with p(x) = sum row[m] t^m, q(x) - p(x) is a sum of differences
     power, moved, moved_before, difference = 1.0, 1.0, 0.0, 0.0
     for m in range(1, terms):
         rise += m * row[m] * power
@@ -226,6 +244,8 @@ def _point(near, j, x):  # type: ignore[no-untyped-def]
 def _tails(near, j, x, weight):  # type: ignore[no-untyped-def]
     """Return the masses of q - weight p below and above x."""
     i, t, move, v = _place(near, j, x)
+    # The tail of q is that of r = exp(-tau^2 D^2 / 2) p at x + a + b x; its series is the
+    # integral of that of p, term by term, so (E_m - t^m) / m once more
     row, terms = near[3][i], near[7] + TAIL_TERMS
     u = t + move
     own, moved = 0.0, 0.0

@@ -65,8 +65,10 @@ def workspace(components, levels):  # type: ignore[no-untyped-def]
 def convexity_bound(base, given, without, rho, growth, enough):  # type: ignore[no-untyped-def]
     """Bound the risk for p of components (1 - rho_k) q_k + rho_k g_k, by pairs of components.
 
-    A pair whose log ratio stays within the thresholds wherever it counts adds nothing, others
-    their closed form. Stops once the bound is more than `enough`.
+    A pair whose log ratio stays within the thresholds wherever it counts adds nothing, others their
+    closed form. Stops once the bound is more than `enough`. "Who hardly matters in a large
+    population" in docs/mathematics/individuals.md; base is (3, K), given and without (2, K), rho
+    (K,), growth exp(eps) - 1 at one epsilon.
     """
     total, before, up, down, backward = 0.0, -1.0, 0.0, 0.0, 0.0
     for k in range(given.shape[1]):
@@ -77,6 +79,8 @@ def convexity_bound(base, given, without, rho, growth, enough):  # type: ignore[
             before = forward
             backward, down, up = inner_epsilons(forward, growth)
         m, s, n, t = given[0, k], given[1, k], without[0, k], without[1, k]
+        # Within FARTHEST sd the standard scores of g and of q differ by at most move, so their log
+        # ratio is at most move (FARTHEST + move / 2) + abs(log(s / t)), in both directions
         stretch = s / t
         move = (abs(m - n) / t + abs(stretch - 1.0) * FARTHEST) * max(stretch, 1.0 / stretch)
         if move * (FARTHEST + 0.5 * move) + abs(math.log(stretch)) <= min(up, down):
@@ -95,7 +99,9 @@ def covered_bound(base, given, without, rho, growth, enough, alone):  # type: ig
     kept for the components by themselves, and the rest is c. A component k adds at most
     w_k rho_k g_k, and only where its own log ratio passes the threshold: nothing, if there another
     one, that adds nothing itself, has as much in c w_j q_j. Likewise for q - exp(eps) p. `alone`,
-    of a number for each component, is written to.
+    of a number for each component, is written to. The proposition of "Narrow components that
+    others cover" (docs/mathematics/individuals.md): alone marks who may be in N, all of whom have
+    the share 1 / lonely, so that the shares of those covered add up to at most one.
     """
     half, lonely = 0.5 * growth, 0
     if half <= 0.0:
@@ -129,6 +135,7 @@ def covered_bound(base, given, without, rho, growth, enough, alone):  # type: ig
             if covered:
                 break
         if not covered:
+            # not in N, so at eps' like all others
             backward, down, up = inner_epsilons(rho[k], half)
             total += base[0, k] * pair_risk(m, s, n, t, rho[k], backward, down, up)
             if total > enough:
@@ -141,7 +148,8 @@ def _is_below(weight, m, s, n, t, epsilon, other, mu, sd):  # type: ignore[no-un
     """Return whether weight N(m, s) is below other N(mu, sd) where it is above e^eps N(n, t).
 
     The narrower of two normal densities has its largest ratio to the other at one point. Where that
-    is not among those in question, it is at an end of them.
+    is not among those in question, it is at an end of them. front is the log ratio of the heights,
+    peak inverse what the largest log ratio is above that, best where it is.
     """
     if other <= 0.0 or s >= sd:
         return False
@@ -150,6 +158,8 @@ def _is_below(weight, m, s, n, t, epsilon, other, mu, sd):  # type: ignore[no-un
     if front + peak * inverse <= 0.0:
         return True
     best = m + s * s * (m - mu) * inverse
+    # log(N(m, s) / N(n, t)) - epsilon is a quadratic in x with this constant; above zero at best,
+    # the largest ratio is among those in question
     level = math.log(t / s) - epsilon
     if 0.5 * ((best - n) / t) ** 2 - 0.5 * ((best - m) / s) ** 2 + level > 0.0:
         return False
@@ -171,7 +181,12 @@ def _is_below(weight, m, s, n, t, epsilon, other, mu, sd):  # type: ignore[no-un
 
 @borrowing
 def inner_epsilons(rho, growth):  # type: ignore[no-untyped-def]
-    """Return the factor of H(q || g) in the risk of a component, and epsilon for g and for q."""
+    """Return the factor of H(q || g) in the risk of a component, and epsilon for g and for q.
+
+    kappa, alpha and beta of "An individual who is sometimes absent"
+    (docs/mathematics/individuals.md): e^beta = rho e^eps / kappa = 1 + (e^eps - 1) / kappa. growth
+    is exp(eps) - 1.
+    """
     backward = max(rho - growth * (1.0 - rho), 0.0)
     up = math.log1p(growth / backward) if backward > 0.0 else np.inf
     return backward, math.log1p(growth / rho), up
@@ -179,7 +194,11 @@ def inner_epsilons(rho, growth):  # type: ignore[no-untyped-def]
 
 @borrowing
 def pair_risk(m, s, n, t, forward, backward, down, up):  # type: ignore[no-untyped-def]
-    """Return the risk of a component with g = N(m, s) and q = N(n, t)."""
+    """Return the risk of a component with g = N(m, s) and q = N(n, t).
+
+    max(rho H_alpha(g || q), kappa H_beta(q || g)), with forward = rho, backward = kappa, down =
+    alpha and up = beta, infinite where kappa is zero.
+    """
     one = forward * pair_integral(m, s, n, t, down)
     if up < np.inf:
         one = max(one, backward * pair_integral(n, t, m, s, up))
@@ -207,9 +226,12 @@ def pair_integral(m, s, n, t, epsilon):  # type: ignore[no-untyped-def]
         return max(value - math.exp(epsilon) * other, 0.0)
     if root <= 0.0:
         return max(-math.expm1(epsilon), 0.0) if curvature > 0.0 else 0.0
+    # roots by the form that does not cancel: half / c and a / half
     half = -0.5 * (b + math.copysign(math.sqrt(root), b))
     x, y = half / curvature, a / half if half != 0.0 else 0.0
     low, high = min(x, y), max(x, y)
+    # the first exceeds outside of the roots if it is the wider, otherwise between them; tails are
+    # from above between positive roots, else from below, so that small masses keep their digits
     if curvature > 0.0:
         first = _upper(-low) + _upper(high)
         second = _upper(-r * (low + d)) + _upper(r * (high + d))
@@ -224,6 +246,7 @@ def pair_integral(m, s, n, t, epsilon):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _upper(u):  # type: ignore[no-untyped-def]
+    """Return the upper tail of the standard normal distribution."""
     return 0.5 * math.erfc(u / ROOT_TWO)
 
 
@@ -264,7 +287,12 @@ def densities(base, nodes, count, work):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _ratio(base, given, without, share, x, table, ranges, count, g, slope, d, d_slope):  # type: ignore[no-untyped-def]
-    """Fill g and d = q - g with their slopes at the nodes."""
+    """Fill g and d = q - g with their slopes at the nodes.
+
+    base (3, K), given and without (2, K), share (K,), x (count,), table (K, node): densities of the
+    components of the base. With t0 and t1 the log ratios of given and without to the base,
+    given = table (1 + expm1 t0) and without - given = table (expm1 t1 - expm1 t0): no cancellation.
+    """
     for j in range(count):
         g[j] = slope[j] = d[j] = d_slope[j] = 0.0
     for k in range(base.shape[1]):
@@ -287,6 +315,9 @@ def _ratio(base, given, without, share, x, table, ranges, count, g, slope, d, d_
                 change, other = _small_expm1(t0), _small_expm1(t1)
             else:
                 change, other = _expm1(t0), _expm1(t1)
+            # own: given, weighted; difference: without less given; own_slope, other_slope: of their
+            # logs; bend: slope of difference. g = own + (1 - share) difference, d = share
+            # difference
             own = row[j] * (1.0 + change)
             difference = row[j] * (other - change)
             own_slope, other_slope = (e0 - u) * f0, (e1 - u) * f1
@@ -302,8 +333,8 @@ def _pairs(base, given, without, share, pair):  # type: ignore[no-untyped-def]
     """Fill what one point needs of every component; return whether series will do.
 
     Rows: location and 1 / sd of g given presence, its factor in front, the quadratic log ratio of q
-    to it, the factors e and f of its slope, weight, ratio of the scales of both, share; the rest is
-    workspace.
+    to it (a, b, c), the factors e and f of its slope, weight, ratio of the scales of both, share;
+    the rest is workspace.
     """
     series = True
     for k in range(base.shape[1]):
@@ -336,12 +367,14 @@ def log_ratio_terms(mu, sd, m, s):  # type: ignore[no-untyped-def]
 
 @inlined
 def _small_expm1(t):  # type: ignore[no-untyped-def]
+    """Return exp(t) - 1 by eight terms of its series: for abs(t) <= SERIES."""
     tail = 1.0 / 120 + t * (1.0 / 720 + t * (1.0 / 5040 + t * (1.0 / 40320)))
     return t * (1.0 + t * (0.5 + t * (1.0 / 6 + t * (1.0 / 24 + t * tail))))
 
 
 @inlined
 def _expm1(t):  # type: ignore[no-untyped-def]
+    """Return exp(t) - 1 by `decay`, without branches: (1 - exp(-t)) / exp(-t) for t > 0."""
     kept, lost = decay(abs(t))
     return lost / kept if t > 0.0 else -lost
 
@@ -356,6 +389,7 @@ def _point(near, _, x):  # type: ignore[no-untyped-def]
     # Every component first, in vector instructions; the sums after, in order.
     for k in range(pair.shape[1]):
         u = (x - place[k]) * inverse[k]
+        # own is given, difference without - given, each with its slope in x; then as in `_ratio`
         own = front[k] * decay(0.5 * u * u)[0]
         t = a[k] + u * (b[k] + u * c[k])
         # Past its reach a component's log ratio may be anything, but it weighs nothing there.
@@ -390,6 +424,7 @@ def _tails(near, _, x, weight):  # type: ignore[no-untyped-def]
     pair = near[0]
     moved, lower, upper = 0.0, 0.0, 0.0
     for k in range(pair.shape[1]):
+        # v: standard score of x in given; v + h: in without
         w = pair[8, k]
         v = (x - pair[0, k]) * pair[1, k]
         h = (v - pair[6, k]) * pair[9, k] - v
@@ -399,6 +434,7 @@ def _tails(near, _, x, weight):  # type: ignore[no-untyped-def]
         if max(v, v + h) < -FARTHEST:
             upper += w
             continue
+        # erfc of positive numbers only, so that small tails keep their digits
         tail = 0.5 * math.erfc(abs(v) / ROOT_TWO)
         lower += w * (tail if v < 0.0 else 1.0 - tail)
         upper += w * (1.0 - tail if v < 0.0 else tail)
@@ -429,6 +465,8 @@ def _tails(near, _, x, weight):  # type: ignore[no-untyped-def]
                 change = w * (1.0 - tail - other if v < 0.0 else tail + other - 1.0)
         kept = (1.0 - pair[10, k]) * change
         lower, upper, moved = lower + kept, upper - kept, moved + pair[10, k] * change
+    # q - weight g = (q - g) + (1 - weight) g: moved is the mass of q - g below x, and above
+    # x it is the negative of that
     return moved + (1.0 - weight) * lower, -moved + (1.0 - weight) * upper
 
 

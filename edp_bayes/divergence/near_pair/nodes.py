@@ -29,6 +29,7 @@ def place_nodes(base, nodes):  # type: ignore[no-untyped-def]
     for k in range(size):
         reach[0, k], reach[1, k] = np.inf, -np.inf
         if base[0, k] > NEGLIGIBLE:
+            # beyond z sd a normal tail is below exp(-z^2 / 2); w times that is NEGLIGIBLE at half
             half = math.sqrt(2.0 * math.log(base[0, k] / NEGLIGIBLE)) * base[2, k]
             reach[0, k], reach[1, k] = base[1, k] - half, base[1, k] + half
             x, last = min(x, reach[0, k]), max(last, reach[1, k])

@@ -92,7 +92,10 @@ def is_safe(base, given, without, share, low, high, work):  # type: ignore[no-un
         for c in range(CELLS):
             r, ru, ruu = table[0, c], table[1, c], table[2, c]
             s, su, suu, u = table[3, c], table[4, c], table[5, c], table[6, c]
+            # M = most_a + u (most_b + u most_curvature) bounds abs(t) and abs(s) in the cell. There
+            # abs(exp(s) - exp(t) - (s - t)) <= abs(s - t) (exp(M) - 1), and both are >= exp(-M)
             kept, lost = decay(most_a + u * (most_b + u * most_curvature))
+            # largest r abs(s - t), by the largest r, r abs(u) and r u^2
             rest = (a0 - a1) * r + (b0 - b1) * max(ru, -su) + (c0 - c1) * ruu
             rest *= lost / kept
             upper[c] += a0 * r + a1 * s + b0 * ru + b1 * su + c0 * ruu + c1 * suu + rest
@@ -100,6 +103,8 @@ def is_safe(base, given, without, share, low, high, work):  # type: ignore[no-un
             least[c] -= r * lost
     safe = True
     for c in range(CELLS):
+        # (q - g) / p <= upper and g / p >= least, so that q / g - 1 <= upper / least; the lower end
+        # likewise
         safe = safe and least[c] > 0.0
         safe = safe and BETWEEN * upper[c] <= high * least[c]
         safe = safe and BETWEEN * lower[c] >= low * least[c]

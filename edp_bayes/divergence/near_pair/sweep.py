@@ -52,6 +52,8 @@ def sweep(point: Callable[..., Any], tails: Callable[..., Any]) -> Callable[...,
         for _ in range(TURNS):
             if abs(m) <= enough:
                 break
+            # regula falsi; the value at the end that stays is halved, so that both ends move in (as
+            # in the Illinois rule)
             if (m > 0.0) == (fa > 0.0):
                 a, fa = t, m
                 fb *= 0.5
@@ -70,6 +72,7 @@ def sweep(point: Callable[..., Any], tails: Callable[..., Any]) -> Callable[...,
         x = a + _on_cubic(start, end, target) * width
         for _ in range(NEWTON):
             s, m = point(near, j, x)
+            # [a, b] brackets the root; it is halved where a Newton step leaves it or slopes mislead
             if (s < target) == rising:
                 a = x
             else:
@@ -89,6 +92,7 @@ def sweep(point: Callable[..., Any], tails: Callable[..., Any]) -> Callable[...,
         low, high, state, forward, backward = levels
         rises = end[1] > start[1]
         for e in range(min(first[0], last[0]), max(first[0], last[0])):
+            # (g - q / (1 + low))_+ over {s < low}: masses of q - (1 + low) g, over -(1 + low)
             weight = 1.0 + low[e]
             below, above = tails(near, j, root(near, j, start, end, low[e]), weight)
             _cross(state, 0, e, not rises, -below / weight, -above / weight, forward)
@@ -107,11 +111,13 @@ def sweep(point: Callable[..., Any], tails: Callable[..., Any]) -> Callable[...,
         below, above = _passed(low, high, s[0], 0, 0)
         bottom, top = _neighbours(low, high, below, above)
         for j in range(1, count):
+            # no threshold is passed between two nodes, and s does not turn there
             if bottom < s[j] < top and slope[j - 1] * slope[j] >= 0.0:
                 continue
             was_below, was_above = below, above
             below, above = _passed(low, high, s[j], below, above)
             bottom, top = _neighbours(low, high, below, above)
+            # a turn matters only near a threshold: within the mean of both slopes times the step
             turns = slope[j - 1] * slope[j] < 0.0 and _near_threshold(
                 s[j - 1], s[j], 0.5 * (abs(slope[j - 1]) + abs(slope[j])) * (x[j] - x[j - 1]),
                 (min(below, was_below), max(below, was_below)),
@@ -208,6 +214,12 @@ def _on_cubic(start, end, target):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _cross(state, row, e, enters, below, above, total):  # type: ignore[no-untyped-def]
+    """Enter or leave, at a sign change, the set over which an integral is taken.
+
+    State rows of one direction: 0 closed, 1 open from minus infinity, 2 open from a point; then the
+    masses below and above that point. Of an interval the mass is the difference of masses above or
+    of masses below, whichever is smaller at its right end: less is lost by rounding.
+    """
     if enters:
         state[row, e], state[row + 1, e], state[row + 2, e] = 2.0, below, above
         return

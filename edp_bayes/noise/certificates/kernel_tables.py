@@ -311,6 +311,13 @@ def _spread(weight: Array, kernel: Array, near: int, fine: int) -> Array:
 def _bounds(  # type: ignore[no-untyped-def]
     first, last, base, rows, moves, tables, epsilon, out
 ):
+    """Fill in bounds on abs(log(p / p_i)) with the noise, (pair,), infinite above epsilon.
+
+    base (draw, 3, K); rows (pair,), the draw of each pair; moves rho (pair, K), a, b, tau2 (pair,);
+    tables as in `KernelTables`. Walks over x from the left of all kernels to the right. With
+    p = (1 - rho) q + rho g and rho the largest presence ("An individual who is sometimes absent",
+    docs/mathematics/individuals.md) bounds on log(g / q) bound log(p / q).
+    """
     rho, a, b, tau2 = moves
     variance, step, edge, curvature, _, _, start, values, tail, error = tables
     size = base.shape[2]
@@ -340,6 +347,8 @@ def _bounds(  # type: ignore[no-untyped-def]
         if not usable:
             continue
         bound = _by_movement(parts, distribution, without, level, tables)
+        # p / q = 1 + rho (g / q - 1); for abs(log(g / q)) at most the bound the upper end is the
+        # farther from 1, in logarithms
         bound = math.log1p(present * math.expm1(min(bound, LARGEST)))
         if bound <= epsilon:
             out[j] = bound
@@ -352,12 +361,15 @@ def _bounds(  # type: ignore[no-untyped-def]
                 reach[k], stride[k] = edge[at + 1], 1.0 / math.sqrt(curvature[at])
                 off = max(off, error[at])
                 low, high = min(low, place[k] - reach[k]), max(high, place[k] + reach[k])
-        # what the part that they are present in may differ by, more and less
+        # what the part that they are present in may differ by, more and less: abs(log(p / q))
+        # <= eps where 1 - (1 - exp(-eps)) / rho <= g / q <= 1 + (exp(eps) - 1) / rho
         missing = -math.expm1(-epsilon) / present
         upper = math.log1p(math.expm1(epsilon) / present)
         lower = -math.log1p(-missing) if missing < 1.0 else LARGEST
         least = min(math.sqrt(4.0 * POINTS * upper), LONGEST)
         x, above, below = low, 0.0, 0.0
+        # theta: the stride, in units of 1 / sqrt(C) or of the tail's scale; lost: what log(g / q)
+        # may differ by within it; before, after: at its ends; origin: where it begins
         theta, lost, before, after = 0.0, 2.0 * off, 0.0, 0.0
         origin = low
         while True:
@@ -375,6 +387,8 @@ def _bounds(  # type: ignore[no-untyped-def]
             after = math.log(g / q)
             if x == low:
                 before = after
+            # between two points g / q of linear interpolations lies between those at the points,
+            # and lost is what interpolation and tables may change log(g / q) by
             more, less = max(before, after) + lost, lost - min(before, after)
             if not (more <= upper and less <= lower):
                 if theta <= least:
@@ -393,6 +407,9 @@ def _bounds(  # type: ignore[no-untyped-def]
                 origin, before = x, after
                 theta = math.sqrt(2.0 * max(min(upper - after, lower + after) - 2.0 * off, 0.0))
                 theta = max(min(theta / math.sqrt(math.exp(min(theta, 1.0))), LONGEST), least)
+            # over a stride h <= theta / sqrt(C) abs(G'') <= C G and abs(G') <= sqrt(C) G, so that G
+            # is its linear interpolation times 1 +- h^2 C exp(theta) / 8, and so are sums; in a
+            # tail C = 1 / tail^2
             eta = theta**2 / 8.0 * math.exp(theta)
             lost = math.log1p(eta) - math.log1p(-eta) + 2.0 * off
             move = theta * tail
@@ -412,6 +429,8 @@ def _by_movement(parts, distribution, without, level, tables):  # type: ignore[n
     """Bound log(g / q) by that of every component, moved and widened by an independent amount.
 
     log E exp(slope abs(Z)) <= x^2 / 2 + min(x sqrt(2 / pi), log 2) for Z ~ N(0, (x / slope)^2).
+    The wider density is E G(. + Z) of the narrower, so it differs by a factor of at most
+    E exp(rise + slope (moved + abs(Z))), in both directions, and any line serves.
     """
     rise, slope, size, largest = tables.rise, tables.slope, distribution.shape[1], 0.0
     for k in range(size):
@@ -433,7 +452,11 @@ def _by_movement(parts, distribution, without, level, tables):  # type: ignore[n
 
 @compiled
 def _value(u, level, share, step, edge, start, values, tail):  # type: ignore[no-untyped-def]
-    """Return G(u; v), whose log is linear between the points and between two levels."""
+    """Return G(u; v), whose log is linear between the points and between two levels.
+
+    share is that of the upper level; beyond the edge log G falls by 1 / tail, the noise's own
+    slope.
+    """
     total = 0.0
     for upper in range(2):
         at = level + upper

@@ -96,6 +96,7 @@ def kernel_sums(weight: Array, place: Array, scale: Array, z: Array, kernel: str
 
 @compiled
 def _gaussian_sums(weight: Array, place: Array, scale: Array, z: Array, out: Array) -> None:
+    """Add normal densities at increasing z, each where it counts; see `kernel_sums`."""
     for k in range(weight.size):
         w, mu, s = weight[k], place[k], scale[k]
         if w == 0.0:
@@ -114,6 +115,8 @@ def _laplace_sums(weight: Array, place: Array, scale: Array, z: Array, out: Arra
         s, last = scale[first], first
         while last < weight.size and scale[last] == s:
             last += 1
+        # total: sum of w exp(-(at - place) / s) over the kernels passed, at the last of these; from
+        # left to right for kernels at most z, then from right to left for those above
         half = 0.5 / s
         total, at, k = 0.0, place[first], first
         for i in range(z.size):
@@ -139,6 +142,7 @@ def _laplace_sums(weight: Array, place: Array, scale: Array, z: Array, out: Arra
 def _sliding(
     first_row: int, last_row: int, table: Array, weights: Array, first: Index, out: Array
 ) -> None:
+    """Add the table, moved and weighted; see `sliding_values`. d is the draw, k the component."""
     for d in range(first_row, last_row):
         for k in range(weights.shape[1]):
             w, shift = weights[d, k], first[d, k]
@@ -148,6 +152,7 @@ def _sliding(
 
 @compiled
 def _points(first: int, last: int, rows: Array, x: Array, out: Array) -> None:
+    """Add densities of the components at points of their own; see `point_values` for the shapes."""
     for d in range(first, last):
         for k in range(rows.shape[1]):
             w, mu, a, b, family = rows[d, k]
@@ -166,6 +171,11 @@ def _laplace(
     spacing: float,
     out: Array,
 ) -> None:
+    """Fill in `triangle_values` for Laplace kernels; d is the draw, k the component.
+
+    The second antiderivative is K(t) = abs(t) / 2 + (s / 2) exp(-abs(t) / s), s the scale. The
+    second difference of its first term is the tent max(spacing - abs(t), 0).
+    """
     count = out.shape[1]
     for d in range(first, last):
         for k in range(components.shape[1]):
@@ -194,6 +204,8 @@ def _laplace(
                 if i < 0 or i >= count:
                     continue
                 t = abs(start + i * step - mu)
+                # outside of the tent the density is exp(-t / s) / (2 s) (sinh(half) / half)^2, so
+                # that each point is the last times one ratio; from half = 300 on sinh is exp / 2
                 half = 0.5 * spacing / s
                 if half < 300.0:
                     value = math.exp(-t / s) / (2.0 * s) * (math.sinh(half) / half) ** 2
@@ -224,6 +236,11 @@ def _gaussian(
     spacing: float,
     out: Array,
 ) -> None:
+    """Fill in `triangle_values` for normal kernels; d is the draw, k the component.
+
+    K(t) = t Phi(t / s) + s phi(t / s), by symmetry at t <= 0. Where spacing / s = sqrt(r) is small
+    its second difference is sum_m 2 r^(m - 1) He_2m-2(t / s) / (2 m)!, times the density, m >= 1.
+    """
     count = out.shape[1]
     for d in range(first, last):
         for k in range(components.shape[1]):
