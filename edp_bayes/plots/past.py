@@ -9,6 +9,7 @@ import xarray as xr
 
 from edp_bayes.plots.densities import COLORS, LINES, one_individual
 from edp_bayes.plots.drawing import SIZE, Canvas, Visuals, nearest_epsilon, require
+from edp_bayes.plots.style import BLUE, GREEN, styled
 from edp_bayes.results.past import INNER, Past, density_at_hand, past_of, query_shown
 from edp_bayes.results.query import Audit
 from edp_bayes.utils.defaults import default_probability
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_past"]
 
-BAND_COLOR, AT_HAND_COLOR = "C0", "C3"
+BAND_COLOR, AT_HAND_COLOR = BLUE, GREEN
 TICKS = 6  # of dates
 ROOM = 0.04  # above and below
 LEAST = 0.01  # of the highest density, to be seen
@@ -30,6 +31,7 @@ VISUALS = (
 )
 
 
+@styled
 def plot_past(
     audit: Audit,
     *,
@@ -182,7 +184,8 @@ def _dress(canvas: Canvas, y: str, past: Past, densities: xr.Dataset) -> None:
     places = past.expected["place"].to_numpy()
     if places.dtype.kind == "M":
         days = places[np.linspace(0, places.size - 1, TICKS).round().astype(int)]
-        text = np.datetime_as_string(days, unit="D").tolist()
+        monthly = (places == places.astype("datetime64[M]")).all()
+        text = np.datetime_as_string(days, unit="M" if monthly else "D", casting="unsafe").tolist()
         canvas.each("ticks", "set_xticks", "series", values=days, labels=text)
     x = densities["x"].to_numpy()
     everything = np.concatenate(
