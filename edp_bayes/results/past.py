@@ -17,7 +17,7 @@ from edp_bayes.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
-__all__ = ["INNER", "Past", "density_at_hand", "past_of", "query_shown"]
+__all__ = ["INNER", "Past", "density_at_hand", "past_of", "query_shown", "written"]
 
 Array = NDArray[np.float64]
 
@@ -55,6 +55,12 @@ class Past:
     label: str
     less: bool
     first: int
+
+    @property
+    def dates(self) -> tuple[str, ...]:
+        """Dates of the databases, the next included if it is at hand; none if keys are others."""
+        places = np.union1d(self.seen["place"].to_numpy(), self.expected["place"].to_numpy())
+        return written(places) if places.dtype.kind == "M" else ()
 
     @property
     def median(self) -> xr.DataArray:
@@ -216,6 +222,13 @@ def _expected(
         moved = centre + spread * (beta @ x)[..., None] + scale[..., None] * about
         found.append(np.quantile(moved, levels))
     return np.stack(found, axis=1)
+
+
+def written(dates: NDArray[Any]) -> tuple[str, ...]:
+    """Return dates as text: months where all are the first of one, else days."""
+    monthly = bool((dates == dates.astype("datetime64[M]")).all())
+    unit: Any = "M" if monthly else "D"
+    return tuple(np.datetime_as_string(dates, unit=unit, casting="unsafe").tolist())
 
 
 def _places(keys: NDArray[Any], *, following: bool) -> NDArray[Any]:
