@@ -236,6 +236,8 @@ def _dress(
     query = audit.named
     canvas.title("density", f"Distribution of {query} with and without {name}")
     canvas.words("density", y="density per unit")
+    # those below are the same
+    canvas.each("ticks", "set_ticklabel_visibility", "density", axis="x", visible=False)
     # the marks under an adversary are residuals about what was expected of the database at hand
     adjusted = ", adjusted to the database at hand" if audit.against else ""
     words = audit.scaled(audit.axis) + adjusted

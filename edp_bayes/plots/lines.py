@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edp_bayes.plots.style import COLOURS, LINES, label_lines, plain_ticks, styled
+from edp_bayes.plots.style import COLOURS, DOTS, LINES, label_lines, plain_ticks, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +70,8 @@ def draw(
         second = label in dotted
         number += not second
         colour = COLOURS[max(number, 0) % len(COLOURS)]
-        style = ":" if second else LINES[number % len(LINES)]
+        styles = DOTS if second else LINES
+        style = styles[max(number, 0) % len(styles)]
         ax.plot(x, np.asarray(values), linestyle=style, color=colour, label=label, lw=1.7)
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     ax.set_xlim(float(x[0]), float(x[-1]))

@@ -181,6 +181,7 @@ def _dress(canvas: Canvas, y: str, past: Past, densities: xr.Dataset) -> None:
     canvas.words("density", x="density")
     # their size says nothing here, and its digits would touch each other
     canvas.each("ticks", "set_ticklabel_visibility", "density", axis="x", visible=False)
+    canvas.each("ticks", "set_ticklabel_visibility", "density", axis="y", visible=False)
     places = past.expected["place"].to_numpy()
     if places.dtype.kind == "M":
         shown = np.unique(np.linspace(0, places.size - 1, TICKS).round().astype(int))

@@ -2,7 +2,8 @@
 
 Colours are those of Okabe and Ito (2008), which people with a colour deficiency tell apart; each
 comes with a line style, for prints in grey. The style holds while a figure is drawn: the user's own
-settings of matplotlib stay as they are.
+settings of matplotlib stay as they are. `COLOURS`, `LINES` and `DOTS` are the colours and their
+line styles, full and dotted, in one order: names such as "C1" mean the user's own colours.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ Array = NDArray[np.float64]
 # Okabe and Ito (2008), without the yellow, which is pale on paper.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 LINES = ("-", "--", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
+DOTS = (":", (0, (1, 3)), (0, (1, 5)), (0, (2, 5)))  # of lines that belong to those
 BLUE, VERMILION, GREEN = COLOURS[:3]
 
 TITLE_SIZE, LABEL_SIZE, TICK_SIZE, LEGEND_SIZE, TEXT_SIZE = 12.0, 11.0, 9.5, 9.5, 8.5  # points
