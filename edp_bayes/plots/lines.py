@@ -61,6 +61,7 @@ def draw(
     >>> [text.get_text() for text in ax.texts]
     ['falling']
     """
+    own = ax is None
     if ax is None:
         from matplotlib import pyplot as plt
 
@@ -85,6 +86,8 @@ def draw(
     ax.grid(alpha=0.25)
     plain_ticks(ax)
     label_lines(ax)
+    if own and (figure := ax.get_figure(root=True)) is not None:
+        figure.draw_without_rendering()  # the layout settles when words beside the axes are drawn
     return ax
 
 
