@@ -110,7 +110,7 @@ def test_the_plot_shows_the_tables_and_says_which_end_is_classical(found):
         np.testing.assert_array_equal(pc.get_viz("band", name)["y_top"], table["upper"])
     assert "classical differential privacy" in pc.get_viz("xlabel", "insiders")["string"]
     one = plots.plot_leakage(found, of="past", backend="matplotlib")
-    assert one.get_viz("plot", "past").get_ylabel() == "delta(0.1)"
+    assert one.get_viz("plot", "past").get_ylabel() == "delta at epsilon 0.1: largest risk"
     with pytest.raises(InvalidInputError, match="of must be"):
         plots.plot_leakage(found, of="future")
 

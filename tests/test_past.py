@@ -9,7 +9,7 @@ import edp_bayes as edp
 from edp_bayes import plots
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.report.describing import describe
-from edp_bayes.results.past import past_of
+from edp_bayes.results.past import _places, past_of, written
 
 mpl.use("agg")
 
@@ -175,3 +175,32 @@ def test_curves_say_against_whom(audit, tmp_path):
         assert axes.title.get_window_extent(drawn).width < axes.figure.bbox.width
     page = audit.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert f"at each \u03b5, {against}:" in page
+
+
+@pytest.mark.parametrize(
+    ("keys", "first", "following"),
+    [
+        ([f"2020-{m:02d}" for m in range(1, 10)], "2020-01", "2020-10"),
+        ([f"2021-03-{d:02d}" for d in range(1, 10)], "2021-03-01", "2021-03-10"),
+    ],
+)
+def test_keys_that_are_written_as_dates_stand_as_dates(keys, first, following):
+    places = _places(np.array(keys, dtype=object), following=True)
+    assert places.dtype == np.dtype("datetime64[ns]")
+    text = written(places)
+    assert (text[0], text[-1]) == (first, following)
+
+
+@pytest.mark.parametrize("keys", [["2020-13", "2020-14"], ["2020-02", "2020-01"], ["a", "b"]])
+def test_other_text_is_numbered(keys):
+    np.testing.assert_array_equal(_places(np.array(keys), following=False), [1, 2])
+
+
+def test_the_report_shows_dates_at_the_responses_seen(tmp_path):
+    weeks = np.datetime64("2020-01-06") + 7 * np.arange(N)
+    dated = audited(edp.Adversary(past=1), weeks.astype(str).tolist())
+    (seen,) = describe(dated).seen
+    assert len(seen.dates) == N + 1
+    page = dated.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    shown = [date for date in seen.dates if f">{date}</text>" in page]
+    assert len(shown) == 4

@@ -58,6 +58,7 @@ PUBLIC = {
         gain_by_scale mechanisms_by_probability mechanisms_by_rate noise_by_probability
         sample_and_small_database
     """,
+    "edp_bayes.plots.style": "context label_lines plain_ticks",
     "edp_bayes.plugin": """
         BootstrapBand EmpiricalPrivacy bootstrap bottleneck_epsilon empirical_privacy
         hausdorff_epsilon local_privacy

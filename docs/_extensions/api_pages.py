@@ -26,6 +26,7 @@ MODULES = {
     "edp_bayes.black_box.membership": "Epsilon from membership counts",
     "edp_bayes.statistical_privacy": "Property queries",
     "edp_bayes.plots.breutigam_reischuk": "Figures of statistical privacy",
+    "edp_bayes.plots.style": "The style of the figures",
     "edp_bayes.property_audit": "Audits of property queries",
     "edp_bayes.black_box.auditing": "Black-box mechanisms",
     "edp_bayes.plugin.local_privacy": "Local privacy",

@@ -10,21 +10,28 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import edp_bayes as edp
+from edp_bayes.plots import style
 
 first, second = [0.0, 10.0, 10.1, 10.2], [0.0, 0.1, 0.2, 10.0]
 p, q = (edp.Mixture([0.25] * 4, points, 1.0, kernel="laplace") for points in (first, second))
 x = np.linspace(-5.0, 15.0, 500)
 
-figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
-axes.plot(x, p.logpdf(x) - q.logpdf(x), label="log p / q")
-axes.plot(first, np.zeros(4), "|", ms=14, color="C0")
-axes.plot(second, np.zeros(4), "|", ms=14, color="C3")
 bounds = {
     "Hausdorff, as published": edp.plugin.hausdorff_epsilon(first, second, 1.0),
     "bottleneck": edp.plugin.bottleneck_epsilon(first, second, 1.0),
 }
-for color, (name, bound) in zip(("C1", "C2"), bounds.items(), strict=True):
-    axes.plot(x, np.full_like(x, bound), "--", color=color, label=f"{name}: {bound:.1f}")
-    axes.plot(x, np.full_like(x, -bound), "--", color=color)
-axes.set(xlabel="response", ylabel="log ratio", yscale="symlog", ylim=(-20, 40))
-_ = axes.legend(frameon=False, ncols=3, loc="upper center")
+
+with style.context():
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    axes.plot(x, p.logpdf(x) - q.logpdf(x), label="log p / q")
+    for color, line, (name, bound) in zip(
+        style.COLOURS[1:3], ("--", "-."), bounds.items(), strict=True
+    ):
+        axes.plot(x, np.full_like(x, bound), line, color=color, label=f"{name}: {bound:.1f}")
+        axes.plot(x, np.full_like(x, -bound), line, color=color)
+    axes.plot(first, np.full(4, 0.5), "k|", ms=12)
+    axes.plot(second, np.full(4, -0.5), "k|", ms=12)
+    axes.set(xlabel="response, in its unit", ylabel="log ratio of the densities")
+    axes.set(yscale="symlog", ylim=(-20, 20), xlim=(x[0], x[-1]))
+    axes.set(title="Two samples, above and below zero, and the log ratio")
+    style.label_lines(axes)

@@ -10,14 +10,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import edp_bayes as edp
+from edp_bayes.plots import style
 
 rng = np.random.default_rng(9)
 contribution = np.clip(rng.gamma(2.0, 0.3, 50), None, 1.5)
 response = rng.normal(10.0, 1.0, 50) + contribution
 epsilon = np.linspace(0.02, 1.0, 30)
 
-figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
-for color, scale in enumerate((0.0, 1.0, 3.0)):
+with style.context():
+    figure, axes = plt.subplots(figsize=(7, 4.4), layout="constrained")
+for k, scale in enumerate((0.0, 1.0, 3.0)):
+    color = style.COLOURS[k]
     responses = edp.Responses.from_arrays(
         response, contribution=contribution, noise=edp.GaussianNoise(scale) if scale else None
     )
@@ -30,11 +33,15 @@ for color, scale in enumerate((0.0, 1.0, 3.0)):
         progressbar=False,
     )
     band = audit.band("delta", prob=0.9)
-    label = f"noise of scale {scale:g}" if scale else "no noise"
-    axes.fill_between(epsilon, band["lower"], band["upper"], color=f"C{color}", alpha=0.25)
-    axes.plot(epsilon, band["median"], color=f"C{color}", label=label)
-    if scale:
-        p, q = (edp.Mixture(1.0, x, scale) for x in (0.0, responses.largest_contribution.max()))
-        axes.plot(epsilon, edp.hockey_stick(p, q, epsilon=epsilon), ":", color=f"C{color}")
-axes.set(xlabel="epsilon", ylabel="delta", xlim=(0, 1), ylim=(0, None))
-_ = axes.legend(frameon=False)
+    with style.context():
+        axes.fill_between(epsilon, band["lower"], band["upper"], color=color, alpha=0.25)
+        label = f"noise of scale {scale:g}" if scale else "no noise"
+        axes.plot(epsilon, band["median"], ls=style.LINES[k], color=color, label=label)
+        if scale:
+            p, q = (edp.Mixture(1.0, x, scale) for x in (0.0, responses.largest_contribution.max()))
+            alone = edp.hockey_stick(p, q, epsilon=epsilon)
+            label = f"noise of scale {scale:g} alone"
+            axes.plot(epsilon, alone, ls=style.DOTS[k], color=color, label=label)
+axes.set(xlabel="epsilon", ylabel="delta: largest risk of an individual", yscale="log")
+axes.set(xlim=(0, 1), ylim=(1e-4, 1), title="Noise on top of randomness, with 90% bands")
+_ = figure.legend(loc="outside lower center", ncols=2, frameon=False)

@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import edp_bayes as edp
+from edp_bayes.plots import style
 
 rng = np.random.default_rng(3)
 contribution = rng.normal(0.6, 0.2, (40, 2))
@@ -25,10 +26,13 @@ found = edp.plan(
 )
 print(found)
 
-figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
-axes.plot(found.sizes, found.widths, ".", color="C0", alpha=0.4)
-axes.plot(found.sizes, found.widths.mean(axis=1), color="C0", label="average width")
-axes.axhline(found.width, color="k", ls=":", label="asked for")
-axes.axvline(found.databases, color="C1", label=f"{found.databases} databases")
-axes.set(xlabel="databases", ylabel="width of the 90% band", ylim=(0, None))
-_ = axes.legend(frameon=False)
+blue, vermilion = style.COLOURS[:2]
+with style.context():
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    axes.plot(found.sizes, found.widths, ".", color=blue, alpha=0.4)
+    axes.plot(found.sizes, found.widths.mean(axis=1), color=blue, label="average width")
+    axes.axhline(found.width, color="k", ls=":", label=f"asked for: {found.width:g}")
+    axes.axvline(found.databases, color=vermilion, ls="--", label=f"{found.databases} databases")
+    axes.set(xlabel="number of databases", ylabel="width of the 90% band of delta", ylim=(0, None))
+    axes.set(title="Simulated futures: a point each")
+    _ = figure.legend(loc="outside lower center", ncols=3)

@@ -38,7 +38,6 @@ __all__ = [
 RULES, REMEDIES = "rules.csv", "remedies.csv"
 CELLS = ("cells.csv", "cells.parquet")
 CELLS_STORE = "cells.jsonl"
-STYLE = "arviz-variat"
 RESOLUTION = 160
 
 
@@ -202,12 +201,11 @@ def _summary(audit: Audit, prob: float, path: Path) -> None:
 
 def _plot(draw: Callable[[], PlotCollection], path: Path) -> None:
     """Draw off screen, in one style whatever the user's own configuration."""
-    import arviz_plots  # noqa: F401  registers the style
     import matplotlib
     import matplotlib.pyplot as plt
 
     matplotlib.use("agg")
-    with plt.style.context(STYLE), files.replaced(path) as temporary:
+    with plt.style.context("default"), files.replaced(path) as temporary:
         collection = draw()
         collection.savefig(temporary, dpi=RESOLUTION)
         plt.close(collection.get_viz("figure"))

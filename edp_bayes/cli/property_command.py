@@ -189,7 +189,10 @@ def _known_probability(
         matplotlib.use("agg")
         import matplotlib.pyplot as plt
 
-        figure, axes = plt.subplots(layout="constrained")
+        from edp_bayes.plots import style
+
+        with style.context():
+            figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
         query.plot(epsilon=grid, ax=axes)
         figure.savefig(temporary, dpi=RESOLUTION)
         plt.close(figure)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from edp_bayes.plots.drawing import Canvas, Visuals, require
+from edp_bayes.plots.style import BLUE, styled
 from edp_bayes.results.base import BAND_KINDS, IndividualCurves, PrivacyCurves
 from edp_bayes.results.summaries import most_total
 from edp_bayes.utils import validate
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_delta", "plot_total_risk"]
 
-COLOR = "C0"
+COLOR = BLUE
 OPACITY = {"simultaneous": 0.25, "pointwise": 0.5}
 VISUALS = (
     *(f"{kind}_band" for kind in BAND_KINDS),
@@ -31,9 +32,10 @@ VISUALS = (
 DECADES = 8
 # Half the length, relative to epsilon, at which a single epsilon is drawn.
 POINT = 0.02
-TITLE_WIDTH = 52  # characters
+TITLE_WIDTH = 62  # characters
 
 
+@styled
 def plot_delta(
     audit: PrivacyCurves,
     *,
@@ -118,6 +120,7 @@ def plot_delta(
     return canvas.pc
 
 
+@styled
 def plot_total_risk(
     audit: IndividualCurves,
     *,

@@ -15,6 +15,7 @@ from edp_bayes.plots.drawing import (
     nearest_epsilon,
     require,
 )
+from edp_bayes.plots.style import BLUE, GREEN, VERMILION, styled
 from edp_bayes.records.dependence import combination
 from edp_bayes.results import bands
 from edp_bayes.results.query import Audit
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["one_individual", "plot_density"]
 
-COLORS = {"with": "C0", "without": "C1"}
+COLORS = {"with": BLUE, "without": VERMILION}
 LINES = {"with": "-", "without": "--"}
-RATIO_COLOR = "C3"
+RATIO_COLOR = GREEN
 ROOM = 0.2  # around a median, for its band
 VISUALS = (
     *("band_with", "band_without", "median_with", "median_without", "responses"),
@@ -39,6 +40,7 @@ VISUALS = (
 )
 
 
+@styled
 def plot_density(
     audit: Audit,
     *,
@@ -239,7 +241,9 @@ def _dress(
 ) -> None:
     query = audit.named
     canvas.title("density", f"Distribution of {query} with and without {name}")
-    canvas.words("density", y="density")
+    canvas.words("density", y="density per unit")
+    # those below are the same
+    canvas.each("ticks", "set_ticklabel_visibility", "density", axis="x", visible=False)
     # the marks under an adversary are residuals about what was expected of the database at hand
     adjusted = ", adjusted to the database at hand" if audit.against else ""
     words = audit.scaled(audit.axis) + adjusted

@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.plots.style import (
+    LABEL_SIZE,
+    LEGEND_SIZE,
+    TICK_SIZE,
+    TITLE_SIZE,
+    label_lines,
+    plain_ticks,
+)
 from edp_bayes.results.base import PrivacyCurves
 from edp_bayes.utils import validate
 
@@ -20,7 +28,6 @@ __all__ = ["Canvas", "nearest_epsilon", "plain", "require"]
 Visuals = Mapping[str, Mapping[str, Any] | bool] | None
 
 SIZE = (700, 460)
-TITLE_SIZE, LABEL_SIZE, TICK_SIZE, LEGEND_SIZE = 13, 12, 10, 9.5
 
 
 class Canvas:
@@ -139,7 +146,9 @@ class Canvas:
             )
 
     def legend(self) -> None:
-        """Put the legend outside of the axes, below them."""
+        """Put the legend outside of the axes, below them; nothing is drawn after it."""
+        for ax in self._axes():
+            plain_ticks(ax)
         style = self.style("legend", {})
         if style is None or not self.entries or not (self.own or "legend" in self.visuals):
             return
@@ -150,6 +159,18 @@ class Canvas:
         labels, looks = zip(*self.entries, strict=True)
         draw = import_module(f"arviz_plots.backend.{self.pc.backend}").legend
         draw(self.pc, list(looks), list(labels), **style)
+
+    def names(self) -> None:
+        """Put the words of the lines of one pair of axes at their ends, or else in the legend."""
+        axes = self._axes() if self.visuals.get("legend", True) is True else []
+        lines = axes[0].get_lines() if len(axes) == 1 else []
+        if not lines or len(lines) != len(self.entries):
+            self.legend()
+            return
+        plain_ticks(axes[0])
+        for line, (label, _) in zip(lines, self.entries, strict=True):
+            line.set_label(label)
+        label_lines(axes[0])
 
     def words(self, variable: str, *, x: str | None = None, y: str | None = None) -> None:
         """Label the axes of a variable, with ticks small enough not to touch each other."""
@@ -164,6 +185,11 @@ class Canvas:
         if self.own or "title" in self.visuals:
             shown = plain(text, self.pc.backend)
             self.each("title", "labelled_title", variable, text=shown, size=TITLE_SIZE)
+
+    def _axes(self) -> list[Any]:
+        """Return all axes of a figure of matplotlib that is ours."""
+        ours = self.own and self.pc.backend == "matplotlib"
+        return list(self.pc.get_viz("figure").axes) if ours else []
 
     def _enter(self, label: str | None, look: dict[str, Any]) -> None:
         if label is not None:

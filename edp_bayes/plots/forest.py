@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import xarray as xr
 
-from edp_bayes.plots.drawing import (
-    LABEL_SIZE,
-    SIZE,
-    TICK_SIZE,
-    TITLE_SIZE,
-    Visuals,
-    nearest_epsilon,
-    plain,
-    require,
-)
+from edp_bayes.plots.drawing import SIZE, Visuals, nearest_epsilon, plain, require
+from edp_bayes.plots.style import LABEL_SIZE, TICK_SIZE, TITLE_SIZE, plain_ticks, styled
 from edp_bayes.results.query import Audit
 from edp_bayes.results.summaries import CI_KINDS, riskiest
 from edp_bayes.utils import validate
@@ -29,10 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["plot_individuals"]
 
 INNER = 0.5
+ROOM = 0.6  # of a row, above and below
+DIGITS = 9  # of risks that are the same
 NAMES = {"eti": "equal-tailed", "hdi": "highest-density"}
 OWN_VISUALS = ("title", "xlabel", "ticks", "xlim")
 
 
+@styled
 def plot_individuals(
     audit: Audit,
     *,
@@ -47,7 +43,8 @@ def plot_individuals(
     """Plot delta_i of the individuals whose draws were kept, the riskiest on top.
 
     Drawn by ArviZ's ``plot_forest``: a point for the posterior median, a thick line for the inner
-    interval of probability 50% and a thin one for the whole interval.
+    interval of probability 50% and a thin one for the whole interval. Individuals whose risk is
+    the same in every draw share a row, which says how many they are.
 
     Parameters
     ----------
@@ -103,11 +100,11 @@ def plot_individuals(
     kind = validate.choice(ci_kind or rcParams["stats.ci_kind"], CI_KINDS, "ci_kind")
     inner = INNER if prob > INNER else INNER * prob
     at = nearest_epsilon(audit.epsilon, epsilon)
-    risk = riskiest(audit, at)
+    risk = _without_ties(riskiest(audit, at))
     chosen = dict(visuals or {})
     own = {name: chosen.pop(name, True) for name in OWN_VISUALS}
     figure: dict[str, Any] = {
-        "figsize": (SIZE[0], 130 + 32 * risk.sizes["individual"]),
+        "figsize": (SIZE[0], 150 + 34 * risk.sizes["individual"]),
         "figsize_units": "dots",
     }
     figure |= {"width_ratios": [1, 4], "sharey": True, **pc_kwargs.pop("figure_kwargs", {})}
@@ -132,7 +129,28 @@ def plot_individuals(
     intervals = f"median, {percent(inner)} and {percent(prob)} {NAMES[kind]} intervals"
     top = float(risk.quantile(0.5 + 0.5 * prob, ("chain", "draw")).max())
     _dress(pc, own, f"Riskiest individuals at epsilon = {at:.4g}", intervals, top)
+    if plot_collection is None and drawn_by == "matplotlib":
+        labels, forest = pc.get_viz("figure").axes
+        labels.grid(visible=False)
+        low, high = forest.dataLim.intervaly
+        room = ROOM * (high - low) / max(risk.sizes["individual"] - 1, 1) or 1.0
+        forest.set_ylim(low - room, high + room)
+        plain_ticks(forest)
     return pc
+
+
+def _without_ties(risk: xr.DataArray) -> xr.DataArray:
+    """Leave the first of the individuals whose risk is the same in every draw, and their number."""
+    draws = risk.transpose("individual", ...).to_numpy().reshape(risk.sizes["individual"], -1)
+    _, first, row = np.unique(draws.round(DIGITS), axis=0, return_index=True, return_inverse=True)
+    alike = np.bincount(row.ravel()) - 1
+    order = np.argsort(first)
+    names = risk["individual"].to_numpy()[first[order]]
+    said = [
+        f"{name}\nand {more:,} alike" if more else str(name)
+        for name, more in zip(names, alike[order], strict=True)
+    ]
+    return risk.isel(individual=first[order]).assign_coords(individual=said)
 
 
 def _dress(

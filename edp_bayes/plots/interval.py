@@ -8,7 +8,7 @@ import xarray as xr
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.plots.drawing import Canvas, Visuals, require
-from edp_bayes.plots.lines import COLOURS
+from edp_bayes.plots.style import BLUE, COLOURS, styled
 from edp_bayes.results import bands
 from edp_bayes.utils.defaults import default_probability
 from edp_bayes.utils.formatting import percent
@@ -35,6 +35,7 @@ AXES = {
 }
 
 
+@styled
 def plot_iso_curves(
     curves: xr.DataArray | None = None,
     *,
@@ -84,10 +85,11 @@ def plot_iso_curves(
     canvas = _curves(data, "epsilon", "width", visuals, plot_collection, backend, pc_kwargs)
     canvas.title("interval_level", f"Curves of equal epsilon at a count of {data.attrs['count']:g}")
     canvas.each("ylim", "set_ylim", "interval_level", limits=(0.0, 1.02))
-    canvas.legend()
+    canvas.names()
     return canvas.pc
 
 
+@styled
 def plot_width_curves(
     curves: xr.DataArray | None = None,
     *,
@@ -133,6 +135,7 @@ def plot_width_curves(
     return _at_one_count(canvas, data)
 
 
+@styled
 def plot_level_curves(
     curves: xr.DataArray | None = None,
     *,
@@ -178,6 +181,7 @@ def plot_level_curves(
     return _at_one_count(canvas, data)
 
 
+@styled
 def plot_count_curves(
     curves: xr.DataArray | None = None,
     *,
@@ -225,10 +229,11 @@ def plot_count_curves(
     )
     for scale in ("xscale", "yscale"):
         canvas.each(scale, f"set_{scale}", "interval_epsilon", scale="log")
-    canvas.legend()
+    canvas.names()
     return canvas.pc
 
 
+@styled
 def plot_interval_level(
     found: xr.Dataset,
     *,
@@ -297,9 +302,9 @@ def plot_interval_level(
         backend=backend,
         **pc_kwargs,
     )
-    canvas.band("band", lower, upper, f"{percent(prob)} band", color="C0", alpha=0.35)
+    canvas.band("band", lower, upper, f"{percent(prob)} band", color=BLUE, alpha=0.35)
     middle = xr.DataArray(level.median("sample"), name=name)
-    canvas.line("median", middle, "posterior median", color="C0", width=2)
+    canvas.line("median", middle, "posterior median", color=BLUE, width=2)
     canvas.title(name, f"Widths and levels of epsilon {float(found['epsilon']):g}")
     canvas.words(name, x=AXES["width"], y=AXES[name])
     canvas.each("ylim", "set_ylim", name, limits=(0.0, 1.02))
@@ -314,7 +319,7 @@ def _at_one_count(canvas: Canvas, curves: xr.DataArray) -> PlotCollection:
         f"Epsilon of an interval at a count of {curves.attrs['count']:g}",
     )
     canvas.each("yscale", "set_yscale", "interval_epsilon", scale="log")
-    canvas.legend()
+    canvas.names()
     return canvas.pc
 
 

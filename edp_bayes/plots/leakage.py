@@ -8,6 +8,7 @@ import xarray as xr
 
 from edp_bayes.auditing.leakage import Leakage
 from edp_bayes.plots.drawing import Canvas, Visuals, require
+from edp_bayes.plots.style import BLUE, styled
 from edp_bayes.utils import validate
 from edp_bayes.utils.defaults import default_probability
 from edp_bayes.utils.formatting import percent
@@ -27,6 +28,7 @@ WORDS = {
 VISUALS = ("band", "median", "title", "xlabel", "ylabel", "ticks", "ylim", "legend")
 
 
+@styled
 def plot_leakage(
     leakage: Leakage,
     *,
@@ -102,12 +104,12 @@ def plot_leakage(
         height=1.0 if len(chosen) == 1 else 1.6,
         **pc_kwargs,
     )
-    y = f"delta({leakage.tree.attrs['epsilon']:.4g})"
+    y = f"delta at epsilon {leakage.tree.attrs['epsilon']:.4g}: largest risk"
     for name, curve in curves.items():
         middle, lower, upper = (curve[end].rename(name) for end in ("median", "lower", "upper"))
         label = f"{percent(prob)} pointwise band"
-        canvas.band("band", lower, upper, label, color="C0", alpha=0.25)
-        canvas.line("median", middle, "posterior median", color="C0", width=1.6)
+        canvas.band("band", lower, upper, label, color=BLUE, alpha=0.25)
+        canvas.line("median", middle, "posterior median", color=BLUE, width=1.6)
         x, title = WORDS[name]
         canvas.title(name, title)
         canvas.words(name, x=x, y=y)

@@ -10,6 +10,7 @@ import xarray as xr
 from edp_bayes.noise.choosing import Tradeoff
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.plots.drawing import Canvas, Visuals, require
+from edp_bayes.plots.style import BLUE, styled
 from edp_bayes.utils.defaults import default_probability
 from edp_bayes.utils.formatting import percent
 
@@ -24,6 +25,7 @@ POINTS = 801
 TAIL = 1e-3  # probability left out on either side of a plot of the density
 
 
+@styled
 def plot_noise(
     noise: NoiseDistribution,
     *,
@@ -62,15 +64,16 @@ def plot_noise(
     x = np.linspace(-reach, reach, POINTS)
     curve = xr.DataArray(noise.pdf(x), {"x": x}, ("x",), name="density")
     canvas = _canvas(curve, ("density",), visuals, plot_collection, backend, pc_kwargs)
-    canvas.line("density", curve, "density", color="C0", width=1.5)
+    canvas.line("density", curve, "density", color=BLUE, width=1.5)
     atom = f"none with probability {noise.atom:.3g}, " if noise.atom > 0.0 else ""
     canvas.title("density", f"Noise: {atom}expected size {noise.mean_absolute:.4g}")
-    canvas.words("density", x="noise", y="density")
+    canvas.words("density", x="noise, in the unit of the answer", y="density per unit")
     canvas.each("xlim", "set_xlim", "density", limits=(-reach, reach))
     canvas.legend()
     return canvas.pc
 
 
+@styled
 def plot_tradeoff(
     tradeoff: Tradeoff,
     *,
@@ -119,13 +122,13 @@ def plot_tradeoff(
         found = tradeoff.band(prob=prob)
         lower, middle, upper = (found[end].to_numpy() for end in ("lower", "median", "upper"))
         label = f"{percent(prob)} pointwise band of what is reached"
-        canvas.band("band", curve(lower), curve(upper), label, color="C0", alpha=0.3)
-        canvas.line("median", curve(middle), "posterior median", color="C0", width=2)
+        canvas.band("band", curve(lower), curve(upper), label, color=BLUE, alpha=0.3)
+        canvas.line("median", curve(middle), "posterior median", color=BLUE, width=2)
     canvas.line("target", target, "target", color="black", width=1.2, linestyle="--")
     canvas.title(
         "epsilon", f"What noise buys, method {tradeoff.method}, delta = {tradeoff.delta:g}"
     )
-    canvas.words("epsilon", x="expected absolute noise", y="epsilon")
+    canvas.words("epsilon", x="expected absolute noise, in the unit of the answer", y="epsilon")
     canvas.legend()
     return canvas.pc
 

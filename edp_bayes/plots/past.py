@@ -9,7 +9,8 @@ import xarray as xr
 
 from edp_bayes.plots.densities import COLORS, LINES, one_individual
 from edp_bayes.plots.drawing import SIZE, Canvas, Visuals, nearest_epsilon, require
-from edp_bayes.results.past import INNER, Past, density_at_hand, past_of, query_shown
+from edp_bayes.plots.style import BLUE, GREEN, styled
+from edp_bayes.results.past import INNER, Past, density_at_hand, past_of, query_shown, written
 from edp_bayes.results.query import Audit
 from edp_bayes.utils.defaults import default_probability
 from edp_bayes.utils.formatting import percent
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_past"]
 
-BAND_COLOR, AT_HAND_COLOR = "C0", "C3"
+BAND_COLOR, AT_HAND_COLOR = BLUE, GREEN
 TICKS = 6  # of dates
 ROOM = 0.04  # above and below
 LEAST = 0.01  # of the highest density, to be seen
@@ -30,6 +31,7 @@ VISUALS = (
 )
 
 
+@styled
 def plot_past(
     audit: Audit,
     *,
@@ -185,11 +187,12 @@ def _dress(canvas: Canvas, y: str, past: Past, densities: xr.Dataset) -> None:
     canvas.words("density", x="density")
     # their size says nothing here, and its digits would touch each other
     canvas.each("ticks", "set_ticklabel_visibility", "density", axis="x", visible=False)
+    canvas.each("ticks", "set_ticklabel_visibility", "density", axis="y", visible=False)
     places = past.expected["place"].to_numpy()
     if places.dtype.kind == "M":
-        days = places[np.linspace(0, places.size - 1, TICKS).round().astype(int)]
-        text = np.datetime_as_string(days, unit="D").tolist()
-        canvas.each("ticks", "set_xticks", "series", values=days, labels=text)
+        shown = np.unique(np.linspace(0, places.size - 1, TICKS).round().astype(int))
+        text = [written(places)[k] for k in shown]
+        canvas.each("ticks", "set_xticks", "series", values=places[shown], labels=text)
     x = densities["x"].to_numpy()
     everything = np.concatenate(
         [past.seen, past.expected.to_numpy().ravel(), x[_visible(densities)]]

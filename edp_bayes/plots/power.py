@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from edp_bayes.plots.drawing import Canvas, Visuals, require
+from edp_bayes.plots.style import BLUE, VERMILION, styled
 from edp_bayes.results.base import BAND_KINDS, PrivacyCurves
 from edp_bayes.utils.formatting import percent
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_membership", "plot_power"]
 
-COLOR, ATTACK = "C0", "C1"
+COLOR, ATTACK = BLUE, VERMILION
 VISUALS = (
     *(f"{kind}_band" for kind in BAND_KINDS),
     *("median", "chance", "attack"),
@@ -26,6 +27,7 @@ VISUALS = (
 )
 
 
+@styled
 def plot_power(
     audit: PrivacyCurves,
     *,
@@ -100,7 +102,8 @@ def plot_power(
         curve = xr.DataArray(
             reached.to_numpy(), {"level": reached.index.to_numpy()}, ("level",), name="power"
         )
-        canvas.line("attack", curve, f"attack: {attack.method}", color=ATTACK, width=2)
+        label = f"attack: {attack.method}"
+        canvas.line("attack", curve, label, color=ATTACK, width=2, linestyle="--")
     what, size = audit.subject
     canvas.title("power", f"Best test for an individual in {what}\n{size}")
     canvas.words("power", x="level: probability of a false alarm", y="power: probability of a hit")
@@ -110,6 +113,7 @@ def plot_power(
     return canvas.pc
 
 
+@styled
 def plot_membership(
     audit: PrivacyCurves,
     *,

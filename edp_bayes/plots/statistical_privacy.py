@@ -52,7 +52,8 @@ def curves_by_probability(
     """Plot delta over epsilon without a mechanism, for several probabilities."""
     epsilon = np.linspace(0.0, 0.5, 251)
     lines = {f"probability {p:g}": delta(n, p, epsilon=epsilon) for p in probs}
-    return draw(epsilon, lines, "epsilon", "delta", f"No mechanism, n = {n:,}", ax=ax)
+    title = f"No mechanism, n = {n:,}"
+    return draw(epsilon, lines, "epsilon", "delta", title, ax=ax, log=True, lowest=_LEAST_SHOWN)
 
 
 def delta_by_probability(
@@ -94,7 +95,7 @@ def subsampling(
         f"rate {r:g}": delta(n, prob, epsilon=epsilon, mechanism=Subsampling(rate=r)) for r in rates
     }
     title = f"Subsampling, n = {n:,}, probability {prob:g}"
-    return draw(epsilon, lines, "epsilon", "delta", title, ax=ax)
+    return draw(epsilon, lines, "epsilon", "delta", title, ax=ax, log=True, lowest=_LEAST_SHOWN)
 
 
 def gaussian_noise(

@@ -182,7 +182,8 @@ class SeenSeries:
 
     `first` is the number of the first database with an expectation, `at` the place of the one at
     hand among these, which has no response if it is the next; `less` tells that what insiders
-    contributed is subtracted, `query` names one of several, `axis` says what is shown.
+    contributed is subtracted, `query` names one of several, `axis` says what is shown. `dates` are
+    those of the databases, with the one at hand, where their keys are dates.
     """
 
     responses: Numbers
@@ -196,6 +197,7 @@ class SeenSeries:
     less: bool
     query: str = ""
     axis: str = "answer"
+    dates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

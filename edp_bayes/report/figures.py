@@ -22,19 +22,21 @@ WIDTH, HEIGHT = 720, 350
 LEFT, RIGHT, TOP, BOTTOM = 84, 30, 16, 58
 DECADES = 8
 TICKS = 5
+DATES = 4  # on an axis, legible on a phone, too
 DOT = 2  # radius of an answer
 ROOM = 1.3  # around a median, for its band
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A scale from numbers to pixels; `power` of ten for a logarithmic one."""
+    """A scale from numbers to pixels; `named` are ticks to be shown in place of round values."""
 
     low: float
     high: float
     start: float
     stop: float
     logarithmic: bool = False
+    named: tuple[tuple[float, str], ...] = ()
 
     def __call__(self, value: float) -> float:
         """Return the pixel of a value, at the edge if it lies beyond."""
@@ -46,7 +48,9 @@ class Axis:
 
     @property
     def ticks(self) -> tuple[tuple[float, str], ...]:
-        """Pixels and labels of round values."""
+        """Pixels and labels of round values, or of those that have names."""
+        if self.named:
+            return tuple((round(self(value), 1), name) for value, name in self.named)
         values = _powers(self.low, self.high) if self.logarithmic else _round(self.low, self.high)
         names = [number(value) for value in values]
         if len(set(names)) < len(names):
@@ -191,7 +195,8 @@ def _seen_figure(seen: SeenSeries, prob: float, name: str) -> Figure:
     places = tuple(float(seen.first + k) for k in range(len(seen.median)))
     values = (*seen.responses, *seen.outer.lower, *seen.outer.upper)
     room = 0.05 * (max(values) - min(values))
-    x = Axis(1.0, max(places[-1], float(len(seen.responses))), LEFT, WIDTH - RIGHT)
+    last = max(places[-1], float(len(seen.responses)))
+    x = Axis(1.0, last, LEFT, WIDTH - RIGHT, named=_dated(seen.dates))
     y = Axis(min(values) - room, max(values) + room, HEIGHT - BOTTOM, TOP)
     at = x(places[seen.at])
     ends = (y(seen.outer.lower[seen.at]), y(seen.outer.upper[seen.at]))
@@ -204,7 +209,7 @@ def _seen_figure(seen: SeenSeries, prob: float, name: str) -> Figure:
     return Figure(
         name,
         "Answers in their order, and what was expected of each",
-        "database, in their order",
+        "database" if seen.dates else "database, in their order",
         f"{answer}, less what insiders contributed" if seen.less else answer,
         x,
         y,
@@ -222,6 +227,13 @@ def _seen_figure(seen: SeenSeries, prob: float, name: str) -> Figure:
             Mark("seen", dots, "answers"),
         ),
     )
+
+
+def _dated(dates: Sequence[str]) -> tuple[tuple[float, str], ...]:
+    """Return numbers of a few databases, away from both ends of the axis, with their dates."""
+    last = len(dates) - 1
+    shown = sorted({round((k + 0.5) / DATES * last) for k in range(DATES)}) if dates else ()
+    return tuple((k + 1.0, dates[k]) for k in shown)
 
 
 def _curve_figures(

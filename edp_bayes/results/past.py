@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,13 @@ from edp_bayes.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
-__all__ = ["INNER", "Past", "density_at_hand", "past_of", "query_shown"]
+__all__ = ["INNER", "Past", "density_at_hand", "past_of", "query_shown", "written"]
 
 Array = NDArray[np.float64]
 
 INNER = 0.5  # probability of the inner interval
 MOST_DRAWS, VALUES = 500, 20000
+DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +34,8 @@ class Past:
     ----------
     seen : DataArray
         Dims place: every response seen. Places are the databases' keys where these are increasing
-        numbers or dates, else 1, 2, ... Of an additive query what insiders contributed is
-        subtracted.
+        numbers or dates, also as text such as 2026-05-04, else 1, 2, ... Of an additive query what
+        insiders contributed is subtracted.
     expected : DataArray
         Dims (quantile, place): quantiles of the predictive distributions of the databases that are
         explained, and of the next one where that is at hand.
@@ -53,6 +55,12 @@ class Past:
     label: str
     less: bool
     first: int
+
+    @property
+    def dates(self) -> tuple[str, ...]:
+        """Dates of the databases, the next included if it is at hand; none if keys are others."""
+        places = np.union1d(self.seen["place"].to_numpy(), self.expected["place"].to_numpy())
+        return written(places) if places.dtype.kind == "M" else ()
 
     @property
     def median(self) -> xr.DataArray:
@@ -216,9 +224,30 @@ def _expected(
     return np.stack(found, axis=1)
 
 
+def written(dates: NDArray[Any]) -> tuple[str, ...]:
+    """Return dates as text: months where all are the first of one, else days."""
+    monthly = bool((dates == dates.astype("datetime64[M]")).all())
+    unit: Any = "M" if monthly else "D"
+    return tuple(np.datetime_as_string(dates, unit=unit, casting="unsafe").tolist())
+
+
 def _places(keys: NDArray[Any], *, following: bool) -> NDArray[Any]:
     """Return where databases stand on an axis, with the next one if that is at hand."""
+    keys = _dates(keys)
     ordered = keys.dtype.kind in "Miuf" and keys.size > 1 and bool((keys[1:] > keys[:-1]).all())
     places = keys if ordered else np.arange(1, keys.size + 1)
     step = places[-1] - places[-2]
-    return np.append(places, places[-1] + step) if following else places
+    places = np.append(places, places[-1] + step) if following else places
+    return places.astype("datetime64[ns]") if places.dtype.kind == "M" else places
+
+
+def _dates(keys: NDArray[Any]) -> NDArray[Any]:
+    """Return text such as 2026-05-04 or 2026-05 as dates, other keys as they are."""
+    text = keys.dtype.kind in "UO" and all(isinstance(key, str) for key in keys.tolist())
+    if not text or not all(DATE.fullmatch(key) for key in keys.tolist()):
+        return keys
+    unit = "D" if all(len(key) == len("2026-05-04") for key in keys.tolist()) else "M"
+    try:
+        return keys.astype(str).astype(f"datetime64[{unit}]")
+    except ValueError:  # a thirteenth month
+        return keys

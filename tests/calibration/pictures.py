@@ -9,26 +9,28 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from edp_bayes.plots import style
 from tests.calibration import failures, given, information, study
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
 DEFAULT, BEFORE = "dirichlet process", "one rate"
-BLUE, ORANGE, GREY = "C0", "C1", "0.6"
+BLUE, ORANGE = style.COLOURS[:2]
+GREY = "0.6"
+MARKS = "os^Dv"  # beside colours, for prints in grey
 
 
 def main() -> None:
-    plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "font.size": 9})
     table = study.pooled(pd.read_csv(study.RESULTS))
     found = pd.read_csv(failures.RESULTS)
-    by_side(table, found)
-    widths(table)
-    exposed(found)
-    distributions(found)
-    known(pd.read_csv(given.RESULTS))
+    with style.context():
+        by_side(table, found)
+        widths(table)
+        exposed(found)
+        distributions(found)
+        known(pd.read_csv(given.RESULTS))
 
 
 def save(name: str) -> None:
-    plt.tight_layout()
     plt.savefig(FOLDER / f"calibration_{name}.png", dpi=110)
     plt.close()
 
@@ -45,10 +47,10 @@ def by_side(table: pd.DataFrame, found: pd.DataFrame) -> None:
         (f"population {m:,}, n = {n}", part["truth_above"].mean(), part["truth_below"])
         for (m, n), part in main_study.groupby(["population", "n"], sort=False)
     ]
-    _, axes = plt.subplots(figsize=(6.4, 3.2))
+    _, axes = plt.subplots(figsize=(7.2, 3.6), layout="constrained")
     for k, (_, above, below) in enumerate(rows):
         axes.barh(k, -100 * above, color=ORANGE)
-        axes.barh(k, 100 * float(np.mean(below)), color=BLUE)
+        axes.barh(k, 100 * float(np.mean(below)), color=BLUE, hatch="//", edgecolor="white")
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
     axes.invert_yaxis()
     axes.axvline(-2.5, color=GREY, lw=0.8)
@@ -64,29 +66,29 @@ def widths(table: pd.DataFrame) -> None:
     wide = one.pivot(index=[*information.KEYS, "n"], columns="method", values="width").reset_index()
     wide = wide.dropna().merge(information.bounds(wide[information.KEYS]), on=information.KEYS)
     bound = information.NORMAL * wide["family"] / np.sqrt(wide["n"].astype(float))
-    _, axes = plt.subplots(figsize=(6.4, 3.2))
-    for method, colour in ((BEFORE, GREY), (DEFAULT, BLUE)):
+    _, axes = plt.subplots(figsize=(7.2, 3.6), layout="constrained")
+    for method, colour, mark in ((BEFORE, "0.6", "^"), (DEFAULT, BLUE, ".")):
         name = "default" if method == DEFAULT else "one rate for all components"
-        axes.loglog(bound, wide[method], ".", color=colour, label=name)
+        axes.loglog(bound, wide[method], mark, ms=4, color=colour, label=name)
     ends = np.array([bound.min(), bound.max()])
     axes.loglog(ends, ends, color=GREY, lw=0.8)
     axes.set_xlabel("width that knowing the family would give")
     axes.set_ylabel("median width of the 95% band")
-    axes.legend(frameon=False)
+    axes.figure.legend(loc="outside lower center", ncols=3)
     save("widths")
 
 
 def exposed(found: pd.DataFrame) -> None:
     """Upper limits of the exposed against the truth."""
     part = found[(found["method"] == "default") & (found["group"] != "distributions")]
-    _, axes = plt.subplots(figsize=(6.4, 3.4))
-    for group, cells in part.groupby("group", sort=False):
-        axes.loglog(cells["truth"], cells["limit"], ".", label=group)
+    _, axes = plt.subplots(figsize=(7.2, 4.0), layout="constrained")
+    for (group, cells), mark in zip(part.groupby("group", sort=False), MARKS, strict=False):
+        axes.loglog(cells["truth"], cells["limit"], mark, ms=4, label=group)
     ends = np.array([part["truth"].min(), 1.0])
     axes.loglog(ends, ends, color=GREY, lw=0.8)
     axes.set_xlabel("true delta of the individual")
     axes.set_ylabel("median upper limit of 95%")
-    axes.legend(frameon=False)
+    axes.figure.legend(loc="outside lower center", ncols=3)
     save("exposed")
 
 
@@ -94,7 +96,9 @@ def distributions(found: pd.DataFrame) -> None:
     """How often the upper limit holds, by distribution and number of databases."""
     part = found[(found["method"] == "default") & (found["group"] == "distributions")]
     sizes = sorted(part["n"].unique())
-    _, panels = plt.subplots(1, len(sizes), figsize=(6.8, 2.8), sharey=True, sharex=True)
+    _, panels = plt.subplots(
+        1, len(sizes), figsize=(7.6, 3.2), sharey=True, sharex=True, layout="constrained"
+    )
     distributions = list(dict.fromkeys(part["distribution"]))
     for axes, n in zip(np.atleast_1d(panels), sizes, strict=True):
         _one_size(axes, part[part["n"] == n], distributions)
@@ -118,22 +122,22 @@ def known(table: pd.DataFrame) -> None:
     """Share of repetitions with the band below the truth, by process and adversary."""
     part = table[(table["n"] == 150) & (table["innovations"] == "normal") & (table["size"] == 0.4)]
     processes = [name for name in given.PROCESSES if name in set(part["process"])]
-    _, axes = plt.subplots(figsize=(6.4, 3.6))
+    _, axes = plt.subplots(figsize=(7.2, 4.2), layout="constrained")
     looks = (
-        ("plain", "no adversary", GREY),
-        ("without", "adversary who misses something", ORANGE),
-        ("given", "adversary who knows the process", BLUE),
+        ("plain", "no adversary", "0.6", "s"),
+        ("without", "adversary who misses something", ORANGE, "^"),
+        ("given", "adversary who knows the process", BLUE, "o"),
     )
-    for method, name, colour in looks:
+    for method, name, colour, mark in looks:
         below = part[part["method"] == method].groupby("process")["band_below"].max()
         places = [processes.index(process) for process in below.index]
-        axes.plot(100 * below, places, "o", color=colour, label=name, clip_on=False, zorder=3)
+        axes.plot(100 * below, places, mark, color=colour, label=name, clip_on=False, zorder=3)
     axes.axvline(5.0, color=GREY, lw=0.8)
     axes.set_yticks(range(len(processes)), processes)
     axes.invert_yaxis()
     axes.set_xlim(0.0, 100.0)
     axes.set_xlabel("95% band wholly below the truth, % of repetitions, the worst epsilon")
-    axes.legend(frameon=False)
+    axes.figure.legend(loc="outside lower center", ncols=3)
     save("given")
 
 

@@ -29,6 +29,7 @@ from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models import SamplerSettings
 from edp_bayes.models.base_measure import BaseMeasure, Standardisation
 from edp_bayes.models.gibbs import draw_parameters
+from edp_bayes.plots import style
 from edp_bayes.records.responses import Responses
 
 EPSILON = np.array([0.02, 0.1, 0.3, 1.0])
@@ -247,11 +248,16 @@ def picture(found: pd.DataFrame) -> None:
         sample_dims=["sample"],
         backend="matplotlib",
         visuals={"title": False, "xlabel": False},
-        figure_kwargs={"figsize": (14, 11), "sharex": True, "sharey": True},
+        figure_kwargs={
+            "figsize": (12, 10),
+            "sharex": True,
+            "sharey": True,
+            "layout": "constrained",
+        },
     )
     axes = np.asarray(plt.gcf().axes).reshape(len(cases), EPSILON.size)
     for row, name in zip(axes, cases, strict=True):
-        row[0].set_ylabel(name.replace(", ", "\n"))
+        row[0].set_ylabel(name.replace(", ", "\n") + "\nECDF less uniform")
     for axis, epsilon in zip(axes[0], EPSILON, strict=True):
         axis.set_title(f"delta at epsilon = {epsilon:g}")
     for axis in axes[-1]:
@@ -271,7 +277,8 @@ def main() -> None:
         found = table(options.repetitions)
         found.to_csv(RESULTS, index=False)
     print(uniformity(found).to_string(index=False, float_format="%.3f"))
-    picture(found)
+    with style.context():
+        picture(found)
 
 
 if __name__ == "__main__":

@@ -51,4 +51,5 @@ def _series(past: Past, query: str, inner: float, prob: float, axis: str) -> See
         less=past.less,
         query=query,
         axis=axis,
+        dates=past.dates,
     )
