@@ -146,8 +146,7 @@ class FullPosterior(ShortRepr):
         """
         responses = responses.on_scale
         model = self.build(responses)
-        options = {"target_accept": TARGET_ACCEPT, **settings.sample_kwargs}
-        settings = replace(settings, sample_kwargs=options)
+        settings = settings.accepting(TARGET_ACCEPT)
         tree = sample_nuts(model, settings)
         fitted: FittedModel = self.density.from_draws(model, tree, responses, settings)
         posterior = tree["posterior"].to_dataset()
@@ -160,7 +159,8 @@ class FullPosterior(ShortRepr):
             from edp_bayes.records.responses import Responses
 
             rest = Responses.from_arrays(y[:, 0], contribution=y * 0.0, step=responses.step)
-            drawn = sample_nuts(self._of_rest.build(rest), replace(settings, keep=None))
+            alone = replace(settings.starting_without(), keep=None)
+            drawn = sample_nuts(self._of_rest.build(rest), alone)
             return mixture_from(drawn, self.kernel, NAMES)
 
         without = fit_without(responses, weights.shape[:2], draw)
