@@ -107,6 +107,7 @@ def own_model(prior):
     return build
 
 
+@pytest.mark.full
 def test_a_model_of_ones_own_keeps_its_data_and_prior(tmp_path):
     build = own_model(lambda name: pm.Normal(name, 10.0, 3.0, shape=1))
     audit = edp.audit(world(), model=edp.PyMCMixture(build), **BY_NUTS)
@@ -164,6 +165,7 @@ def test_samples_of_a_database_are_predicted_together():
     assert float(apart) == pytest.approx(stats.chi.median(2) / np.sqrt(3), rel=0.3)
 
 
+@pytest.mark.full
 def test_a_joint_audit_by_nuts_keeps_what_was_drawn(tmp_path):
     parts = [world(query="one"), world(seed=2, query="other", contribution=world().contribution)]
     joined = edp.Responses.join(*parts)

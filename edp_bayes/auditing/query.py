@@ -144,8 +144,9 @@ def audit(
         The scale on which the response is modelled, as for `Responses`; that of the responses if
         not given. Risks are the same on every scale; how well a density follows the data is not.
     **sample_kwargs
-        Further arguments of ``pymc.sample``, ``target_accept`` for one, for NUTS; refused where a
-        mixture is drawn by Gibbs sampling.
+        Further arguments of ``pymc.sample`` for NUTS, such as ``target_accept``, ``initvals``,
+        ``nuts``, ``backend`` and ``compile_kwargs``; refused where a mixture is drawn by Gibbs
+        sampling. ``nuts_sampler`` is another name of sampler.
 
     Returns
     -------

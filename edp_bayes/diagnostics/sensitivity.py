@@ -130,8 +130,8 @@ def _data(
     if "log_prior" not in audit.tree.children:
         raise InvalidInputError(
             f"the audit holds no log prior of its model, {audit.settings['model']}; a stacked "
-            "model has none: audit each of its models alone; nor has one whose variables have "
-            "initval="
+            "model has none: audit each of its models alone; nor has one whose prior PyMC cannot "
+            "compute"
         )
     prior = audit.tree["log_prior"].to_dataset()
     posterior = audit.tree["posterior"].to_dataset()

@@ -14,12 +14,14 @@ from edp_bayes.records.known import LAG, OTHER, TREND, Explained
 from edp_bayes.utils import labels
 from edp_bayes.utils.sentences import Sentence
 
-__all__ = ["GROWTH", "Conditional", "Given", "given_of", "unused_transitions"]
+__all__ = ["DRAWN", "GROWTH", "Conditional", "Given", "given_of", "unused_transitions"]
 
 Array = NDArray[np.float64]
 
 # Prior standard deviation of gamma, and how far its mode is looked for.
 GROWTH, FARTHEST = 0.7, 3.0
+# Variables of a PyMC model that are of the regression alone.
+DRAWN = ("coefficients", "growth")
 LEAST_GROWTH = 1e-6
 MOST_LEVERAGE = 0.9
 

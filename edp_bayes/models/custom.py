@@ -78,7 +78,7 @@ class PyMCMixture:
     audited as one of continuous answers, with a warning.
 
     The log prior, from which sensitivity to the prior is read, is left out with a warning where
-    PyMC cannot compute it, as for variables with ``initval=``.
+    PyMC cannot compute it.
 
     Examples
     --------
@@ -170,8 +170,7 @@ def _log_prior(model: Any, tree: xr.DataTree) -> tuple[xr.Dataset | None, tuple[
         return None, (
             "the log prior of this model could not be computed, so its sensitivity to the prior "
             "cannot be told; PyMC says: "
-            f"{str(error).strip().partition('\n')[0] or type(error).__name__}. A model without "
-            "initval= in its variables has one",
+            f"{str(error).strip().partition('\n')[0] or type(error).__name__}",
         )
 
 

@@ -196,8 +196,7 @@ class FullPosterior(ShortRepr):
     def _fit(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
         held = self._held(data)
         model = self._built(held)
-        options = {"target_accept": TARGET_ACCEPT, **settings.sample_kwargs}
-        settings = replace(settings, sample_kwargs=options)
+        settings = settings.accepting(TARGET_ACCEPT)
         tree = sample_nuts(model, settings)
         posterior = tree["posterior"].to_dataset()
 
@@ -229,7 +228,8 @@ class FullPosterior(ShortRepr):
             from edp_bayes.records.responses import Responses
 
             rest = Responses.from_arrays(y[:, 0], contribution=y * 0.0, step=responses.step)
-            drawn = sample_nuts(self._of_rest.build(rest), replace(settings, keep=None))
+            alone = replace(settings.starting_without(), keep=None)
+            drawn = sample_nuts(self._of_rest.build(rest), alone)
             found = mixture_from(drawn, self.kernel, NAMES)
             if hand is None or held.regression is None:
                 return found

@@ -18,7 +18,7 @@ from edp_bayes.coupling.joint_shift import JointShiftCoupling
 from edp_bayes.coupling.referral import refer_jointly, regressed
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.multivariate import NormalMixture, Units
-from edp_bayes.models.conditional import Conditional, unused_transitions
+from edp_bayes.models.conditional import DRAWN, Conditional, unused_transitions
 from edp_bayes.models.regression import refuse_no_adversary, scores_of
 from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
 from edp_bayes.records.dependence import Dependence, linear_dependence
@@ -228,7 +228,8 @@ def fit_joint_given(
         moved = there + regression.growth(growth)[..., None] * means - regression.place
     gamma = float(growth.mean())
     responses = regression.referred(middle, gamma)
-    fitted = fit_joint(model, responses, regression.dependence, settings)
+    alone = settings.starting_without(DRAWN)
+    fitted = fit_joint(model, responses, regression.dependence, alone)
     each = np.broadcast_to(responses.response, (*growth.shape, *responses.response.shape))
     scores = [
         scores_of(_of_query(fitted.mixture, a), each[..., [a]]) for a in range(regression.n_queries)

@@ -7,7 +7,8 @@ for their standardised forms: ``offset``, and ``variance_share`` or ``unit_varia
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,7 +61,9 @@ def from_pymc(model: Any, tree: xr.DataTree, top: Iterable[str] = HYPERPARAMETER
     from pymc.model.transform.conditioning import remove_value_transforms
     from pymc.stats import compute_log_prior
 
-    found = compute_log_prior(tree, model=model, extend_inferencedata=False, progressbar=False)
+    with _without_starts(model):
+        found = compute_log_prior(tree, model=model, extend_inferencedata=False, progressbar=False)
+        plain = remove_value_transforms(model)
     densities = {
         str(name): values.transpose("chain", "draw", ...).to_numpy()
         for name, values in found.data_vars.items()
@@ -68,8 +71,19 @@ def from_pymc(model: Any, tree: xr.DataTree, top: Iterable[str] = HYPERPARAMETER
     shape = next(iter(densities.values())).shape[:2]
     sums = {name: v.reshape(*shape, -1).sum(-1) for name, v in densities.items()}
     if any(factor.name == NARROWEST for factor in model.potentials):
-        sums[NARROWEST] = _factor(remove_value_transforms(model), NARROWEST, tree)
+        sums[NARROWEST] = _factor(plain, NARROWEST, tree)
     return gather(dict(sorted(sums.items())), top)
+
+
+@contextmanager
+def _without_starts(model: Any) -> Iterator[None]:
+    """Take out where variables say that sampling starts: PyMC copies no model that says so."""
+    starts = dict(model.rvs_to_initial_values)
+    try:
+        model.rvs_to_initial_values.update(dict.fromkeys(starts))
+        yield
+    finally:
+        model.rvs_to_initial_values.update(starts)
 
 
 def _factor(model: Any, name: str, tree: xr.DataTree) -> Array:

@@ -21,7 +21,7 @@ from edp_bayes.distributions import kernels
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base_measure import Standardisation
-from edp_bayes.models.conditional import Conditional, unused_transitions
+from edp_bayes.models.conditional import DRAWN, Conditional, unused_transitions
 from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.known import Known, Regressor, explained
 
@@ -176,7 +176,7 @@ class Regression(Conditional):
 
         gamma = float(growth.mean())
         responses = self.referred(middle, gamma)
-        fitted = model.fit(responses, settings)
+        fitted = model.fit(responses, settings.starting_without(DRAWN))
         shape = fitted.mixture.weights.shape[:-1]
         # the densities are those of the responses at hand, at another scale than their own
         moved = np.log(self.growth(gamma)) - gamma * self.position

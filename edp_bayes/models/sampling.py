@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import version
@@ -60,6 +60,8 @@ SAMPLE_OPTIONS = frozenset(
 
 # Fields of the settings that are no options by these names.
 OURS = ("sample_kwargs", "keep")
+TARGET_ACCEPT = 0.95
+OF_NUTS = ("max_treedepth", "step_scale")
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,8 @@ class SamplerSettings:
     cores : int, optional
         Chains sampled at the same time.
     sample_kwargs : mapping
-        Further arguments of ``pymc.sample``, ``target_accept`` for one.
+        Further arguments of ``pymc.sample``, such as ``target_accept``, ``initvals``, ``nuts``,
+        ``backend`` and ``compile_kwargs``. ``nuts_sampler`` is another name of sampler.
     keep : callable, optional
         Takes a PyMC model and what draws from it by NUTS, and returns the draws, now or as they
         were kept; see `edp_bayes.auditing.store`.
@@ -123,9 +126,7 @@ class SamplerSettings:
         for name in ("draws", "tune", "chains", *optional):
             count = validate.positive_integer(getattr(self, name), name)
             object.__setattr__(self, name, count)
-        if self.sampler is not None:
-            validate.choice(self.sampler, SAMPLERS, "sampler")
-            _require_installed(self.sampler)
+        self._take_over("nuts_sampler")
         unknown = [name for name in self.sample_kwargs if name not in SAMPLE_OPTIONS]
         if unknown:
             own = [field.name for field in fields(self) if field.name not in OURS]
@@ -136,10 +137,50 @@ class SamplerSettings:
                 f"sampling takes {', '.join(own)}, and NUTS what pymc.sample does, such as "
                 "target_accept"
             )
+        if self.sampler is not None:
+            validate.choice(self.sampler, SAMPLERS, "sampler")
+            _require_installed(self.sampler)
         seed = validate.seed(self.random_seed)
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
         object.__setattr__(self, "random_seed", seed)
+
+    def _take_over(self, name: str) -> None:
+        """Take the library of NUTS by the name that it has in PyMC, too."""
+        options = dict(self.sample_kwargs)
+        asked = options.pop(name, None)
+        object.__setattr__(self, "sample_kwargs", options)
+        if asked is None:
+            return
+        if self.sampler not in (None, asked):
+            raise InvalidInputError(
+                f"sampler and {name} are the same: give one of them, found {self.sampler!r} and "
+                f"{asked!r}"
+            )
+        object.__setattr__(self, "sampler", validate.choice(asked, NUTS, name))
+
+    def starting_without(self, names: Iterable[str] | None = None) -> SamplerSettings:
+        """Return the settings without ``initvals`` of some variables; by default of all.
+
+        They are for a model that is drawn after another one, and lacks these variables.
+        """
+        options = dict(self.sample_kwargs)
+        starts = options.pop("initvals", None)
+        if starts is not None and names is not None:
+            left = set(names)
+            options["initvals"] = (
+                _others(starts, left)
+                if isinstance(starts, Mapping)
+                else [None if start is None else _others(start, left) for start in starts]
+            )
+        return replace(self, sample_kwargs=options)
+
+    def accepting(self, target: float) -> SamplerSettings:
+        """Return the settings with this acceptance rate of NUTS, unless another was asked for."""
+        options = {"target_accept": target, **self.sample_kwargs}
+        if "target_accept" in {**options.get("nuts", {}), **options.get("nuts_sampler_kwargs", {})}:
+            del options["target_accept"]
+        return replace(self, sample_kwargs=options)
 
     @property
     def record(self) -> dict[str, int | None]:
@@ -209,12 +250,14 @@ def _sample(model: Any, settings: SamplerSettings) -> xr.DataTree:
 
     _require_room_for_code()
     library = settings.nuts
-    options: dict[str, Any] = dict(settings.sample_kwargs)
-    options.setdefault("target_accept", 0.95)
-    if "nuts_sampler_kwargs" not in options:
-        # In parallel every chain would need a device of its own. PyMC writes into what it is given.
-        chains = {"chain_method": "vectorized"} if library in JAX else {}
-        options["nuts"] = {**chains, **options.get("nuts", {})}
+    options: dict[str, Any] = dict(settings.accepting(TARGET_ACCEPT).sample_kwargs)
+    _refuse_starts_elsewhere(model, options.get("initvals"))
+    # In parallel every chain would need a device of its own. PyMC writes into what it is given.
+    chains = {"chain_method": "vectorized"} if library in JAX else {}
+    # PyMC's new name for them is nuts=, where every library looks for what is of NUTS itself
+    named = options.pop("nuts_sampler_kwargs", None) or {}
+    own = {name: options.pop(name) for name in OF_NUTS if name in options}
+    options["nuts"] = {**chains, **own, **named, **options.get("nuts", {})}
     # Fast mathematics rounds otherwise in code fresh from the compiler than in code from its
     # cache: the same seed would give other draws in the first run than in all later ones.
     exact = pytensor.config.change_flags(numba__fastmath=False)
@@ -251,6 +294,23 @@ def _sample(model: Any, settings: SamplerSettings) -> xr.DataTree:
                 "version that can; sampler='pymc' comes with PyMC"
             ) from error
     return refuse_incomplete(tree, settings)
+
+
+def _refuse_starts_elsewhere(model: Any, starts: Any) -> None:
+    """Refuse initial values of variables that the model does not have."""
+    given = [starts] if isinstance(starts, Mapping) else starts or []
+    known = [variable.name for variable in model.free_RVs]
+    own = {*known, *(value.name for value in model.value_vars)}
+    for name in (str(name) for start in given for name in start or {}):
+        if name not in own:
+            raise InvalidInputError(
+                f"initvals must be of variables of the model, {', '.join(known)}; found one of "
+                f"{name!r}"
+            )
+
+
+def _others(start: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: value for name, value in start.items() if name not in names}
 
 
 def _require_installed(sampler: str) -> None:

@@ -24,7 +24,9 @@ from edp_bayes.models import (
 )
 from edp_bayes.models.base import database_log_likelihood, mixture_from
 from edp_bayes.models.base_measure import least_of, narrowest_spread, units_of
+from edp_bayes.models.custom import _log_prior
 from edp_bayes.models.dirichlet_process import truncation, truncation_bound
+from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.regression import regression_on
 from edp_bayes.models.sampling import refuse_incomplete, sample_nuts
 
@@ -298,8 +300,6 @@ def test_a_users_model_takes_the_place_of_ours():
 
 
 def test_a_model_that_says_where_to_start_keeps_its_draws():
-    """PyMC computes no log prior of variables with an initial value of their own."""
-
     def build(data):
         with pm.Model() as model:
             pm.Normal("locations", 0.0, 5.0, shape=1, initval=[0.5])
@@ -313,11 +313,24 @@ def test_a_model_that_says_where_to_start_keeps_its_draws():
         chains=2, random_seed=1, progressbar=False, sampler="pymc", cores=1,
     )  # fmt: skip
     assert np.isfinite(audit.delta).all()
-    said = [text for text in audit.warnings if "log prior" in text]
+    assert not [text for text in audit.warnings if "log prior" in text]
+    expected = stats.norm.logpdf(audit.tree["parameters"]["locations"], 0.0, 5.0)[..., 0]
+    np.testing.assert_allclose(audit.tree["log_prior"]["locations"], expected)
+    assert np.isfinite(prior_sensitivity(audit)["prior"]).all()
+    model = build(make_responses())
+    before = dict(model.rvs_to_initial_values)
+    from_pymc(model, audit.trace)
+    assert model.rvs_to_initial_values == before
+    assert before[model["locations"]] is not None
+
+
+def test_a_log_prior_that_cannot_be_computed_is_left_out_and_why_is_said():
+    model = FiniteMixture().build(make_responses())
+    draws = xr.Dataset({"rate": (("chain", "draw"), np.ones((1, 3)))})  # and nothing else
+    found, said = _log_prior(model, xr.DataTree.from_dict({"posterior": draws}))
+    assert found is None
     assert len(said) == 1
-    assert "initval= in its variables" in said[0]
-    with pytest.raises(edp.InvalidInputError, match="nor has one whose variables have initval="):
-        prior_sensitivity(audit)
+    assert "the log prior of this model could not be computed" in said[0]
 
 
 @pytest.mark.parametrize("kernel", ["laplace", "gaussian"])

@@ -72,6 +72,7 @@ def test_gibbs_sampling_says_which_sampler_takes_another_prior(model, chosen):
         given.fit(world(), settings(sampler=chosen))
 
 
+@pytest.mark.full
 def test_nuts_draws_the_posterior_of_a_normal_response_with_the_priors_given():
     """By quadrature over the location and the scale of a single component."""
     responses = world(n=8)
@@ -100,6 +101,7 @@ def test_nuts_draws_the_posterior_of_a_normal_response_with_the_priors_given():
     assert found.attrs["hyperparameters"] == '["locations", "scales"]'
 
 
+@pytest.mark.full
 def test_sensitivity_is_that_to_the_prior_given():
     tight, flat = (
         edp.audit(
