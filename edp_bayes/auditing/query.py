@@ -84,7 +84,8 @@ def audit(
     epsilon : array_like
         Shape (epsilon,): increasing, not negative.
     model : DensityModel, optional
-        Distribution of the response; ``DirichletProcessMixture()`` if not given.
+        Distribution of the response; if not given ``DirichletProcessMixture()``, and with a sampler
+        of NUTS ``FullPosterior()`` for up to 100 individuals.
     adversary : Adversary, optional
         What they know beside the response: the risk is that of the response given it. By default
         nothing but its distribution, as in the paper, and databases are independent. Of joined
@@ -107,7 +108,9 @@ def audit(
     sampler : {"gibbs", "nutpie", "pymc", "numpyro", "blackjax"}, optional
         Gibbs sampling, or NUTS by one of four libraries, of which PyMC's own is always there. By
         default Gibbs sampling where a model has it, and NUTS where it has not: by nutpie where that
-        is installed, otherwise by PyMC, as for ``pymc.sample``.
+        is installed, otherwise by PyMC, as for ``pymc.sample``. A library of NUTS that is named,
+        without a model, draws the response and all contributions, of up to 100 individuals, in one
+        PyMC model; that took 87 s for 50 and 218 s for 100 in 41 databases, on two cores.
     cores : int, optional
         Chains sampled at the same time.
     executor : int, Executor, Client, SparkSession or str, optional
@@ -276,7 +279,7 @@ def _audited(
     """Return the audit that is asked for."""
     from edp_bayes.auditing.assembly import assemble
     from edp_bayes.diagnostics.convergence import require_enough_draws
-    from edp_bayes.models.default import model_or_default
+    from edp_bayes.models.default import model_of_sampler
 
     if not isinstance(responses, Responses | JointResponses):
         raise InputTypeError(
@@ -292,7 +295,7 @@ def _audited(
     wanted = [label for label in individuals if responses.index_of(label) >= 0]
     responses = _on_scale_asked(responses, asked.transform)
     _refuse_reduced(responses, wanted, adversary)
-    chosen = model_or_default(asked.model)
+    chosen, partly = model_of_sampler(asked.model, settings.sampler, responses)
     require_enough_draws(settings.chains, settings.draws)
     if isinstance(responses, JointResponses):
         given = joint_regression_on(responses, adversary, asked.at)
@@ -334,7 +337,7 @@ def _audited(
             found, check = _worst(found, drawn(second, inner), responses, grid)
             checks.append(check)
     fitted, risks = found.fitted, found.risks
-    fitted = replace(fitted, warnings=(*fitted.warnings, *unlike))
+    fitted = replace(fitted, warnings=(*fitted.warnings, *unlike, *partly))
     responses = fitted.at_hand.responses if fitted.at_hand is not None else responses.on_scale
     named = list(dict.fromkeys(responses.index_of(label) for label in wanted))
     order = responses.order

@@ -524,6 +524,8 @@ def _regress(regression: Regression) -> tuple[Any, Any]:
 
     pm.modelcontext(None).add_coord("term", regression.terms)
     x = pm.Data(REGRESSORS, regression.design, dims=("database", "term"))
+    # for predictions: no variable depends on them
+    pm.Data(f"{REGRESSORS}_next", regression.target, dims="term")
     beta = pt.zeros(0)
     if regression.deviation.size:
         beta = pm.Normal("coefficients", 0.0, regression.deviation, dims="term")
@@ -531,5 +533,6 @@ def _regress(regression: Regression) -> tuple[Any, Any]:
     if not regression.scaled:
         return fitted, pt.ones_like(fitted)
     position = pm.Data(POSITION, regression.position, dims="database")
+    pm.Data(f"{POSITION}_next", regression.known.target_position)
     gamma = pm.Normal("growth", 0.0, regression.growth_deviation)
     return fitted, pt.exp(gamma * position)

@@ -180,15 +180,20 @@ class _Seen(NamedTuple):
 
     @classmethod
     def of(cls, held: Held) -> _Seen:
-        """Add data to the current model; None for what there is not."""
+        """Add data to the current model; None for what there is not.
+
+        Those of the database at hand are there for predictions: no variable depends on them.
+        """
         import pymc as pm
 
         add_response(held.responses)
         predictors = before = None
         if held.predictor:
             predictors = pm.Data("predictors", held.predictors, dims=("database", "predictor"))
+            pm.Data("predictors_next", held.target, dims="predictor")
         if held.timed:
             before = pm.Data("present_before", held.before[:-1], dims=EVERYBODY)
+            pm.Data("present_before_next", held.before_at_hand, dims="individual")
         return cls(
             pm.Data("record_database", held.database, dims="record"),
             pm.Data("record_individual", held.owner, dims="record"),

@@ -278,7 +278,7 @@ def posterior_of(
         If an audit comes without responses or with other ones, the responses carry noise or are
         rounded (`step`), or options of a fit are given where nothing is fitted.
     """
-    from edp_bayes.models.default import model_or_default
+    from edp_bayes.models.default import model_of_sampler
     from edp_bayes.results.query import Audit
 
     if isinstance(source, Posterior):
@@ -344,7 +344,7 @@ def posterior_of(
             "two individuals may be the worst to know their own contribution, and an audit tells "
             "which: give edp.audit(..., adversary=...) and its responses, as responses="
         )
-    chosen = model_or_default(model)
+    chosen, _ = model_of_sampler(model, settings.sampler, source)
     if regression is None:  # the published estimate is a single draw
         fitted = chosen.fit(source, settings)
     else:

@@ -376,6 +376,70 @@ def test_given_an_adversary_it_is_still_one_model_with_named_dims():
 
 
 @pytest.mark.full
+def test_given_an_adversary_limits_are_those_of_empirical_bayes():
+    """Two people always there: in a series with a season only the pools are known otherwise."""
+    density, responses = edp.FiniteMixture(components=1), monthly(people=2)
+    options = {**QUICK, "draws": 400, "tune": 400, "adversary": KNOWN}
+    empirical, full = (
+        edp.audit(responses, epsilon=EPSILON, model=model, **options)
+        for model in (density, edp.FullPosterior(density))
+    )
+    assert full.settings["against"] == empirical.settings["against"]
+    np.testing.assert_allclose(full.upper("delta"), empirical.upper("delta"), rtol=0.08)
+    means = [
+        a.individual_delta.mean(("chain", "draw")).sortby("individual") for a in (full, empirical)
+    ]
+    np.testing.assert_allclose(*means, atol=0.015)
+
+
+@pytest.mark.full
+def test_the_next_database_is_predicted():
+    """What follows a posterior: its response, who comes, and what they contribute."""
+    import pymc as pm
+
+    responses = monthly(people=3)
+    model = edp.FullPosterior(edp.FiniteMixture()).build(responses, adversary=KNOWN)
+    with model:
+        draws = pm.sample(200, tune=300, chains=2, random_seed=1, progressbar=False)
+        pm.set_data(
+            {
+                "regressors": model["regressors_next"].get_value()[None],
+                "predictors": model["predictors_next"].get_value()[None],
+                "present_before": model["present_before_next"].get_value()[None],
+                "response_data": [responses.response.mean()],
+                "present_data": np.zeros((1, 3), dtype=np.int64),
+                "record_database": np.zeros(3, dtype=np.int64),
+                "record_individual": np.arange(3),
+                "contribution_data": np.zeros(3),
+            },
+            coords={"database": ["next"], "record": np.arange(3)},
+        )
+        # the smooth floors are of parameters, on which they have acted already
+        with pytest.warns(UserWarning, match="Potentials"):
+            found = pm.sample_posterior_predictive(
+                draws,
+                var_names=["response", "present", "contribution"],
+                predictions=True,
+                random_seed=1,
+                progressbar=False,
+            )["predictions"]
+    assert found["response"].dims == ("chain", "draw", "database")
+    assert list(found["database"]) == ["next"]
+    # of the series' own: 0.5 of the last residual, the season of its first month, all that is given
+    c = responses.contribution.toarray()
+    season = np.sin(2.0 * np.pi * np.arange(60) / 12.0)
+    rest = responses.response - season - c.sum(axis=1) - 50.0
+    expected = 50.0 + 0.5 * rest[-1] + 0.2 + 0.6 + 0.6 * 1.0
+    assert float(found["response"].mean()) == pytest.approx(expected, abs=0.6)
+    assert 0.9 < float(found["response"].std()) < 1.7
+    present = found["present"].mean(("chain", "draw")).squeeze()
+    assert present[:2].to_numpy() == pytest.approx(1.0)
+    assert 0.3 < float(present[2]) < 0.9
+    amounts = found["contribution"].mean(("chain", "draw"))
+    np.testing.assert_allclose(amounts, [0.2, 0.6, 1.0], atol=0.15)
+
+
+@pytest.mark.full
 def test_whoever_was_there_is_there_again_in_spells():
     """Presence in spells goes on: those who were in the last database are likely in the next."""
     rng = np.random.default_rng(4)
