@@ -141,7 +141,7 @@ def comparison(scope: Scope) -> Figure:
     axes.axvline(scope["weekly"].response.std(), color="k", ls=":", label="spread of the answer")
     axes.invert_yaxis()
     axes.set(xlabel="scale of Gaussian noise in dollars, for delta(0.5) at most 0.1")
-    axes.legend(frameon=False, loc="lower right")
+    axes.legend(frameon=False, loc="lower left")
     return figure
 
 
