@@ -17,6 +17,7 @@ SENTENCE = 20
 WORDS = {
     "README.md": 1200,
     "docs/mathematics/*.md": 2000,
+    "docs/examples/*.md": 600,
     **dict.fromkeys(
         [
             "docs/calibration.md",
