@@ -11,10 +11,10 @@ from exact_reference import hockey_stick as exact
 
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.divergence import hockey_stick
-from edp_bayes.divergence.any_pair.components import GAUSSIAN, rows
+from edp_bayes.divergence.any_pair.components import GAUSSIAN, NORMAL_LAPLACE, rows
 from edp_bayes.divergence.any_pair.curves import BOTH, FORWARD, by_cells
 from edp_bayes.divergence.by_tails.curves import from_tails
-from edp_bayes.utils.compiled import compiled, upper_tail
+from edp_bayes.utils.compiled import compiled, mills_ratio, upper_tail
 
 FLOOR = 1e-12
 
@@ -24,12 +24,31 @@ def _tail(u: float) -> float:
     return upper_tail(u)
 
 
+@compiled
+def _mills(u: float) -> float:
+    return mills_ratio(u)
+
+
 def test_upper_tail_agrees_with_exact_arithmetic():
     for u in np.concatenate([np.linspace(0.0, 2.0, 41), np.linspace(2.0, 37.5, 101)]):
         with mp.workdps(30):
             value = float(mp.erfc(mp.mpf(float(u)) / mp.sqrt(2)) / 2)
         # The argument u^2 / 2 of an exponential is itself rounded.
         assert _tail(u) == pytest.approx(value, rel=4e-16 * (2.0 + u * u / 2), abs=0.0)
+
+
+def test_mills_ratio_agrees_with_exact_arithmetic():
+    for u in np.concatenate([np.linspace(0.0, 40.0, 201), np.geomspace(40.0, 1e6, 20)]):
+        with mp.workdps(30):
+            z = mp.mpf(float(u))
+            # The continued fraction of Laplace where the product would be zero times infinity.
+            value = mp.exp(z * z / 2) * mp.erfc(z / mp.sqrt(2)) / 2
+            if u > 40.0:
+                fraction = z
+                for k in range(60, 0, -1):
+                    fraction = z + k / fraction
+                value = 1 / (fraction * mp.sqrt(2 * mp.pi))
+            assert _mills(u) == pytest.approx(float(value), rel=1e-15, abs=0.0)
 
 
 def pairs(rng, size, components, shift, stretch):
@@ -68,6 +87,21 @@ def test_curves_are_those_of_quadrature_in_cells(both, components, shift, stretc
     np.testing.assert_allclose(found, known, rtol=0.0, atol=2e-12)
     above = known > 2.0 * FLOOR
     np.testing.assert_allclose(found[above], known[above], rtol=0.0, atol=1e-13)
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.2, 3.0])
+@pytest.mark.parametrize(("shift", "stretch"), [(0.01, 0.0), (1.0, 0.1), (20.0, 1.0)])
+def test_curves_under_laplace_noise_are_those_of_quadrature_in_cells(noise, shift, stretch):
+    rng = np.random.default_rng([int(1000 * noise), int(100 * shift)])
+    p, q = pairs(rng, 5, 4, shift, stretch)
+    p[..., 3:], q[..., 3:] = (noise, NORMAL_LAPLACE), (noise, NORMAL_LAPLACE)
+    # One person of the five is absent from one component, and weighs more in another.
+    q[0, 1, :3], q[0, 2, 0] = p[0, 1, :3], 1.1 * q[0, 2, 0]
+    epsilon = np.linspace(0.0, 2.0, 9)
+    found, known, start = both_ways(p, q, epsilon, both=True, floor=FLOOR)
+    assert (start == epsilon.size).all()
+    assert known.max() > 1e-4
+    np.testing.assert_allclose(found, known, rtol=0.0, atol=2e-12)
 
 
 def test_presence_in_common_cancels_exactly():

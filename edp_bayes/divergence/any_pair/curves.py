@@ -11,8 +11,8 @@ nodes and reach a threshold, the interval is halved until it cannot. The sign ch
 by Newton's method; an error dx in one costs only O(dx^2) in the integral. Between neighbouring
 sign changes the set of epsilon that count is constant, and quadrature of d = p - q and q there,
 added up by level, gives all of them: integral of d - expm1(eps) q. No two distribution functions
-are ever subtracted. Most pairs of Gaussian mixtures do not come here: their integrals follow from
-distribution functions, ten times as fast, and as well where these do not cancel.
+are ever subtracted. Most pairs of Gaussian mixtures, Laplace noise included, do not come here:
+their integrals follow from distribution functions, ten times as fast, where these do not cancel.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from edp_bayes.divergence.any_pair.sign_changes import (
     resolve,
     signed_level,
 )
-from edp_bayes.divergence.by_tails.curves import from_tails
+from edp_bayes.divergence.by_tails.curves import from_tails, serves
 from edp_bayes.divergence.centring import common_location, in_common_units
 from edp_bayes.divergence.logarithmic.curves import fill, is_uneven
 from edp_bayes.utils.compiled import ZERO, compiled, in_threads
@@ -132,7 +132,7 @@ def _ordinary(p: Array, q: Array, epsilon: Array, direction: int, floor: float, 
     """Fill in the integrals at epsilons up to FAR, shape (S, E)."""
     p, q = centred(p, q)
     start = np.zeros(out.shape[:2], dtype=np.int64)
-    if _all_gaussian(p, q):
+    if serves(p, q):
         from_tails(p, q, epsilon, out, start, both=direction == BOTH, floor=floor)
         if (start == epsilon.shape[1]).all():
             return

@@ -1,1 +1,1 @@
-"""Hockey-stick integrals of any two Gaussian mixtures from the tails at their sign changes."""
+"""Hockey-stick integrals of Gaussian mixtures, with Laplace noise or not, from their tails."""

@@ -7,6 +7,10 @@ A column is a component N(mu, sd) of p beside a component N(nu, t) of q, with de
 What p and q have in common, c g, so never enters their difference. A component without a partner
 has a = 0 or v = c = 0. Where the log ratio of v g to a f stays small, their difference is a
 series instead of a subtraction, as in `edp_bayes.divergence.any_pair`.
+
+A component with Laplace noise, N(nu, t) * Laplace(b), has a column of its own, with v = -c if it
+is of p and c = 0 if it is of q. Its density f solves f - b^2 f'' = phi, phi that of N(nu, t), so
+that its distribution function is that of N(nu, t) plus b^2 f'.
 """
 
 from __future__ import annotations
@@ -16,11 +20,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.divergence.any_pair.components import NORMAL_LAPLACE
 from edp_bayes.divergence.any_pair.evaluators import expm1_series
-from edp_bayes.utils.compiled import ZERO, borrowing, decay, inlined, upper_tail
+from edp_bayes.utils.compiled import ZERO, borrowing, decay, inlined, mills_ratio, upper_tail
 
 __all__ = [
     "COLUMN",
+    "NOISY",
     "P_SIZE",
     "Q_SIZE",
     "D",
@@ -30,16 +36,17 @@ __all__ = [
     "add_rows",
     "fill_tails",
     "fill_values",
+    "noisy_radius",
     "whole",
 ]
 
 Array = NDArray[np.float64]
 
 # Rows of a column: the factors a, c and v, location and 1 / scale of both components, the log
-# ratio of v g to a f as (front, change, shift) give it, and the kind.
-A, C, V, MU, RATE, NU, RATE_Q, FRONT, CHANGE, SHIFT, KIND = range(11)
-COLUMN = 11
-BOTH, CLOSE, ONLY_P, ONLY_Q = 0.0, 1.0, 2.0, 3.0  # kinds
+# ratio of v g to a f as (front, change, shift) give it, the kind, and the scale of Laplace noise.
+A, C, V, MU, RATE, NU, RATE_Q, FRONT, CHANGE, SHIFT, KIND, NOISE = range(12)
+COLUMN = 12
+BOTH, CLOSE, ONLY_P, ONLY_Q, NOISY = 0.0, 1.0, 2.0, 3.0, 4.0  # kinds
 
 P, Q, D = 0, 2, 4  # rows of values, slopes after each; or of tails, steps after each
 P_SIZE, Q_SIZE = 6, 7
@@ -50,11 +57,13 @@ PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 
 @borrowing
 def add_rows(p: Array, q: Array, reach: float, columns: Array) -> int:
-    """Enter the components (K, 5) and (L, 5) of two Gaussian mixtures; return how many columns.
+    """Enter the components (K, 5) and (L, 5) of two mixtures; return how many columns.
 
-    With K = L they are pairs in their order.
+    They are Gaussian, or Gaussian with Laplace noise. With K = L they are pairs in their order.
     """
     size, paired = ZERO, p.shape[0] == q.shape[0]
+    if p[0, 4] == NORMAL_LAPLACE:
+        return _add_noisy(p, q, columns)
     for k in range(max(p.shape[0], q.shape[0])):
         w = p[k, 0] if k < p.shape[0] else 0.0
         v = q[k, 0] if k < q.shape[0] else 0.0
@@ -104,6 +113,50 @@ def add_column(
     return size + 1
 
 
+@borrowing
+def _add_noisy(p: Array, q: Array, columns: Array) -> int:
+    """Enter components with noise, those that p and q have in common once."""
+    size = ZERO
+    paired = p.shape[0] == q.shape[0]
+    for k in range(max(p.shape[0], q.shape[0])):
+        same = paired
+        for i in range(1, 4):
+            same = same and p[k, i] == q[k, i]
+        if same:
+            size = _enter_noisy(p[k], min(p[k, 0], q[k, 0]), 0.0, columns, size)
+            more, less = max(p[k, 0] - q[k, 0], 0.0), max(q[k, 0] - p[k, 0], 0.0)
+            size = _enter_noisy(p[k], more, less - more, columns, size)
+            continue
+        if k < p.shape[0]:
+            size = _enter_noisy(p[k], p[k, 0], -p[k, 0], columns, size)
+        if k < q.shape[0]:
+            size = _enter_noisy(q[k], 0.0, q[k, 0], columns, size)
+    return size
+
+
+@borrowing
+def _enter_noisy(part: Array, c: float, v: float, columns: Array, size: int) -> int:
+    """Enter a component with factors c and v, unless it weighs nothing."""
+    if c == 0.0 and v == 0.0:
+        return size
+    row = columns[size]
+    row[A], row[C], row[V], row[KIND] = 0.0, c, v, NOISY
+    row[MU] = row[NU] = part[1]
+    row[RATE] = row[RATE_Q] = 1.0 / part[2]
+    row[NOISE] = part[3]
+    return size + 1
+
+
+@borrowing
+def noisy_radius(row: Array, scales: float) -> float:
+    """Return how far from its centre a component with noise is exp(-scales^2 / 2) of its peak."""
+    sd, b = 1.0 / row[RATE_Q], row[NOISE]
+    ratio = sd / b
+    if ratio > scales:
+        return scales * sd
+    return scales * sd + b * (0.5 * scales * scales + 0.5 * ratio * ratio)
+
+
 @inlined
 def _search(x: Array, size: int, value: float) -> int:
     """Return how many of the first `size` points, in order, are below a value."""
@@ -121,6 +174,9 @@ def _search(x: Array, size: int, value: float) -> int:
 def _range(row: Array, x: Array, size: int, cut: float) -> tuple[int, int]:
     """Return the points between which the components of a column are more than negligible."""
     low, high = math.inf, -math.inf
+    if row[KIND] == NOISY:
+        radius = noisy_radius(row, cut)
+        return _search(x, size, row[NU] - radius), _search(x, size, row[NU] + radius)
     if row[KIND] != ONLY_Q:
         low, high = row[MU] - cut / row[RATE], row[MU] + cut / row[RATE]
     if row[KIND] != ONLY_P:
@@ -151,6 +207,16 @@ def fill_values(columns: Array, count: int, x: Array, size: int, cut: float, out
             _close_values(row, at, p, p_slope, q, q_slope, d, d_slope)
         elif row[KIND] == BOTH:
             _both_values(row, at, p, p_slope, q, q_slope, d, d_slope)
+        elif row[KIND] == NOISY:
+            c, v, nu, rate, b = row[C], row[V], row[NU], row[RATE_Q], row[NOISE]
+            for j in range(last - first):
+                value, slope = _noisy((at[j] - nu) * rate, 1.0 / (rate * b), b)
+                p[j] += c * value
+                q[j] += (v + c) * value
+                d[j] -= v * value
+                p_slope[j] += c * slope
+                q_slope[j] += (v + c) * slope
+                d_slope[j] -= v * slope
         elif row[KIND] == ONLY_P:
             mu, rate, a = row[MU], row[RATE], row[A] * row[RATE] * PEAK
             for j in range(last - first):
@@ -275,6 +341,21 @@ def fill_tails(columns: Array, count: int, x: Array, size: int, cut: float, out:
                 d_step[j] += a * step - v * step_q
                 p_size[j] += a * abs(tail) + c * abs(tail_q)
                 q_size[j] += (v + c) * abs(tail_q)
+        elif row[KIND] == NOISY:
+            b = row[NOISE]
+            for j in range(last - first):
+                z = (at[j] - nu) * rate_q
+                tail, step = _in_two_parts(z)
+                # F = Phi + b^2 f'
+                tail += b * b * _noisy(z, 1.0 / (rate_q * b), b)[1]
+                p[j] += c * tail
+                q[j] += (v + c) * tail
+                d[j] -= v * tail
+                p_step[j] += c * step
+                q_step[j] += (v + c) * step
+                d_step[j] -= v * step
+                p_size[j] += c * abs(tail)
+                q_size[j] += (v + c) * abs(tail)
         else:
             if row[KIND] == ONLY_P:
                 nu, rate_q = mu, rate
@@ -298,6 +379,30 @@ def whole(columns: Array, count: int) -> tuple[float, float, float]:
         a, c, v = columns[k, A], columns[k, C], columns[k, V]
         p, q, d = p + (a + c), q + (v + c), d + (a - v)
     return p, q, d
+
+
+@inlined
+def _noisy(z: float, ratio: float, b: float) -> tuple[float, float]:
+    """Density of N(0, s^2) * Laplace(b) and its slope at s z; ratio is s / b.
+
+    It is half the sum, and the slope over b half the difference, of the densities with noise on
+    one side, exponential of mean b. These are
+
+        exp(-z^2 / 2) M(t) / b,  or  (exp(-(z - ratio / 2) ratio) - exp(-z^2 / 2) M(-t)) / b
+
+    with Mills' ratio M(t) = exp(t^2 / 2) P(N(0, 1) > t), t = ratio - z, where t is positive or not.
+    """
+    peak = decay(0.5 * z * z)[0]
+    right = _one_sided(z, ratio, peak)
+    left = _one_sided(-z, ratio, peak)
+    return 0.5 * (right + left) / b, 0.5 * (left - right) / (b * b)
+
+
+@inlined
+def _one_sided(z: float, ratio: float, peak: float) -> float:
+    t = ratio - z
+    mills = peak * mills_ratio(abs(t))
+    return mills if t >= 0.0 else decay(max((z - 0.5 * ratio) * ratio, 0.0))[0] - mills
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""Hockey-stick integrals of any two Gaussian mixtures over grids of epsilon, from their tails.
+"""Hockey-stick integrals of two Gaussian mixtures over grids of epsilon, from their tails.
 
 With L = log p / q, H_eps(p || q) is the mass of p - exp(eps) q over {L > eps}, and
 H_eps(q || p) that of q - exp(eps) p over {L < -eps}. L and its slope are tabulated once at nodes

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from edp_bayes.divergence.by_tails.columns import (
     KIND,
     MU,
+    NOISE,
+    NOISY,
     NU,
     ONLY_P,
     ONLY_Q,
@@ -18,6 +20,7 @@ from edp_bayes.divergence.by_tails.columns import (
     A,
     C,
     V,
+    noisy_radius,
 )
 from edp_bayes.utils.compiled import ZERO, borrowing
 
@@ -28,6 +31,7 @@ Array = NDArray[np.float64]
 MOST_NODES = 4096
 STEP = 0.5  # of the narrowest component that counts, between nodes
 RUN = 4  # nodes at one step
+BEND = 10.0  # scales beyond which the tail of a component with noise is exponential
 
 
 @borrowing
@@ -40,6 +44,9 @@ def place(columns: Array, count: int, negligible: float, zones: Array, x: Array)
     found = ZERO
     for k in range(count):
         row = columns[k]
+        if row[KIND] == NOISY:
+            found = _noisy_zones(zones, found, row, negligible)
+            continue
         if row[KIND] != ONLY_Q:
             found = _zone(zones, found, row[A], row[MU], row[RATE], negligible)
         if row[KIND] != ONLY_P:
@@ -85,4 +92,19 @@ def _zone(
         return found
     half = math.sqrt(2.0 * math.log(weight / negligible)) / rate
     zones[0, found], zones[1, found], zones[2, found] = mu - half, mu + half, STEP / rate
+    return found + 1
+
+
+@borrowing
+def _noisy_zones(zones: Array, found: int, row: Array, negligible: float) -> int:
+    """Enter where a component with noise bends, and where its tails are exponential."""
+    weight, sd, b = max(row[C], row[V] + row[C]), 1.0 / row[RATE_Q], row[NOISE]
+    if weight <= negligible:
+        return found
+    radius = noisy_radius(row, math.sqrt(2.0 * math.log(weight / negligible)))
+    bend = min(radius, (BEND + sd / b) * sd)
+    zones[0, found], zones[1, found], zones[2, found] = row[NU] - bend, row[NU] + bend, STEP * sd
+    found += 1
+    zones[0, found], zones[1, found] = row[NU] - radius, row[NU] + radius
+    zones[2, found] = STEP * max(sd, b)
     return found + 1
