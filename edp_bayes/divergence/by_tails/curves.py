@@ -12,7 +12,16 @@ from edp_bayes.divergence.by_tails.columns import add_rows
 from edp_bayes.divergence.by_tails.integrals import Levels, integrate, tail_work
 from edp_bayes.utils.compiled import compiled, in_threads
 
-__all__ = ["CUT", "ROUNDING", "from_tails", "serves"]
+__all__ = [
+    "ABSOLUTE",
+    "CUT",
+    "NEGLIGIBLE",
+    "RELATIVE",
+    "ROUNDING",
+    "SMALLEST",
+    "from_tails",
+    "serves",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

@@ -34,7 +34,7 @@ from edp_bayes.divergence.by_tails.columns import (
 from edp_bayes.divergence.by_tails.nodes import MOST_NODES, place
 from edp_bayes.utils.compiled import ZERO, borrowing, compiled
 
-__all__ = ["Levels", "TailWork", "integrate", "tail_work"]
+__all__ = ["Levels", "TailWork", "integrate", "new_levels", "tail_work"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -112,6 +112,12 @@ def tail_work(columns: int, levels: int) -> TailWork:
         np.empty((STACK, 7)), np.empty((7, changes)), np.empty(changes),
         np.empty((2, levels), dtype=np.int64),
     )  # fmt: skip
+
+
+@compiled
+def new_levels(levels: int) -> Levels:
+    """Return so many levels, to be filled in."""
+    return Levels(np.empty(levels), np.empty(levels), np.empty(levels), np.empty(levels))
 
 
 @borrowing
