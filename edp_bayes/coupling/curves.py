@@ -22,6 +22,17 @@ from numpy.typing import NDArray
 
 from edp_bayes.coupling.contributions import ContributionDraws
 from edp_bayes.divergence.any_pair.curves import by_draw
+from edp_bayes.divergence.by_tails.columns import add_column
+from edp_bayes.divergence.by_tails.curves import (
+    ABSOLUTE,
+    CUT,
+    NEGLIGIBLE,
+    RELATIVE,
+    ROUNDING,
+    SMALLEST,
+)
+from edp_bayes.divergence.by_tails.integrals import Levels, integrate, new_levels, tail_work
+from edp_bayes.divergence.logarithmic.curves import UNEVEN
 from edp_bayes.divergence.near_pair.affine import (
     image_integrals,
     image_workspace,
@@ -30,18 +41,12 @@ from edp_bayes.divergence.near_pair.affine import (
 )
 from edp_bayes.divergence.near_pair.close import (
     are_close,
-    both_integrals,
     convexity_bound,
     covered_bound,
-    densities,
-    inner_epsilons,
-    is_close,
-    pair_risk,
-    workspace,
 )
 from edp_bayes.divergence.near_pair.nodes import MOST_NODES, place_nodes
 from edp_bayes.divergence.near_pair.safety import is_safe, safety_tables, tabulate_shares
-from edp_bayes.utils.compiled import borrowing, compiled, in_threads
+from edp_bayes.utils.compiled import ZERO, borrowing, compiled, in_threads
 
 __all__ = [
     "coupled_curves",
@@ -61,10 +66,6 @@ LARGEST_SHARE = 0.9
 MOST_GROWTH = 1e5
 # Pairs whose component distributions take about as long as a thread takes to start.
 CHEAP_PAIRS = 2000
-# Of a curve of at most MINOR, components that move by more than their own width are bounded by
-# joint convexity instead of integrated if they weigh at most NARROW: the curve is too high by that
-# at most, never too low.
-NARROW, MINOR = 1e-9, 1e-3
 
 
 def coupled_curves(
@@ -299,12 +300,14 @@ def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  
     """
     rho, a, b, tau2 = moves
     size, levels = base.shape[2], growths.shape[1]
-    work, image_work = workspace(size, levels), image_workspace(levels)
+    image_work, alone = image_workspace(levels), np.empty(size)
     nodes, total = np.empty((2, MOST_NODES)), np.empty((2, levels))
     safety = safety_tables(size)
     given, without = np.empty((2, size)), np.empty((2, size))
-    low, high, share = np.empty(levels), np.empty(levels), np.empty(size)
-    reduced, narrow = np.empty((3, size)), np.empty(levels)
+    share, scale = np.empty(size), np.empty((2, levels))
+    tail, grid = tail_work(size, levels), new_levels(levels)
+    negligible = max(floor * NEGLIGIBLE, SMALLEST)
+    reach = math.sqrt(-2.0 * math.log(negligible))
     for s in range(first, last):
         growth = growths[s]
         # q / p - 1 at p = exp(eps) q, of those always present
@@ -344,66 +347,73 @@ def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  
             # bound at the first holds for all
             bound = convexity_bound(wide[s], given, without, rho[s, i], growth[0], floor)
             if bound > floor:
-                bound = covered_bound(wide[s], given, without, rho[s, i], growth[0], floor, share)
+                bound = covered_bound(wide[s], given, without, rho[s, i], growth[0], floor, alone)
             if bound <= floor:
                 close[s, i] = True
                 continue
-            if count == 0 or not accurate:
+            # In logarithms, elsewhere.
+            if not accurate or _is_uneven(wide[s], given, without):
                 continue
-            if not known:
-                densities(wide[s], nodes, count, work)
+            if count > 0 and not known:
                 tabulate_shares(wide[s], nodes, count, safety)
                 known = True
             present = relative_presence(rho[s, i], share)
-            for e in range(levels):
-                low[e], high[e] = _thresholds(present, growth[e])
-            narrow[:] = 0.0
-            part = wide[s]
-            # far components would need nodes of their own: where they weigh next to nothing their
-            # risks are added as bounds, otherwise the pair is left to the general integrals
-            if are_close(wide[s], given, without):
-                if is_safe(wide[s], given, without, share, low[0], high[0], safety):
+            # far components would need nodes of their own: they are left to the integral
+            if known and are_close(wide[s], given, without):
+                low, high = _thresholds(present, growth[0])
+                if is_safe(wide[s], given, without, share, low, high, safety):
                     close[s, i] = True
                     continue
-            else:
-                bound = convexity_bound(wide[s], given, without, rho[s, i], growth[0], MINOR)
-                if bound > MINOR:
-                    continue
-                if not _leave_narrow(wide[s], given, without, rho[s, i], growth, reduced, narrow):
-                    continue
-                part = reduced
-            close[s, i] = True
-            both_integrals(part, given, without, share, nodes, count, low, high, work, total)
+            filled = _fill_columns(wide[s], given, without, share, reach, tail.columns)
+            _fill_levels(present, growth, grid)
+            if not integrate(tail, filled, grid, negligible, CUT * reach, total, scale):
+                continue
+            exact = True
             for e in range(levels):
                 # H(p || q) = rho H_alpha(g || q), H(q || p) = kappa H_beta(q || g)
-                value = present * total[0, e]
-                kept = present - growth[e] * (1.0 - present)
+                kept = max(present - growth[e] * (1.0 - present), 0.0)
+                value, error = present * total[0, e], present * scale[0, e]
                 if kept > 0.0:
-                    value = max(value, kept * total[1, e])
-                out[s, i, e] = max(value, 0.0) + narrow[e]
+                    value, error = max(value, kept * total[1, e]), max(error, kept * scale[1, e])
+                exact = exact and ROUNDING * error <= max(RELATIVE * value, ABSOLUTE)
+                out[s, i, e] = value
+            close[s, i] = exact
 
 
-@compiled
-def _leave_narrow(base, given, without, rho, growth, reduced, narrow):  # type: ignore[no-untyped-def]
-    """Give no weight to the components that are not near their own, and bound what they add.
-
-    Return whether that is little enough. By joint convexity (fact 3 of
-    docs/mathematics/hockey_stick.md) the risk is at most that of the other components and, of those
-    left out, the sum of the risks of each. reduced is (3, K), narrow (epsilon,).
-    """
-    most = 0.0
+@borrowing
+def _is_uneven(base: Array, given: Array, without: Array) -> bool:
+    """Return whether locations lie too far apart for the narrowest component."""
+    low, high, smallest = np.inf, -np.inf, np.inf
     for k in range(base.shape[1]):
-        for row in range(3):
-            reduced[row, k] = base[row, k]
-        if not is_close(base, given, without, k):
-            reduced[0, k] = 0.0
-            most += base[0, k] * rho[k]
-    if most > NARROW:
-        return False
+        if base[0, k] > 0.0:
+            for part in (given, without):
+                low, high = min(low, part[0, k]), max(high, part[0, k])
+                smallest = min(smallest, part[1, k])
+    return high - low > UNEVEN * smallest
+
+
+@borrowing
+def _fill_columns(
+    base: Array, given: Array, without: Array, share: Array, reach: float, columns: Array
+) -> int:
+    """Enter g, a mixture of q_k by 1 - share_k and g_k by share_k, beside q; return how many."""
+    size = ZERO
     for k in range(base.shape[1]):
-        if reduced[0, k] == 0.0 and base[0, k] > 0.0 and rho[k] > 0.0:
-            m, s, n, t = given[0, k], given[1, k], without[0, k], without[1, k]
-            for e in range(growth.size):
-                backward, down, up = inner_epsilons(rho[k], growth[e])
-                narrow[e] += base[0, k] * pair_risk(m, s, n, t, rho[k], backward, down, up)
-    return True
+        w = base[0, k] * share[k]
+        if base[0, k] > 0.0:
+            size = add_column(
+                columns, size, reach, w, base[0, k] - w, w, given[0, k], given[1, k],
+                without[0, k], without[1, k],
+            )  # fmt: skip
+    return size
+
+
+@borrowing
+def _fill_levels(rho: float, growth: Array, levels: Levels) -> None:
+    """Fill in log g / q above which p > exp(eps) q, and below which q > exp(eps) p."""
+    for e in range(growth.size):
+        kept = rho - growth[e] * (1.0 - rho)
+        levels.up_growth[e] = growth[e] / rho
+        levels.down_growth[e] = growth[e] / kept if kept > 0.0 else np.inf
+        levels.up[e] = math.log1p(levels.up_growth[e])
+        levels.down[e] = math.log1p(levels.down_growth[e])

@@ -65,7 +65,8 @@ class ShiftCoupling:
         """Return the individuals who move a component by more than eps of its scale.
 
         With Laplace kernels all others have risk zero exactly; with Gaussian kernels the bound by
-        joint convexity is evaluated at the largest move and the smallest scale.
+        joint convexity is evaluated at the largest move and the smallest scale; of those who stay,
+        risks below 1e-12 are zero.
         """
         from edp_bayes.divergence.shifts import gaussian_shift
 
@@ -74,7 +75,7 @@ class ShiftCoupling:
             return np.flatnonzero(largest > epsilon[0]), np.zeros_like(epsilon)
         bound = np.asarray(gaussian_shift(largest[:, None], epsilon))
         kept = bound[:, 0] > FLOOR
-        return np.flatnonzero(kept), bound[~kept].sum(axis=0)
+        return np.flatnonzero(kept), bound[~kept].sum(axis=0) + FLOOR * kept.sum()
 
     def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
         """Return delta_i(eps), shape (chain * draw, individual, epsilon), in `out` if given."""
@@ -106,6 +107,7 @@ class ShiftCoupling:
             epsilon,
             kernel=self.mixture.kernel,
             noise=self.responses.noise,
+            floor=FLOOR if self.mixture.kernel == "gaussian" else 0.0,
         )
         return curves if out is None else _copied(curves, out)
 

@@ -28,8 +28,9 @@ def hockey_stick(p: Mixture, q: Mixture, *, epsilon: ArrayLike) -> Array | float
 
     It is the largest P(A) - exp(eps) Q(A) over all events A: the delta that epsilon needs in
     one direction. Laplace mixtures of one common scale are integrated in closed form between
-    knots, everything else between all sign changes, without ever subtracting two distribution
-    functions (Burchard, Daoud and Dotterrer 2020, Definition 2).
+    knots, everything else between all sign changes: Gaussian mixtures by distribution functions
+    wherever these do not cancel, all others by quadrature (Burchard, Daoud and Dotterrer 2020,
+    Definition 2).
 
     Parameters
     ----------

@@ -11,7 +11,8 @@ nodes and reach a threshold, the interval is halved until it cannot. The sign ch
 by Newton's method; an error dx in one costs only O(dx^2) in the integral. Between neighbouring
 sign changes the set of epsilon that count is constant, and quadrature of d = p - q and q there,
 added up by level, gives all of them: integral of d - expm1(eps) q. No two distribution functions
-are ever subtracted.
+are ever subtracted. Most pairs of Gaussian mixtures, Laplace noise included, do not come here:
+their integrals follow from distribution functions, ten times as fast, where these do not cancel.
 """
 
 from __future__ import annotations
@@ -34,11 +35,22 @@ from edp_bayes.divergence.any_pair.sign_changes import (
     resolve,
     signed_level,
 )
+from edp_bayes.divergence.by_tails.curves import from_tails, serves
 from edp_bayes.divergence.centring import common_location, in_common_units
 from edp_bayes.divergence.logarithmic.curves import fill, is_uneven
 from edp_bayes.utils.compiled import ZERO, compiled, in_threads
 
-__all__ = ["BATCH", "BOTH", "FAR", "FORWARD", "by_draw", "by_level", "centred", "curves"]
+__all__ = [
+    "BATCH",
+    "BOTH",
+    "FAR",
+    "FORWARD",
+    "by_cells",
+    "by_draw",
+    "by_level",
+    "centred",
+    "curves",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -119,11 +131,26 @@ def curves(
 def _ordinary(p: Array, q: Array, epsilon: Array, direction: int, floor: float, out: Array) -> None:
     """Fill in the integrals at epsilons up to FAR, shape (S, E)."""
     p, q = centred(p, q)
+    start = np.zeros(out.shape[:2], dtype=np.int64)
+    if serves(p, q):
+        from_tails(p, q, epsilon, out, start, both=direction == BOTH, floor=floor)
+        if (start == epsilon.shape[1]).all():
+            return
+    by_cells(p, q, epsilon, direction, floor, out, start)
+
+
+def by_cells(
+    p: Array, q: Array, epsilon: Array, direction: int, floor: float, out: Array, start: Index
+) -> None:
+    """Fill in the integrals of every pair from some epsilon on, by quadrature in every cell.
+
+    start, shape (S, B), is the number of the first epsilon of each pair.
+    """
     reach_laplace = -math.log(max(floor * 1e-9, SMALLEST))
     in_threads(
         _curves,
         q.shape[0] * q.shape[1],
-        evaluator(bool((p[..., 4] == GAUSSIAN).all() and (q[..., 4] == GAUSSIAN).all())),
+        evaluator(_all_gaussian(p, q)),
         p,
         q,
         np.expm1(epsilon),
@@ -131,8 +158,13 @@ def _ordinary(p: Array, q: Array, epsilon: Array, direction: int, floor: float, 
         float(floor),
         math.sqrt(2.0 * reach_laplace),
         reach_laplace,
+        start,
         out,
     )
+
+
+def _all_gaussian(p: Array, q: Array) -> bool:
+    return bool((p[..., 4] == GAUSSIAN).all() and (q[..., 4] == GAUSSIAN).all())
 
 
 def by_draw(epsilon: Array, draws: int) -> Array:
@@ -167,6 +199,7 @@ def _curves(
     floor: float,
     reach_gaussian: float,
     reach_laplace: float,
+    start: Index,
     out: Array,
 ) -> None:
     people, levels = q.shape[1], growth.shape[1]
@@ -176,19 +209,26 @@ def _curves(
     spans = np.empty((2 * most, 5))
     bends = np.empty(most)
     work, level = np.empty((4, levels + 1)), np.empty(levels)
-    cell = Workspace(
-        evaluate, table, ends, level, np.empty(BATCH), np.empty((VALUES, BATCH)),
-        np.empty((4, BATCH)), np.empty((STACK, 7)), np.empty((256 + 2 * levels, 6)), work,
-    )  # fmt: skip
+    x, values, nodes = np.empty(BATCH), np.empty((VALUES, BATCH)), np.empty((4, BATCH))
+    stack, breaks = np.empty((STACK, 7)), np.empty((256 + 2 * levels, 6))
     curve = np.empty((2, levels))
     for task in range(first, last):
         s, i = task // people, task % people
-        level[:] = growth[s]
+        skipped = start[s, i]
+        if skipped == levels:
+            continue
+        kept = levels - skipped
+        for e in range(kept):
+            level[e] = growth[s, skipped + e]
+        cell = Workspace(
+            evaluate, table, ends, level[:kept], x, values, nodes, stack, breaks,
+            work[:, : kept + 1],
+        )  # fmt: skip
         by_level(cell, p[s], q[s, i], reach_gaussian, reach_laplace, spans, bends)
-        _collect(level, work, curve)
-        for e in range(levels):
+        _collect(cell.growth, cell.work, curve)
+        for e in range(kept):
             value = max(curve[0, e], curve[1, e]) if direction == BOTH else curve[0, e]
-            out[s, i, e] = value if value >= floor else 0.0
+            out[s, i, skipped + e] = value if value >= floor else 0.0
 
 
 @compiled

@@ -35,7 +35,7 @@ from edp_bayes.divergence.any_pair.components import (
 )
 from edp_bayes.utils.compiled import compiled, decay, inlined, kept
 
-__all__ = ["D_SLOPE", "P_SLOPE", "Q_SLOPE", "VALUES", "D", "P", "Q", "evaluator"]
+__all__ = ["D_SLOPE", "P_SLOPE", "Q_SLOPE", "VALUES", "D", "P", "Q", "evaluator", "expm1_series"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -133,7 +133,7 @@ def _gaussian_pair(
     step = change * z + shift  # z - (x - nu) / b without cancellation
     zq = z - step
     value = height * _NORMAL_PEAK * decay(0.5 * z * z)[0]
-    minus = -value * _expm1_series(front + 0.5 * step * (z + zq))
+    minus = -value * expm1_series(front + 0.5 * step * (z + zq))
     slope_minus = -rate * (z * minus + (step + zq * change) * (value - minus))
     return value, minus, -z * rate * value, slope_minus
 
@@ -152,7 +152,7 @@ def _any_pair(x: float, middle: float, table: Array, k: int) -> tuple[float, flo
     value = 0.5 * height * decay(max(hand * rate * (x - mu), 0.0))[0]
     slope = -hand * rate * value
     if (middle > mu) == (middle > nu):
-        minus = -value * _expm1_series(front + hand * (change * rate * (x - mu) + shift))
+        minus = -value * expm1_series(front + hand * (change * rate * (x - mu) + shift))
         return value, minus, slope, -hand * rate * (minus + change * (value - minus))
     # between the two locations p and q lean opposite ways: no difference of slopes cancels
     rate_q = -hand / table[A_Q, k]
@@ -218,7 +218,7 @@ def _single(
 
 
 @inlined
-def _expm1_series(t: float) -> float:
+def expm1_series(t: float) -> float:
     """exp(t) - 1 for abs(t) <= 1/2, to 1e-17 of its value; clipped beyond, where it is unused."""
     t = min(max(t, -1.0), 1.0)
     s = 1.0 / 1307674368000.0

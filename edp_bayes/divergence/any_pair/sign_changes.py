@@ -23,10 +23,12 @@ __all__ = [
     "Workspace",
     "crossings",
     "excess",
+    "inverse_hermite",
     "may_turn",
     "polish",
     "resolve",
     "signed_level",
+    "wait",
 ]
 
 Array = NDArray[np.float64]
@@ -142,7 +144,7 @@ def may_turn(start: Point, end: Point, growth: Array, low: int, high: int) -> bo
 def resolve(cell: Workspace, middle: float, start: Point, end: Point, found: int) -> int:
     """Halve an interval until s is monotone, or no threshold in reach, on every part."""
     growth, x, values, stack = cell.growth, cell.x, cell.values, cell.stack
-    size = _wait(stack, ZERO, start, end, 0.0)
+    size = wait(stack, ZERO, start, end, 0.0)
     while size > 0:
         size -= 1
         start = stack[size, 0], stack[size, 1], stack[size, 2]
@@ -154,15 +156,15 @@ def resolve(cell: Workspace, middle: float, start: Point, end: Point, found: int
             cell.evaluate(cell.table, cell.ends, x[:1], middle, values)
             s, slope = excess(values, ZERO)
             centre = x[0], s, slope
-            size = _wait(stack, size, centre, end, depth + 1.0)
-            size = _wait(stack, size, start, centre, depth + 1.0)
+            size = wait(stack, size, centre, end, depth + 1.0)
+            size = wait(stack, size, start, centre, depth + 1.0)
         elif before != after:
             found = crossings(cell, start, before, end, after, found)
     return found
 
 
 @compiled
-def _wait(stack: Array, size: int, start: Point, end: Point, depth: float) -> int:
+def wait(stack: Array, size: int, start: Point, end: Point, depth: float) -> int:
     """Put an interval on the stack."""
     for i in range(3):
         stack[size, i], stack[size, 3 + i] = start[i], end[i]
@@ -181,7 +183,7 @@ def crossings(
     while level != after and found < breaks.shape[0]:
         target = _threshold(level if step > 0 else level - 1, cell.growth)
         level += step
-        breaks[found, 0] = _inverse_hermite(start, end, target)
+        breaks[found, 0] = inverse_hermite(start, end, target)
         breaks[found, 1], breaks[found, 2] = start[0], end[0]
         breaks[found, 3], breaks[found, 4], breaks[found, 5] = target, step, level
         found += 1
@@ -189,7 +191,7 @@ def crossings(
 
 
 @compiled
-def _inverse_hermite(start: Point, end: Point, target: float) -> float:
+def inverse_hermite(start: Point, end: Point, target: float) -> float:
     """Solve the cubic with these end values and slopes for target."""
     (x0, s0, m0), (x1, s1, m1) = start, end
     width = x1 - x0

@@ -11,7 +11,7 @@ from edp_bayes.divergence.logarithmic.integrals import ROUNDING, Work, integral,
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils.compiled import compiled, in_threads
 
-__all__ = ["fill", "is_uneven"]
+__all__ = ["UNEVEN", "fill", "is_uneven"]
 
 Array = NDArray[np.float64]
 
