@@ -70,7 +70,12 @@ _SETTINGS: dict[Any, Any] = {
 
 @contextmanager
 def context() -> Iterator[None]:
-    """Draw in the style of this library, and in no other afterwards.
+    """Draw in the style of this library, and as before afterwards.
+
+    Returns
+    -------
+    context manager
+        Figures that are made within its ``with`` statement have the style.
 
     Examples
     --------
@@ -163,6 +168,7 @@ def label_lines(ax: Axes) -> None:
     lines = [one for one in ax.get_lines() if not str(one.get_label()).startswith("_")]
     if not lines:
         return
+    ax.autoscale_view()  # the limits, on which places depend, are else found when it is drawn
     ends = np.array([_end(ax, one) for one in lines])
     figure = ax.get_figure()
     assert figure is not None
