@@ -70,12 +70,12 @@ _SETTINGS: dict[Any, Any] = {
 
 @contextmanager
 def context() -> Iterator[None]:
-    """Draw in the style of this library, and in no other afterwards.
+    """Draw in the style of this library, and as before afterwards.
 
     Returns
     -------
     context manager
-        Within which it is so.
+        Figures that are made within its ``with`` statement have the style.
 
     See Also
     --------
@@ -183,7 +183,7 @@ def label_lines(ax: Axes) -> None:
     lines = [one for one in ax.get_lines() if not str(one.get_label()).startswith("_")]
     if not lines:
         return
-    _ = ax.viewLim  # limits that follow the data are found now, not when it is drawn
+    ax.autoscale_view()  # the limits, on which places depend, are else found when it is drawn
     ends = np.array([_end(ax, one) for one in lines])
     figure = ax.get_figure()
     assert figure is not None
