@@ -77,7 +77,7 @@ class TailWork(NamedTuple):
     columns, zones : ndarray
         Shapes (most, COLUMN) and (3, 2 most): the pair, to be filled in before, and its zones.
     x, values : ndarray
-        Shapes (MOST_NODES,) and (8, MOST_NODES): nodes, and values or tails there.
+        Shapes (most,) and (8, most): nodes or sign changes, and values or tails there.
     one, at : ndarray
         Shapes (1,) and (6, 1): the same of a single point.
     stack : ndarray
@@ -106,9 +106,10 @@ class TailWork(NamedTuple):
 def tail_work(columns: int, levels: int) -> TailWork:
     """Return the workspace for pairs of so many columns and levels."""
     changes = 512 + 16 * levels
+    most = max(MOST_NODES, changes)
     return TailWork(
-        np.empty((columns, COLUMN)), np.empty((3, 2 * columns)), np.empty(MOST_NODES),
-        np.empty((8, max(MOST_NODES, changes))), np.empty(1), np.empty((6, 1)),
+        np.empty((columns, COLUMN)), np.empty((3, 2 * columns)), np.empty(most),
+        np.empty((8, most)), np.empty(1), np.empty((6, 1)),
         np.empty((STACK, 7)), np.empty((7, changes)), np.empty(changes),
         np.empty((2, levels), dtype=np.int64),
     )  # fmt: skip
