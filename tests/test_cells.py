@@ -381,3 +381,55 @@ def test_what_a_cell_leaves_out_is_no_part_of_its_verdict():
     assert short.verdict(**asked).claim == whole.verdict(**asked).claim
     assert short.verdict(**asked).withheld_by == whole.verdict(**asked).withheld_by
     assert "densities" not in short.tree.children
+
+
+def row_of(status, limit=np.nan, lower=np.nan, **more):
+    found = {"status": status, "epsilon": 0.1, "delta": 0.06, "limit": limit, "lower": lower}
+    return found | {"median": lower, "withheld_by": "", "sentence": "As it was."} | more
+
+
+def test_cells_together_are_never_better_than_one_of_them_alone():
+    joint = row_of("met", 0.05, 0.01)
+    kept = together.at_least_alone(joint, {"a": row_of("met", 0.04, 0.0), "b": row_of("no audit")})
+    assert kept == joint
+    found = together.at_least_alone(
+        joint, {"a": row_of("undecided", 0.13, 0.02), "b": row_of("met", 0.05, 0.0)}
+    )
+    assert (found["status"], found["limit"], found["lower"]) == ("undecided", 0.13, 0.02)
+    assert "the limit of a alone is 0.13" in found["sentence"]
+    worse = together.at_least_alone(joint, {"a": row_of("not met", 0.3, 0.1)})
+    assert worse["status"] == "not met"
+    withheld = row_of("not established", withheld_by="trend")
+    none = together.at_least_alone(joint, {"a": withheld, "b": row_of("met", 0.01, 0.0)})
+    assert (none["status"], none["withheld_by"]) == ("not established", "trend")
+    assert np.isnan(none["limit"])
+    revealed = together.at_least_alone(row_of("revealed exactly"), {"a": row_of("met", 0.01, 0.0)})
+    assert revealed["status"] == "revealed exactly"
+
+
+def test_the_epsilon_of_the_target_is_in_the_grid_of_every_cell():
+    found = edp.audit_cells(
+        databases(visits()), edp.queries.Count(), by="region", epsilon=[0.5], model=MODEL, **OPTIONS
+    )
+    limits = found.table["limit"].dropna()
+    assert len(limits) > 0
+    assert (limits < 1.0).all()
+
+
+def test_very_many_cells_need_an_executor(monkeypatch):
+    from edp_bayes.auditing.cells import audit
+
+    monkeypatch.setattr(audit, "MOST_CELLS", 3)
+    with pytest.raises(edp.InvalidInputError, match="cells, more than 3: give an executor"):
+        edp.audit_cells(
+            databases(visits()), edp.queries.Count(), by="region", epsilon=[0.5], **OPTIONS
+        )
+
+
+def test_nothing_is_written_where_there_is_no_such_column(tmp_path, capsys):
+    visits().to_csv(tmp_path / "visits.csv", index=False)
+    asked = ["audit", str(tmp_path / "visits.csv"), "--database", "week", "--individual", "who"]
+    asked += ["--query", "count", "--by", "planet", "--out", str(tmp_path / "out"), "--resume"]
+    assert main(asked) == 2
+    assert "planet" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -10,7 +10,9 @@ from joint_cases import EPSILON, MODELS, joint_coupling, joint_responses
 
 import edp_bayes as edp
 from edp_bayes.auditing.joint_evaluation import evaluate_joint
+from edp_bayes.coupling.contributions import STEEPEST
 from edp_bayes.coupling.joint_answers import answer_curves
+from edp_bayes.coupling.joint_contributions import _flatten
 from edp_bayes.coupling.parts import taken
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.exceptions import InvalidInputError
@@ -210,3 +212,26 @@ def test_threads_give_the_same_bits(coupling, risks):
         found = evaluate_joint(coupling, EPSILON, progressbar=False, run=run)
     for name in vars(risks):
         assert np.array_equal(getattr(found, name), getattr(risks, name)), name
+
+
+@given(st.integers(1, 4), st.integers(0, 10_000), st.floats(0.1, 30.0))
+@settings(deadline=None, max_examples=100)
+def test_an_individual_never_takes_nearly_all_of_a_direction(d, seed, size):
+    slope = size * np.random.default_rng(seed).standard_normal((d, d))
+    require_something_left(slope)
+
+
+def test_nor_where_no_pivot_is_small():
+    # pivots of the Cholesky factor are 0.15, the least singular value is 0.0075
+    require_something_left(np.array([[0.15, 3.0], [0.0, 0.15]]) - np.eye(2))
+
+
+def require_something_left(slope):
+    d = len(slope)
+    flat = slope.copy()
+    _flatten(flat, np.empty((d, d)), np.empty((d, d)), d)
+    left = np.eye(d) + flat
+    assert np.linalg.svd(left, compute_uv=False).min() >= 1.0 - STEEPEST - 1e-9
+    assert np.linalg.det(left) > 0.0
+    if np.linalg.norm(slope) < STEEPEST:
+        np.testing.assert_array_equal(flat, slope)

@@ -111,6 +111,35 @@ def test_draws_that_cannot_be_used_are_refused(responses, draws, options, error,
         edp.audit_trace(draws, responses, **OPTIONS, **options)
 
 
+def test_draws_of_other_responses_are_refused(responses):
+    y = responses.response
+    noise = 0.1 * np.random.default_rng(1).standard_normal((2, 30, 1))
+    values = {"weights": 1.0 + 0.0 * noise, "locations": y.mean() + noise, "scales": np.exp(noise)}
+    posterior = xr.Dataset({k: (("chain", "draw", "component"), v) for k, v in values.items()})
+
+    def draws(values):
+        observed = xr.Dataset({"response": ("database", values)})
+        return xr.DataTree.from_dict({"posterior": posterior, "observed_data": observed})
+
+    for others in (y + 1.0, y[:-1]):
+        with pytest.raises(edp.InvalidInputError, match=r"draws are of \d+ other responses"):
+            edp.audit_trace(draws(others), responses, **OPTIONS)
+    same = edp.audit_trace(draws(y), responses, **OPTIONS)
+    assert same.delta.sizes["draw"] == 30
+
+
+@pytest.mark.parametrize("model", [edp.FiniteMixture(2), edp.DirichletProcessMixture(components=3)])
+def test_a_mixture_is_built_of_what_an_adversary_knows(responses, model):
+    adversary = edp.Adversary(past=1)
+    built = model.build(responses, adversary=adversary)
+    given = Regression.of(known(adversary, responses, None))
+    by_regression = model.build(given.known.responses, given)
+    assert [v.name for v in built.free_RVs] == [v.name for v in by_regression.free_RVs]
+    assert "coefficients" in built.named_vars
+    point = by_regression.initial_point()
+    np.testing.assert_allclose(built.compile_logp()(point), by_regression.compile_logp()(point))
+
+
 LABELS = {
     "dates": np.arange("2024-01-01", "2024-02-10", dtype="datetime64[D]"),
     "text": [f"week {k}" for k in range(40)],

@@ -83,8 +83,9 @@ def audit_trace(
 
     Notes
     -----
-    The draws are taken at their word: whether they are of a posterior of these responses nobody
-    checks but the posterior predictive check.
+    Draws whose ``observed_data`` has a ``response`` are refused if it is not that of `responses`.
+    Otherwise they are taken at their word: whether they are of a posterior of these responses only
+    the posterior predictive check can say.
 
     Examples
     --------

@@ -34,7 +34,6 @@ def audit_table(
     if len(run.query) > 1:
         raise InvalidInputError("--by is for one query: give --query once")
     epsilon, delta = run.target or (None, None)
-    run.out.mkdir(parents=True, exist_ok=True)
     with _workers(run.where) as workers:
         found = audit_cells(
             databases,
@@ -56,6 +55,7 @@ def audit_table(
     if run.release is not None:
         found = found.with_release(run.release)
     report.print_cells(found, console)
+    run.out.mkdir(parents=True, exist_ok=True)
     written = [found.save(run.out / name) for name in folder.CELLS]
     console.print(f"\nWritten to {run.out}: {', '.join(path.name for path in written)}.")
     if run.json is not None:

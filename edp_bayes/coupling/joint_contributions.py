@@ -259,8 +259,9 @@ def _fill(first, last, chi, normal, some, intercept, slope, spread):  # type: ig
 def _flatten(slope, lower, work, d):  # type: ignore[no-untyped-def]
     """Shrink slopes until the individual adds less than they take away in any direction.
 
-    I + B is to leave at least a tenth of every difference of the rest: its least singular value
-    is, by the norm of the inverse, at least that.
+    I + B is to leave at least a tenth of every difference of the rest. Its least singular value is
+    at least one over the Frobenius norm of its inverse, which is that of the inverse of L in
+    (I + B)'(I + B) = L L'.
     """
     least = 1.0 - STEEPEST
     small = 0.0
@@ -278,12 +279,13 @@ def _flatten(slope, lower, work, d):  # type: ignore[no-untyped-def]
                     right = slope[c, b] + (1.0 if b == c else 0.0)
                     total += left * right
                 work[a, b] = total
-        # positive determinant, and no small pivot
         cholesky(work, lower, d)
-        fine = _determinant_positive(slope, work, d)
+        inverse_factor(lower, work, d)
+        squares = 0.0
         for a in range(d):
-            fine = fine and lower[a, a] >= least
-        if fine:
+            for b in range(a + 1):
+                squares += work[a, b] * work[a, b]
+        if squares * least * least <= 1.0 and _determinant_positive(slope, work, d):
             return
         for a in range(d):
             for b in range(d):

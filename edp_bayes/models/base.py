@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -240,15 +240,20 @@ def fit_as_asked(
     return fitted
 
 
+def require_variables(names: Iterable[str], found: Iterable[Any], of: str = "") -> None:
+    """Refuse a model without some of the variables asked for."""
+    names, found = list(names), list(map(str, found))
+    if missing := [name for name in names if name not in found]:
+        raise InvalidInputError(
+            f"the model must have variables{of} named {', '.join(names)}; {', '.join(missing)} "
+            f"not found among {', '.join(found)}"
+        )
+
+
 def mixture_from(tree: xr.DataTree, kernel: str, names: tuple[str, str, str]) -> Mixture:
     """Collect the mixture draws of a posterior."""
     posterior = tree["posterior"].to_dataset()
-    missing = [name for name in names if name not in posterior]
-    if missing:
-        raise InvalidInputError(
-            f"the model must have variables named {', '.join(names)}; {', '.join(missing)} "
-            f"not found among {', '.join(map(str, posterior.data_vars))}"
-        )
+    require_variables(names, posterior.data_vars)
     arrays = [posterior[name].transpose("chain", "draw", ...).to_numpy() for name in names]
     shapes = {name: array.shape[2:] for name, array in zip(names, arrays, strict=True)}
     if len(set(shapes.values())) > 1 or len(shapes[names[0]]) != 1:

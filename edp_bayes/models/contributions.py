@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from edp_bayes.coupling.contributions import ContributionDraws, ContributionSource, Statistics
 from edp_bayes.coupling.drawn import DrawnContributions
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.models.base import require_variables
 from edp_bayes.utils import labels
 
 if TYPE_CHECKING:
@@ -91,12 +92,7 @@ def drawn_contributions(
         If a name is not there, has another shape or other individuals, or its values are
         impossible.
     """
-    missing = [name for name in names if name not in posterior]
-    if missing:
-        raise InvalidInputError(
-            f"the model must have variables of contributions named {', '.join(names)}; "
-            f"{', '.join(missing)} not found among {', '.join(map(str, posterior.data_vars))}"
-        )
+    require_variables(names, posterior.data_vars, " of contributions")
     people, components = responses.n_individuals, weights.shape[-1]
     one: list[tuple[int, ...]] = [(people,)]
     shapes = [[*one, (people, components)], one, one, one]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError
-from edp_bayes.models.base import FittedModel, fitted_mixture, mixture_from
+from edp_bayes.models.base import FittedModel, fitted_mixture, mixture_from, require_variables
 from edp_bayes.models.base_measure import ROUNDED
 from edp_bayes.models.contributions import (
     ToSource,
@@ -159,6 +159,9 @@ class PyMCMixture:
         model = self.build(responses.on_scale)
         if not isinstance(model, pm.Model):
             raise InputTypeError(f"build must return a pm.Model, found {type(model).__name__}")
+        # before anything is drawn
+        require_variables((self.weights, self.locations, self.scales), model.named_vars)
+        require_variables(self.contributions or (), model.named_vars, " of contributions")
         return model
 
 

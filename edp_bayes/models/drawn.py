@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import xarray as xr
 
 from edp_bayes.distributions.mixtures import Mixture
@@ -111,6 +112,7 @@ class DrawnMixture:
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Return the draws that were given, beside those without each individual."""
+        self._refuse_others(responses)
         mixture, responses = self._mixture(), responses.on_scale
         fitted = fitted_mixture(
             mixture,
@@ -127,6 +129,22 @@ class DrawnMixture:
             parameters=self.posterior,
             prior=None if prior is None else partial(PriorDraws, prior),
             constant_data=_group(self.draws, "constant_data"),
+        )
+
+    def _refuse_others(self, responses: Responses) -> None:
+        """Refuse draws that say of which responses they are, if these are others."""
+        observed = _group(self.draws, "observed_data")
+        if observed is None or "response" not in observed:
+            return
+        theirs = observed["response"].to_numpy().ravel()
+        for ours in (responses.response, responses.on_scale.response):
+            if theirs.shape == ours.shape and np.allclose(theirs, ours, rtol=1e-6):
+                return
+        raise InvalidInputError(
+            f"the draws are of {theirs.size} other responses (observed_data['response'] begins "
+            f"with {theirs[0]:.6g}), and here are {responses.response.size} that begin with "
+            f"{responses.response[0]:.6g}: give those that the draws are of, or leave this "
+            "variable out if it is on another scale"
         )
 
     def _mixture(self) -> Mixture:

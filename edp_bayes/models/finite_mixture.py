@@ -32,6 +32,7 @@ from edp_bayes.models.base_measure import (
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.prior_draws import prior_of_mixture
 from edp_bayes.models.priors import SIMPLEX, Priors, Support
+from edp_bayes.models.regression import regression_on
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from edp_bayes.models.contributions import ToSource
     from edp_bayes.models.regression import Regression
+    from edp_bayes.records.adversary import Adversary
     from edp_bayes.records.responses import Responses
 
 __all__ = ["FiniteMixture"]
@@ -120,14 +122,24 @@ class FiniteMixture(ShortRepr, OfRounded):
         several = {"share": SIMPLEX._replace(size=self.components)} if self.components > 1 else {}
         return {**several, **self.base_measure.parameters}
 
-    def build(self, responses: Responses, regression: Regression | None = None) -> Any:
+    def build(
+        self,
+        responses: Responses,
+        regression: Regression | None = None,
+        *,
+        adversary: Adversary | None = None,
+        at: Any = None,
+    ) -> Any:
         """Return the PyMC model, with weights, locations and scales as named deterministics.
 
-        Given a regression they are those of its residuals, in its units.
+        Given what an adversary knows at a database, as for `edp_bayes.audit`, or the regression on
+        it, they are those of its residuals, in its units.
         """
         import pymc as pm
         import pytensor.tensor as pt
 
+        if (given := regression_on(responses, adversary, at)) is not None:
+            responses, regression = given.known.responses, given
         responses, priors = responses.on_scale, priors_of(self, regression)
         with pm.Model(coords=coordinates(responses, self.components)) as model:
             if self.components > 1:

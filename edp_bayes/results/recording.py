@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -59,7 +58,6 @@ def recorded(
     return tree
 
 
-@cache
 def _versions() -> dict[str, str]:
     """Return the versions of the libraries that are installed."""
     found = {}

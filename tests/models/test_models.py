@@ -567,6 +567,8 @@ def test_what_is_no_model_of_pymc_is_refused():
     def discrete(responses):
         with pm.Model() as model:
             pm.Categorical("which", [0.5, 0.5])
+            for name in ("weights", "locations", "scales"):
+                pm.Deterministic(name, pm.math.constant(np.ones(1)))
         return model
 
     with pytest.raises(SamplingError, match="could not sample the model, which must have free"):

@@ -19,13 +19,14 @@ RESOLUTION = 60  # a picture has 10 to 20 kB
 TOLERANCE = 4.0  # root mean square of differences, of 255
 
 
-def draw(name, path):
-    """Draw a figure into a file, whatever the user's configuration."""
+def draw(name, path, change=None):
+    """Draw a figure into a file, changed or not, whatever the user's configuration."""
     mpl.use("agg")
     with mpl.rc_context(mpl.rcParamsDefault):
         figure = drawn(name)
+        if change is not None:
+            change(figure)
         figure.savefig(path, dpi=RESOLUTION, metadata={"Software": None})
-        return figure
 
 
 @pytest.fixture(autouse=True)
@@ -60,9 +61,7 @@ def renamed(figure):
     [("plot_iso_curves", restyled), ("gaussian_noise", recoloured), ("plot_density", renamed)],
 )
 def test_a_change_is_seen(name, change, tmp_path):
-    figure = draw(name, tmp_path / "as_it_is.png")
-    change(figure)
-    figure.savefig(tmp_path / "changed.png", dpi=RESOLUTION)
+    draw(name, tmp_path / "changed.png", change)
     expected = PICTURES / f"{name}.png"
     assert compare_images(expected, tmp_path / "changed.png", TOLERANCE) is not None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from edp_bayes.auditing.cells.records import CELL, CellRecords, Part, linked, parts_of
 from edp_bayes.auditing.cells.result import ORDER, Cells
 from edp_bayes.auditing.cells.store import CellStore
-from edp_bayes.auditing.cells.together import Together, correlated, sharing
+from edp_bayes.auditing.cells.together import Together, at_least_alone, correlated, sharing
 from edp_bayes.auditing.cells.work import CellWork, quietly
 from edp_bayes.auditing.executors.base import running
 from edp_bayes.distributions.published import published_of
@@ -74,7 +74,7 @@ def audit_cells(
     by : str or sequence of str
         Columns whose values make up a cell, such as region and age.
     epsilon : array_like
-        As for `edp_bayes.audit`.
+        As for `edp_bayes.audit`; that of the target is always one of them.
     delta, target_epsilon : float, optional
         The target of every verdict; by default epsilon 0.1 and one over the individuals of the
         cell.
@@ -155,7 +155,9 @@ def audit_cells(
     ['(all)', 'north', 'south']
     """
     names = _columns(databases, by)
-    Target.of(None, epsilon=target_epsilon, delta=delta)
+    target = Target.of(None, epsilon=target_epsilon, delta=delta)
+    # the limit is read at the target's epsilon, which has to be in the grid
+    epsilon = np.union1d(validate.epsilon_grid(epsilon), [target.epsilon])
     prob = validate.probability(prob, "prob")
     rule = None if published is None else published_of(published, "published")
     records = _records(databases, query, names, totals=totals)
@@ -190,11 +192,15 @@ def audit_cells(
         shown = track(found, "Cells", total=len(left), show=progressbar)
         for k, row in zip(left, shown, strict=True):
             held.add(_key(records.parts[k]), row.values)
-    table = _sorted(records.parts[: len(records.parts) - len(groups)], names, held)
+    rows = {_key(part): dict(held.get(_key(part)) or {}) for part in records.parts}
+    for group in groups:
+        alone = {name: rows[CELL, *key] for name, key in _members(group, cells)}
+        rows[_key(group)] = at_least_alone(rows[_key(group)], alone)
+    table = _sorted(records.parts[: len(records.parts) - len(groups)], names, rows)
     return Cells(
         table,
         names,
-        Together(_sorted(groups, names, held), names, people, answers),
+        Together(_sorted(groups, names, rows), names, people, answers),
         query=records.query if rule is None else f"{records.query}, {rule.words}",
         databases=int(records.database.size),
         individuals=int(records.names.size),
@@ -253,12 +259,20 @@ def _key(part: Part) -> tuple[str, ...]:
     return (part.kind, *part.key, *part.names)
 
 
-def _sorted(parts: Sequence[Part], by: tuple[str, ...], held: CellStore) -> pd.DataFrame:
+def _members(group: Part, cells: Sequence[Part]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the name and the key of every cell of a group."""
+    first = {int(columns[0]) for columns in group.columns}
+    return [(", ".join(one.key), one.key) for one in cells if int(one.columns[0][0]) in first]
+
+
+def _sorted(
+    parts: Sequence[Part], by: tuple[str, ...], found: Mapping[tuple[str, ...], Mapping[str, Any]]
+) -> pd.DataFrame:
     """Return the rows of parts, the worst first."""
     import pandas as pd
 
     rows = [
-        {**dict(zip(by, part.key, strict=True)), "kind": part.kind, **(held.get(_key(part)) or {})}
+        {**dict(zip(by, part.key, strict=True)), "kind": part.kind, **found[_key(part)]}
         for part in parts
     ]
     if not rows:

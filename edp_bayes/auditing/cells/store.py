@@ -37,6 +37,7 @@ class CellStore:
             self.rows = {json.dumps(one["key"]): one["row"] for one in whole[1:]}
         else:
             whole = [{"run": run}]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         # without a line that a kill cut off, to which the next would be added
         with files.replaced(self.path) as temporary:
             temporary.write_text("".join(json.dumps(one) + "\n" for one in whole), encoding="utf-8")

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
 from edp_bayes.auditing.cells.records import CellRecords, Part
+from edp_bayes.auditing.cells.work import REVEALED
+from edp_bayes.results.verdict import MET, NOT_ESTABLISHED, NOT_MET, UNDECIDED
+from edp_bayes.utils.formatting import risk_limit
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Correlated", "Sharing", "Together", "correlated", "in_words", "sharing"]
+__all__ = [
+    "Correlated",
+    "Sharing",
+    "Together",
+    "at_least_alone",
+    "correlated",
+    "in_words",
+    "sharing",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -105,6 +116,51 @@ def correlated(records: CellRecords, cells: Sequence[Part]) -> Correlated:
     sizes = rho[first, second]
     largest = float(sizes[np.abs(sizes).argmax()]) if sizes.size else np.nan
     return Correlated(np.stack([moving[first], moving[second]], axis=1), largest, True)
+
+
+def at_least_alone(
+    joint: Mapping[str, Any], alone: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the row of cells together, never better than that of one of them alone.
+
+    Several answers tell no less than each of them: their limit is at least that of each, and
+    nothing is established of them where nothing is of one.
+
+    Parameters
+    ----------
+    joint : mapping
+        What was found of the cells together.
+    alone : mapping
+        What was found of each of them, by its name.
+    """
+    row = dict(joint)
+    if row["status"] not in (MET, UNDECIDED, NOT_MET):
+        return row
+    for status in (REVEALED, NOT_ESTABLISHED):
+        for name, one in alone.items():
+            if one["status"] == status:
+                said = f"{status[0].upper()}{status[1:]}. So it is of {name} alone."
+                return row | {
+                    **dict.fromkeys(("limit", "lower", "median"), np.nan),
+                    "status": status,
+                    "withheld_by": one["withheld_by"],
+                    "sentence": said,
+                }
+    # a cell without an audit has no limit
+    limits = {name: one["limit"] for name, one in alone.items() if one["limit"] > row["limit"]}
+    if not limits:
+        return row
+    name = max(limits, key=limits.__getitem__)
+    for end in ("limit", "lower", "median"):
+        row[end] = float(np.nanmax([row[end], *(one[end] for one in alone.values())]))
+    if row["limit"] > row["delta"]:
+        row["status"] = NOT_MET if row["lower"] > row["delta"] else UNDECIDED
+    status = row["status"]
+    row["sentence"] = (
+        f"{status[0].upper()}{status[1:]}: at epsilon = {row['epsilon']:.4g} the limit of {name} "
+        f"alone is {risk_limit(row['limit'])}, and together they tell no less."
+    )
+    return row
 
 
 @dataclass(frozen=True, eq=False)

@@ -170,6 +170,9 @@ def _linkability(
     parts = ["earlier answers are known" if seen else "no earlier answer is known"]
     queries = settings.get("queries")
     parts.append(f"{len(queries)} queries together" if queries else "one query")
+    parts.append(
+        "differences of these queries included" if queries else "no difference from other tables"
+    )
     if releases is None:
         return RiskRow(
             risk="Linkability",
