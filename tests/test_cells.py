@@ -1,6 +1,7 @@
 """One audit for each cell of a table, and what the cells say together."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -366,8 +367,8 @@ def test_the_command_line_prints_the_worst_cell_first(capsys, tmp_path):
         table.drop(columns="withheld_by"),
     )
     assert json.loads((out / "cells.jsonl").read_text().splitlines()[0])["run"]
-    assert main([*asked, "--by", "region", "--rules", "--out", str(out), "--target", "1:0.1"]) == 2
-    assert "--by and --rules do not go together" in capsys.readouterr().err
+    assert main([*asked, "--by", "region", "--plan", "--out", str(out), "--target", "1:0.1"]) == 2
+    assert "--by and --plan do not go together" in capsys.readouterr().err
 
 
 def test_what_a_cell_leaves_out_is_no_part_of_its_verdict():
@@ -433,3 +434,32 @@ def test_nothing_is_written_where_there_is_no_such_column(tmp_path, capsys):
     assert main(asked) == 2
     assert "planet" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_every_cell_is_held_to_the_rules():
+    rules = ["frequency:7", "dominance:1:60"]
+    found = edp.audit_cells(
+        databases(visits()), edp.queries.Sum("cost"), by="region", epsilon=[0.1], model=MODEL,
+        rules=rules, **OPTIONS,
+    )  # fmt: skip
+    rows = visits()
+    for _, row in found.table.iterrows():
+        some = rows if row["region"] == "(all)" else rows[rows["region"] == row["region"]]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", edp.EdpBayesWarning)
+            responses = databases(some).respond(edp.queries.Sum("cost"))
+        alone = edp.disclosure(responses, rules=rules)
+        assert row["rules_broken"] == " | ".join(alone.index[~alone["passed"]])
+    assert set(found.table["rules_broken"]) >= {"", "at least 7 individuals"}
+    assert "at least 7 individuals (" in str(found)
+    assert "rules_broken" in found.record()["cells"][0]
+
+
+def test_cells_that_break_no_rule_say_so(tmp_path, capsys):
+    visits().to_csv(tmp_path / "visits.csv", index=False)
+    asked = ["audit", str(tmp_path / "visits.csv"), "--database", "week", "--individual", "who"]
+    asked += ["--query", "count", "--by", "region", "--epsilon", "0.1", "--model", "finite:2"]
+    few = ["--draws", "50", "--tune", "50", "--chains", "2", "--executor", "1"]
+    assert main([*asked, *few, "--rule", "frequency:1", "--out", str(tmp_path / "out")]) == 0
+    assert "No cell breaks a rule in any database." in " ".join(capsys.readouterr().out.split())
+    assert "rules_broken" in pd.read_csv(tmp_path / "out" / "cells.csv").columns

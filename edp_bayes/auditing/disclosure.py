@@ -18,7 +18,16 @@ from edp_bayes.utils.defaults import PROB
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["KINDS", "RULES", "Rule", "disclosure", "require_rules", "rule_of", "rules_of"]
+__all__ = [
+    "KINDS",
+    "RULES",
+    "Rule",
+    "broken",
+    "disclosure",
+    "require_rules",
+    "rule_of",
+    "rules_of",
+]
 
 Array = NDArray[np.float64]
 
@@ -286,7 +295,7 @@ def disclosure(
         require_audit_of(audit, responses)
     epsilon = validate.number(epsilon, "epsilon")
     chosen = rules_of(rules)
-    sizes = _sizes(responses)
+    sizes = _sizes(responses.collected)
     labels = list(responses.database)
     rows = {}
     for rule in chosen:
@@ -343,9 +352,18 @@ def require_rules(responses: Responses) -> None:
         )
 
 
-def _sizes(responses: Responses) -> list[Array]:
+def broken(contribution: Any, rules: Sequence[Rule]) -> list[str]:
+    """Return the names of the rules that an answer breaks in some database.
+
+    Contributions are sparse, of shape (database, individual), and everybody's.
+    """
+    sizes = _sizes(contribution)
+    return [rule.name for rule in rules if any(rule.worst(one) < rule.least for one in sizes)]
+
+
+def _sizes(contribution: Any) -> list[Array]:
     """Return the sizes of contributions to every database, falling."""
-    matrix = abs(responses.collected.tocsr())
+    matrix = abs(contribution.tocsr())
     ends = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
     return [np.sort(matrix.data[a:b][matrix.data[a:b] > 0.0])[::-1] for a, b in ends]
 

@@ -44,6 +44,7 @@ def audit_table(
             target_epsilon=epsilon,
             adversary=adversary,
             published=run.published,
+            rules=run.rules,
             prob=PROB,
             executor=workers,
             store=run.out / folder.CELLS_STORE if run.resume else None,

@@ -1057,7 +1057,7 @@ OF_CELLS = {"draws": CELL_DRAWS, "tune": CELL_TUNE, "chains": CELL_CHAINS, "keep
 def _refuse_beside_cells(given: Mapping[str, Any]) -> None:
     """Refuse, before any long work, what is for one answer alone."""
     answer = ("atoms", "transform", "step", "collect", "databases")
-    results = ("rules", "rule", "plan", "remedies", "report_names", "pseudonyms", "pseudonym_key")
+    results = ("plan", "remedies", "report_names", "pseudonyms", "pseudonym_key")
     if given.get("names"):
         raise InvalidInputError("--by and --name do not go together: leave out one of the two")
     if "knows" in given and given["knows"].at is not None:

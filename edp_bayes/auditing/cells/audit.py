@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edp_bayes.auditing.cells.records import CELL, CellRecords, Part, linked, parts_of
-from edp_bayes.auditing.cells.result import ORDER, Cells
+from edp_bayes.auditing.cells.result import BETWEEN, ORDER, Cells
 from edp_bayes.auditing.cells.store import CellStore
 from edp_bayes.auditing.cells.together import Together, at_least_alone, correlated, sharing
 from edp_bayes.auditing.cells.work import CellWork, quietly
+from edp_bayes.auditing.disclosure import RULES, broken, rules_of
 from edp_bayes.auditing.executors.base import running
 from edp_bayes.distributions.published import published_of
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
@@ -31,6 +32,7 @@ from edp_bayes.utils.progress import track
 if TYPE_CHECKING:
     import pandas as pd
 
+    from edp_bayes.auditing.disclosure import Rule
     from edp_bayes.records.adversary import Adversary
 
 __all__ = ["audit_cells"]
@@ -50,6 +52,7 @@ def audit_cells(
     adversary: Adversary | None = None,
     totals: bool = True,
     published: Any = None,
+    rules: Sequence[Rule | str] | bool = False,
     prob: float = PROB,
     random_seed: int | None = None,
     executor: Any = None,
@@ -86,6 +89,9 @@ def audit_cells(
         What is published of every answer, where that is not the whole: rounded_to and offset,
         threshold, or bins, as for `Audit.released`. Cells that are audited together enter with
         their whole answers, which tell more.
+    rules : bool or sequence of str or Rule
+        Rules of disclosure control that every cell and total is held to: True for the customary
+        ones, or others as for `disclosure`.
     prob : float
         Probability of the limits.
     random_seed : int, optional
@@ -160,6 +166,7 @@ def audit_cells(
     epsilon = np.union1d(validate.epsilon_grid(epsilon), [target.epsilon])
     prob = validate.probability(prob, "prob")
     rule = None if published is None else published_of(published, "published")
+    held_to = rules_of(RULES if rules is True else rules or ())
     records = _records(databases, query, names, totals=totals)
     if len(records.parts) > MOST_CELLS and executor is None:
         raise InvalidInputError(
@@ -194,9 +201,13 @@ def audit_cells(
             held.add(_key(records.parts[k]), row.values)
     rows = {_key(part): dict(held.get(_key(part)) or {}) for part in records.parts}
     for group in groups:
-        alone = {name: rows[CELL, *key] for name, key in _members(group, cells)}
-        rows[_key(group)] = at_least_alone(rows[_key(group)], alone)
-    table = _sorted(records.parts[: len(records.parts) - len(groups)], names, rows)
+        members = {name: rows[CELL, *key] for name, key in _members(group, cells)}
+        rows[_key(group)] = at_least_alone(rows[_key(group)], members)
+    alone = records.parts[: len(records.parts) - len(groups)]
+    for part in alone if held_to else ():
+        contribution, _ = records.contributions(np.unique(np.concatenate(part.columns)))
+        rows[_key(part)]["rules_broken"] = BETWEEN.join(broken(contribution, held_to))
+    table = _sorted(alone, names, rows)
     return Cells(
         table,
         names,

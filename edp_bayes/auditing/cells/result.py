@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-__all__ = ["ORDER", "Cells"]
+__all__ = ["BETWEEN", "ORDER", "Cells"]
+
+BETWEEN = " | "  # names of rules
 
 # From the worst on.
 ORDER = (REVEALED, NOT_ESTABLISHED, NOT_MET, UNDECIDED, NO_AUDIT, MET)
@@ -36,8 +39,9 @@ class Cells:
     table : DataFrame
         One row a cell or total: its keys, kind, databases and individuals with records in it,
         databases in which one individual was alone in it, status, epsilon, delta (the target),
-        limit, lower, median, withheld_by and sentence. A cell that cannot be audited has the status
-        "no audit" and says why.
+        limit, lower, median, withheld_by, sentence, and rules_broken where rules were asked for:
+        names of those that an answer of the cell breaks in some database, bars between them. A
+        cell that cannot be audited has the status "no audit" and says why.
     by : tuple of str
         Columns that make up a cell.
     together : Together
@@ -99,7 +103,21 @@ class Cells:
         counts = self.table["status"].value_counts()
         said = ", ".join(f"{counts[name]} {name}" for name in ORDER if name in counts)
         size = len(self.table)
-        return f"{size:,} cell{'s' if size > 1 else ''}: {said}. {self.together}"
+        rules = self.rules
+        more = f" {rules}" if rules else ""
+        return f"{size:,} cell{'s' if size > 1 else ''}: {said}. {self.together}{more}"
+
+    @property
+    def rules(self) -> str:
+        """How many cells break which rule of disclosure control; empty where none was asked for."""
+        if "rules_broken" not in self.table:
+            return ""
+        names = [one.split(BETWEEN) for one in self.table["rules_broken"] if one]
+        counts = Counter(name for broken in names for name in broken)
+        if not counts:
+            return "No cell breaks a rule in any database."
+        said = "; ".join(f"{name} ({count})" for name, count in counts.most_common())
+        return f"Rules that cells break in some database, and how many cells: {said}."
 
     def with_release(self, release: Release | None = None, **words: str) -> Cells:
         """Return the same cells with words for what is released, as `Audit.with_release`.
