@@ -40,6 +40,7 @@ __all__ = [
     "Target",
     "Verdict",
     "exact_verdict",
+    "no_less_than",
     "reach_verdict",
     "whole_curve",
 ]
@@ -314,6 +315,22 @@ def exact_verdict(value: float, target: Target, what: str) -> Verdict:
         read_at=(target.epsilon, target.epsilon),
         what=what,
         exact=True,
+    )
+
+
+def no_less_than(
+    part: str, status: str, epsilon: float | None = None, limit: float | None = None
+) -> str:
+    """Return what is said of several answers of which one alone is worse than all together.
+
+    Of one without a limit there is none of all either.
+    """
+    start = f"{status[0].upper()}{status[1:]}"
+    if epsilon is None or limit is None:
+        return f"{start}. So it is of {part} alone."
+    return (
+        f"{start}: at epsilon = {epsilon:.4g} the limit of {part} alone is {risk_limit(limit)}, "
+        "and together they tell no less."
     )
 
 

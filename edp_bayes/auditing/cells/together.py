@@ -13,8 +13,7 @@ from scipy import stats
 
 from edp_bayes.auditing.cells.records import CellRecords, Part
 from edp_bayes.auditing.cells.work import REVEALED
-from edp_bayes.results.verdict import MET, NOT_ESTABLISHED, NOT_MET, UNDECIDED
-from edp_bayes.utils.formatting import risk_limit
+from edp_bayes.results.verdict import MET, NOT_ESTABLISHED, NOT_MET, UNDECIDED, no_less_than
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,7 +138,7 @@ def at_least_alone(
     for status in (REVEALED, NOT_ESTABLISHED):
         for name, one in alone.items():
             if one["status"] == status:
-                said = f"{status[0].upper()}{status[1:]}. So it is of {name} alone."
+                said = no_less_than(name, status)
                 return row | {
                     **dict.fromkeys(("limit", "lower", "median"), np.nan),
                     "status": status,
@@ -155,11 +154,7 @@ def at_least_alone(
         row[end] = float(np.nanmax([row[end], *(one[end] for one in alone.values())]))
     if row["limit"] > row["delta"]:
         row["status"] = NOT_MET if row["lower"] > row["delta"] else UNDECIDED
-    status = row["status"]
-    row["sentence"] = (
-        f"{status[0].upper()}{status[1:]}: at epsilon = {row['epsilon']:.4g} the limit of {name} "
-        f"alone is {risk_limit(row['limit'])}, and together they tell no less."
-    )
+    row["sentence"] = no_less_than(name, row["status"], row["epsilon"], row["limit"])
     return row
 
 
