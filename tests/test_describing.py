@@ -68,6 +68,7 @@ def test_an_adversary_is_named_and_the_database_too():
     audit = edp.audit(responses(trend=0.3), adversary=known, **OPTIONS)
     said = audit.describe()
     assert f"The risk is that of the next database, against {known.words}" in said
+    assert "Contributions are known by empirical Bayes." in said
     assert "Drawn by Gibbs sampling: 2 chains of 60 after 1,000 of warm-up" in said
 
 

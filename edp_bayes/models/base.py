@@ -386,7 +386,12 @@ def fitted_mixture(
         parameters=tree["posterior"].to_dataset() if tree is not None else None,
         prior=prior,
         constant_data=_group(tree, "constant_data"),
-        attributes={"sampler": sampler, **attributes, **mass},
+        attributes={
+            "sampler": sampler,
+            "contributions": "empirical Bayes" if source is None else "drawn",
+            **attributes,
+            **mass,
+        },
         remedy=remedy,
         diverging=diverging,
         at_hand=at_hand,

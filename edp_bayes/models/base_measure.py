@@ -16,8 +16,7 @@ from edp_bayes.models.priors import NONNEGATIVE, REAL, UNIT, Priors, Support
 from edp_bayes.utils import labels, validate
 
 if TYPE_CHECKING:
-    from edp_bayes.models.dirichlet_process import DirichletProcessMixture
-    from edp_bayes.models.finite_mixture import FiniteMixture
+    from edp_bayes.models.mixture_model import MixtureModel
     from edp_bayes.models.regression import Regression
     from edp_bayes.records.responses import Responses
 
@@ -406,9 +405,7 @@ def assumed(base: BaseMeasure, data: Responses | Regression) -> dict[str, float 
     return {"narrowest": width, "narrowest_stated": stated}
 
 
-def priors_of(
-    model: DirichletProcessMixture | FiniteMixture, regression: Regression | None
-) -> Priors:
+def priors_of(model: MixtureModel, regression: Regression | None) -> Priors:
     """Return the priors given to a model, and refuse those in units that residuals do not have."""
     priors = model.priors
     assert isinstance(priors, Priors)

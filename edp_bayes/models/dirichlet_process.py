@@ -12,39 +12,17 @@ from numpy.typing import NDArray
 
 from edp_bayes.diagnostics.truncation import Truncation
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.models.base import (
-    GAUSSIAN,
-    NAMES,
-    FittedModel,
-    OfRounded,
-    ShortRepr,
-    at_hand_from,
-    diverging_mixture,
-    fitted_mixture,
-    mixture_from,
-    parts_of,
-)
-from edp_bayes.models.base_measure import (
-    BaseMeasure,
-    assumed,
-    coordinates,
-    observe,
-    priors_of,
-    units_of,
-)
-from edp_bayes.models.log_prior import from_pymc
-from edp_bayes.models.prior_draws import prior_of_mixture
+from edp_bayes.models.base import GAUSSIAN, FittedModel
+from edp_bayes.models.base_measure import BaseMeasure, coordinates
+from edp_bayes.models.mixture_model import MixtureModel
 from edp_bayes.models.priors import NONNEGATIVE, Priors, Support
-from edp_bayes.models.regression import regression_on
-from edp_bayes.models.sampling import SamplerSettings, sample_nuts
+from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from edp_bayes.models.contributions import ToSource
     from edp_bayes.models.regression import Regression
-    from edp_bayes.records.adversary import Adversary
     from edp_bayes.records.responses import Responses
 
 __all__ = ["DirichletProcessMixture", "truncation", "truncation_bound"]
@@ -58,7 +36,7 @@ REMEDY = (
 
 
 @dataclass(frozen=True, repr=False)
-class DirichletProcessMixture(ShortRepr, OfRounded):
+class DirichletProcessMixture(MixtureModel):
     """Mixture with weights by stick-breaking and a learned base measure: the default of audits.
 
     With a Gaussian kernel it is drawn by blocked Gibbs sampling (Ishwaran and James 2001, Section
@@ -114,6 +92,8 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
     thin: int = 50
     priors: Mapping[str, Any] = field(default_factory=Priors)
 
+    remedy = REMEDY
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "thin", validate.positive_integer(self.thin, "thin"))
         validate.choice(self.kernel, validate.KERNELS, "kernel")
@@ -152,89 +132,34 @@ class DirichletProcessMixture(ShortRepr, OfRounded):
             return self.priors.draws("concentration", QUANTILES)
         return self.concentration
 
-    def build(
-        self,
-        responses: Responses,
-        regression: Regression | None = None,
-        *,
-        adversary: Adversary | None = None,
-        at: Any = None,
-    ) -> Any:
-        """Return the PyMC model, with weights, locations and scales as named deterministics.
+    def _coords(self, responses: Responses) -> dict[str, Any]:
+        """Return the coordinates of the PyMC model."""
+        size = self.truncate(responses.n_databases)
+        return coordinates(responses, size) | {"break": np.arange(size - 1)}
 
-        Given what an adversary knows at a database, as for `edp_bayes.audit`, or the regression on
-        it, they are those of its residuals, in its units.
-        """
+    def _weights(self, priors: Priors, size: int) -> Any:
+        """Add the concentration and the sticks, and return the weights."""
         import pymc as pm
         import pytensor.tensor as pt
 
-        if (given := regression_on(responses, adversary, at)) is not None:
-            responses, regression = given.known.responses, given
-        responses, priors = responses.on_scale, priors_of(self, regression)
-        size = self.truncate(responses.n_databases)
-        coords = coordinates(responses, size) | {"break": np.arange(size - 1)}
-        with pm.Model(coords=coords) as model:
-            shape, rate = self.concentration
-            concentration = priors.add("concentration", partial(pm.Gamma, alpha=shape, beta=rate))
-            if size > 1:
-                stick = pm.Beta("stick", 1.0, concentration, dims="break")
-                left = pt.concatenate([[1.0], pt.cumprod(1.0 - stick)])
-                sticks = pt.concatenate([stick, [1.0]]) * left
-            else:
-                sticks = pt.ones(1)
-            weights = pm.Deterministic("weights", sticks, dims="component")
-            locations, scales = self.base_measure.build(
-                *units_of(self.base_measure, responses, regression),
-                self.kernel,
-                priors,
-            )
-            observe(responses, weights, locations, scales, self.kernel, regression)
-        return model
+        shape, rate = self.concentration
+        concentration = priors.add("concentration", partial(pm.Gamma, alpha=shape, beta=rate))
+        if size == 1:
+            return pt.ones(1)
+        stick = pm.Beta("stick", 1.0, concentration, dims="break")
+        left = pt.concatenate([[1.0], pt.cumprod(1.0 - stick)])
+        return pt.concatenate([stick, [1.0]]) * left
 
-    def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
-        """Draw from the posterior, by Gibbs sampling where the kernel is Gaussian.
+    def _by_gibbs(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
+        """Draw from the posterior by Gibbs sampling."""
+        from edp_bayes.models.gibbs import fit_dirichlet_process
 
-        The same posterior is drawn by NUTS for other kernels, and where the settings ask for it.
-        """
-        return self._fit(responses.on_scale, settings)
+        return fit_dirichlet_process(self, data, settings)
 
-    def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
-        """Draw from the posterior of the residuals' distribution and of the regression."""
-        return regression.refined(self, self._fit(regression, settings), settings)
-
-    def _fit(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
-        if settings.by_gibbs(self.kernel, self.priors):
-            from edp_bayes.models.gibbs import fit_dirichlet_process
-
-            return fit_dirichlet_process(self, data, settings)
-        model = self.build(*parts_of(data))
-        return self.from_draws(model, sample_nuts(model, settings), data, settings)
-
-    def from_draws(
-        self,
-        model: Any,
-        tree: xr.DataTree,
-        data: Responses | Regression,
-        settings: SamplerSettings,
-        source: ToSource | None = None,
-    ) -> FittedModel:
-        """Return what was fitted, from draws of the PyMC model, with contributions of a source."""
-        responses, regression = parts_of(data)
+    def _truncated(self, tree: xr.DataTree, responses: Responses) -> tuple[Truncation, ...]:
+        """Return what was cut off of infinitely many components."""
         concentration = tree["posterior"]["concentration"].to_numpy()
-        return fitted_mixture(
-            mixture_from(tree, self.kernel, NAMES),
-            responses,
-            settings,
-            at_hand=None if regression is None else at_hand_from(tree, self.kernel, regression),
-            tree=tree,
-            prior=partial(prior_of_mixture, model, settings, self.kernel, NAMES),
-            log_prior=from_pymc(model, tree),
-            attributes=self.attributes(responses) | assumed(self.base_measure, data),
-            remedy=REMEDY,
-            diverging=diverging_mixture(self.kernel),
-            source=source,
-            truncated=(Truncation(concentration, self.truncate(responses.n_databases)),),
-        )
+        return (Truncation(concentration, self.truncate(responses.n_databases)),)
 
     def attributes(self, responses: Responses) -> dict[str, Any]:
         """Return what to record of this model."""

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from edp_bayes.coupling.dominance import fit_without
 from edp_bayes.diagnostics.truncation import Truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import SamplingError
-from edp_bayes.models.base import FittedModel, fitted_mixture
+from edp_bayes.models.base import FittedModel, fitted_mixture, parts_of
 from edp_bayes.models.base_measure import (
     BaseMeasure,
     Standardisation,
@@ -29,9 +28,7 @@ from edp_bayes.models.base_measure import (
     narrowest_of,
 )
 from edp_bayes.models.conditional import Given, given_of
-from edp_bayes.models.dirichlet_process import REMEDY as PROCESS_REMEDY
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
-from edp_bayes.models.finite_mixture import REMEDY as FINITE_REMEDY
 from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.log_prior import (
     coefficient_priors,
@@ -69,17 +66,14 @@ def fit_dirichlet_process(
         sticks = drawn.weights.shape[-1] - 1
         return stick_priors(model.concentration, drawn.concentration, drawn.log_rest, sticks)
 
-    responses = data if isinstance(data, Responses) else data.known.responses
     return _fit(
         model,
         data,
         settings,
-        components=model.truncate(responses.n_databases),
+        components=model.truncate(parts_of(data)[0].n_databases),
         concentration=model.concentration,
         weight_concentration=0.0,
         weight_priors=weight_priors,
-        attributes=model.attributes(responses),
-        remedy=PROCESS_REMEDY,
     )
 
 
@@ -95,8 +89,6 @@ def fit_finite(
         concentration=(1.0, 1.0),
         weight_concentration=model.weight_concentration,
         weight_priors=lambda drawn: share_prior(model.weight_concentration, drawn.weights),
-        attributes={"model": repr(model), "components": model.components},
-        remedy=FINITE_REMEDY,
     )
 
 
@@ -109,8 +101,6 @@ def _fit(
     concentration: tuple[float, float],
     weight_concentration: float,
     weight_priors: Callable[[GibbsDraws], dict[str, Array]],
-    attributes: dict[str, Any],
-    remedy: str,
 ) -> FittedModel:
     draw = partial(
         draw_parameters,
@@ -136,8 +126,8 @@ def _fit(
         settings,
         log_prior=gather(priors),
         without=_without(responses, settings, draw, model.base_measure),
-        attributes=attributes | assumed(model.base_measure, data),
-        remedy=remedy,
+        attributes=model.attributes(parts_of(data)[0]) | assumed(model.base_measure, data),
+        remedy=model.remedy,
         at_hand=at_hand,
         truncated=()
         if weight_concentration > 0.0

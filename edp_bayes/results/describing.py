@@ -100,6 +100,8 @@ def _how(result: PrivacyCurves) -> str:
     """Return how it was modelled and drawn, and from which seed."""
     settings = result.settings
     found = [f"The model is {settings['model']}."] if "model" in settings else []
+    if settings.get("contributions") == "empirical Bayes":
+        found.append("Contributions are known by empirical Bayes.")
     if "transform" in settings:
         found.append(f"What is modelled is the {described(settings['transform'], 'the answer')}.")
     if "draws" in settings and "chains" in settings:

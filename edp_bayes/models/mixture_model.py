@@ -1,0 +1,139 @@
+"""What the two mixtures with a base measure share: their PyMC model, and how it is drawn."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from edp_bayes.diagnostics.truncation import Truncation
+from edp_bayes.models.base import (
+    NAMES,
+    FittedModel,
+    OfRounded,
+    ShortRepr,
+    at_hand_from,
+    diverging_mixture,
+    fitted_mixture,
+    mixture_from,
+    parts_of,
+)
+from edp_bayes.models.base_measure import BaseMeasure, assumed, observe, priors_of, units_of
+from edp_bayes.models.log_prior import from_pymc
+from edp_bayes.models.prior_draws import prior_of_mixture
+from edp_bayes.models.regression import regression_on
+from edp_bayes.models.sampling import SamplerSettings, sample_nuts
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from edp_bayes.models.contributions import ToSource
+    from edp_bayes.models.priors import Priors
+    from edp_bayes.models.regression import Regression
+    from edp_bayes.records.adversary import Adversary
+    from edp_bayes.records.responses import Responses
+
+__all__ = ["MixtureModel"]
+
+
+class MixtureModel(ShortRepr, OfRounded, ABC):
+    """A mixture whose components have a base measure; the weights are a subclass's."""
+
+    kernel: str
+    base_measure: BaseMeasure
+    priors: Mapping[str, Any]
+
+    remedy: ClassVar[str]
+
+    @abstractmethod
+    def _coords(self, responses: Responses) -> dict[str, Any]:
+        """Return the coordinates of the PyMC model."""
+
+    @abstractmethod
+    def _weights(self, priors: Priors, size: int) -> Any:
+        """Add the variables of the weights to the current PyMC model, and return the weights."""
+
+    @abstractmethod
+    def _by_gibbs(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
+        """Draw from the posterior by Gibbs sampling."""
+
+    @abstractmethod
+    def attributes(self, responses: Responses) -> dict[str, Any]:
+        """Return what to record of this model."""
+
+    def _truncated(self, tree: xr.DataTree, responses: Responses) -> tuple[Truncation, ...]:
+        """Return what was cut off of infinitely many components."""
+        return ()
+
+    def build(
+        self,
+        responses: Responses,
+        regression: Regression | None = None,
+        *,
+        adversary: Adversary | None = None,
+        at: Any = None,
+    ) -> Any:
+        """Return the PyMC model, with weights, locations and scales as named deterministics.
+
+        Given what an adversary knows at a database, as for `edp_bayes.audit`, or the regression on
+        it, they are those of its residuals, in its units.
+        """
+        import pymc as pm
+
+        if (given := regression_on(responses, adversary, at)) is not None:
+            responses, regression = given.known.responses, given
+        responses, priors = responses.on_scale, priors_of(self, regression)
+        coords = self._coords(responses)
+        with pm.Model(coords=coords) as model:
+            weights = self._weights(priors, len(coords["component"]))
+            weights = pm.Deterministic("weights", weights, dims="component")
+            locations, scales = self.base_measure.build(
+                *units_of(self.base_measure, responses, regression),
+                self.kernel,
+                priors,
+            )
+            observe(responses, weights, locations, scales, self.kernel, regression)
+        return model
+
+    def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
+        """Draw from the posterior, by Gibbs sampling where the kernel is Gaussian.
+
+        The same posterior is drawn by NUTS for other kernels, and where the settings ask for it.
+        """
+        return self._fit(responses.on_scale, settings)
+
+    def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
+        """Draw from the posterior of the residuals' distribution and of the regression."""
+        return regression.refined(self, self._fit(regression, settings), settings)
+
+    def _fit(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
+        if settings.by_gibbs(self.kernel, self.priors):
+            return self._by_gibbs(data, settings)
+        model = self.build(*parts_of(data))
+        return self.from_draws(model, sample_nuts(model, settings), data, settings)
+
+    def from_draws(
+        self,
+        model: Any,
+        tree: xr.DataTree,
+        data: Responses | Regression,
+        settings: SamplerSettings,
+        source: ToSource | None = None,
+    ) -> FittedModel:
+        """Return what was fitted, from draws of the PyMC model, with contributions of a source."""
+        responses, regression = parts_of(data)
+        return fitted_mixture(
+            mixture_from(tree, self.kernel, NAMES),
+            responses,
+            settings,
+            at_hand=None if regression is None else at_hand_from(tree, self.kernel, regression),
+            tree=tree,
+            prior=partial(prior_of_mixture, model, settings, self.kernel, NAMES),
+            log_prior=from_pymc(model, tree),
+            attributes=self.attributes(responses) | assumed(self.base_measure, data),
+            remedy=self.remedy,
+            diverging=diverging_mixture(self.kernel),
+            source=source,
+            truncated=self._truncated(tree, responses),
+        )
