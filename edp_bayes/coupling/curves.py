@@ -358,7 +358,7 @@ def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  
                 tabulate_shares(wide[s], nodes, count, safety)
                 known = True
             present = relative_presence(rho[s, i], share)
-            # far components would need nodes of their own: they are left to the integral
+            # the risk is zero where this holds; it is for components that are near their own
             if known and are_close(wide[s], given, without):
                 low, high = _thresholds(present, growth[0])
                 if is_safe(wide[s], given, without, share, low, high, safety):
