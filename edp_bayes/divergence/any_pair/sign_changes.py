@@ -26,6 +26,7 @@ __all__ = [
     "inverse_hermite",
     "may_turn",
     "polish",
+    "range_between",
     "resolve",
     "signed_level",
     "wait",
@@ -116,28 +117,36 @@ def _threshold(level: int, growth: Array) -> float:
     return -growth[-level - 1] if -level - 1 < growth.size else -math.inf
 
 
-@compiled
-def may_turn(start: Point, end: Point, growth: Array, low: int, high: int) -> bool:
-    """Whether s may leave [s0, s1] between two nodes far enough to pass another threshold.
+@borrowing
+def range_between(start: Point, end: Point) -> tuple[float, float]:
+    """Return between what values a function may be from one node to the next.
 
-    low and high are the levels at the lower and the higher end.
+    With slopes of one sign and at most three times the chord the cubic through both is monotone
+    (Fritsch and Carlson 1980): then these are its values at the nodes.
     """
     (x0, s0, m0), (x1, s1, m1) = start, end
     width = x1 - x0
-    rise = (s1 - s0) / width
-    steep = 3.0 * abs(rise)
+    rise = (s1 - s0) / width if width > 0.0 else 0.0
+    steep, top, bottom = 3.0 * abs(rise), max(s0, s1), min(s0, s1)
     if m0 * rise >= 0.0 and m1 * rise >= 0.0 and abs(m0) <= steep and abs(m1) <= steep:
-        return False
-    top, bottom = max(s0, s1), min(s0, s1)
+        return bottom, top
     if m0 > 0.0 and m1 < 0.0:
         up, down = min(m0, -m1), 0.0
     elif m0 < 0.0 and m1 > 0.0:
         up, down = 0.0, min(-m0, m1)
     else:
         up = down = max(abs(m0), abs(m1))
-    return top + up * width > _threshold(high, growth) or (
-        bottom - down * width < _threshold(low - 1, growth)
-    )
+    return bottom - down * width, top + up * width
+
+
+@compiled
+def may_turn(start: Point, end: Point, growth: Array, low: int, high: int) -> bool:
+    """Whether s may leave [s0, s1] between two nodes far enough to pass another threshold.
+
+    low and high are the levels at the lower and the higher end.
+    """
+    least, most = range_between(start, end)
+    return most > _threshold(high, growth) or least < _threshold(low - 1, growth)
 
 
 @compiled

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.divergence.any_pair.sign_changes import inverse_hermite, wait
+from edp_bayes.divergence.any_pair.sign_changes import inverse_hermite, range_between, wait
 from edp_bayes.divergence.by_tails.columns import (
     COLUMN,
     P_SIZE,
@@ -198,25 +198,10 @@ def _threshold(level: int, levels: Levels) -> float:
 def _may_turn(start: Point, end: Point, levels: Levels, low: int, high: int) -> bool:
     """Whether L may leave [L0, L1] between two points far enough to pass another threshold.
 
-    low and high are the levels at the lower and the higher end. With slopes of one sign and at
-    most three times the chord the cubic through both is monotone (Fritsch and Carlson 1980).
+    low and high are the levels at the lower and the higher end.
     """
-    (x0, s0, m0), (x1, s1, m1) = start, end
-    width = x1 - x0
-    rise = (s1 - s0) / width if width > 0.0 else 0.0
-    steep = 3.0 * abs(rise)
-    if m0 * rise >= 0.0 and m1 * rise >= 0.0 and abs(m0) <= steep and abs(m1) <= steep:
-        return False
-    top, bottom = max(s0, s1), min(s0, s1)
-    if m0 > 0.0 and m1 < 0.0:
-        up, down = min(m0, -m1), 0.0
-    elif m0 < 0.0 and m1 > 0.0:
-        up, down = 0.0, min(-m0, m1)
-    else:
-        up = down = max(abs(m0), abs(m1))
-    return top + up * width > _threshold(high, levels) or (
-        bottom - down * width < _threshold(low - 1, levels)
-    )
+    least, most = range_between(start, end)
+    return most > _threshold(high, levels) or least < _threshold(low - 1, levels)
 
 
 @borrowing
