@@ -13,6 +13,7 @@ from . import statistical_privacy as statistical_privacy
 from .auditing.attacking import Attack as Attack
 from .auditing.attacking import attack as attack
 from .auditing.cells import audit_cells as audit_cells
+from .auditing.cells.result import Cells as Cells
 from .auditing.composition import compose as compose
 from .auditing.disclosure import disclosure as disclosure
 from .auditing.guarantee import guarantee as guarantee
@@ -27,8 +28,10 @@ from .black_box.auditing import audit_mechanisms as audit_mechanisms
 from .black_box.guarantee import mechanism_guarantee as mechanism_guarantee
 from .black_box.membership import epsilon_from_membership as epsilon_from_membership
 from .distributions.mixtures import Mixture as Mixture
+from .distributions.multivariate import NormalMixture as NormalMixture
 from .distributions.noise import GaussianNoise as GaussianNoise
 from .distributions.noise import LaplaceNoise as LaplaceNoise
+from .distributions.published import Published as Published
 from .divergence.integral import hockey_stick as hockey_stick
 from .exceptions import EdpBayesError as EdpBayesError
 from .exceptions import EdpBayesWarning as EdpBayesWarning
@@ -60,6 +63,8 @@ from .results.property import load_property_audit as load_property_audit
 from .results.query import Audit as Audit
 from .results.query import load_audit as load_audit
 from .results.release import Release as Release
+from .results.tried import Tried as Tried
+from .results.verdict import Target as Target
 from .results.verdict import Verdict as Verdict
 
 __version__: str

@@ -7,14 +7,14 @@ import pytest
 
 PUBLIC = {
     "edp_bayes": """
-        Adversary Attack Audit ComposedAudit Databases DirichletProcessMixture
+        Adversary Attack Audit Cells ComposedAudit Databases DirichletProcessMixture
         EdpBayesError EdpBayesWarning ExecutorError FiniteMixture FullPosterior GaussianNoise
         InputTypeError InvalidInputError JointAudit JointResponses LaplaceNoise Leakage
-        MechanismAudit Mixture PropertyAudit PyMCMixture Release Responses SamplingError
-        SmoothedBootstrap Stacked Verdict __version__ attack audit audit_cells audit_mechanism
-        audit_mechanisms audit_property audit_trace compare compose data diagnostics disclosure
-        epsilon_from_membership guarantee hockey_stick interval leakage load_audit
-        load_composed_audit load_mechanism_audit load_property_audit local_privacy
+        MechanismAudit Mixture NormalMixture PropertyAudit Published PyMCMixture Release Responses
+        SamplingError SmoothedBootstrap Stacked Target Tried Verdict __version__ attack audit
+        audit_cells audit_mechanism audit_mechanisms audit_property audit_trace compare compose data
+        diagnostics disclosure epsilon_from_membership guarantee hockey_stick interval leakage
+        load_audit load_composed_audit load_mechanism_audit load_property_audit local_privacy
         mechanism_guarantee mechanisms models noise plan plots plugin property_audit queries
         remedies report smallest_delta statistical_privacy
     """,
@@ -57,6 +57,10 @@ PUBLIC = {
     "edp_bayes.plots.breutigam_reischuk": """
         gain_by_scale mechanisms_by_probability mechanisms_by_rate noise_by_probability
         sample_and_small_database
+    """,
+    "edp_bayes.plots.statistical_privacy": """
+        curves_by_probability delta_by_probability delta_by_size equal_utility gaussian_noise
+        laplace_noise subsampling utility_and_privacy
     """,
     "edp_bayes.plots.style": "context label_lines plain_ticks",
     "edp_bayes.plugin": """

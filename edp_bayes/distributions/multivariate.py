@@ -59,6 +59,17 @@ class NormalMixture(NamedTuple):
         Shape (..., component, d).
     covariances : ndarray
         Shape (..., component, d, d), or one that is broadcast.
+
+    See Also
+    --------
+    JointAudit.joint_mixture : the distribution of several responses
+    Mixture : of one response
+
+    Examples
+    --------
+    >>> normal = NormalMixture(np.ones(1), np.zeros((1, 2)), np.eye(2)[None])
+    >>> float(normal.along(np.array([1.0, 1.0])).variance().round(9))  # of the sum of both
+    2.0
     """
 
     weights: Array

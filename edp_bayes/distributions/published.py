@@ -36,6 +36,16 @@ class Published:
         Edges of bins, of which only that one is published in which the answer lies.
     noise_after : GaussianNoise or LaplaceNoise or None
         Added to the rounded answer.
+
+    See Also
+    --------
+    Audit.released : what rounding or suppression is worth
+    Adversary : past_published says how earlier answers were published
+
+    Examples
+    --------
+    >>> Published.of(rounded_to=5, threshold=8).words
+    'rounded to 5, suppressed below 8'
     """
 
     rounded_to: float | None = None

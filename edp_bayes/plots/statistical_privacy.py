@@ -49,7 +49,36 @@ _LEAST_SHOWN = 1e-8
 def curves_by_probability(
     n: int = _N, probs: Sequence[float] = _PROBS, *, ax: Axes | None = None
 ) -> Axes:
-    """Plot delta over epsilon without a mechanism, for several probabilities."""
+    """Plot delta over epsilon without a mechanism, for several probabilities.
+
+    Parameters
+    ----------
+    n : int
+        Entries of the database.
+    probs : sequence of float
+        Probabilities that an entry has the property, a curve each.
+    ax : matplotlib Axes, optional
+        A new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    InputTypeError, InvalidInputError
+        If an argument is out of its range or of another type.
+
+    See Also
+    --------
+    delta_by_probability : over the probability
+    edp_bayes.statistical_privacy.delta : delta of a property query
+
+    Examples
+    --------
+    >>> curves_by_probability().get_title()
+    'No mechanism, n = 1,000'
+    """
     epsilon = np.linspace(0.0, 0.5, 251)
     lines = {f"probability {p:g}": delta(n, p, epsilon=epsilon) for p in probs}
     title = f"No mechanism, n = {n:,}"
@@ -59,7 +88,37 @@ def curves_by_probability(
 def delta_by_probability(
     n: int = _N, epsilons: Sequence[float] = (0.0, 0.1, 0.2), *, ax: Axes | None = None
 ) -> Axes:
-    """Plot delta_plus (full) and delta_minus (dotted) over the probability."""
+    """Plot delta_plus (full) and delta_minus (dotted) over the probability.
+
+    Parameters
+    ----------
+    n : int
+        Entries of the database.
+    epsilons : sequence of float
+        A pair of curves each.
+    ax : matplotlib Axes, optional
+        A new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    InputTypeError, InvalidInputError
+        If an argument is out of its range or of another type.
+
+    See Also
+    --------
+    curves_by_probability : over epsilon
+    edp_bayes.statistical_privacy.delta_plus : the direction drawn in full
+    edp_bayes.statistical_privacy.delta_minus : the dotted one
+
+    Examples
+    --------
+    >>> delta_by_probability().get_title()
+    'Both directions, n = 1,000'
+    """
     prob = np.linspace(0.005, 0.995, 397)
     lines: dict[str, ArrayLike] = {}
     for e in epsilons:
@@ -73,7 +132,36 @@ def delta_by_probability(
 def delta_by_size(
     *, epsilon: float = 0.1, probs: Sequence[float] = _PROBS, ax: Axes | None = None
 ) -> Axes:
-    """Plot delta over the number of entries, for several probabilities."""
+    """Plot delta over the number of entries, for several probabilities.
+
+    Parameters
+    ----------
+    epsilon : float
+        Where the curves are read.
+    probs : sequence of float
+        Probabilities that an entry has the property, a curve each.
+    ax : matplotlib Axes, optional
+        A new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    InputTypeError, InvalidInputError
+        If an argument is out of its range or of another type.
+
+    See Also
+    --------
+    curves_by_probability : over epsilon
+    edp_bayes.statistical_privacy.normal_approximation : what it tends to
+
+    Examples
+    --------
+    >>> delta_by_size().get_title()
+    'No mechanism, epsilon = 0.1'
+    """
     n = np.unique(np.geomspace(10, 10_000, 300).astype(int))
     lines = {f"probability {p:g}": delta(n, p, epsilon=epsilon) for p in probs}
     title = f"No mechanism, epsilon = {epsilon:g}"
@@ -89,7 +177,38 @@ def subsampling(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot delta over epsilon for several sampling rates."""
+    """Plot delta over epsilon for several sampling rates.
+
+    Parameters
+    ----------
+    n : int
+        Entries of the database.
+    prob : float
+        Probability that an entry has the property.
+    rates : sequence of float
+        Shares of the entries that are sampled, a curve each.
+    ax : matplotlib Axes, optional
+        A new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    InputTypeError, InvalidInputError
+        If an argument is out of its range or of another type.
+
+    See Also
+    --------
+    edp_bayes.statistical_privacy.Subsampling : the mechanism
+    edp_bayes.plots.breutigam_reischuk.sample_and_small_database : Figure 7 of the paper
+
+    Examples
+    --------
+    >>> subsampling().get_title()
+    'Subsampling, n = 1,000, probability 0.1'
+    """
     epsilon = np.linspace(0.0, 0.5, 251)
     lines = {
         f"rate {r:g}": delta(n, prob, epsilon=epsilon, mechanism=Subsampling(rate=r)) for r in rates
@@ -105,7 +224,39 @@ def gaussian_noise(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot delta with Gaussian noise of scale / n; differential privacy is dotted."""
+    """Plot delta with Gaussian noise of scale / n; differential privacy is dotted.
+
+    Parameters
+    ----------
+    n : int
+        Entries of the database.
+    prob : float
+        Probability that an entry has the property.
+    scales : sequence of float
+        Noise scales in steps of 1 / n, a pair of curves each.
+    ax : matplotlib Axes, optional
+        A new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    InputTypeError, InvalidInputError
+        If an argument is out of its range or of another type.
+
+    See Also
+    --------
+    laplace_noise : the same with Laplace noise
+    edp_bayes.statistical_privacy.GaussianNoise : the mechanism
+    edp_bayes.plots.breutigam_reischuk.noise_by_probability : over the probability
+
+    Examples
+    --------
+    >>> gaussian_noise().get_title()
+    'Gaussian noise, n = 1,000, probability 0.1'
+    """
     return _noise(GaussianNoise, "Gaussian", n, prob, scales, ax)
 
 
@@ -116,14 +267,76 @@ def laplace_noise(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot delta with Laplace noise of scale / n; differential privacy is dotted."""
+    """Plot delta with Laplace noise of scale / n; differential privacy is dotted.
+
+    Parameters
+    ----------
+    n : int
+        Entries of the database.
+    prob : float
+        Probability that an entry has the property.
+    scales : sequence of float
+        Noise scales in steps of 1 / n, a pair of curves each.
+    ax : matplotlib Axes, optional
+        A new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    InputTypeError, InvalidInputError
+        If an argument is out of its range or of another type.
+
+    See Also
+    --------
+    gaussian_noise : the same with Gaussian noise
+    edp_bayes.statistical_privacy.LaplaceNoise : the mechanism
+
+    Examples
+    --------
+    >>> laplace_noise().get_title()
+    'Laplace noise, n = 1,000, probability 0.1'
+    """
     return _noise(LaplaceNoise, "Laplace", n, prob, scales, ax)
 
 
 def equal_utility(
     n: int = _N, prob: float = 0.1, rate: float = 0.9, *, ax: Axes | None = None
 ) -> Axes:
-    """Plot delta over epsilon of three mechanisms with one utility loss."""
+    """Plot delta over epsilon of three mechanisms with one utility loss.
+
+    Parameters
+    ----------
+    n : int
+        Entries of the database.
+    prob : float
+        Probability that an entry has the property.
+    rate : float
+        Share of the entries that is sampled; noise gets the same utility loss.
+    ax : matplotlib Axes, optional
+        A new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    InputTypeError, InvalidInputError
+        If an argument is out of its range or of another type.
+
+    See Also
+    --------
+    utility_and_privacy : over the utility loss
+    edp_bayes.statistical_privacy.matching_scale : noise of one utility loss
+
+    Examples
+    --------
+    >>> equal_utility().get_title()
+    'Root mean squared error 0.0032, n = 1,000, probability 0.1'
+    """
     epsilon = np.linspace(0.0, 0.5, 251)
     sampling = Subsampling(rate=rate)
     mechanisms = {
@@ -156,7 +369,38 @@ def equal_utility(
 def utility_and_privacy(
     n: int = _N, prob: float = 0.1, *, epsilon: float = 0.1, ax: Axes | None = None
 ) -> Axes:
-    """Plot delta at one epsilon over the root mean squared error of three mechanisms."""
+    """Plot delta at one epsilon over the root mean squared error of three mechanisms.
+
+    Parameters
+    ----------
+    n : int
+        Entries of the database.
+    prob : float
+        Probability that an entry has the property.
+    epsilon : float
+        Where the curves are read.
+    ax : matplotlib Axes, optional
+        A new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    InputTypeError, InvalidInputError
+        If an argument is out of its range or of another type.
+
+    See Also
+    --------
+    equal_utility : over epsilon
+    edp_bayes.statistical_privacy.utility_loss : the mean squared error
+
+    Examples
+    --------
+    >>> utility_and_privacy().get_title()
+    'epsilon = 0.1, n = 1,000, probability 0.1'
+    """
     sizes = np.unique(np.geomspace(n / 50, n - 1, 60).astype(int))[::-1]
     samples = [Subsampling(size=int(m)) for m in sizes]
     error = np.sqrt([float(utility_loss(n, prob, s)) for s in samples])

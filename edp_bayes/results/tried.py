@@ -92,6 +92,26 @@ class Tried:
         Probability of every limit.
     databases : int
         How many there are.
+
+    See Also
+    --------
+    remedies : try what may help
+    Audit.with_tried : a result whose verdict and report say what was tried
+    Verdict : of which it is a part
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> steady = np.full(40, 0.5)
+    >>> y = np.random.default_rng(1).normal(size=40) + steady
+    >>> responses = edp.Responses.from_arrays(y, contribution=steady, additive=True)
+    >>> audit = edp.audit(responses, epsilon=[0.1], draws=50, random_seed=1, progressbar=False)
+    >>> tried = edp.remedies(audit, responses, kinds=("rounding",), progressbar=False)
+    >>> tried.target
+    Target(epsilon=0.1, delta=0.1, defaults=('epsilon', 'delta'), individuals=1)
+    >>> len(tried.sentences)
+    1
     """
 
     remedies: tuple[Remedy, ...]

@@ -73,6 +73,16 @@ class Target:
         Which of both were not given.
     individuals : int or None
         How many there are, where the default of delta follows from them.
+
+    See Also
+    --------
+    Verdict : whether a target is met
+    Audit.verdict : the verdict of an audit
+
+    Examples
+    --------
+    >>> Target.of(1000, epsilon=0.5)
+    Target(epsilon=0.5, delta=0.001, defaults=('delta',), individuals=1000)
     """
 
     epsilon: float

@@ -60,6 +60,26 @@ class Cells:
         Of every audit.
     release : Release
         What is released, in the publisher's words.
+
+    See Also
+    --------
+    audit_cells : audit every cell of a table
+    report.write_cells : a report with the worst cells first
+    Verdict : of one audit
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import edp_bayes as edp
+    >>> records = pd.DataFrame(
+    ...     {"week": 2 * [*range(30)], "who": 30 * ["a"] + 30 * ["b"], "area": 30 * [1] + 30 * [2]}
+    ... )
+    >>> databases = edp.Databases.from_table(records, database="week", individual="who")
+    >>> cells = edp.audit_cells(
+    ...     databases, edp.queries.Count(), by="area", epsilon=[0.1], progressbar=False
+    ... )
+    >>> cells.worst["status"]  # the answers are constant: one record a week
+    'revealed exactly'
     """
 
     table: pd.DataFrame
