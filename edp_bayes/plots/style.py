@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,35 +37,8 @@ _TICKS = 6  # intervals on a horizontal axis, whose numbers stand side by side
 _EDGE = 1e-3  # of the axis, beyond which a line has left it
 _FAR = 0.12  # of the axis, from a line to words that are no longer at it
 
-_SETTINGS: dict[Any, Any] = {
-    "figure.facecolor": "white",
-    "axes.facecolor": "white",
-    "text.color": "black",
-    "axes.labelcolor": "black",
-    "axes.edgecolor": "#404040",
-    "xtick.color": "#404040",
-    "ytick.color": "#404040",
-    "xtick.labelcolor": "black",
-    "ytick.labelcolor": "black",
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#b0b0b0",
-    "grid.alpha": 0.25,
-    "grid.linestyle": "-",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": TITLE_SIZE,
-    "axes.titleweight": "normal",
-    "axes.labelsize": LABEL_SIZE,
-    "axes.labelweight": "normal",
-    "xtick.labelsize": TICK_SIZE,
-    "ytick.labelsize": TICK_SIZE,
-    "axes.formatter.useoffset": False,
-    "lines.linewidth": 1.7,
-    "legend.fontsize": LEGEND_SIZE,
-    "legend.frameon": False,
-    "legend.labelcolor": "None",
-}
+# A style sheet of matplotlib, beside this file.
+_SHEET = "edp_bayes.plots.figures"
 
 
 @contextmanager
@@ -82,6 +55,10 @@ def context() -> Iterator[None]:
     label_lines : words at the ends of lines
     plain_ticks : numbers in full
 
+    Notes
+    -----
+    ``plt.style.use("edp_bayes.plots.figures")`` sets it for a whole notebook.
+
     Examples
     --------
     >>> import matplotlib as mpl
@@ -91,10 +68,9 @@ def context() -> Iterator[None]:
     >>> inside, mpl.rcParams["axes.grid"] == before
     ('#0072B2', True)
     """
-    import matplotlib as mpl
-    from cycler import cycler
+    import matplotlib.style
 
-    with mpl.rc_context(_SETTINGS | {"axes.prop_cycle": cycler(color=COLOURS)}):
+    with matplotlib.style.context(_SHEET):
         yield
 
 

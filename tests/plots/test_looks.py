@@ -52,6 +52,19 @@ def test_the_style_ends_with_the_figure():
     assert dict(mpl.rcParams) == before
 
 
+def test_the_sheet_for_notebooks_is_the_style_of_the_figures():
+    with plt.style.context("edp_bayes.plots.figures"):
+        settings = dict(mpl.rcParams)
+    with style.context():
+        assert dict(mpl.rcParams) == settings
+    colours = settings["axes.prop_cycle"].by_key()["color"]
+    assert colours == list(style.COLOURS)
+    assert settings["axes.titlesize"] == style.TITLE_SIZE
+    assert settings["axes.labelsize"] == style.LABEL_SIZE
+    assert settings["xtick.labelsize"] == settings["ytick.labelsize"] == style.TICK_SIZE
+    assert settings["legend.fontsize"] == style.LEGEND_SIZE
+
+
 def test_a_dark_style_of_the_user_hides_nothing():
     with plt.style.context("dark_background"):
         figure = drawn("plot_delta")
