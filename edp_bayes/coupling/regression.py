@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from edp_bayes.coupling.presence import PresencePosterior
     from edp_bayes.records.responses import Responses
 
-__all__ = ["RegressionCoupling"]
+__all__ = ["Centred", "RegressionCoupling"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -32,6 +32,24 @@ Index = NDArray[np.int64]
 # Of a large population, risks surely below this share of the largest, or below this, are bounded.
 SHARE, LEAST = 1e-4, 1e-9
 PILOTS = 64  # whose risks say how large the largest is at least
+
+
+class Centred(NamedTuple):
+    """The mixture and contributions of some individuals, as distances from a common location.
+
+    Attributes
+    ----------
+    base : ndarray
+        Shape (draw, 3, component): weights, locations less the centre, and scales.
+    moves : ContributionDraws
+        How the individuals contribute to answers less the centre.
+    centre : ndarray
+        Shape (draw,).
+    """
+
+    base: Array
+    moves: ContributionDraws
+    centre: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,16 +160,17 @@ class RegressionCoupling:
         return replace(self, floor=np.maximum(floor, LEAST))
 
     def without_integrals(
-        self, individuals: Index, epsilon: Array
+        self, individuals: Index, epsilon: Array, drawn: Centred
     ) -> tuple[Array, NDArray[np.bool_]]:
         """Return curves that need no integral of their own, and whose these are.
 
         They are exact of distributions that are close, and upper bounds where these are not above
         the floor. Shapes (draw, individual, epsilon) and (draw, individual); zeros elsewhere.
+        `drawn` is what `centred` returns of these individuals.
         """
         out = np.zeros((self.n_draws, len(individuals), epsilon.shape[-1]))
         known = np.isin(individuals, list(self.without))
-        base, contributions, _ = self.centred(individuals)
+        base, contributions, _ = drawn
         done = self._without_integrals(base, contributions, epsilon, out)
         out[:, known], done[:, known] = 0.0, False
         return out, done
@@ -292,17 +311,19 @@ class RegressionCoupling:
         return p, q
 
     def component_pairs(
-        self, individuals: Index, rows: Index, columns: Index
+        self, individuals: Index, rows: Index, columns: Index, drawn: Centred | None = None
     ) -> tuple[Array, Array, Array]:
         """Return components (pair, component, 3) of p and p_i less a location, and that location.
 
         Of pairs of a draw and an individual whose distribution without them is not known itself.
+        What was drawn of all these individuals need not be drawn again.
         """
-        people, places = np.unique(columns, return_inverse=True)
-        base, contributions, centre = self.centred(individuals[people])
-        return *self._components(base, contributions, rows, places), centre[rows]
+        if drawn is None:
+            people, columns = np.unique(columns, return_inverse=True)
+            drawn = self.centred(individuals[people])
+        return *self._components(drawn.base, drawn.moves, rows, columns), drawn.centre[rows]
 
-    def centred(self, individuals: Index) -> tuple[Array, ContributionDraws, Array]:
+    def centred(self, individuals: Index) -> Centred:
         """Return components and contributions less a location of each draw, and that location."""
         return _centred(self._base, self.contributions(individuals))
 
@@ -360,9 +381,7 @@ def _refuse_unbounded(
         )
 
 
-def _centred(
-    base: Array, contributions: ContributionDraws
-) -> tuple[Array, ContributionDraws, Array]:
+def _centred(base: Array, contributions: ContributionDraws) -> Centred:
     """Return the same, with responses as distances from a location common to each draw, and it."""
     from edp_bayes.divergence.centring import common_location
 
@@ -370,7 +389,7 @@ def _centred(
     centre = common_location(np.where(weights > 0.0, locations, np.nan))[:, None]
     moved = contributions.intercept + contributions.slope * centre
     centred = np.stack([weights, locations - centre, scales], axis=1)
-    return centred, contributions._replace(intercept=moved), centre[:, 0]
+    return Centred(centred, contributions._replace(intercept=moved), centre[:, 0])
 
 
 def _joined(weights: Array, rho: Array, present: Array, without: Array) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import FLOOR, Coupling
 from edp_bayes.coupling.parts import taken
-from edp_bayes.coupling.regression import SHARE, RegressionCoupling
+from edp_bayes.coupling.regression import SHARE, Centred, RegressionCoupling
 from edp_bayes.coupling.stacked import curves_by_draw, pick
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.published import Published
@@ -163,9 +163,10 @@ class ReleasedCoupling:
             if not some.all():
                 out[:, ~some] = self.curves(individuals[~some], epsilon)
             return out
-        most = None
+        most = drawn = None
         if self.floor is not None and isinstance(self.full, RegressionCoupling):
-            found, done = self.full.without_integrals(individuals, epsilon)
+            drawn = self.full.centred(individuals)
+            found, done = self.full.without_integrals(individuals, epsilon, drawn)
             out = found if out is None else out
             out[...] = found
             # the risk in the full answer is never below what is left of it
@@ -181,7 +182,7 @@ class ReleasedCoupling:
         columns, rows = np.nonzero(asked.T)
         for start in range(0, rows.size, PAIRS):
             row, column = (part[start : start + PAIRS] for part in (rows, columns))
-            p, q, centre = components(self.full, individuals, row, column)
+            p, q, centre = components(self.full, individuals, row, column, drawn)
             centre = centre if self.shift is None else centre + self.shift[row]
             found = released_curves(
                 p, q, grids[row], grid_of(self.published), centre, worst=self.published.worst,
@@ -194,9 +195,15 @@ class ReleasedCoupling:
 
 @singledispatch
 def components(
-    coupling: Coupling, individuals: Index, rows: Index, columns: Index
+    coupling: Coupling,
+    individuals: Index,
+    rows: Index,
+    columns: Index,
+    drawn: Centred | None = None,
 ) -> tuple[Array, Array, Array]:
     """Return components of p and p_i of pairs of a draw and an individual, less their centre.
+
+    A regression's contributions of these individuals need not be drawn again where they are given.
 
     Returns
     -------
@@ -227,13 +234,17 @@ def components(
 
 @components.register
 def _(
-    coupling: RegressionCoupling, individuals: Index, rows: Index, columns: Index
+    coupling: RegressionCoupling,
+    individuals: Index,
+    rows: Index,
+    columns: Index,
+    drawn: Centred | None = None,
 ) -> tuple[Array, Array, Array]:
     from edp_bayes.divergence.integral import component_rows
 
     if np.isin(individuals[columns], list(coupling.without)).any():
         return components.dispatch(object)(coupling, individuals, rows, columns)
-    *pair, centre = coupling.component_pairs(individuals, rows, columns)
+    *pair, centre = coupling.component_pairs(individuals, rows, columns, drawn)
     kernel, noise = coupling.mixture.kernel, coupling.noise
     p, q = (
         component_rows(part[..., 0], part[..., 1], part[..., 2], kernel, noise) for part in pair
