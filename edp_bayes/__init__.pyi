@@ -22,6 +22,8 @@ from .auditing.leakage import Leakage as Leakage
 from .auditing.leakage import leakage as leakage
 from .auditing.planning import plan as plan
 from .auditing.query import audit as audit
+from .auditing.released import released as released
+from .auditing.releases import releases_until as releases_until
 from .auditing.trace import audit_trace as audit_trace
 from .black_box.auditing import audit_mechanism as audit_mechanism
 from .black_box.auditing import audit_mechanisms as audit_mechanisms

@@ -16,7 +16,7 @@ PUBLIC = {
         diagnostics disclosure epsilon_from_membership guarantee hockey_stick interval leakage
         load_audit load_composed_audit load_mechanism_audit load_property_audit local_privacy
         mechanism_guarantee mechanisms models noise plan plots plugin property_audit queries
-        remedies report smallest_delta statistical_privacy
+        released releases_until remedies report smallest_delta statistical_privacy
     """,
     "edp_bayes.auditing.ideal": "smallest_delta",
     "edp_bayes.auditing.leakage": "Leakage leakage",

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.auditing.evaluation import Risks, evaluate
 from edp_bayes.auditing.lower_bounds import lower_bounds
 from edp_bayes.auditing.refining import CoupledCurves
 from edp_bayes.coupling.base import FLOOR
 from edp_bayes.coupling.released import NEGLIGIBLE, ReleasedCoupling, grid_of
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.distributions.published import Published
 from edp_bayes.divergence.released.grid import MOST_BINS
 from edp_bayes.exceptions import InvalidInputError
@@ -25,7 +26,7 @@ from edp_bayes.results.query import Audit
 if TYPE_CHECKING:
     from edp_bayes.coupling.base import Coupling
 
-__all__ = ["ReleasedCurves", "audit_released"]
+__all__ = ["ReleasedCurves", "audit_released", "released"]
 
 AS_CONTINUOUS = "audit the answers as continuous, responses.replaced(step=None) (--no-step)"
 AT_WORST = "ask for rounded_to= with offset='worst' (--offset worst)"
@@ -62,8 +63,96 @@ class ReleasedCurves(CoupledCurves):
         )  # fmt: skip
 
 
+def released(
+    audit: Audit,
+    *,
+    rounded_to: float | None = None,
+    offset: float | str = 0.0,
+    threshold: float | None = None,
+    bins: ArrayLike | None = None,
+    noise_after: GaussianNoise | LaplaceNoise | None = None,
+    progressbar: bool = True,
+) -> Audit:
+    """Return the audit of what is published of the answer, from the same draws.
+
+    Parameters
+    ----------
+    audit : Audit
+        With its fit, as `edp_bayes.audit` returns it.
+    rounded_to : float, optional
+        The answer is rounded to the nearest multiple of this.
+    offset : float or "worst"
+        It is rounded to the nearest of offset + k rounded_to, k whole. "worst" bounds the
+        largest risk over all offsets, draw by draw.
+    threshold : float, optional
+        Answers below, after rounding where there is any, are suppressed; that an answer was
+        suppressed is seen.
+    bins : array_like, optional
+        Shape (edge,): increasing edges of bins, of which that one is published in which the
+        answer lies; the first and the last have one edge.
+    noise_after : GaussianNoise or LaplaceNoise, optional
+        Added to the rounded answer. Noise before rounding is that of the query (``noise=``).
+    progressbar : bool
+        Show progress of the individuals.
+
+    Returns
+    -------
+    Audit
+        It names what is published in its query; ``settings["released"]`` holds the arguments.
+        No risk is above that of the full answer. The distribution of the response, its
+        densities and checks are those of the full answer.
+
+    Raises
+    ------
+    InvalidInputError, InputTypeError
+        If an argument cannot be used, or not together with another; if the fit is gone (the
+        audit was loaded) or the answer is that of `released` already.
+
+    See Also
+    --------
+    Audit.released : the same as a method
+    edp_bayes.noise.verify : audit a query with noise added
+    Audit.verdict : whether a target is met
+
+    Notes
+    -----
+    A bin is published as one value, so the positive and the negative part of
+    p - exp(epsilon) p_i in it cancel and nothing else is lost: delta is the sum over bins of
+    max(0, P(bin) - exp(epsilon) P_i(bin)), and the same with P and P_i exchanged. It is never
+    above the delta of the full answer (Burchard, Daoud and Dotterrer 2020, Lemma 2).
+
+    Where bins are too many to be added up for everybody, or the worst offset is asked for, the
+    risk of the full answer stands for that of individuals whose risk is below the largest of
+    the riskiest: delta is that of all, and the total risk is bounded from above.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import edp_bayes as edp
+    >>> rng = np.random.default_rng(1)
+    >>> responses = edp.Responses.from_arrays(
+    ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.2, (40, 3))
+    ... )
+    >>> audit = edp.audit(
+    ...     responses, epsilon=[0.1, 0.5], model=edp.SmoothedBootstrap(), draws=50,
+    ...     random_seed=1, progressbar=False,
+    ... )
+    >>> rounded = edp.released(audit, rounded_to=2.0, progressbar=False)
+    >>> bool((rounded.delta <= audit.delta).all())
+    True
+    """
+    published = Published.of(
+        rounded_to=rounded_to,
+        offset=offset,
+        threshold=threshold,
+        bins=bins,
+        noise_after=noise_after,
+    )
+    return audit_released(audit, published, progressbar=progressbar)
+
+
 def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> Audit:
-    """Return the audit of what is published of the answer; see `edp_bayes.Audit.released`.
+    """Return the audit of what is published of the answer; see `released`.
 
     The riskiest are evaluated first: where the risk of another in the full answer is below theirs
     it need not be reduced to know the largest.

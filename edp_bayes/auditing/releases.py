@@ -1,4 +1,4 @@
-"""How many releases of fresh databases stay within a target: `Audit.releases_until`."""
+"""How many releases of fresh databases stay within a target: `edp.releases_until`."""
 
 from __future__ import annotations
 
@@ -79,6 +79,12 @@ def releases_until(
     InvalidInputError, InputTypeError
         If the audit has no fit or an argument is out of its range.
 
+    See Also
+    --------
+    Audit.releases_until : the same as a method
+    compose : the risk of a number of releases
+    released : of what is published of an answer
+
     Examples
     --------
     >>> import numpy as np
@@ -88,7 +94,7 @@ def releases_until(
     ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.02, (40, 3))
     ... )
     >>> audit = edp.audit(responses, epsilon=[0.5], draws=50, random_seed=1, progressbar=False)
-    >>> found = audit.releases_until(epsilon=0.5, delta=0.01, progressbar=False)
+    >>> found = edp.releases_until(audit, epsilon=0.5, delta=0.01, progressbar=False)
     >>> bool(found["safe"] <= found["median"])
     True
     """

@@ -332,92 +332,11 @@ class Audit(IndividualCurves):
             )
         return self.tree["new_individual"].to_dataset()
 
-    def released(
-        self,
-        *,
-        rounded_to: float | None = None,
-        offset: float | str = 0.0,
-        threshold: float | None = None,
-        bins: ArrayLike | None = None,
-        noise_after: GaussianNoise | LaplaceNoise | None = None,
-        progressbar: bool = True,
-    ) -> Audit:
-        """Return the audit of what is published of the answer, from the same draws.
+    def released(self, **options: Any) -> Audit:
+        """Return the audit of what is published of the answer; see `edp.released`."""
+        from edp_bayes.auditing.released import released
 
-        Parameters
-        ----------
-        rounded_to : float, optional
-            The answer is rounded to the nearest multiple of this.
-        offset : float or "worst"
-            It is rounded to the nearest of offset + k rounded_to, k whole. "worst" bounds the
-            largest risk over all offsets, draw by draw.
-        threshold : float, optional
-            Answers below, after rounding where there is any, are suppressed; that an answer was
-            suppressed is seen.
-        bins : array_like, optional
-            Shape (edge,): increasing edges of bins, of which that one is published in which the
-            answer lies; the first and the last have one edge.
-        noise_after : GaussianNoise or LaplaceNoise, optional
-            Added to the rounded answer. Noise before rounding is that of the query (``noise=``).
-        progressbar : bool
-            Show progress of the individuals.
-
-        Returns
-        -------
-        Audit
-            It names what is published in its query; ``settings["released"]`` holds the arguments.
-            No risk is above that of the full answer. The distribution of the response, its
-            densities and checks are those of the full answer.
-
-        Raises
-        ------
-        InvalidInputError, InputTypeError
-            If an argument cannot be used, or not together with another; if the fit is gone (the
-            audit was loaded) or the answer is that of `released` already.
-
-        See Also
-        --------
-        edp_bayes.noise.verify : audit a query with noise added
-        verdict : whether a target is met
-
-        Notes
-        -----
-        A bin is published as one value, so the positive and the negative part of
-        p - exp(epsilon) p_i in it cancel and nothing else is lost: delta is the sum over bins of
-        max(0, P(bin) - exp(epsilon) P_i(bin)), and the same with P and P_i exchanged. It is never
-        above the delta of the full answer (Burchard, Daoud and Dotterrer 2020, Lemma 2).
-
-        Where bins are too many to be added up for everybody, or the worst offset is asked for, the
-        risk of the full answer stands for that of individuals whose risk is below the largest of
-        the riskiest: delta is that of all, and the total risk is bounded from above.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import edp_bayes as edp
-        >>> rng = np.random.default_rng(1)
-        >>> responses = edp.Responses.from_arrays(
-        ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.2, (40, 3))
-        ... )
-        >>> audit = edp.audit(
-        ...     responses, epsilon=[0.1, 0.5], model=edp.SmoothedBootstrap(), draws=50,
-        ...     random_seed=1, progressbar=False,
-        ... )
-        >>> rounded = audit.released(rounded_to=2.0, progressbar=False)
-        >>> bool((rounded.delta <= audit.delta).all())
-        True
-        """
-        from edp_bayes.auditing.released import audit_released
-        from edp_bayes.distributions.published import Published
-
-        published = Published.of(
-            rounded_to=rounded_to,
-            offset=offset,
-            threshold=threshold,
-            bins=bins,
-            noise_after=noise_after,
-        )
-        return audit_released(self, published, progressbar=progressbar)
+        return released(self, **options)
 
     @property
     def _convex(self) -> bool:
@@ -626,7 +545,7 @@ class Audit(IndividualCurves):
         return compose(self, databases=databases, **options)
 
     def releases_until(self, *, epsilon: float, delta: float, **options: Any) -> xr.Dataset:
-        """Say how many releases stay within a target; see `auditing.releases.releases_until`."""
+        """Say how many releases stay within a target; see `edp.releases_until`."""
         from edp_bayes.auditing.releases import releases_until
 
         return releases_until(self, epsilon=epsilon, delta=delta, **options)
