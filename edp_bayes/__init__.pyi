@@ -41,6 +41,7 @@ from .exceptions import ExecutorError as ExecutorError
 from .exceptions import InputTypeError as InputTypeError
 from .exceptions import InvalidInputError as InvalidInputError
 from .exceptions import SamplingError as SamplingError
+from .loading import load as load
 from .mitigation import remedies as remedies
 from .models.comparing import compare as compare
 from .models.custom import PyMCMixture as PyMCMixture
@@ -56,14 +57,10 @@ from .records.databases import Databases as Databases
 from .records.joined import JointResponses as JointResponses
 from .records.responses import Responses as Responses
 from .results.composition import ComposedAudit as ComposedAudit
-from .results.composition import load_composed_audit as load_composed_audit
 from .results.joint import JointAudit as JointAudit
 from .results.mechanism import MechanismAudit as MechanismAudit
-from .results.mechanism import load_mechanism_audit as load_mechanism_audit
 from .results.property import PropertyAudit as PropertyAudit
-from .results.property import load_property_audit as load_property_audit
 from .results.query import Audit as Audit
-from .results.query import load_audit as load_audit
 from .results.release import Release as Release
 from .results.tried import Tried as Tried
 from .results.verdict import Target as Target

@@ -222,7 +222,7 @@ def test_workers_give_the_same_numbers_and_a_file_keeps_them(responses, tmp_path
         one = edp.audit(responses, epsilon=GRID, **QUICK)
         two = edp.audit(responses, epsilon=GRID, executor=2, **QUICK)
     np.testing.assert_array_equal(one.delta, two.delta)
-    loaded = edp.load_audit(one.save(tmp_path / "audit.nc"))
+    loaded = edp.load(one.save(tmp_path / "audit.nc"))
     np.testing.assert_array_equal(loaded.upper("delta"), one.upper("delta"))
     assert str(loaded) == str(one)
     assert loaded.at_atoms == one.at_atoms

@@ -178,7 +178,7 @@ def test_a_width_below_what_bins_show_is_not_called_stated():
 @pytest.mark.full
 def test_it_is_saved_and_in_the_report(tmp_path):
     audit = audited(sometimes(), stating(0.3))
-    again = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    again = edp.load(audit.save(tmp_path / "audit.nc"))
     assert again.basis().identical(audit.basis())
     content = describe(again, prob=0.9)
     assert content.basis == on_what(audit, 0.9)
@@ -226,7 +226,7 @@ def test_it_is_an_option_of_the_command_line(tmp_path, capsys):
     asked += ["--seed", "1", "--out", str(tmp_path / "out")]
     assert main([*asked, "--narrowest", "1.5"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    audit = edp.load_audit(tmp_path / "out" / "audit.nc")
+    audit = edp.load(tmp_path / "out" / "audit.nc")
     assert audit.settings["narrowest"] == pytest.approx(1.5)
     assert audit.withheld is None
     assert on_what(audit, 0.95)[0] in said

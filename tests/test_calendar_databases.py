@@ -308,7 +308,7 @@ def test_every_command_passes_on_what_becomes_of_gaps_and_missing_keys(tmp_path,
     assert main([*words, "--out", str(out), "--missing", "pool", "--empty", "error"]) == 2
     assert "have no record" in capsys.readouterr().err
     assert main([*words, "--out", str(out), "--missing", "pool", "--empty", "zero"]) == 0
-    found = edp.load_audit(out / "audit.nc")
+    found = edp.load(out / "audit.nc")
     assert found.settings["databases"] == by("week", purchases(count=9000)).n_databases
     noise = ["noise", str(out / "audit.nc"), "--epsilon", "2", "--method", "bottleneck", "--quiet"]
     assert main([*noise, "--out", str(tmp_path / "noise.json")]) == 0
@@ -398,7 +398,7 @@ def test_noise_reads_the_same_databases_as_the_audit(capsys, tmp_path):
     said = " ".join(printed(capsys, *words, *periods).split())
     assert "records lack an individual in 'client' and are left out: their contributions" in said
     assert said.index("lack an individual") < said.index("Risk by epsilon")
-    source = json.loads(edp.load_audit(tmp_path / "audit.nc").tree.attrs["source"])
+    source = json.loads(edp.load(tmp_path / "audit.nc").tree.attrs["source"])
     assert source["database_every"] == "week"
     assert (source["empty"], source["missing"]) == ("zero", "drop")
     noise = ["noise", tmp_path / "audit.nc", "--epsilon", "2", "--method", "bottleneck"]

@@ -146,7 +146,7 @@ def test_tables_fit_80_columns(finished):
 
 def test_printed_numbers_are_those_of_the_saved_audit(finished):
     _, stdout, _, out = finished
-    audit = edp.load_audit(out / "audit.nc")
+    audit = edp.load(out / "audit.nc")
     band = audit.band("delta", prob=0.95).isel(epsilon=0)
     row = next(line for line in stdout.splitlines() if line.startswith("│    0.05 │"))
     assert f"{float(band['median']):.2g} " in row
@@ -168,7 +168,7 @@ def test_summary_is_a_table_of_finite_numbers(finished):
 
 
 def test_named_individuals_are_kept(finished):
-    audit = edp.load_audit(finished[3] / "audit.nc")
+    audit = edp.load(finished[3] / "audit.nc")
     assert "south, 3" in audit.individual_delta["individual"].to_numpy()
     assert audit.individual_delta.sizes["individual"] in (2, 3)
 
@@ -179,7 +179,7 @@ def test_same_seed_same_numbers_and_quiet_is_quiet(finished, table, tmp_path, ca
     assert main([*arguments, "--quiet"]) == 0
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
-    first, second = (edp.load_audit(folder / "audit.nc") for folder in (finished[3], tmp_path))
+    first, second = (edp.load(folder / "audit.nc") for folder in (finished[3], tmp_path))
     np.testing.assert_array_equal(first.delta, second.delta)
     assert {path.name for path in tmp_path.iterdir()} == FILES
 
@@ -199,7 +199,7 @@ def test_an_interrupted_run_leaves_nothing_of_an_earlier_one(table, tmp_path, mo
     with contextlib.suppress(KeyboardInterrupt):
         assert main(arguments) == 130
     assert {path.name for path in out.iterdir()} == {"audit.nc", "summary.csv"}
-    assert edp.load_audit(out / "audit.nc").settings["random_seed"] == 8
+    assert edp.load(out / "audit.nc").settings["random_seed"] == 8
 
 
 @pytest.mark.full
@@ -215,7 +215,7 @@ def test_zarr_and_a_single_column_from_parquet(tmp_path, capsys):
     )
     assert main([*arguments, "--zarr", "--kernel", "gaussian"]) == 0
     assert "kernel='gaussian'" in capsys.readouterr().out
-    assert edp.load_audit(tmp_path / "out" / "audit.zarr").settings["databases"] == 25
+    assert edp.load(tmp_path / "out" / "audit.zarr").settings["databases"] == 25
 
 
 @pytest.mark.full

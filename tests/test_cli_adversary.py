@@ -80,7 +80,7 @@ def words(table, out, *flags, **changes):
 def audited(capsys, folder, out, *flags, **changes):
     """Return what is printed, as one line of words, and the saved audit."""
     said = printed(capsys, *words(folder / "meters.csv", out, *flags, **changes))
-    return " ".join(said.split()), edp.load_audit(out / "audit.nc")
+    return " ".join(said.split()), edp.load(out / "audit.nc")
 
 
 def in_python(adversary, at=None, model=None):
@@ -339,7 +339,7 @@ def test_noise_is_found_against_the_same_adversary(capsys, folder, tmp_path, mod
     record = NoiseDistribution.load(out).record
     assert record["against"].startswith(against)
     assert f"of the posterior draws, against {against}" in record["message"]
-    audit = edp.load_audit(saved)
+    audit = edp.load(saved)
     responses = responses_of(
         audit, str(folder / "meters.csv"), Keys(("week",), ("meter",)), progressbar=False
     )

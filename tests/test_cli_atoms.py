@@ -42,7 +42,7 @@ def test_the_warning_names_what_works(table, tmp_path, capsys):
     assert "(--atoms 0)" not in said
     page = (out / "report.html").read_text()
     assert "12 answers at 0" in page
-    audit = edp.load_audit(out / "audit.nc")
+    audit = edp.load(out / "audit.nc")
     databases = edp.Databases.from_table(str(table), database="week", individual="who")
     hand = edp.audit(
         databases.respond(edp.queries.Sum("sales"), atoms="found"),

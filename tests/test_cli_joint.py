@@ -37,7 +37,7 @@ def test_queries_given_one_after_the_other_are_audited_together(table, tmp_path,
     both = ["--query", "sum:kwh", "--query", "mean:cost", "--no-past", "--seed", "1"]
     assert main(asked(table, out, *both)) == 0
     said = " ".join(capsys.readouterr().out.split())
-    audit = edp.load_audit(out / "audit.nc")
+    audit = edp.load(out / "audit.nc")
     assert isinstance(audit, edp.JointAudit)
     assert audit.settings["queries"] == ["sum:kwh", "mean:cost"]
     assert f"most: {audit.direction_of()}." in said
@@ -57,7 +57,7 @@ def test_threads_and_a_store_are_as_for_one_query(table, tmp_path, capsys):
     out = tmp_path / "out"
     both = ["--query", "sum:kwh", "--query", "mean:cost", "--no-past", "--seed", "1", "--resume"]
     assert main(asked(table, out, *both, "--executor", "2")) == 0
-    assert isinstance(edp.load_audit(out / "audit.nc"), edp.JointAudit)
+    assert isinstance(edp.load(out / "audit.nc"), edp.JointAudit)
 
 
 @pytest.mark.full
@@ -67,7 +67,7 @@ def test_by_default_they_have_seen_the_past_of_all_queries(table, tmp_path, caps
     said = " ".join(capsys.readouterr().out.split())
     assert "--past 2 --trend are the default" in said
     assert "Against a person who has seen the last 2 releases and knows the trend and when" in said
-    audit = edp.load_audit(out / "audit.nc")
+    audit = edp.load(out / "audit.nc")
     lags = [f"lag {k} of {name}" for k in (1, 2) for name in ("sum:kwh", "mean:cost")]
     assert audit.settings["known"] == [*lags, "trend"]
     assert audit.settings["at"] == "the next database"
@@ -81,7 +81,7 @@ def test_the_past_is_said_by_options(table, tmp_path, capsys):
     both = ["--query", "sum:kwh", "--query", "mean:cost"]
     out = tmp_path / "out"
     assert main(asked(table, out, *both, *options)) == 0
-    audit = edp.load_audit(out / "audit.nc")
+    audit = edp.load(out / "audit.nc")
     assert audit.settings["known"] == [
         "lag 1 of sum:kwh",
         "lag 1 of mean:cost",

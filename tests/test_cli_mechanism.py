@@ -31,7 +31,7 @@ def test_the_curve_and_the_files(pair, tmp_path, capsys):
     assert "95% simultaneous band" in printed
     assert "Local epsilon at tau = 0.01" in printed
     assert "Neighbours: add-remove; unit of privacy: a person-day." in printed
-    found = edp.load_mechanism_audit(out / "mechanism.nc")
+    found = edp.load(out / "mechanism.nc")
     assert (found.settings["adjacency"], found.settings["unit"]) == ("add-remove", "a person-day")
     assert "WARNING" not in printed
     assert "Checks No check failed." in printed

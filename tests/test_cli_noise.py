@@ -112,7 +112,7 @@ def test_the_same_noise_as_from_python_on_fewer_draws(capsys, tmp_path, audits, 
     out = tmp_path / "noise.json"
     arguments = ("--epsilon", "2", "--method", "bottleneck", "--draws", "6", "--out", out)
     assert in_words(capsys, "noise", audits["bootstrap"], *arguments, "--quiet") == ""
-    audit = edp.load_audit(audits["bootstrap"])
+    audit = edp.load(audits["bootstrap"])
     responses = responses_of(audit, str(table), Keys(("week",), ("meter",)), progressbar=False)
     expected = edp.noise.calibrate(
         audit, epsilon=2.0, method="bottleneck", responses=responses, most_draws=6
@@ -124,7 +124,7 @@ def test_the_same_noise_as_from_python_on_fewer_draws(capsys, tmp_path, audits, 
 
 
 def test_what_is_doubtful_about_the_audit_is_said_again(capsys, tmp_path, audits):
-    audit = edp.load_audit(audits["bootstrap"])
+    audit = edp.load(audits["bootstrap"])
     doubts = audit.warnings
     assert doubts
     arguments = ("--epsilon", "2", "--method", "bottleneck", "--out", tmp_path / "noise.json")
@@ -207,7 +207,7 @@ def test_the_published_construction_is_told_apart(capsys, tmp_path, audits):
 
 def test_a_moved_table_is_asked_for_and_checked(capsys, tmp_path, audits, table):
     moved = tmp_path / "audit.nc"
-    audit = edp.load_audit(audits["bootstrap"])
+    audit = edp.load(audits["bootstrap"])
     audit.tree.attrs["source"] = json.dumps({"table": "gone.csv", "database": ["week"]})
     audit.save(moved)
     short = ("noise", moved, "--epsilon", "2", "--method", "bottleneck", "--out", tmp_path / "n")
@@ -285,7 +285,7 @@ def test_an_audit_that_does_not_say_where_it_is_from(capsys, tmp_path):
 
 
 def test_the_audit_of_a_stacked_model_is_refused(capsys, tmp_path, audits, table):
-    audit = edp.load_audit(audits["bootstrap"])
+    audit = edp.load(audits["bootstrap"])
     settings = {**audit.settings, "model": "Stacked(models=(SmoothedBootstrap(),))"}
     audit.tree.attrs["settings"] = json.dumps(settings)
     audit.save(tmp_path / "audit.nc")

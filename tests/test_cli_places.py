@@ -7,7 +7,7 @@ import json
 import pytest
 
 from edp_bayes.cli import main
-from edp_bayes.results.query import load_audit
+from edp_bayes.loading import load
 from tests.engine_tables import records
 
 
@@ -37,7 +37,7 @@ def test_every_place_is_the_same_table(home, tmp_path):
     found = {}
     for name, place in places.items():
         assert run(place, tmp_path / name) == 0
-        audit = load_audit(tmp_path / name / "audit.nc")
+        audit = load(tmp_path / name / "audit.nc")
         found[name] = audit.settings["fingerprint"]
         noted = json.loads(audit.tree.attrs["source"]).get("table")
         assert noted == {"folder": "sales", "pattern": "*.parquet", "remote": None}[name]

@@ -12,7 +12,7 @@ from edp_bayes import interval
 from edp_bayes.cli.numbers import parse_counts, parse_mechanism, parse_noise, parse_numbers
 from edp_bayes.distributions.noise import LaplaceNoise
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.results.property import load_property_audit
+from edp_bayes.loading import load
 from edp_bayes.statistical_privacy import GaussianNoise, Subsampling, delta
 from tests.command_line import printed, refused
 
@@ -58,7 +58,7 @@ def test_a_count_prints_and_writes_the_posterior(capsys, tmp_path):
     assert "</span> not tested</span> <span><strong>overdispersion</strong>" in page
     written = {"property.nc", "summary.csv", "delta.png", "report.html"}
     assert {path.name for path in tmp_path.iterdir()} == written
-    audit = load_property_audit(tmp_path / "property.nc")
+    audit = load(tmp_path / "property.nc")
     assert audit.checks.loc["overdispersion", "passed"] is None
     band = audit.band(prob=0.95).isel(epsilon=1)
     row = next(line for line in out.splitlines() if re.match(r"│ +0\.1 │", line))

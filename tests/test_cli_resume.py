@@ -48,7 +48,7 @@ def out(tmp_path_factory):
 @pytest.fixture(scope="module")
 def uninterrupted(table, out):
     assert main(arguments(table, out, "--executor", "2", "--resume", "--keep-store")) == 0
-    return edp.load_audit(out / "audit.nc")
+    return edp.load(out / "audit.nc")
 
 
 MOMENTS = {
@@ -68,7 +68,7 @@ def test_a_killed_run_is_resumed_and_leaves_no_store(there, table, tmp_path, uni
     assert list(tmp_path.glob("audit.store/block-*.npz"))
     assert main([w for w in arguments(table, tmp_path, "--resume") if w != "--quiet"]) == 0
     assert "blocks of individuals are finished" in " ".join(capsys.readouterr().out.split())
-    found = edp.load_audit(tmp_path / "audit.nc")
+    found = edp.load(tmp_path / "audit.nc")
     for name in ("delta", "total_risk", "total_risk_bound", "individual_delta"):
         assert getattr(found, name).equals(getattr(uninterrupted, name))
     assert {path.name for path in tmp_path.iterdir()} == FILES

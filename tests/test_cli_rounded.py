@@ -29,7 +29,7 @@ def test_a_count_is_rounded_and_published_in_bins(table, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(asked(table, out, "--bins", "3.5,8.5")) == 0
     said = " ".join(capsys.readouterr().out.split())
-    audit, published = (edp.load_audit(out / name) for name in ("audit.nc", "published.nc"))
+    audit, published = (edp.load(out / name) for name in ("audit.nc", "published.nc"))
     assert audit.settings["step"] == 1.0
     assert published.settings["released"]["bins"] == [3.5, 8.5]
     assert (published.delta <= audit.delta).all()
@@ -42,7 +42,7 @@ def test_a_count_is_rounded_and_published_in_bins(table, tmp_path, capsys):
 def test_the_step_is_what_is_asked_for(table, tmp_path, option, step):
     out = tmp_path / "out"
     assert main(asked(table, out, "--quiet", *option)) == 0
-    assert edp.load_audit(out / "audit.nc").settings.get("step") == step
+    assert edp.load(out / "audit.nc").settings.get("step") == step
 
 
 @pytest.mark.parametrize(

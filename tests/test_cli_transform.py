@@ -35,7 +35,7 @@ def test_the_audit_is_that_of_python_and_says_its_scale(table, tmp_path, capsys)
     assert main(asked(table, out, "--transform", "log", *report)) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "modelled as log of the answer; risks are those of the answer" in said
-    audit = edp.load_audit(out / "audit.nc")
+    audit = edp.load(out / "audit.nc")
     databases = edp.Databases.from_table(str(table), database="week", individual="who")
     hand = edp.audit(
         databases.respond(edp.queries.Sum("kwh"), transform="log"),

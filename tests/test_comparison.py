@@ -165,7 +165,7 @@ def test_responses_and_their_audits_give_one_table(responses, audits, tmp_path):
     np.testing.assert_allclose(direct.to_numpy(float), made.to_numpy(float), rtol=1e-12)
     assert direct.index.tolist() == made.index.tolist()
     assert direct.attrs["random_seed"] == 5
-    saved = [edp.load_audit(audit.save(tmp_path / f"{k}.nc")) for k, audit in audits.items()]
+    saved = [edp.load(audit.save(tmp_path / f"{k}.nc")) for k, audit in audits.items()]
     again = compare(saved)
     np.testing.assert_allclose(again["elpd"], made["elpd"], rtol=1e-12)
     assert repr(MODELS["one"]) in again.index

@@ -375,7 +375,7 @@ def test_a_query_and_the_same_without_somebody_are_no_fresh_databases(tmp_path):
         response - contribution[:, 0], contribution=left, query="sales without A"
     )
     audits = [audited(each) for each in (sales, without)]
-    loaded = edp.load_audit(audits[1].save(tmp_path / "without.nc"))
+    loaded = edp.load(audits[1].save(tmp_path / "without.nc"))
     for parts in (audits, [audits[0], loaded], audits[::-1]):
         with pytest.raises(InvalidInputError, match=r"Responses\.join"):
             edp.compose(parts, progressbar=False)
@@ -440,7 +440,7 @@ def test_what_a_part_does_not_establish_is_not_established(tmp_path):
         assert f"Part {place} (drifting)" in found.withheld
         assert "(sales)" not in found.withheld
         assert set(found.checks["part"]) == {"Part 1 (sales)", "Part 2 (drifting)"} or order == -1
-        again = edp.load_composed_audit(found.save(tmp_path / f"both{order}.nc"))
+        again = edp.load(found.save(tmp_path / f"both{order}.nc"))
         assert again.withheld == found.withheld
     twice = composed([drift, drifting(2, "2027-01-04")], [2, 3])
     assert "Withheld as well: Part 2 (drifting)." in twice.withheld
@@ -458,7 +458,7 @@ def test_fewer_draws_are_some_of_them():
 @pytest.mark.full
 def test_a_composition_is_saved_summed_up_and_reported(tmp_path):
     result = composed(rare_and_steady(), 52)
-    again = edp.load_composed_audit(result.save(tmp_path / "year.nc"))
+    again = edp.load(result.save(tmp_path / "year.nc"))
     np.testing.assert_array_equal(again.delta, result.delta)
     assert again.databases == 52
     assert "all 52 databases, or in none" in again.hypotheses
@@ -472,10 +472,10 @@ def test_a_composition_is_saved_summed_up_and_reported(tmp_path):
     hidden = result.save(tmp_path / "hidden.nc", names="pseudonyms")
     assert all(
         str(name).startswith("P-")
-        for name in edp.load_composed_audit(hidden).individual_delta["individual"].to_numpy()
+        for name in edp.load(hidden).individual_delta["individual"].to_numpy()
     )
-    with pytest.raises(InvalidInputError, match="not a saved composition"):
-        edp.load_composed_audit(rare_and_steady().save(tmp_path / "audit.nc"))
+    with pytest.raises(InvalidInputError, match="is a saved Audit, not ComposedAudit"):
+        edp.load(rare_and_steady().save(tmp_path / "audit.nc"), kind=edp.ComposedAudit)
 
 
 @pytest.mark.parametrize(
@@ -495,7 +495,7 @@ def test_impossible_numbers_of_databases_are_refused(databases, error, said):
 
 def test_audits_without_their_fit_are_refused(tmp_path):
     audit = rare_and_steady()
-    loaded = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    loaded = edp.load(audit.save(tmp_path / "audit.nc"))
     for call in (lambda: loaded.compose(2), lambda: loaded.releases_until(epsilon=0.5, delta=0.1)):
         with pytest.raises(InvalidInputError, match="audit again"):
             call()
@@ -751,8 +751,8 @@ def test_the_command_line_composes_what_it_audited(tmp_path, sales, capsys):
     code = main([*sales, "--no-past", "--databases", "12", "--pseudonyms"])
     assert code == 0
     assert "12 fresh databases" in capsys.readouterr().out
-    found = edp.load_composed_audit(tmp_path / "out" / "releases.nc")
-    audit = edp.load_audit(tmp_path / "out" / "audit.nc")
+    found = edp.load(tmp_path / "out" / "releases.nc")
+    audit = edp.load(tmp_path / "out" / "audit.nc")
     assert found.databases == 12
     assert (found.delta.mean() > audit.delta.mean()).item()
     assert set(found.individual_delta["individual"].to_numpy()) <= set(
@@ -767,7 +767,7 @@ def test_the_command_line_bounds_what_echoes(tmp_path, sales, capsys):
         assert main([*sales, "--past", "2", "--databases", "3", *given]) == 0
         said = " ".join(capsys.readouterr().out.split())
         assert ("--echoes) gives an upper bound" in said) == (not given)
-        found = edp.load_composed_audit(tmp_path / "out" / "releases.nc")
+        found = edp.load(tmp_path / "out" / "releases.nc")
         delta.append(found.delta.mean(("chain", "draw")))
     assert (delta[1] >= delta[0]).all()
     assert (delta[1] > delta[0]).any()

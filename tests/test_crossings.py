@@ -66,7 +66,7 @@ def test_a_coarse_grid_gives_the_epsilon_of_a_fine_one(pair, target):
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
 def test_without_its_fit_an_audit_brackets_what_it_has_with_it(pair, tmp_path):
     audit = pair[0]
-    again = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    again = edp.load(audit.save(tmp_path / "audit.nc"))
     for target in TARGETS:
         known, grid_alone = audit.epsilon_at(target), again.epsilon_at(target)
         assert (grid_alone["lower"] <= known + 1e-12).all()

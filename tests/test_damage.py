@@ -117,7 +117,7 @@ def test_a_chunk_that_is_gone_is_noticed(results, tmp_path):  # noqa: F811
     path = results["Audit"].save(tmp_path / "audit.zarr")
     shutil.rmtree(path / "posterior" / "delta" / "c")
     with pytest.raises(edp.InvalidInputError, match="posterior/delta is not as it was saved"):
-        edp.load_audit(path)
+        edp.load(path)
 
 
 def test_a_variable_that_is_gone_or_added_is_named(tmp_path):
@@ -193,7 +193,7 @@ def test_numbers_that_cannot_be_are_refused_by_name(
     )
     path = audit.save(tmp_path / "audit.nc")
     with pytest.raises(edp.InvalidInputError, match=f"{place} must be numbers from .*, found"):
-        edp.load_audit(path)
+        edp.load(path)
 
 
 def test_files_that_cannot_be_opened_leave_no_traceback_behind(tmp_path, monkeypatch):

@@ -49,7 +49,7 @@ def test_the_demo_audits_a_shop_against_whoever_has_seen_its_past(demo):
     assert "Not established" not in printed
     assert said.count("┏") == 1
     assert len(list(folder.iterdir())) == 7
-    audit = edp.load_audit(folder / "audit.nc")
+    audit = edp.load(folder / "audit.nc")
     assert (audit.against, audit.withheld) == (against, None)
     assert audit.verdict().claim in printed
     assert audit.settings["model"].startswith("DirichletProcessMixture")

@@ -95,7 +95,7 @@ def test_it_names_no_individual(doubtful):
 
 def test_a_result_under_pseudonyms_and_a_loaded_one_say_the_same(audit, tmp_path):
     said = audit.describe()
-    assert edp.load_audit(audit.save(tmp_path / "audit.nc")).describe() == said
+    assert edp.load(audit.save(tmp_path / "audit.nc")).describe() == said
     assert audit.with_pseudonyms(key="a key of sixteen bytes").describe() == said
 
 

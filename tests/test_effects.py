@@ -86,7 +86,7 @@ def test_report_and_saved_files_say_the_same(audit, tmp_path):
     page = (tmp_path / "report.html").read_text()
     for row in content.checks:
         assert f"<strong>{row.name}</strong> ({row.effect}): " in page
-    again = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    again = edp.load(audit.save(tmp_path / "audit.nc"))
     assert again.withheld == audit.withheld
     # As older versions saved them: without the effect, which the table alone says.
     assert all("effect" not in row for row in json.loads(again.tree.attrs["checks"]))

@@ -66,7 +66,7 @@ def test_always_present_with_ten_times_the_others():
 def test_noise_is_found_for_the_exposed_from_responses_and_from_a_saved_audit(tmp_path):
     responses = one_exposed(100.0, 5)
     audit = audited(responses, draws=25)
-    saved = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    saved = edp.load(audit.save(tmp_path / "audit.nc"))
     assert list(saved.without) == [0]
     sizes = []
     for source in (audit, saved):

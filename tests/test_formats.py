@@ -360,7 +360,7 @@ def test_the_command_line_takes_and_records_them(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert b"Read with semicolons between values" in done.stdout
-    audit = edp.load_audit(out / "audit.nc")
+    audit = edp.load(out / "audit.nc")
     assert '"decimal": ","' in audit.tree.attrs["source"]
     assert '"table"' not in audit.tree.attrs["source"]
     assert "the encoding cp1252" in audit.settings["read_as"]

@@ -281,7 +281,7 @@ def test_checks_look_at_the_residuals_of_each_query(audit):
 
 @pytest.mark.full
 def test_it_is_saved_loaded_and_reported(audit, tmp_path):
-    again = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    again = edp.load(audit.save(tmp_path / "audit.nc"))
     assert isinstance(again, edp.JointAudit)
     assert again.against == audit.against
     assert again.summary().equals(audit.summary())

@@ -327,7 +327,7 @@ def test_a_direction_is_a_unit_combination_of_the_queries(audit):
 
 
 def test_it_is_saved_and_loaded(audit, tmp_path):
-    again = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    again = edp.load(audit.save(tmp_path / "audit.nc"))
     assert isinstance(again, edp.JointAudit)
     assert again.summary().equals(audit.summary())
     assert again.settings["fingerprint"] == edp.Responses.join(*shop()).fingerprint

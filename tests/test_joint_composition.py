@@ -134,7 +134,7 @@ def test_an_audit_composes_alone_and_beside_a_single_query(audit, tmp_path):
     assert (year.band()["lower"] <= year.band()["upper"]).all()
     assert "12 fresh databases" in year.subject[0]
     assert 0.0 < year.settings["gap"] < 0.1
-    assert edp.load_composed_audit(year.save(tmp_path / "year.nc")).delta.equals(year.delta)
+    assert edp.load(year.save(tmp_path / "year.nc")).delta.equals(year.delta)
     single = edp.audit(
         joint_responses(people=6).parts[0], epsilon=EPSILON, draws=25, chains=2, tune=200,
         random_seed=1, progressbar=False,
@@ -166,7 +166,7 @@ def test_one_release_of_several_queries_has_the_limits_of_the_audit(audit):
 
 
 def test_what_has_no_fit_is_refused(audit, tmp_path):
-    loaded = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    loaded = edp.load(audit.save(tmp_path / "audit.nc"))
     for call in (lambda: loaded.compose(2), lambda: loaded.releases_until(epsilon=0.5, delta=0.1)):
         with pytest.raises(InvalidInputError, match="loaded from a file"):
             call()

@@ -82,13 +82,13 @@ def test_draws_of_all_seeds_are_pooled(found):
 
 
 def test_it_is_saved_and_loaded(found, tmp_path):
-    again = Leakage.load(found.save(tmp_path / "leakage.nc"))
+    again = edp.load(found.save(tmp_path / "leakage.nc"))
     assert again.past.equals(found.past)
     audit = edp.audit(
         series(), epsilon=[0.1], model=MODEL, draws=50, random_seed=1, progressbar=False
     )
-    with pytest.raises(InvalidInputError, match="not a saved Leakage"):
-        Leakage.load(audit.save(tmp_path / "audit.nc"))
+    with pytest.raises(InvalidInputError, match="is a saved Audit, not Leakage"):
+        edp.load(audit.save(tmp_path / "audit.nc"), kind=Leakage)
 
 
 def test_it_says_for_what_it_establishes_nothing(found, tmp_path):
@@ -96,7 +96,7 @@ def test_it_says_for_what_it_establishes_nothing(found, tmp_path):
     assert "past 0" in found.withheld
     assert "insiders 0" in found.withheld
     assert "past 1" not in found.withheld
-    assert Leakage.load(found.save(tmp_path / "leakage.nc")).withheld == found.withheld
+    assert edp.load(found.save(tmp_path / "leakage.nc")).withheld == found.withheld
     older = found.tree.copy()
     older.attrs = {name: value for name, value in older.attrs.items() if name != "withheld"}
     assert "does not say" in Leakage(older).withheld

@@ -26,7 +26,7 @@ from edp_bayes.black_box.posterior.privacy import (
     distributions,
     local_epsilon,
 )
-from edp_bayes.results.mechanism import load_mechanism_audit
+from edp_bayes.loading import load
 from tests.exact_sums import exact_sum
 
 QUIET = {"random_seed": 1, "progressbar": False}
@@ -421,15 +421,15 @@ def test_the_same_seed_gives_the_same_draws_whatever_the_cores():
 def test_a_saved_audit_loads_identical(tmp_path, name):
     audit = quick(mechanisms.SparseVector(5), 2000, adjacency="add-remove", unit="a person")
     audit.save(tmp_path / name)
-    loaded = load_mechanism_audit(tmp_path / name)
+    loaded = load(tmp_path / name)
     assert loaded.tree.identical(audit.tree)
     assert np.isinf(loaded.local_epsilon).any()
     assert loaded.settings["adjacency"] == "add-remove"
     assert loaded.settings["unit"] == "a person"
     assert loaded.tau == 0.01
     assert loaded.settings["random_seed"] == 1
-    with pytest.raises(edp.InvalidInputError, match="is not a saved audit"):
-        edp.load_audit(tmp_path / name)
+    with pytest.raises(edp.InvalidInputError, match="is a saved MechanismAudit, not Audit"):
+        edp.load(tmp_path / name, kind=edp.Audit)
 
 
 def test_the_summary_has_no_nan_and_says_where_infinity_begins():
@@ -594,7 +594,7 @@ def test_of_several_databases_one_is_named(tmp_path):
     assert set(level["pair"].to_numpy()) == {"(0.5, 0.1) / (0.5,)", "(0.5, 0.1) / (0.1,)"}
     draws = found.database_local_epsilon.sel(database="(0.5, 0.1)")
     assert float(level["median"]) == pytest.approx(float(np.median(draws)))
-    loaded = load_mechanism_audit(found.save(tmp_path / "audit.nc"))
+    loaded = load(found.save(tmp_path / "audit.nc"))
     xr.testing.assert_identical(loaded.data_centric("(0.5, 0.1)"), level)
     older = found.tree.copy(deep=True)
     older["posterior"] = older["posterior"].to_dataset().drop_vars("of_database")

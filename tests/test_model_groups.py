@@ -133,10 +133,10 @@ def test_a_prior_that_cannot_be_drawn_is_left_out():
 
 def test_groups_are_saved_and_left_out_when_asked_and_under_pseudonyms(audit, tmp_path):
     assert set(audit.tree.children) >= OF_MODEL
-    loaded = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    loaded = edp.load(audit.save(tmp_path / "audit.nc"))
     for name in OF_MODEL:
         xr.testing.assert_allclose(loaded.tree[name].to_dataset(), audit.tree[name].to_dataset())
-    hidden = edp.load_audit(audit.with_pseudonyms().save(tmp_path / "hidden.nc"))
+    hidden = edp.load(audit.with_pseudonyms().save(tmp_path / "hidden.nc"))
     assert not OF_MODEL & set(hidden.tree.children)
     few = edp.audit(world(), keep_parameters=False, **OPTIONS)
     assert not OF_MODEL & set(few.tree.children)

@@ -114,7 +114,7 @@ def test_keys_in_no_order_are_numbered():
 
 
 def test_the_plot_shows_expectations_and_both_densities(audit, tmp_path):
-    loaded = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    loaded = edp.load(audit.save(tmp_path / "audit.nc"))
     pc = loaded.plot_past(ci_prob=0.9, individual="bob", backend="none")
     past = past_of(audit, PROBS)
     np.testing.assert_allclose(pc.get_viz("median", "series")["y"], past.median)

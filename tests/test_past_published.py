@@ -222,9 +222,9 @@ def test_what_is_published_is_what_everything_is_of(tmp_path, capsys):
     rule = "the answer rounded to 5, suppressed below 8"
     first = said[said.index("The answer rounded to 5") :].split("Failed")[0].split(chr(10))
     record = json.loads((out / "v.json").read_text(encoding="utf-8"))
-    year = edp.load_composed_audit(out / "releases.nc")
+    year = edp.load(out / "releases.nc")
     assert "rounded to 5" in year.settings["query"]
-    one = edp.load_audit(out / "published.nc").verdict(epsilon=0.1, delta=0.9)
+    one = edp.load(out / "published.nc").verdict(epsilon=0.1, delta=0.9)
     page = " ".join((out / "r.html").read_text(encoding="utf-8").split())
     if one.status != "not established":
         assert rule in one.claim

@@ -210,7 +210,7 @@ def test_parameters_can_be_named_and_files_keep_them(audit, tmp_path):
     one = prior_sensitivity(audit, parameters=["rate"], epsilon=[0.02, 0.3])
     assert len(one) == 4
     assert (one["prior"] != prior_sensitivity(audit, epsilon=[0.02, 0.3])["prior"]).any()
-    again = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    again = edp.load(audit.save(tmp_path / "audit.nc"))
     assert prior_sensitivity(again).equals(prior_sensitivity(audit))
     people = prior_sensitivity(audit, quantities="individual_delta", epsilon=0.1)
     assert len(people) == 3

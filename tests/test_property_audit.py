@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.loading import load
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.property_audit import (
     BetaBinomialModel,
@@ -25,7 +26,6 @@ from edp_bayes.property_audit.likelihoods import beta_binomial_log_mass, binomia
 from edp_bayes.property_audit.models import _variable
 from edp_bayes.property_audit.overdispersion import compare
 from edp_bayes.results import bands
-from edp_bayes.results.property import load_property_audit
 from edp_bayes.statistical_privacy import (
     GaussianNoise,
     LaplaceNoise,
@@ -429,7 +429,7 @@ def test_adults_of_forty_and_more_and_a_rare_property(data_dir):
 @pytest.mark.parametrize("name", ["audit.nc", "audit.zarr"])
 def test_a_saved_audit_loads_identical(several, tmp_path, name):
     several.save(tmp_path / name)
-    loaded = load_property_audit(tmp_path / name)
+    loaded = load(tmp_path / name)
     assert loaded.tree.identical(several.tree)
     assert loaded.settings == several.settings
     assert loaded.dependent == several.dependent
@@ -442,8 +442,8 @@ def test_another_file_is_refused(tmp_path):
 
     path = tmp_path / "other.nc"
     files.save_tree(xr.DataTree.from_dict({"posterior": xr.Dataset({"x": 1})}), path)
-    with pytest.raises(InvalidInputError, match="is not a saved audit of properties"):
-        load_property_audit(path)
+    with pytest.raises(InvalidInputError, match="is not a saved result"):
+        load(path)
 
 
 def test_bands_summary_and_plot_are_those_of_every_audit():

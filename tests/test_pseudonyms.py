@@ -59,7 +59,7 @@ def test_no_label_is_in_the_file(audit, tmp_path, name):
     for label in LABELS:
         assert not any(way in saved for way in written(label))
     assert b"Beeblebrox" not in saved
-    hidden = edp.load_audit(path)
+    hidden = edp.load(path)
     named = dict(pseudonym_table(audit, key=KEY)["individual"])
     # The order of labels tells them: pseudonyms stand in their own.
     assert list(hidden.individuals["individual"].values) == sorted(named)
@@ -90,7 +90,7 @@ def test_sentences_keep_their_words(audit):
 
 @pytest.mark.parametrize("key", [None, KEY])
 def test_pseudonyms_are_those_of_the_report(audit, tmp_path, key):
-    hidden = edp.load_audit(audit.save(tmp_path / "audit.nc", names="pseudonyms", key=key))
+    hidden = edp.load(audit.save(tmp_path / "audit.nc", names="pseudonyms", key=key))
     pages = [
         audit.report(tmp_path / "a.html", key=key).read_text("utf-8"),
         hidden.report(tmp_path / "b.html").read_text("utf-8"),
@@ -125,7 +125,7 @@ def test_no_position_among_the_labels_is_left(responses, tmp_path):
     ):
         audit = edp.audit(responses, **OPTIONS, **options)
         edp.noise.calibrate(audit, responses=responses, epsilon=5.0, method="bottleneck")
-        hidden = edp.load_audit(audit.save(tmp_path / "audit.nc", names="pseudonyms", key=KEY))
+        hidden = edp.load(audit.save(tmp_path / "audit.nc", names="pseudonyms", key=KEY))
         assert "without" not in hidden.tree.children
         assert b"Beeblebrox" not in held(tmp_path / "audit.nc")
         with pytest.raises(edp.InvalidInputError, match=f"does not say who {said}"):
@@ -145,7 +145,7 @@ def test_a_verification_needs_a_key(responses, tmp_path):
         found.with_pseudonyms()
     path = found.save(tmp_path / "noise.nc", names="pseudonyms", key=KEY)
     assert b"Beeblebrox" not in held(path)
-    again = edp.noise.load_verification(path)
+    again = edp.load(path)
     assert again.noise.record["message"].startswith("Because of P-")
     assert again.noise.components == noise.components
 
@@ -218,7 +218,7 @@ def small_run(tmp_path, *options):
     code = main(words)
     if code:
         return code
-    return edp.load_audit(tmp_path / "out" / "audit.nc").individuals["individual"].values.tolist()
+    return edp.load(tmp_path / "out" / "audit.nc").individuals["individual"].values.tolist()
 
 
 @pytest.mark.full
@@ -227,7 +227,7 @@ def test_pseudonyms_of_running_numbers_cannot_be_listed_from_the_file(tmp_path, 
     assert "The secret key of the pseudonyms is kept nowhere." in capsys.readouterr().out
     assert not set(first) & set(small_run(tmp_path, "--quiet"))
     # what the file holds, with the labels put back in any order: all that a derived key is made of
-    saved = edp.load_audit(tmp_path / "out" / "audit.nc")
+    saved = edp.load(tmp_path / "out" / "audit.nc")
     hidden = set(saved.individuals["individual"].values)
     for order in itertools.permutations(range(3)):
         guess = saved.to_datatree()

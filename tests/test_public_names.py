@@ -14,7 +14,7 @@ PUBLIC = {
         SamplingError SmoothedBootstrap Stacked Target Tried Verdict __version__ attack audit
         audit_cells audit_mechanism audit_mechanisms audit_property audit_trace compare compose data
         diagnostics disclosure epsilon_from_membership guarantee hockey_stick interval leakage
-        load_audit load_composed_audit load_mechanism_audit load_property_audit local_privacy
+        load local_privacy
         mechanism_guarantee mechanisms models noise plan plots plugin property_audit queries
         released releases_until remedies report smallest_delta statistical_privacy
     """,
@@ -47,7 +47,7 @@ PUBLIC = {
     """,
     "edp_bayes.noise": """
         FixedBandwidth GaussianNoise LaplaceNoise LatticeNoise NoNoise NoiseDistribution Tradeoff
-        Verification calibrate load_verification release tradeoff verify
+        Verification calibrate release tradeoff verify
     """,
     "edp_bayes.plots": """
         plot_count_curves plot_delta plot_density plot_individuals plot_interval_level

@@ -89,7 +89,7 @@ def purchases(tmp_path, monkeypatch):
 @pytest.mark.full
 def test_the_second_example_runs_and_its_file_loads_again(purchases):
     run(blocks("python")[1])
-    assert edp.load_audit("audit.nc").settings["query"] == "sum:amount"
+    assert edp.load("audit.nc").settings["query"] == "sum:amount"
 
 
 @pytest.mark.full

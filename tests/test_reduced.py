@@ -356,7 +356,7 @@ def test_a_result_says_who_was_bounded_and_by_how_much(audits, tmp_path):
     assert (reduced.epsilon_at(0.2) >= full.epsilon_at(0.2) - 1e-2).all()
     largest = reduced.individuals["signed_contribution"].to_numpy()
     np.testing.assert_array_equal(largest, full.individuals["signed_contribution"].to_numpy())
-    again = edp.load_audit(reduced.save(tmp_path / "audit.nc"))
+    again = edp.load(reduced.save(tmp_path / "audit.nc"))
     assert again.settings["reduced"] == reduced.settings["reduced"]
     page = reduced.report(tmp_path / "report.html").read_text()
     assert "bounded, not evaluated" in page
@@ -430,4 +430,4 @@ def test_the_command_line_collects_some(tmp_path, capsys):
         "--epsilon", "0.1,0.5", "--seed", "1", "--out", out,
     )  # fmt: skip
     assert "bounded, not evaluated" in " ".join(text.split())
-    assert edp.load_audit(out / "audit.nc").settings["reduced"]["individuals"] > 0
+    assert edp.load(out / "audit.nc").settings["reduced"]["individuals"] > 0

@@ -447,7 +447,7 @@ def test_tables_say_when_individuals_were_last_seen(only_in_lags, tmp_path):
     for name, column in zip(only_in_lags.individual, rows.T, strict=True):
         last = str(only_in_lags.database[np.flatnonzero(column)[-1]]) if column.any() else ""
         assert str(seen.sel(individual=name).values) == last
-    again = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    again = edp.load(audit.save(tmp_path / "audit.nc"))
     assert (again.individuals["last_seen"].to_numpy() == seen.to_numpy()).all()
     page = again.report(tmp_path / "report.html", names=True).read_text()
     assert "last seen" in page

@@ -5,7 +5,7 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.auditing import evaluation
-from edp_bayes.results.query import load_audit
+from edp_bayes.loading import load
 
 QUICK = {"draws": 30, "tune": 80, "chains": 2, "random_seed": 1, "progressbar": False}
 EPSILON = [0.05, 0.3, 1.0]
@@ -134,7 +134,7 @@ def test_it_says_what_is_published(plain, tmp_path):
     page = released.report(tmp_path / "report.html").read_text()
     assert "sales, rounded to 1000" in page
     assert "What is published is the answer rounded to 1000" in page
-    again = load_audit(released.save(tmp_path / "released.nc"))
+    again = load(released.save(tmp_path / "released.nc"))
     assert again.settings["released"]["rounded_to"] == 1000.0
     assert (again.delta == released.delta).all()
     assert "delta" in " ".join(map(str, released.summary().index))
@@ -169,7 +169,7 @@ def test_bad_arguments_are_named(plain, options, message):
 
 
 def test_the_fit_and_the_full_answer_are_needed(plain, tmp_path):
-    loaded = load_audit(plain.save(tmp_path / "audit.nc"))
+    loaded = load(plain.save(tmp_path / "audit.nc"))
     with pytest.raises(edp.InvalidInputError, match="as long as an audit has its fit"):
         loaded.released(rounded_to=1.0)
     released = plain.released(rounded_to=1.0, progressbar=False)

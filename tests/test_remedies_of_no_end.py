@@ -99,7 +99,7 @@ def test_the_model_that_is_named_knows_where_delta_is_zero():
 
 def test_a_saved_audit_is_made_again(tmp_path):
     audit = of_model([0.1, 20.0], BOOTSTRAP)
-    loaded = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    loaded = edp.load(audit.save(tmp_path / "audit.nc"))
     said = asked(loaded)
     assert "audit again, or ask for" in said
     (delta,) = NAMED.findall(said)

@@ -119,7 +119,7 @@ def test_keys_and_pseudonyms(tmp_path):
         audit.save(tmp_path / "a.nc", key=key)
     audit.save(tmp_path / "a.nc")
     path = audit.save(tmp_path / "b.nc", names="pseudonyms", key=key)
-    replaced = edp.load_audit(path)
+    replaced = edp.load(path)
     with advised("leave out key="):
         write_report(replaced, tmp_path / "r.html", key=key)
     write_report(replaced, tmp_path / "r.html")

@@ -193,7 +193,7 @@ def test_a_saved_audit_loads_identical(audit, tmp_path, name):
     path = tmp_path / "new" / name
     audit.save(path)
     audit.save(path)
-    loaded = edp.load_audit(path)
+    loaded = edp.load(path)
     assert loaded.tree.identical(audit.tree)
     assert loaded.warnings == audit.warnings
     assert loaded.settings == audit.settings
@@ -218,16 +218,16 @@ def test_an_interrupted_save_leaves_the_old_file(audit, tmp_path, monkeypatch):
 
 def test_files_that_are_no_audit_are_refused(audit, tmp_path):
     with pytest.raises(edp.InvalidInputError, match="does not exist"):
-        edp.load_audit(tmp_path / "none.nc")
+        edp.load(tmp_path / "none.nc")
     half = tmp_path / "half.nc"
     audit.save(half)
     half.write_bytes(half.read_bytes()[:2000])
     with pytest.raises(edp.InvalidInputError, match="cannot be read as an audit"):
-        edp.load_audit(half)
+        edp.load(half)
     other = tmp_path / "other.nc"
     files.save_tree(xr.DataTree.from_dict({"/": xr.Dataset({"x": 1})}), other)
-    with pytest.raises(edp.InvalidInputError, match="is not a saved audit"):
-        edp.load_audit(other)
+    with pytest.raises(edp.InvalidInputError, match="is not a saved result"):
+        edp.load(other)
 
 
 def test_a_folder_that_cannot_be_made_is_refused(audit, tmp_path):
@@ -259,7 +259,7 @@ def test_rows_of_every_table_belong_to_their_labels(audit, tmp_path):
     import arviz as az
 
     medians = audit.individual_delta.median(("chain", "draw"))
-    again = edp.load_audit(audit.save(tmp_path / "again.nc"))
+    again = edp.load(audit.save(tmp_path / "again.nc"))
     tables = [found.summary(ci_prob=0.9) for found in (audit, again)]
     tables.append(az.summary(audit.to_datatree(), kind="all_median", round_to="none"))
     assert min(medians.sizes.values()) > 1
@@ -302,13 +302,13 @@ def test_labels_that_hdf5_cannot_hold_are_named(tmp_path):
     with pytest.raises(edp.InvalidInputError, match=r"give it a name that ends in \.zarr"):
         audit.save(tmp_path / "audit.nc")
     assert list(tmp_path.iterdir()) == []
-    assert edp.load_audit(audit.save(tmp_path / "audit.zarr")).delta.equals(audit.delta)
+    assert edp.load(audit.save(tmp_path / "audit.zarr")).delta.equals(audit.delta)
 
 
 def test_zarr_files_say_what_they_need(audit, tmp_path, monkeypatch):
     audit.save(tmp_path / "audit.zarr")
     monkeypatch.setattr(files, "find_spec", lambda name: None)
-    for action in (audit.save, edp.load_audit):
+    for action in (audit.save, edp.load):
         with pytest.raises(edp.InvalidInputError, match="needs the zarr package"):
             action(tmp_path / "audit.zarr")
 

@@ -21,10 +21,10 @@ SHOWN = {
 PLOTS = {name: getattr(module, name) for module in (plots, noise_plots) for name in module.__all__}
 KINDS = sorted(SHOWN["plot_delta"])
 LOADERS = {
-    "Audit": edp.load_audit,
-    "MechanismAudit": edp.load_mechanism_audit,
-    "PropertyAudit": edp.load_property_audit,
-    "Verification": edp.noise.load_verification,
+    "Audit": edp.load,
+    "MechanismAudit": edp.load,
+    "PropertyAudit": edp.load,
+    "Verification": edp.load,
 }
 
 

@@ -36,7 +36,7 @@ def test_an_audit_by_nuts_keeps_every_parameter(drawn, tmp_path):
     assert (parameters.sizes["chain"], parameters.sizes["draw"]) == (2, 60)
     summary = az.summary(xr.DataTree.from_dict({"posterior": parameters}))
     assert len(summary) >= 6
-    loaded = edp.load_audit(drawn.save(tmp_path / "audit.nc"))
+    loaded = edp.load(drawn.save(tmp_path / "audit.nc"))
     xr.testing.assert_allclose(loaded.tree["parameters"].to_dataset(), parameters)
 
 
@@ -47,7 +47,7 @@ def test_parameters_are_left_out_when_asked_and_under_pseudonyms(responses, draw
         responses, model=model, draws=20, tune=50, chains=2, keep_parameters=False, **OPTIONS
     )
     assert "parameters" not in few.tree.children
-    hidden = edp.load_audit(drawn.with_pseudonyms().save(tmp_path / "hidden.nc"))
+    hidden = edp.load(drawn.with_pseudonyms().save(tmp_path / "hidden.nc"))
     assert "parameters" not in hidden.tree.children
 
 

@@ -398,7 +398,7 @@ def test_a_store_is_of_one_scale(tmp_path: Any) -> None:
 
 def test_a_saved_audit_keeps_its_scale(tmp_path: Any) -> None:
     audit = audit_of("log")
-    again = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    again = edp.load(audit.save(tmp_path / "audit.nc"))
     assert again.transform == "log"
     assert again.scaled("sum") == "log of sum"
     np.testing.assert_array_equal(again.tree["answers"]["response"], shares(1)[0])

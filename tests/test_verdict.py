@@ -304,7 +304,7 @@ def test_the_first_line_and_the_exit_code_tell_the_verdict(
     assert "Riskiest individuals" not in printed
     kept = json.loads((tmp_path / "verdict.json").read_text())
     epsilon, delta = map(float, target.split(":"))
-    loaded = edp.load_audit(tmp_path / "out" / "audit.nc")
+    loaded = edp.load(tmp_path / "out" / "audit.nc")
     again = loaded.verdict(epsilon=epsilon, delta=delta)
     assert kept["verdict"]["status"] == again.status == status.lower()
     assert kept["verdict"]["limit"] == again.limit
@@ -337,7 +337,7 @@ def test_without_a_check_the_exit_code_is_zero_and_the_default_is_said(capsys, t
 def test_the_epsilon_of_a_target_joins_the_grid(capsys, table, tmp_path):
     words = ["--epsilon", "0.05,0.2", "--target", "0.1:0.5"]
     assert run(capsys, table, tmp_path / "out", *words)[0] == 0
-    grid = edp.load_audit(tmp_path / "out" / "audit.nc").epsilon.to_numpy()
+    grid = edp.load(tmp_path / "out" / "audit.nc").epsilon.to_numpy()
     assert grid.tolist() == [0.05, 0.1, 0.2]
 
 

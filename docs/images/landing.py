@@ -14,7 +14,7 @@ import edp_bayes as edp
 from edp_bayes.data import load_cdnow_weeks
 from edp_bayes.plots import style
 
-audit = edp.load_audit(sys.argv[1])
+audit = edp.load(sys.argv[1])
 databases = edp.Databases.from_table(load_cdnow_weeks(), database="week", individual="customer")
 revenue = databases.respond(edp.queries.Sum("dollars"))
 riskiest = audit.individual_delta.isel(epsilon=0).mean(("chain", "draw")).idxmax().item()

@@ -130,20 +130,6 @@ class Leakage:
         """Write to NetCDF (a name ending in .nc) or Zarr (.zarr); complete or not at all."""
         return files.save_tree(self.tree, Path(path))
 
-    @classmethod
-    def load(cls, path: str | Path) -> Leakage:
-        """Load what `save` wrote.
-
-        Raises
-        ------
-        InvalidInputError
-            If the file cannot be read or holds something else.
-        """
-        tree = files.load_tree(Path(path))
-        if tree.attrs.get("holds") != "leakage":
-            raise InvalidInputError(f"{path} is not a saved Leakage")
-        return cls(tree)
-
     def plot(self, of: str | None = None, **options: Any) -> PlotCollection:
         """Plot delta over what is known; see `edp_bayes.plots.plot_leakage`."""
         from edp_bayes import plots

@@ -75,10 +75,11 @@ def noise(
     """Print the noise that brings an audited query to a target, and write it to a file."""
     from edp_bayes.cli.folder import refuse_overwriting, require_writable
     from edp_bayes.cli.noise_work import noise_for_audit, responses_of, source_of, table_of
+    from edp_bayes.loading import load
     from edp_bayes.noise.calibration import check
     from edp_bayes.noise.posterior import NOISE_LEAVES, refuse_transform
     from edp_bayes.records.atoms import refuse_atoms
-    from edp_bayes.results.query import load_audit
+    from edp_bayes.results.query import Audit
     from edp_bayes.utils import validate
 
     validate.positive_number(epsilon, "--epsilon")
@@ -91,7 +92,7 @@ def noise(
     require_writable(out.parent)
     console = terminal(quiet=quiet)
     show = console.is_terminal and not quiet
-    found = load_audit(audit)
+    found = load(audit, kind=Audit)
     refuse_transform(found.settings.get("transform"))
     refuse_atoms(found.settings.get("atoms"), NOISE_LEAVES)
     source = source_of(found)

@@ -78,12 +78,13 @@ def noise_for_audit(
     Raises
     ------
     InvalidInputError
-        As `load_audit`, `calibrate` and `verify`.
+        As `edp_bayes.load`, `calibrate` and `verify`.
     """
-    from edp_bayes.results.query import Audit, load_audit
+    from edp_bayes.loading import load
+    from edp_bayes.results.query import Audit
 
     target = validate.positive_number(epsilon, "epsilon")
-    found = audit if isinstance(audit, Audit) else load_audit(audit)
+    found = audit if isinstance(audit, Audit) else load(audit, kind=Audit)
     posterior = posterior_of(found, responses=responses, most_draws=most_draws)
     noise = calibrate(posterior, epsilon=target, delta=delta, progressbar=progressbar, **options)
     if found.warnings:

@@ -8,7 +8,6 @@ from .distribution import NoiseDistribution as NoiseDistribution
 from .posterior import FixedBandwidth as FixedBandwidth
 from .releasing import release as release
 from .verification import Verification as Verification
-from .verification import load_verification as load_verification
 from .verification import verify as verify
 
 GaussianNoise = _noise.GaussianNoise

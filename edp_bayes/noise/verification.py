@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from edp_bayes.noise.certificates.noisy import NoisyCoupling
 from edp_bayes.noise.certificates.ratios import certified_log_ratios
 from edp_bayes.noise.distribution import NoiseDistribution, as_distribution
 from edp_bayes.noise.posterior import Posterior, posterior_of
-from edp_bayes.results.base import IndividualCurves, load_curves
+from edp_bayes.results.base import IndividualCurves
 from edp_bayes.results.recording import recorded
 from edp_bayes.utils import labels, validate
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
     from edp_bayes.results.query import Audit
 
-__all__ = ["Verification", "load_verification", "verify"]
+__all__ = ["Verification", "verify"]
 
 Array = NDArray[np.float64]
 
@@ -40,7 +39,7 @@ SMALLEST = 1e-6  # epsilon that log ratios are sharpened for at epsilon = 0
 class Verification(IndividualCurves):
     """Posterior draws of the privacy of a query once noise is added.
 
-    Made by `verify` and `load_verification`.
+    Made by `verify` and `edp_bayes.load`.
 
     Parameters
     ----------
@@ -52,7 +51,7 @@ class Verification(IndividualCurves):
     See Also
     --------
     verify : audit a query with noise added
-    load_verification : load a saved verification
+    edp_bayes.load : load a saved result
     edp_bayes.Audit : the posterior of a query
 
     Examples
@@ -292,43 +291,3 @@ def verify(
         noise=json.loads(distribution.to_json()),
     )
     return Verification(tree)
-
-
-def load_verification(path: str | Path) -> Verification:
-    """Load what `Verification.save` wrote.
-
-    Parameters
-    ----------
-    path : str or Path
-        A NetCDF file or a Zarr folder.
-
-    Returns
-    -------
-    Verification
-        The same draws and noise.
-
-    Raises
-    ------
-    InvalidInputError
-        If the file does not exist, is not whole or is not a verification.
-
-    See Also
-    --------
-    Verification : the posterior with noise added
-    verify : audit a query with noise added
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> import edp_bayes as edp
-    >>> rng = np.random.default_rng(1)
-    >>> data = edp.Responses.from_arrays(rng.normal(10.0, 1.0, 30), contribution=np.eye(30, 2))
-    >>> model = edp.noise.FixedBandwidth(0.6)
-    >>> found = edp.noise.verify(data, edp.LaplaceNoise(1.0), epsilon=[0.5], model=model)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     again = load_verification(found.save(f"{folder}/noise.nc"))
-    >>> bool((again.delta == found.delta).all())
-    True
-    """
-    return load_curves(Verification, path, "log_ratio", "verification")

@@ -18,7 +18,6 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results import bands, crossings, tabling
 from edp_bayes.results.crossings import CurveSource
 from edp_bayes.results.effects import WITHHOLDS, effect_of, withheld
-from edp_bayes.results.loading import load_sound_tree
 from edp_bayes.results.release import Release
 from edp_bayes.results.summaries import finite_draws, summary_table
 from edp_bayes.utils import files, validate
@@ -36,7 +35,6 @@ __all__ = [
     "TARGETS",
     "IndividualCurves",
     "PrivacyCurves",
-    "load_curves",
 ]
 
 Array = NDArray[np.float64]
@@ -868,10 +866,7 @@ class PrivacyCurves:
 
         See Also
         --------
-        edp_bayes.load_audit : load a saved audit
-        edp_bayes.load_composed_audit : load a saved composition
-        edp_bayes.load_mechanism_audit : load a saved audit of a mechanism
-        edp_bayes.load_property_audit : load a saved audit of a property
+        edp_bayes.load : load a saved result
         """
         validate.choice(names, NAMES, "names")
         if names == "pseudonyms":
@@ -1034,14 +1029,6 @@ class IndividualCurves(PrivacyCurves):
         from edp_bayes import plots
 
         return plots.plot_total_risk(self, **options)
-
-
-def load_curves[T: PrivacyCurves](kind: type[T], path: str | Path, holds: str, what: str) -> T:
-    """Load the file of a result whose posterior holds a variable; refuse any other file."""
-    tree = load_sound_tree(path)
-    if "posterior" not in tree.children or holds not in tree["posterior"].data_vars:
-        raise InvalidInputError(f"{path} is not a saved {what}")
-    return kind(tree)
 
 
 def _joined(draws: xr.DataArray, name: str) -> xr.DataArray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import xarray as xr
@@ -15,18 +14,17 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results.base import IndividualCurves
 from edp_bayes.results.crossings import small_delta
 from edp_bayes.results.effects import withheld
-from edp_bayes.results.loading import load_sound_tree
 from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.sentences import restored
 
-__all__ = ["ComposedAudit", "load_composed_audit"]
+__all__ = ["ComposedAudit"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComposedAudit(IndividualCurves):
     """Posterior draws of every privacy quantity of several releases, each of a fresh database.
 
-    Made by `edp_bayes.compose`, `Audit.compose` and `load_composed_audit`.
+    Made by `edp_bayes.compose`, `Audit.compose` and `edp_bayes.load`.
 
     Parameters
     ----------
@@ -40,7 +38,7 @@ class ComposedAudit(IndividualCurves):
     See Also
     --------
     compose : the risk of several releases
-    load_composed_audit : load a saved composition
+    edp_bayes.load : load a saved result
     Audit : the posterior of a query
 
     Examples
@@ -169,51 +167,3 @@ class ComposedAudit(IndividualCurves):
 def _larger(one: xr.DataArray, other: xr.DataArray) -> xr.DataArray:
     """Return the larger of two limits; everybody has the same place in both."""
     return one.copy(data=np.maximum(one.to_numpy(), other.transpose(*one.dims).to_numpy()))
-
-
-def load_composed_audit(path: str | Path) -> ComposedAudit:
-    """Load a composition that `ComposedAudit.save` wrote.
-
-    Parameters
-    ----------
-    path : str or Path
-        A NetCDF file or a Zarr folder.
-
-    Returns
-    -------
-    ComposedAudit
-        The same draws and settings.
-
-    Raises
-    ------
-    InvalidInputError
-        If the file does not exist, is not whole or is not a composition.
-
-    See Also
-    --------
-    ComposedAudit.save : write it to a file
-    compose : the risk of several releases
-    load_audit : load a saved audit
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> import edp_bayes as edp
-    >>> rng = np.random.default_rng(1)
-    >>> responses = edp.Responses.from_arrays(
-    ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.1, (40, 3))
-    ... )
-    >>> audit = edp.audit(
-    ...     responses, epsilon=[0.1, 0.5], draws=50, random_seed=1, progressbar=False
-    ... )
-    >>> year = audit.compose(databases=12, progressbar=False)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     again = edp.load_composed_audit(year.save(f"{folder}/year.nc"))
-    >>> bool((again.delta == year.delta).all())
-    True
-    """
-    tree = load_sound_tree(path)
-    if "composition" not in tree.children:
-        raise InvalidInputError(f"{path} is not a saved composition")
-    return ComposedAudit(tree)

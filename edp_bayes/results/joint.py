@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 class JointAudit(Audit):
     """Posterior draws of every privacy quantity of several queries published together.
 
-    Made by `edp_bayes.audit` from joined responses, and by `edp_bayes.load_audit`. Integrals are by
+    Made by `edp_bayes.audit` from joined responses, and by `edp_bayes.load`. Integrals are by
     quasi-Monte-Carlo: their standard errors are in the group integration_error, and bands, upper
     limits, `epsilon_at`, the power of tests and what anybody may guess allow for them.
 

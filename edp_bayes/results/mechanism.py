@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -12,11 +11,11 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results.bands import simultaneous
-from edp_bayes.results.base import PrivacyCurves, load_curves
+from edp_bayes.results.base import PrivacyCurves
 from edp_bayes.results.summaries import interval
 from edp_bayes.utils.defaults import PROB, default_probability
 
-__all__ = ["MechanismAudit", "load_mechanism_audit"]
+__all__ = ["MechanismAudit"]
 
 # Stands for infinity where draws are put in order.
 HUGE = 1e300
@@ -26,7 +25,7 @@ HUGE = 1e300
 class MechanismAudit(PrivacyCurves):
     """Posterior draws of the privacy of a mechanism that is only there as a sampler.
 
-    Made by `audit_mechanism`, `audit_mechanisms` and `load_mechanism_audit`.
+    Made by `audit_mechanism`, `audit_mechanisms` and `edp_bayes.load`.
 
     Parameters
     ----------
@@ -40,7 +39,7 @@ class MechanismAudit(PrivacyCurves):
     --------
     audit_mechanism : a mechanism on one pair of databases
     audit_mechanisms : a mechanism on many pairs
-    load_mechanism_audit : load a saved audit of a mechanism
+    edp_bayes.load : load a saved result
     mechanism_guarantee : a band that holds for any mechanism
 
     Examples
@@ -360,42 +359,3 @@ def _whole_band(
     lower, upper = simultaneous(np.where(finite, draws, HUGE), prob)
     # next to an infinite draw a quantile is infinite, too
     return np.where(lower > largest, np.inf, lower), np.where(upper > largest, np.inf, upper)
-
-
-def load_mechanism_audit(path: str | Path) -> MechanismAudit:
-    """Load an audit that `MechanismAudit.save` wrote.
-
-    Parameters
-    ----------
-    path : str or Path
-        A NetCDF file or a Zarr folder.
-
-    Returns
-    -------
-    MechanismAudit
-        The same draws, checks and settings.
-
-    Raises
-    ------
-    InvalidInputError
-        If the file does not exist, is not whole or is not an audit of a mechanism.
-
-    See Also
-    --------
-    MechanismAudit.save : write it to a file
-    audit_mechanism : a mechanism on one pair of databases
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> import edp_bayes as edp
-    >>> rng = np.random.default_rng(1)
-    >>> answers = [rng.random(500) < share for share in (0.75, 0.25)]
-    >>> audit = edp.audit_mechanism(*answers, epsilon=[0.5], random_seed=1, progressbar=False)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     again = edp.load_mechanism_audit(audit.save(f"{folder}/audit.nc"))
-    >>> bool((again.local_epsilon == audit.local_epsilon).all())
-    True
-    """
-    return load_curves(MechanismAudit, path, "local_epsilon", "audit of a mechanism")

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import xarray as xr
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.results.base import PrivacyCurves, load_curves
+from edp_bayes.results.base import PrivacyCurves
 
-__all__ = ["PropertyAudit", "load_property_audit"]
+__all__ = ["PropertyAudit"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PropertyAudit(PrivacyCurves):
     """Posterior draws of the privacy of property queries.
 
-    Made by `edp_bayes.audit_property` and `load_property_audit`. Of several properties, `delta`
+    Made by `edp_bayes.audit_property` and `edp_bayes.load`. Of several properties, `delta`
     is that of the riskiest in each draw.
 
     Parameters
@@ -31,7 +30,7 @@ class PropertyAudit(PrivacyCurves):
     See Also
     --------
     audit_property : the probability of a property from data
-    load_property_audit : load a saved audit of a property
+    edp_bayes.load : load a saved result
     edp_bayes.statistical_privacy.PropertyQuery : the share of entries with a property
 
     Examples
@@ -89,39 +88,3 @@ class PropertyAudit(PrivacyCurves):
     def dependent(self) -> bool:
         """Whether the curve is that of exchangeable, dependent entries."""
         return "concentration" in self._posterior
-
-
-def load_property_audit(path: str | Path) -> PropertyAudit:
-    """Load an audit that `PropertyAudit.save` wrote.
-
-    Parameters
-    ----------
-    path : str or Path
-        A NetCDF file or a Zarr folder.
-
-    Returns
-    -------
-    PropertyAudit
-        The same draws, checks and settings.
-
-    Raises
-    ------
-    InvalidInputError
-        If the file does not exist, is not whole or is not an audit of properties.
-
-    See Also
-    --------
-    PropertyAudit.save : write it to a file
-    audit_property : the probability of a property from data
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import edp_bayes as edp
-    >>> audit = edp.audit_property(103, 1000, epsilon=[0.1], random_seed=1, progressbar=False)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     again = edp.load_property_audit(audit.save(f"{folder}/audit.nc"))
-    >>> bool((again.delta == audit.delta).all())
-    True
-    """
-    return load_curves(PropertyAudit, path, "prob", "audit of properties")

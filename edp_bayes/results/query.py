@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,7 +18,6 @@ from edp_bayes.records.atoms import refuse_atoms
 from edp_bayes.records.known import INSIDERS
 from edp_bayes.records.transforms import described, named
 from edp_bayes.results.base import BAND_KINDS, TARGETS, IndividualCurves
-from edp_bayes.results.loading import load_sound_tree
 from edp_bayes.results.pictures import Pictures
 from edp_bayes.results.summaries import contributions_shown, summary_table
 from edp_bayes.results.tried import Tried
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
     from edp_bayes.records.transforms import Transform
     from edp_bayes.results.composition import ComposedAudit
 
-__all__ = ["Audit", "load_audit", "require_audit_of"]
+__all__ = ["Audit", "require_audit_of"]
 
 # Groups of a trace beside the posterior.
 TRACED = (
@@ -54,7 +52,7 @@ NOISES = {distribution.__name__: distribution for distribution in (GaussianNoise
 class Audit(IndividualCurves):
     """Posterior draws of every privacy quantity of one query.
 
-    Made by `edp_bayes.audit` and `edp_bayes.load_audit`.
+    Made by `edp_bayes.audit` and `edp_bayes.load`.
 
     Parameters
     ----------
@@ -70,7 +68,7 @@ class Audit(IndividualCurves):
     See Also
     --------
     audit : audit a query
-    load_audit : load a saved audit
+    edp_bayes.load : load a saved result
     JointAudit : the posterior of several queries together
     ComposedAudit : the posterior of several releases
 
@@ -630,58 +628,3 @@ def require_audit_of(audit: object, responses: Responses) -> None:
         raise InvalidInputError(
             "audit must be of these responses, found one of others: their fingerprints differ"
         )
-
-
-def load_audit(path: str | Path) -> Audit:
-    """Load an audit that `Audit.save` wrote.
-
-    Parameters
-    ----------
-    path : str or Path
-        A NetCDF file or a Zarr folder.
-
-    Returns
-    -------
-    Audit
-        The same draws, summaries and settings.
-
-    Raises
-    ------
-    InvalidInputError
-        If the file does not exist, is not whole or is not an audit.
-
-    See Also
-    --------
-    Audit.save : write a result to a file
-    Audit : the posterior of a query
-    load_composed_audit : load a saved composition
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> import edp_bayes as edp
-    >>> rng = np.random.default_rng(1)
-    >>> responses = edp.Responses.from_arrays(
-    ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.1, (40, 3))
-    ... )
-    >>> audit = edp.audit(
-    ...     responses, epsilon=[0.1, 0.5], model=edp.SmoothedBootstrap(), draws=50, random_seed=1,
-    ...     progressbar=False,
-    ... )
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     again = edp.load_audit(audit.save(f"{folder}/audit.nc"))
-    >>> bool((again.delta == audit.delta).all())
-    True
-    """
-    tree = load_sound_tree(path)
-    if "edp_bayes_version" not in tree.attrs or "mixture" not in tree.children:
-        raise InvalidInputError(
-            f"{path} is not a saved audit of a query; others load by load_mechanism_audit and "
-            "load_property_audit"
-        )
-    if "integration_error" in tree.children:
-        from edp_bayes.results.joint import JointAudit
-
-        return JointAudit(tree)
-    return Audit(tree)

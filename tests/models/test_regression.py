@@ -204,7 +204,7 @@ def test_a_stacked_audit_says_against_whom(tmp_path):
         random_seed=1,
         progressbar=False,
     )
-    again = edp.load_audit(audit.save(tmp_path / "stack.nc"))
+    again = edp.load(audit.save(tmp_path / "stack.nc"))
     assert again.against == (
         "a person who has seen the last release and knows when each individual was last there"
     )

@@ -207,7 +207,7 @@ def test_a_stacked_audit_is_made_of_its_models_audits(responses, tmp_path):
     expected = np.stack(alone)[member, np.arange(2)[:, None], np.arange(40)]
     assert 0 < member.mean() < 1
     np.testing.assert_allclose(audit.delta, expected, rtol=1e-9, atol=1e-13)
-    again = edp.load_audit(audit.save(tmp_path / "stacked.nc"))
+    again = edp.load(audit.save(tmp_path / "stacked.nc"))
     np.testing.assert_array_equal(again.delta, audit.delta)
     scores = [a.tree["log_predictive"]["response"] for a in (again, audit)]
     np.testing.assert_array_equal(*scores)
@@ -326,7 +326,7 @@ def test_the_obvious_stack_is_audited_and_saved(responses, tmp_path):
     assert audit.settings["model"] == f"Stacked(models=({members}))"
     alone = edp.audit(responses, epsilon=EPSILON, model=BARE, **QUICK)
     for found in (audit, alone):
-        again = edp.load_audit(found.save(tmp_path / "audit.nc"))
+        again = edp.load(found.save(tmp_path / "audit.nc"))
         assert again.mixture.kernel == found.mixture.kernel
 
 

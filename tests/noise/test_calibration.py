@@ -216,7 +216,7 @@ def test_verification_counts_draws(bootstrap, tmp_path):
     riskiest = check.individuals["mean"].sum("epsilon")
     assert check.riskiest(3)[0] == riskiest["individual"].to_numpy()[riskiest.to_numpy().argmax()]
     assert "delta[0.4]" in check.summary().index
-    again = edp.noise.load_verification(check.save(tmp_path / "check.nc"))
+    again = edp.load(check.save(tmp_path / "check.nc"))
     assert (again.delta == check.delta).all()
     assert again.noise.components == check.noise.components
     assert check.plot(backend="none") is not None

@@ -53,7 +53,7 @@ def test_it_names_what_is_released_and_by_whom(audit, tmp_path):
         assert words in page
     assert page.index("A. Auditor") < page.index("Privacy curve")
     assert "anonym" not in page.lower()
-    kept = edp.load_audit(named.save(tmp_path / "audit.nc"))
+    kept = edp.load(named.save(tmp_path / "audit.nc"))
     assert kept.release == named.release == Release(**WORDS)
     assert audit.release == Release()
 

@@ -43,7 +43,7 @@ def test_a_report_is_written_where_it_is_asked_for(arguments, tmp_path, capsys):
     written = report.read_text(encoding="utf-8")
     assert "95% simultaneous band" in written
     assert "Anna" not in written
-    audit = edp.load_audit(out / "audit.nc")
+    audit = edp.load(out / "audit.nc")
     again = audit.report(tmp_path / "again.html", prob=0.95)
     assert again.read_text(encoding="utf-8") == written
     named = audit.report(tmp_path / "named.html", names=True)

@@ -50,7 +50,7 @@ def test_the_derived_key_is_that_of_the_data_not_of_the_run(audit, tmp_path):
     assert namer(other, names=False, key=None).key != namer(audit, names=False, key=None).key
     plain = small_audit(small_responses(tuple(f"person {k}" for k in range(12))))
     plain.save(tmp_path / "audit.nc")
-    loaded = edp.load_audit(tmp_path / "audit.nc")
+    loaded = edp.load(tmp_path / "audit.nc")
     assert namer(loaded, names=False, key=None) == namer(plain, names=False, key=None)
 
 
