@@ -375,6 +375,24 @@ def test_releases_to_come_are_as_risky_as_after_a_past_that_is_known_in_full():
     assert both.against == adversary.words
 
 
+def test_suppressed_counts_are_composed_by_the_threshold_that_was_asked_for():
+    rng = np.random.default_rng(1)
+    present = rng.random((60, 12)) < 0.5
+    data = edp.Responses.from_arrays(
+        present.sum(axis=1).astype(float), contribution=present.astype(float), step=1.0
+    )
+    rule = {"threshold": 6.0}
+    audit = edp.audit(
+        data, adversary=edp.Adversary(past=1, past_published=rule),
+        model=edp.FiniteMixture(components=1), **OPTIONS,
+    )  # fmt: skip
+    published = audit.released(**rule, progressbar=False)
+    # counts are suppressed from 5.5 down, and the rule is what was asked for
+    assert published.settings["released"]["words"] == "suppressed below 6"
+    both = edp.compose(published, databases=2, progressbar=False)
+    assert (both.delta.mean("draw") >= published.delta.mean("draw")).all()
+
+
 def test_people_whose_contributions_are_bounded_stay_so():
     known = some_coupling()
     effect = np.tile(np.linspace(-2.0, 2.0, 20), (known.n_draws, 1))
