@@ -16,6 +16,7 @@ from edp_bayes.auditing.lower_bounds import lower_bounds
 from edp_bayes.auditing.refining import CoupledCurves
 from edp_bayes.auditing.released import ReleasedCurves
 from edp_bayes.coupling.atoms import AtomCoupling
+from edp_bayes.coupling.past import PastCoupling
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.coupling.released import ReleasedCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
@@ -302,7 +303,7 @@ def _densities(
     margin = DENSITY_REACH * float(y.std())
     x = np.linspace(everything.min() - margin, everything.max() + margin, DENSITY_POINTS)
     step = -(-chains["chain"].size * chains["draw"].size // DENSITY_DRAWS)
-    full = getattr(fitted.coupling, "full", fitted.coupling)  # of what is rounded, as it was fitted
+    full = getattr(fitted.coupling, "full", fitted.coupling)  # of what is rounded
     values = [[_logpdf(distribution, x, step) for distribution in full.pair(int(i))] for i in kept]
     dims = ("chain", "draw", "individual", "x")
     logs = np.moveaxis(np.array(values), (0, 1), (3, 0))
@@ -526,7 +527,9 @@ def _of_density(coupling: Coupling) -> Coupling:
     """Return the coupling of a density, without atoms and of answers as they were fitted."""
     if isinstance(coupling, AtomCoupling):
         return coupling.density
-    return coupling.full if isinstance(coupling, ReleasedCoupling) else coupling
+    if isinstance(coupling, ReleasedCoupling):
+        return _of_density(coupling.full)
+    return coupling.known if isinstance(coupling, PastCoupling) else coupling
 
 
 def checked(

@@ -219,7 +219,7 @@ def assemble(
     checks = [row for k in range(len(audits)) for row in _checks(audits, k)]
     stated = shared(audits) if fresh else []
     record = {
-        **_common(audits),
+        **_common(audits, counts),
         "composed": list(counts),
         "databases": first.settings["databases"],
         "individuals": int(people.size),
@@ -281,10 +281,14 @@ def _lowered(risks: ComposedRisks, tested: Array) -> tuple[Array, Array]:
     return delta, np.clip(1.0 - survival, delta, np.maximum(risks.total_risk_lower, delta))
 
 
-def _common(audits: Sequence[Audit]) -> dict[str, Any]:
+def _common(audits: Sequence[Audit], counts: Sequence[int]) -> dict[str, Any]:
     """Return the settings of one audit, or what several have in common and their list."""
     settings = [dict(part.settings) for part in audits]
-    for one in settings:
+    for one, count in zip(settings, counts, strict=True):
+        later = one.pop("against_later", None)
+        if count > 1 and later is not None:
+            one["against"] = later
+            del one["last_published"]
         for name in ("versions", "screened_out"):
             one.pop(name, None)
     if len(settings) == 1:
@@ -295,7 +299,7 @@ def _common(audits: Sequence[Audit]) -> dict[str, Any]:
         if all(other.get(name) == value for other in settings[1:])
     }
     queries = dict.fromkeys(str(one["query"]) for one in settings)
-    against = dict.fromkeys(part.against or Adversary().words for part in audits)
+    against = dict.fromkeys(str(one.get("against") or Adversary().words) for one in settings)
     several = {} if len(against) == 1 else {"against": _each(list(against))}
     return {**common, **several, "query": " and ".join(queries), "audits": settings}
 

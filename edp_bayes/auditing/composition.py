@@ -14,6 +14,7 @@ from edp_bayes.auditing.composed_tests import tested_risks
 from edp_bayes.auditing.composing import Source, composed_risks
 from edp_bayes.auditing.echoing import RELEASED, checked_past, echo_of, with_echo
 from edp_bayes.auditing.sharing import names_of, refuse_shared
+from edp_bayes.coupling.past import given_in_full
 from edp_bayes.coupling.stacked import pick
 from edp_bayes.divergence.composition.rounding import refuse_large
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
@@ -204,7 +205,7 @@ def sources_of(
         if k and not shared:
             # a seed that two audits have in common must not pair their draws
             order = np.random.default_rng([k, chosen.size]).permutation(chosen.size)
-        coupling = _coupling(part)
+        coupling = _coupling(part) if count == 1 else given_in_full(_coupling(part))
         if chosen.size < coupling.n_draws:
             coupling = pick(coupling, chosen)
         source = Source(coupling, count, _positions(people, names[k]), order)

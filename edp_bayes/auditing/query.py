@@ -19,6 +19,7 @@ from edp_bayes.auditing.executors.base import Runner, running
 from edp_bayes.auditing.joint import audit_joint
 from edp_bayes.auditing.rounded import modelled_step, rounded_coupling
 from edp_bayes.auditing.store import described, opened, remove, seed_in
+from edp_bayes.auditing.unseen_past import with_pasts
 from edp_bayes.coupling.atoms import AtomCoupling
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel, FittedModel, fit_as_asked
@@ -415,6 +416,8 @@ def _drawn(
             held = stack.enter_context(opened(store, description))
             settings, run = replace(settings, keep=held.draws), held.keeping(run)
         fitted = fit_as_asked(model, responses if regression is None else regression, settings)
+        mixed = with_pasts(fitted.coupling, regression, fitted.at_hand, settings)
+        fitted = replace(fitted, coupling=mixed)
         if responses.step is not None:
             rounded = rounded_coupling(fitted.coupling, responses, regression, fitted.at_hand)
             fitted = replace(fitted, coupling=rounded)

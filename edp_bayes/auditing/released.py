@@ -180,7 +180,7 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
             "what is published is known as long as an audit has its fit, and this one was loaded "
             "or made without; audit again"
         )
-    full = source.coupling
+    full, asked = source.coupling, published
     shift = _shift(audit)
     if isinstance(full, ReleasedCoupling):
         if "released" in audit.settings:
@@ -220,7 +220,7 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
     )
     curves = np.minimum(curves, before.curves_of(kept, source.coupling, source.epsilon))
     return Audit(
-        _tree(audit, exact, published, kept, curves, risks),
+        _tree(audit, exact, asked, kept, curves, risks),
         ReleasedCurves(exact, source.epsilon, risks),
     )
 

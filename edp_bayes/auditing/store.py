@@ -90,7 +90,8 @@ def described(
     if regression is not None:
         known = regression.known
         digest = sha256(known.responses.fingerprint.encode())
-        for part in (regression.design, regression.target, regression.position):
+        pasts = np.empty(0) if known.pasts is None else known.pasts.answers
+        for part in (regression.design, regression.target, regression.position, pasts):
             digest.update(np.ascontiguousarray(part).tobytes())
         found["adversary"] = f"{regression.record}, {digest.hexdigest()[:16]}"
     return {name: str(value) for name, value in found.items()}

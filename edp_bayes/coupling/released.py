@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +103,7 @@ class ReleasedCoupling:
         What bounds the risk in the full answer bounds what is left of it.
         """
         full = self.full
-        if not isinstance(full, RegressionCoupling) or full.pilots.size == 0:
+        if not isinstance(full, _Bounded) or full.pilots.size == 0:
             return self
         largest = self.curves(full.pilots, epsilon).max(axis=1)
         return replace(self, full=full.with_floor(share * largest))
@@ -164,7 +165,7 @@ class ReleasedCoupling:
                 out[:, ~some] = self.curves(individuals[~some], epsilon)
             return out
         most = drawn = None
-        if self.floor is not None and isinstance(self.full, RegressionCoupling):
+        if self.floor is not None and isinstance(self.full, _Bounded):
             drawn = self.full.centred(individuals)
             found, done = self.full.without_integrals(individuals, epsilon, drawn)
             out = found if out is None else out
@@ -191,6 +192,22 @@ class ReleasedCoupling:
             out[row, column] = found if most is None else np.minimum(found, most[row, column])
         out[out <= FLOOR] = 0.0
         return out
+
+
+@runtime_checkable
+class _Bounded(Protocol):
+    """A coupling whose curves may have bounds of closed form, see `RegressionCoupling.bounded`."""
+
+    @property
+    def pilots(self) -> Index: ...
+
+    def with_floor(self, floor: Array) -> Coupling: ...
+
+    def centred(self, individuals: Index) -> Centred: ...
+
+    def without_integrals(
+        self, individuals: Index, epsilon: Array, drawn: Centred
+    ) -> tuple[Array, NDArray[np.bool_]]: ...
 
 
 @singledispatch

@@ -148,35 +148,59 @@ class Published:
             )
         return self
 
-    def numbers(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a number for what is published of every answer.
+    def intervals(self, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the ends of the interval in which each answer lies, as far as is published.
 
-        The rounded value, the middle of a bin, and the mean of all these answers that are
-        suppressed, or lie in a bin without an end: a line through numbers expects of an answer that
-        lies in such an interval what it expects of its mean.
+        The lower end belongs to it and the upper one does not. Both are the answer where that is
+        published in full; an end may be infinite.
 
         Examples
         --------
-        >>> Published.of(rounded_to=5, threshold=8).numbers(np.array([2.0, 4.0, 9.0, 13.0]))
-        array([ 3.,  3., 10., 15.])
+        >>> low, high = Published.of(rounded_to=5, threshold=8).intervals(np.array([4.0, 9.0]))
+        >>> low.tolist(), high.tolist()
+        ([-inf, 7.5], [7.5, 12.5])
         """
         if self.bins is not None:
-            edges = np.array(self.bins)
-            place = np.searchsorted(edges, y, side="right")
-            middle = np.concatenate([[np.nan], 0.5 * (edges[:-1] + edges[1:]), [np.nan]])[place]
-            open_ended = [place == 0, place == edges.size]
-        else:
-            step = self.rounded_to
-            middle = (
-                y
-                if step is None
-                else self.origin + step * (np.floor((y - self.origin) / step) + 0.5)
-            )
-            open_ended = [y < self.first_edge]
-        for inside in open_ended:
-            if inside.any():
-                middle = np.where(inside, y[inside].mean(), middle)
-        return np.asarray(middle, dtype=np.float64)
+            edges = np.array([-np.inf, *self.bins, np.inf])
+            place = np.searchsorted(edges[1:-1], y, side="right")
+            return edges[place], edges[place + 1]
+        low = high = np.asarray(y, dtype=np.float64)
+        if self.rounded_to is not None:
+            low = self.origin + self.rounded_to * np.floor((y - self.origin) / self.rounded_to)
+            high = low + self.rounded_to
+        hidden = y < self.first_edge
+        return np.where(hidden, -np.inf, low), np.where(hidden, self.first_edge, high)
+
+    def same(self, y: NDArray[np.float64]) -> bool:
+        """Return whether the same is published of all these answers.
+
+        Examples
+        --------
+        >>> Published.of(threshold=8).same(np.array([2.0, 4.0]))
+        True
+        """
+        low, high = self.intervals(y)
+        return bool((low == low[0]).all() and (high == high[0]).all())
+
+    def said_of(self, answer: float) -> str:
+        """Return what is published of one answer, in words.
+
+        Examples
+        --------
+        >>> rule = Published.of(rounded_to=5, threshold=8)
+        >>> rule.said_of(4.0), rule.said_of(9.0)
+        ('suppressed', '10')
+        """
+        low, high = (float(end[0]) for end in self.intervals(np.array([float(answer)])))
+        if answer < self.first_edge:
+            return "suppressed"
+        if self.rounded_to is not None:
+            return f"{0.5 * (low + high):.12g}"
+        if low == high:
+            return f"{low:.12g}"
+        if math.isinf(low):
+            return f"below {high:.12g}"
+        return f"{low:.12g} or more" if math.isinf(high) else f"from {low:.12g} to {high:.12g}"
 
     @property
     def worst(self) -> bool:

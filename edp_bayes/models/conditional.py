@@ -45,8 +45,20 @@ class Conditional(ABC):
             "at": "the next database" if known.at is None else _name(known.at),
             "known": [*known.names, *(["changing scale"] if known.scaled else [])],
             "insiders": len(known.insiders),
-            **({"past_published": known.past_published} if known.past_published else {}),
+            **self._as_published,
             **({"not_assessed": len(known.unassessed)} if known.unassessed else {}),
+        }
+
+    @property
+    def _as_published(self) -> dict[str, Any]:
+        """What was published of the last releases, and who sees it of later ones."""
+        known = self.known
+        if not known.past_published:
+            return {}
+        return {
+            "past_published": known.past_published,
+            "last_published": list(known.last_published),
+            "against_later": known.against_later,
         }
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -36,8 +36,9 @@ class Adversary:
         of every query.
     past_published : mapping or Published, optional
         What was published of the earlier releases, where that is not the whole answer: rounded_to
-        and offset, threshold, or bins, as for `Audit.released`. They have seen a value or an
-        interval, not the answer. For one query whose answers have no transform.
+        and offset, threshold, or bins, as for `Audit.released`. They have seen an interval, not
+        the answer, and the risk is that after what was published last. For one query whose answers
+        have no transform.
     trend : bool
         They know the trend over the databases.
     season : float or "calendar", optional
@@ -139,11 +140,24 @@ class Adversary:
     @property
     def words(self) -> str:
         """Against whom, in words: what they have seen, know and are told, and nothing else."""
+        return self.having_seen(())
+
+    def having_seen(self, published: Sequence[str]) -> str:
+        """Return against whom, in words, with what was published of the releases they have seen.
+
+        Parameters
+        ----------
+        published : sequence of str
+            Of each release, the last one first; nothing is said of it if empty.
+        """
         parts = []
         if self.past:
             releases = "release" if self.past == 1 else f"{self.past} releases"
-            published = self.past_published
-            how = "" if published is None else f" as published ({published.words})"
+            rule, how = self.past_published, ""
+            if rule is not None:
+                last = " then ".join(published)
+                was = ("it was " if self.past == 1 else "from the last one back: ") if last else ""
+                how = f" as published ({rule.words}{f'; {was}{last}' if last else ''})"
             parts.append(f"has seen the last {releases}{how}")
         if known := self._known:
             parts.append(f"knows {_listed(known)}")

@@ -71,8 +71,9 @@ def joint_known(adversary: Adversary, responses: JointResponses, at: Any) -> Joi
         )
     if adversary.past_published is not None:
         raise InvalidInputError(
-            "a joint audit takes no past_published: earlier answers are known in full. Audit each "
-            "query on its own for that"
+            "a joint audit takes no past_published: how the past lies in intervals of several "
+            "answers together is not learned from so few databases, and knowing it in full never "
+            "lowers the risk. Leave it out, or audit each query on its own"
         )
     databases, past = responses.n_databases, adversary.past
     refuse_many(past * responses.n_queries, databases - past, databases)

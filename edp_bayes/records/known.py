@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.adversary import CALENDAR, Adversary
 from edp_bayes.records.covariates import Covariate, aligned, buckets
+from edp_bayes.records.pasts import Pasts, pasts_of
 from edp_bayes.records.responses import Responses
 from edp_bayes.records.timeline import Timeline
 from edp_bayes.utils import labels
@@ -25,7 +26,6 @@ from edp_bayes.utils.sentences import Sentence, name_of
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from edp_bayes.distributions.published import Published
     from edp_bayes.records.joined import JointResponses
 
 __all__ = [
@@ -53,8 +53,6 @@ Index = NDArray[np.int64]
 LAG, OTHER = 0.5, 2.0
 TREND, INSIDERS = "trend", "insiders' records"  # names of regressors
 NAMED = 3  # of those not assessed
-# After published and after suppressed answers each, to compare spreads; and the level of that.
-FEWEST_COMPARED, UNEVEN = 5, 0.05
 HARMONIC = re.compile(r", (co)?sine \d+$")  # of those of a season
 FEWEST_FREE = 8  # databases beyond the regressors
 MANY = 1 / 6  # regressors a database, beyond which bands are said to be wide
@@ -110,6 +108,13 @@ class Explained:
         Labels of those whose contributions were subtracted.
     past_published : str
         What was published of earlier releases, in words; empty where it was the whole answer.
+    last_published : tuple of str
+        What was published of each of the last releases by that rule, the last one first.
+    against_later : str
+        The same adversary in words, whatever will have been published; empty without such a rule.
+    pasts : Pasts or None
+        What the last answers may have been, given what was published of them; None where they are
+        known.
     tellers : tuple
         Where the adversary knows their own contribution, whose it is; then the other of the two
         whose contributions tell most of the response.
@@ -126,6 +131,9 @@ class Explained:
     warnings: tuple[str, ...]
     insiders: tuple[Any, ...]
     past_published: str = ""
+    last_published: tuple[str, ...] = ()
+    against_later: str = ""
+    pasts: Pasts | None = None
     tellers: tuple[Any, ...] = ()
     unassessed: tuple[Any, ...] = ()
 
@@ -287,17 +295,18 @@ def regressed(adversary: Adversary, responses: Responses, at: Any) -> Known:
     refuse_many(first, n, responses.n_databases)
     rows = np.arange(first, responses.n_databases)
     row = None if at is None else _row(responses, at, first)
-    regressors = _lags(_seen(adversary, responses, rest), first, row)
-    if adversary.past_published is not None:
-        found += _uneven_spread(adversary.past_published, responses, regressors)
+    seen = np.asarray(rest.response_by_database.mean(axis=1))
+    regressors, around = _lags(seen, first, row), []
     time = timeline.position
     after = float(time[-1] + 1.0)
     if adversary.trend:
         regressors.append(
             _numeric(TREND, time[first:], after if row is None else time[first:][row])
         )
+        around.append(time)
     for name, period in _periods(adversary, timeline).items():
         regressors += _season(name, period, time[first:], after, row)
+        around += [part.values for part in _season(name, period, time, after, None)]
     covariates = (
         [] if adversary.covariates is None else aligned(adversary.covariates, responses.database)
     )
@@ -311,6 +320,13 @@ def regressed(adversary: Adversary, responses: Responses, at: Any) -> Known:
         where = None if row is None else row + first
         for name, values, target in covariate.columns(where):
             regressors.append(_numeric(name, values[first:], target))
+            around.append(values)
+    pasts, last = _pasts(adversary, responses, seen, around, row)
+    if pasts is not None:
+        regressors[:first] = [
+            replace(lag, target=float(mean - seen.mean()))
+            for lag, mean in zip(regressors, pasts.mean, strict=False)
+        ]
     z = np.linspace(-0.5, 0.5, n)
     kept = _kept(rest, rows, insiders)
     return Known(
@@ -320,11 +336,14 @@ def regressed(adversary: Adversary, responses: Responses, at: Any) -> Known:
         position=z,
         target_position=0.5 + 1.0 / (n - 1) if row is None else float(z[row]),
         scaled=adversary.changing_scale,
-        against=adversary.words,
+        against=adversary.having_seen(last),
         at=at,
         warnings=tuple(map(Sentence, found)),
         insiders=insiders,
         past_published="" if adversary.past_published is None else adversary.past_published.words,
+        last_published=last,
+        against_later=adversary.words if last else "",
+        pasts=pasts,
         unassessed=_only_in_lags(rest, kept),
     )
 
@@ -369,49 +388,40 @@ def explained(responses: Responses, rows: Index, insiders: tuple[Any, ...]) -> R
     return _kept(_less(responses, insiders), rows, insiders)
 
 
-def _seen(adversary: Adversary, responses: Responses, rest: Responses) -> Array:
-    """Return what an adversary has seen of every response, less what insiders contributed.
+def _pasts(
+    adversary: Adversary,
+    responses: Responses,
+    seen: Array,
+    around: list[Array],
+    row: int | None,
+) -> tuple[Pasts | None, tuple[str, ...]]:
+    """Return what the past may have been, and what was published of it.
 
-    It is the mean of each database's samples.
+    None where it is known in full. That is taken for granted where the spread changes, too: knowing
+    more never lowers the risk.
     """
-    published = adversary.past_published
+    published, past = adversary.past_published, adversary.past
     if published is None:
-        return np.asarray(rest.response_by_database.mean(axis=1))
+        return None, ()
     if responses.scale is not None or responses.samples > 1:
         raise InvalidInputError(
             "past_published is for one answer a database, on its own scale: leave out transform, "
             "or past_published"
         )
-    seen = published.numbers(responses.response)
-    if np.ptp(seen) == 0.0:
+    y = responses.response
+    if published.same(y):
         raise InvalidInputError(
             f"all answers are published as the same value ({published.words}), so that the past "
             "tells nothing: leave out past"
         )
-    return np.asarray(seen - (responses.response - rest.response))
-
-
-def _uneven_spread(
-    published: Published, responses: Responses, regressors: Sequence[Regressor]
-) -> list[str]:
-    """Say where an answer varies less after one that was published than after a suppressed one."""
-    from scipy import stats
-
-    past = len(regressors)
-    y = responses.response
-    hidden = (y < published.first_edge)[past - 1 : -1]  # the last answer before each
-    if min(hidden.sum(), (~hidden).sum()) < FEWEST_COMPARED:
-        return []
-    x = np.column_stack([np.ones(y.size - past), *(part.values for part in regressors)])
-    left = y[past:] - x @ np.linalg.lstsq(x, y[past:], rcond=None)[0]
-    after, beside = left[~hidden], left[hidden]
-    if after.std() >= beside.std() or stats.levene(after, beside).pvalue >= UNEVEN:
-        return []
-    return [
-        f"An answer varies less after one that was published (standard deviation {after.std():.3g})"
-        f" than after one that was suppressed ({beside.std():.3g}), and one spread is taken for "
-        "both: after a published one risks are larger than limits say; leave out past_published."
-    ]
+    next_one = y.size if row is None else row + past
+    last = tuple(published.said_of(float(y[next_one - lag])) for lag in range(1, past + 1))
+    if adversary.changing_scale:
+        return None, last
+    low, high = (end - (y - seen) for end in published.intervals(y))
+    others = np.stack(around, axis=1) if around else np.empty((y.size, 0))
+    found = pasts_of(seen, low, high, others, past=past, row=row)
+    return (found if found.size > 1 else None), last
 
 
 def _lags(y: Array, past: int, row: int | None) -> list[Regressor]:
@@ -533,7 +543,12 @@ def _with_own(adversary: Adversary, responses: Responses, at: Any, teller: int) 
     tellers = _tellers(base)
     tellers = (tellers[teller], *(one for k, one in enumerate(tellers) if k != teller))
     found = known(replace(others, insiders=(*base.insiders, tellers[0])), responses, at)
-    return replace(found, against=adversary.words, tellers=tellers)
+    return replace(
+        found,
+        against=adversary.having_seen(found.last_published),
+        against_later=adversary.words if found.last_published else "",
+        tellers=tellers,
+    )
 
 
 def _tellers(known: Known) -> tuple[Any, ...]:

@@ -102,11 +102,13 @@ class CellWork:
         epsilon, delta = self.target
         asked = Target.of(individuals, epsilon=epsilon, delta=delta)
         published = self.published
-        if published is not None and len(part.columns) == 1:
-            seen = published.numbers(records.answers(part.columns[0]))
-            if np.ptp(seen) == 0.0:
-                said = f"The answer, {published.words}, is the same in all databases"
-                return _without_limit(asked, NO_AUDIT, f"No audit: {said}.")
+        if (
+            published is not None
+            and len(part.columns) == 1
+            and published.same(records.answers(part.columns[0]))
+        ):
+            said = f"The answer, {published.words}, is the same in all databases"
+            return _without_limit(asked, NO_AUDIT, f"No audit: {said}.")
         if individuals == 1:
             said = "One individual alone is in this cell: the answer is their contribution."
             return _without_limit(asked, REVEALED, f"Revealed exactly. {said}")
