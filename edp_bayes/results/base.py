@@ -268,7 +268,7 @@ class PrivacyCurves:
 
     @staticmethod
     def epsilon_for(*, prior: float, posterior: float) -> float:
-        """Return the epsilon at which nobody may become surer of membership than `posterior`.
+        """Return the epsilon of an answer that moves a prior of membership to `posterior`.
 
         Parameters
         ----------
@@ -279,7 +279,8 @@ class PrivacyCurves:
         -------
         float
             log odds of the posterior less those of the prior, in size: an answer that is at most
-            exp(epsilon) times likelier moves the odds by no more, but for a probability of delta.
+            exp(epsilon) times likelier moves the odds by no more. How many members meet one that is
+            likelier still `membership_probability` bounds; that is not delta, but more.
 
         Raises
         ------
