@@ -20,7 +20,9 @@ def test_a_density_of_your_own_runs():
         exec(compile(block, str(PAGE), "exec"), names)
     found = names["audit"].tree["parameters"]
     # Busy weeks were 6 more, and three in ten.
-    assert abs(float((found["locations"][..., 1] - found["locations"][..., 0]).median()) - 6.0) < 1.0
+    assert (
+        abs(float((found["locations"][..., 1] - found["locations"][..., 0]).median()) - 6.0) < 1.0
+    )
     assert abs(float(found["share"].median()) - names["busy"].mean()) < 0.1
 
 
