@@ -777,7 +777,7 @@ class PrivacyCurves:
 
     @property
     def release(self) -> Release:
-        """What is released, by whom and over what period, as far as `with_release` was told."""
+        """What is released, by whom and over what period, as far as `with_release` states it."""
         return Release.of(json.loads(self.tree.attrs.get("release", "{}")))
 
     def with_release(self, release: Release | None = None, **words: str) -> Self:
@@ -892,9 +892,9 @@ class PrivacyCurves:
         ----------
         key : bytes or str, optional
             Secret of at least 16 bytes. By default it is derived from the labels and from numbers
-            that the result holds, so that whoever has the result, guesses all labels, and knows
-            enough of the contributions to put them in order can list the pseudonyms: give a key
-            where that must not be.
+            that the result holds, so that a reader who has the result, guesses all labels, and
+            knows enough of the contributions to put them in order can list the pseudonyms: give a
+            key where that must not be.
 
         Raises
         ------
