@@ -283,7 +283,7 @@ def test_many_regressors_are_said_with_the_price():
         (
             edp.Adversary(past=3, trend=True, season=13, changing_scale=True, insiders=["ann"]),
             "a person who has seen the last 3 releases, knows the trend, a season of 13 databases, "
-            "how the spread changes and when each individual was last there and is told by an "
+            "how the spread changes and when each individual was last there and learns from an "
             "insider what they contributed",
         ),
         (
@@ -293,7 +293,7 @@ def test_many_regressors_are_said_with_the_price():
         ),
         (
             edp.Adversary(insiders=0.5, own=True),
-            "a person who is told by 50% of all individuals what they contributed and knows what "
+            "a person who learns from 50% of all individuals what they contributed and knows what "
             "they contributed themselves",
         ),
     ],

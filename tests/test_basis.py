@@ -91,7 +91,7 @@ def test_who_is_always_there_has_no_limit_by_that_alone():
 def test_given_an_adversary_the_databases_are_not_alike():
     audit = audited(sometimes(), adversary=edp.Adversary(past=1))
     assert (audit.basis()["data"] == 1.0).all()
-    assert "no limit below 1 for the database at hand" in on_what(audit, 0.95)[0]
+    assert "no limit below 1 for the database in question" in on_what(audit, 0.95)[0]
 
 
 @pytest.mark.parametrize("kind", [edp.DirichletProcessMixture, edp.FiniteMixture])

@@ -112,7 +112,8 @@ def test_close_distributions_below_the_largest_are_not_added_up(monkeypatch):
     full = MODELS["mixture"].fit(responses.replaced(step=None), how).coupling
     bounded = ReleasedCoupling(full, Published(rounded_to=1.0, offset=0.0)).bounded(EPSILON, BELOW)
     everybody = np.arange(responses.n_individuals)
-    found, done = bounded.full.without_integrals(everybody, EPSILON)
+    drawn = bounded.full.centred(everybody)
+    found, done = bounded.full.without_integrals(everybody, EPSILON, drawn)
     needless = done & (found <= bounded.floor[:, None]).all(axis=2)
     assert 0.2 < needless.mean() < 1.0
     added = []

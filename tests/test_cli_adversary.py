@@ -185,7 +185,7 @@ def test_covariates_and_insiders_of_files_and_the_database_at_hand(capsys, folde
         insiders=folder / "staff.csv",
         at="2023-03-06",
     )
-    assert "knows the covariates warm and sky and is told by 2 insiders" in said
+    assert "knows the covariates warm and sky and learns from 2 insiders" in said
     assert "What else they know is said by --past, --trend and others." in said
     assert "60 databases, 4 individuals beside 2 insiders" in said
     assert "Responses are less what insiders contributed." in said
@@ -293,7 +293,11 @@ def test_what_is_wrong_with_a_file_is_one_line(capsys, folder, tmp_path, option,
         ({"covariates": "none.doc"}, (), "cannot tell the format of none.doc"),
         ({"at": "2023-01-03"}, (), "--at: there is no database '2023-01-03'; there are 2023-01-02"),
         ({"at": "2023-01-02"}, (), "at must be a database with 2 before it"),
-        ({"at": "2023-03-06"}, ("--no-past",), "--at is the database at hand of an adversary who"),
+        (
+            {"at": "2023-03-06"},
+            ("--no-past",),
+            "--at is the database in question of an adversary who",
+        ),
     ],
     ids=str,
 )
@@ -331,10 +335,10 @@ def test_noise_is_found_against_the_same_adversary(capsys, folder, tmp_path, mod
     said = " ".join(said.split())
     against = (
         "a person who has seen the last 2 releases, knows the trend and when each individual was "
-        "last there and is told by 2"
+        "last there and learns from 2"
     )
     assert said.startswith(f"Against {against} insiders")
-    assert "the database at hand: the next database" in said
+    assert "the database in question: the next database" in said
     assert "all 4 individuals" in said
     record = NoiseDistribution.load(out).record
     assert record["against"].startswith(against)

@@ -159,7 +159,7 @@ def test_the_report_shows_what_was_seen(audit, growing, tmp_path):
     assert (seen.first, seen.at, seen.label) == (2, N - 1, "the next database")
     page = audit.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Answers and what was expected of them" in page
-    assert "at hand: the next database" in page
+    assert "in question: the next database" in page
     # beside the released responses the series would tell what the insider contributed
     assert describe(growing).seen == ()
     assert describe(growing, names=True).seen[0].less

@@ -76,11 +76,12 @@ def assemble(
 ) -> Audit:
     """Return the audit; nothing is sampled here but replicates for the predictive check.
 
-    `responses` are those of the database at hand, `released` as they were; `more` are checks that
-    were made before, `appear_once` that individuals are persons who come once, `new_individual`
-    that the risk of one who is not in the sample is drawn, `keep_parameters` that draws of the
-    model and what they predict are kept, `for_verdict` that what a verdict does not need is left
-    out: these draws, densities on a grid, the fit's own groups, and checks that advise.
+    `responses` are those of the database in question, `released` as they were; `more` are checks
+    that were made before, `appear_once` that individuals are persons who come once,
+    `new_individual` that the risk of one who is not in the sample is drawn, `keep_parameters` that
+    draws of the model and what they predict are kept, `for_verdict` that what a verdict does not
+    need is left out: these draws, densities on a grid, the fit's own groups, and checks that
+    advise.
     """
     shape = (settings.chains, settings.draws)
     names = labels.as_coordinate(responses.individual)
@@ -268,7 +269,7 @@ def _individuals(
 
 
 def _changed(released: Responses, regression: Regression | None) -> str:
-    """Return what contributions are called that are modelled on another scale or referred."""
+    """Return what contributions are called that are modelled on another scale or adjusted."""
     if regression is not None:
         return "adjusted_contribution"
     return "" if released.scale is None else "modelled_contribution"
@@ -344,7 +345,7 @@ def _mixture(mixture: Mixture, chains: Mapping[str, Any]) -> xr.Dataset:
 
 
 def _next_response(fitted: FittedModel) -> Mixture:
-    """Return the distribution of the response in the database at hand."""
+    """Return the distribution of the response in the database in question."""
     return fitted.mixture if fitted.at_hand is None else fitted.at_hand.next_response
 
 

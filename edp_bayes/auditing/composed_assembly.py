@@ -318,18 +318,18 @@ def _hypotheses(audits: Sequence[Audit], total: int, past: str) -> str:
     lagged = total > 1 and any(_lagged(part) for part in audits)
     if not lagged:
         return (
-            f"{text}; each database is as the one at hand, and given what is known then its answer "
-            "has the distribution with or without them."
+            f"{text}; each database is as the one in question, and given what is known then its "
+            "answer has the distribution with or without them."
         )
     if past == RELEASED:
         return (
-            f"{text}; each database is as the one at hand, and given what is known then, the "
+            f"{text}; each database is as the one in question, and given what is known then, the "
             "answers of earlier ones as they were released, its answer has the distribution with "
             "or without them."
         )
     return (
         f"{text}, and so in the past of each as far as it is one of these; each database is as the "
-        "one at hand and follows what the others contributed to earlier ones. Risks are upper "
+        "one in question and follows what the others contributed to earlier ones. Risks are upper "
         "bounds, also where databases follow the answers as they were released."
     )
 
@@ -373,8 +373,8 @@ def _doubts(
             found.append(_echo(echo, past))
         if "changing scale" in known or "trend" in known:
             found.append(
-                "All databases are taken to be as the one at hand; where trend or spread change, "
-                "later ones expose more or less."
+                "All databases are taken to be as the one in question; where trend or spread "
+                "change, later ones expose more or less."
             )
     sizes = {part.settings["individuals"] for part in audits}
     if any(size < people.size for size in sizes):

@@ -35,7 +35,7 @@ def fit_of(audit: Audit) -> Any:
 
 
 def itself(audits: Sequence[Audit], counts: Sequence[int], epsilon: Array) -> bool:
-    """Return whether a composition is one release of one audit, whose integrals are at hand.
+    """Return whether a composition is one release of one audit, whose integrals are known.
 
     Those of several queries are at the epsilons of the audit.
     """

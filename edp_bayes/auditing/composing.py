@@ -310,7 +310,7 @@ class _Composed:
         hidden = np.prod(
             [one.unrevealed(person, rows) ** one.count for one in self.sources], axis=0
         )[:, None]
-        # revealed in any of the databases, or told by all else
+        # revealed in any of the databases, or by all else
         upper = np.minimum(1.0 - hidden * (1.0 - upper), ALMOST_ONE)
         lower = np.minimum(np.maximum(lower, 1.0 - hidden), ALMOST_ONE)
         bound = _bounds_of(self.sources, np.array([person]), self.grid, self.epsilon)[rows, 0]

@@ -125,7 +125,7 @@ def compose(
     from the past of each but the first, too: their contributions echo in later answers, by the
     coefficients of the lags. With ``past="others"`` the risk is bounded by that of contributions
     as much larger as echoes may make them, in every draw (`edp_bayes.coupling.echo`); a warning
-    says by how much. In either case each database is as the one at hand. Of several queries
+    says by how much. In either case each database is as the one in question. Of several queries
     together echoes are not bounded.
 
     References

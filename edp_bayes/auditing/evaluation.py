@@ -114,7 +114,7 @@ class Risks:
 
 @dataclass(frozen=True, eq=False)
 class BlockRisks:
-    """What a block of individuals adds to `Risks`, whoever else there is.
+    """What a block of individuals adds to `Risks`, independently of others.
 
     Attributes
     ----------

@@ -54,7 +54,7 @@ class Plan:
     Parameters
     ----------
     databases : int or None
-        Fewest databases, those at hand included, whose bands are on average no wider than asked,
+        Fewest databases, those seen included, whose bands are on average no wider than asked,
         or whose upper limit is in at least half of the repetitions no larger than asked; known to
         10%. None where even the most that were tried do not suffice.
     width : float or None
@@ -184,17 +184,17 @@ def plan(
 ) -> Plan:
     """Return how many databases a band of delta of a given width, or a given limit, needs.
 
-    The model is fitted to the databases at hand. In each repetition one of its draws is taken for
-    the truth, new databases are simulated from it and added to those at hand, the model is fitted
+    The model is fitted to the databases seen. In each repetition one of its draws is taken for
+    the truth, new databases are simulated from it and added to those seen, the model is fitted
     to all of them, and the band is measured. The answer is the smallest number at which the
     average width is no larger than asked: the average length criterion of Joseph, Wolfson and du
-    Berger (1995), given the data at hand; or at which at least half of the repetitions have an
+    Berger (1995), given the data seen; or at which at least half of the repetitions have an
     upper limit no larger than asked.
 
     Parameters
     ----------
     responses : Responses
-        The databases at hand, one sample each.
+        The databases seen, one sample each.
     width : float, optional
         Largest width wanted, in units of delta, between 0 and 1; over a grid of epsilon it is
         the largest vertical width of the band. Give it or `delta`.
@@ -237,7 +237,7 @@ def plan(
     ------
     InvalidInputError
         If a value cannot be used, not exactly one of `width` and `delta` is given, `most` is below
-        the databases at hand, the query is randomised (several samples for each database), the
+        the databases seen, the query is randomised (several samples for each database), the
         model has no Gaussian mixture or the scale changes.
     InputTypeError
         If an argument has a type that cannot be used.
@@ -250,10 +250,10 @@ def plan(
 
     Notes
     -----
-    New databases are independent and follow the distribution of those at hand; contributions of
+    New databases are independent and follow the distribution of those seen; contributions of
     different individuals are independent given the response. Who is riskiest is decided once, by
-    the databases at hand. Given an adversary the databases are those of the regression's residuals,
-    referred to the database at hand; how far more databases would settle its slopes of
+    the databases seen. Given an adversary the databases are those of the regression's residuals,
+    adjusted to the database in question; how far more databases would settle its slopes of
     contributions and presence is taken in proportion to their number.
 
     References
@@ -308,11 +308,11 @@ def plan(
     )
     if study.most < study.responses.n_databases:
         raise InvalidInputError(
-            f"most must be at least {responses.n_databases}, the databases at hand, found {most}"
+            f"most must be at least {responses.n_databases}, the databases seen, found {most}"
         )
     require_draws(draws, study.prob)
     with working("Planning", show=progressbar), warnings.catch_warnings():
-        # The data at hand gave their warnings when they were made.
+        # The data seen gave their warnings when they were made.
         warnings.simplefilter("ignore", EdpBayesWarning)
         study.simulate()
         needed = _search(study, wanted)
@@ -355,7 +355,7 @@ def _known(
     adversary: Adversary | None,
     random_seed: int | None,
 ) -> Responses | None:
-    """Return the databases referred to the one at hand, None where nothing is known of it."""
+    """Return the databases adjusted to the one in question, None where nothing is known of it."""
     if adversary is None:
         return None
     if not isinstance(adversary, Adversary):
@@ -414,7 +414,7 @@ class _Study:
     found: dict[int, tuple[Array, Array, NDArray[np.bool_]]] = field(default_factory=dict)
 
     def simulate(self) -> None:
-        """Fit the databases at hand and draw every future."""
+        """Fit the databases seen and draw every future."""
         from edp_bayes.auditing.evaluation import evaluate, riskiest
 
         fitted = self.model.fit(self.responses, self.settings)
@@ -470,7 +470,7 @@ class _Study:
         return lower, upper, bands.upper_limit(delta, self.prob, kind=self.kind)
 
     def _databases(self, size: int, repetition: int) -> Responses:
-        """Return the databases at hand and so many of a future that there are `size`."""
+        """Return the databases seen and so many of a future that there are `size`."""
         from scipy.sparse import csc_array, vstack
 
         y, c = self.futures[repetition]

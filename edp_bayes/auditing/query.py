@@ -92,7 +92,7 @@ def audit(
         nothing but its distribution, as in the paper, and databases are independent. Of joined
         responses they have seen the earlier answers to all queries.
     at : label, optional
-        The database at hand of that adversary; the next one, after all of them, if not given.
+        The database in question of that adversary; the next one, after all of them, if not given.
     individuals : iterable
         Labels of individuals whose draws are kept whatever their risk.
     keep : int
@@ -121,10 +121,10 @@ def audit(
         ``tcp://scheduler:8786`` or ``sc://server:15002``. By default one after the other, each in
         all threads. The numbers are the same, bit for bit, wherever and by however many.
     store : path, optional
-        Folder that keeps the draws of NUTS and whoever is evaluated already, with the fingerprint
-        of the data, the settings and the versions. After a kill the same call continues, and gives
-        the numbers of a run without one. Draws by Gibbs sampling and of the bootstrap are drawn
-        again, from the seed. Without a seed that of the store is taken.
+        Folder that keeps the draws of NUTS and the individuals evaluated already, with the
+        fingerprint of the data, the settings and the versions. After a kill the same call
+        continues, and gives the numbers of a run without one. Draws by Gibbs sampling and of the
+        bootstrap are drawn again, from the seed. Without a seed that of the store is taken.
     keep_store : bool
         Do not remove the store at the end.
     exact_up_to : int

@@ -242,7 +242,7 @@ def _refuse_insiders(audit: Audit, published: Published, rounded: Published | No
         if max(abs(published.rounded_to / step - 1.0), abs(apart - round(apart))) < 1e-6:
             return
     raise InvalidInputError(
-        "insiders' contributions to the answer at hand are subtracted here, so that it is not "
+        "insiders' contributions to the answer in question are subtracted here, so that it is not "
         f"known where its bins lie: {'' if rounded is None else f'{AS_CONTINUOUS}, and '}{AT_WORST}"
     )
 

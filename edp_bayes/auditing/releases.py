@@ -207,7 +207,7 @@ class _Candidates:
 
     @classmethod
     def of(cls, source: Source, level: Array, target: float, progressbar: bool) -> _Candidates:
-        """Bound everybody's risk, and get the losses of whoever's may exceed the target."""
+        """Bound everybody's risk, and get the losses of those whose may exceed the target."""
         from edp_bayes.auditing.reductions import keep_largest
         from edp_bayes.divergence.composition.screening import (
             screen_bounds,
@@ -242,7 +242,7 @@ class _Candidates:
             place = int(np.searchsorted(rows, row))
             return found.within(place, count, level, target, surely=True)
 
-        safe = self.bound[row, :, -1] <= target  # whoever is not known one by one
+        safe = self.bound[row, :, -1] <= target  # those not known one by one
         if not safe.all():
             limit = int(NUMBERS[safe].max(initial=0))
             who = int(self.who[row, np.flatnonzero(~safe)[0], 0])

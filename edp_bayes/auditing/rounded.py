@@ -41,8 +41,8 @@ def rounded_coupling(
 
     The grid is that of the answer, so given what an adversary knows it lies elsewhere beside the
     density of the residuals in every draw: each is put where its own coefficients put the database
-    at hand. Of insiders whose contributions are on the grid nothing changes; where theirs are not,
-    they move the rest of the answer by what nobody else knows, and the worst place is taken.
+    in question. Of insiders whose contributions are on the grid nothing changes; where theirs are
+    not, they move the rest of the answer by what nobody else knows, and the worst place is taken.
 
     Parameters
     ----------

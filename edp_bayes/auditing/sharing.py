@@ -95,7 +95,7 @@ def alike_only(audits: Sequence[Audit]) -> list[str]:
             found.append(
                 f"audits {one + 1} and {other + 1} have {alike:,} databases with the same labels "
                 "and nobody in common; their answers are taken as independent, and where they are "
-                "not, whoever sees both knows more of each"
+                "not, a reader of both knows more of each"
             )
     return found
 

@@ -35,8 +35,8 @@ def require_key_apart(path: Path, run: Run, read: Iterable[Path]) -> None:
     place = path.resolve()
     if run.out.resolve() in place.parents:
         raise InvalidInputError(
-            f"--pseudonym-key must lie outside of the folder of the results, found {path}: whoever "
-            "has both can try out all names"
+            f"--pseudonym-key must lie outside of the folder of the results, found {path}: a "
+            "reader of both can try out all names"
         )
     others = [other.resolve() for other in (run.report, *read) if other is not None]
     if place in others:

@@ -40,7 +40,7 @@ def adversary_of(
     """Return the adversary that the options stand for; None where they know nothing.
 
     Where databases have an order and are not few, they have seen the last releases and know the
-    trend unless told otherwise. `published` is what is published of every answer.
+    trend unless an option says otherwise. `published` is what is published of every answer.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def adversary_of(
         return found
     if knows.at is not None:
         raise InvalidInputError(
-            "--at is the database at hand of an adversary who knows something: give --past or "
+            "--at is the database in question of an adversary who knows something: give --past or "
             "another option of what they know"
         )
     return None

@@ -150,7 +150,7 @@ def _print(
     distribution, record = run.noise, run.noise.record
     target = f"epsilon = {epsilon:g}, delta = {delta:g}"
     if audit.against:
-        console.print(f"Against {audit.against}; the database at hand: {audit.settings['at']}.")
+        console.print(f"Against {audit.against}; the database in question: {audit.settings['at']}.")
     if distribution.atom < 1.0:
         console.print(f"Noise by the method {record['method']}, for {target}:")
         nothing = (

@@ -198,7 +198,7 @@ class Knows:
     insiders : Path, float or ()
         File of individuals, or their share.
     at : str or None
-        The database at hand, as text.
+        The database in question, as text.
     no_past : bool
         Databases are independent as far as no option says otherwise.
     """
@@ -991,7 +991,7 @@ At = Annotated[
     str | None,
     typer.Option(
         "--at",
-        help="The database at hand; by default the next one, after all of them.",
+        help="The database in question; by default the next one, after all of them.",
         rich_help_panel=ADVERSARY,
     ),
 ]

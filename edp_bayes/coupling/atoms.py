@@ -2,14 +2,14 @@
 
 The answer is the atom a with probability w_a, and otherwise, with probability w_0, a draw from a
 density g. Of the databases at a, the answer without i is another with probability q_a; of the
-databases at none it is the atom a with probability r_a. Such answers are told apart, whatever they
+databases at none it is the atom a with probability r_a. Such answers are kept apart, whatever they
 are. With g_i the density without i where neither is an atom, r the sum of all r_a, and
 v_a = w_a (1 - q_a) + w_0 r_a, subadditivity of the positive part gives
 
     H_eps(p || p_i) <= w_0 r + sum_a (w_a - exp(eps) v_a)+ + w_0 (1 - r) H_eps(g || g_i),
     H_eps(p_i || p) <= sum_a w_a q_a + sum_a (v_a - exp(eps) w_a)+ + w_0 (1 - r) H_eps(g_i || g).
 
-Both are exact where no answer is told apart.
+Both are exact where no answer is kept apart.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Masses(NamedTuple):
     atoms : ndarray
         Shape (draw, 1, atom): w_a.
     without : ndarray
-        Shape (draw, individual, atom): v_a, less what is told apart of w_0.
+        Shape (draw, individual, atom): v_a, less what is kept apart of w_0.
     leaving, falling : ndarray
         Shape (draw, individual): sum of w_a q_a, and w_0 r.
     density : ndarray
@@ -162,7 +162,7 @@ class AtomCoupling:
         return self.draws if self.rows is None else int(self.rows.size)
 
     def relevant(self, epsilon: Array) -> tuple[Index, Array]:
-        """Return everybody: whoever turns an atom into another answer may matter."""
+        """Return everybody: those who turn an atom into another answer may matter."""
         return np.arange(self.n_individuals), self.density.relevant(epsilon)[1]
 
     def curves(self, individuals: Index, epsilon: Array, *, out: Array | None = None) -> Array:
@@ -211,7 +211,7 @@ class AtomCoupling:
     def at_least(self, individuals: Index, tested: Array, step: int, epsilon: Array) -> Array:
         """Return lower bounds of delta_i from those of the density, (chain, draw, person, epsilon).
 
-        Whatever test tells the densities apart meets what is told apart: at most exp(eps) times.
+        Whatever test distinguishes the densities meets what is kept apart: at most exp(eps) times.
         """
         chains, draws = self.mixture.weights.shape[:2]
         masses = self.masses(individuals)

@@ -153,7 +153,8 @@ class ContributionPosterior:
     pool : Pool or None
         What all together say of an individual not among them; None under a given prior.
     odds : ndarray, optional
-        Shape (m,): odds of presence in the database at hand over those on average; 1 if not given.
+        Shape (m,): odds of presence in the database in question over those on average; 1 if not
+        given.
     new_odds : float
         The same of an individual not among them.
     """

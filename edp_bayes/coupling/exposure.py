@@ -26,10 +26,10 @@ def raw_exposure(responses: Responses | JointResponses, epsilon: Array) -> Array
     """Return the risk that contributions as observed would be beside a normal distribution.
 
     That of p = (1 - rho) q + rho g against q = N(0, s_i^2), with rho the share of databases in
-    which the individual contributes, that of the database at hand where presence is referred to it,
-    s_i the standard deviation of the responses without them, and g the mixture of N(c_ij, s_i^2)
-    over these databases. By joint convexity over the c_ij, exact where they are all equal, an upper
-    bound where they vary.
+    which the individual contributes, that of the database in question where presence is adjusted to
+    it, s_i the standard deviation of the responses without them, and g the mixture of N(c_ij,
+    s_i^2) over these databases. By joint convexity over the c_ij, exact where they are all equal,
+    an upper bound where they vary.
 
     Parameters
     ----------

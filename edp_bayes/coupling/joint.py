@@ -152,8 +152,8 @@ class JointCoupling:
     def with_floor(self, epsilon: Array, *, integrated: bool) -> JointCoupling:
         """Return the coupling with what the largest risk is at least.
 
-        It is that of a few, large by a rough measure, who are integrated in every draw. Whoever has
-        bounds that are not above it, or 1e-6, at every epsilon of a draw is not the riskiest there.
+        It is that of a few, large by a rough measure, who are integrated in every draw. Those
+        of bounds not above it, or 1e-6, at every epsilon of a draw are not the riskiest there.
         If not integrated, their curve is that bound. What each answer tells on its own is evaluated
         for all others.
         """
@@ -179,7 +179,7 @@ class JointCoupling:
         for column in np.flatnonzero(np.isin(individuals, list(self.revealed))):
             share = self.share(int(individuals[column]))[:, None]
             value = out.value[:, column]
-            # at least the share; what else tells of them is told where this does not
+            # at least the share; what else tells of them counts where this does not
             out.value[:, column] = share + (1.0 - share) * value
             out.error[:, column] *= 1.0 - share
             out.bounded[:, column] = False
@@ -223,9 +223,9 @@ class JointCoupling:
         return found
 
     def losses(self, individual: int, rows: Index) -> PointLosses | None:
-        """Return the privacy losses of an individual in some draws; None if nothing is to be told.
+        """Return the privacy losses of an individual in some draws; None if nothing is learned.
 
-        Of who is revealed they are those of all else that the answers tell.
+        Of those revealed they are those of all else that the answers tell.
         """
         from edp_bayes.divergence.joint.losses import point_losses
 
@@ -281,7 +281,7 @@ class JointCoupling:
         value, error = np.zeros((2, *bound.shape))
         light = np.zeros_like(needed)
         if self.floor is not None:
-            # whoever is revealed has a risk beside this
+            # those revealed have a risk beside this
             open_ = ~np.isin(people, list(self.revealed))
             light = needed & (bound <= self.floor[:, None]).all(axis=2) & open_
         if not self.integrated:

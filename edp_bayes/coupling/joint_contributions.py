@@ -89,7 +89,8 @@ class JointContributionPosterior:
     seed : int
         Seed.
     odds : ndarray, optional
-        Shape (m,): odds of presence in the database at hand over those on average; 1 if not given.
+        Shape (m,): odds of presence in the database in question over those on average; 1 if not
+        given.
     """
 
     presence_a: Array

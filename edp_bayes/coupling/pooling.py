@@ -137,7 +137,7 @@ class Pool:
 
 
 def presence_at_hand(presence: Array, odds: float | Array) -> Array:
-    """Return presence in the database at hand, whose odds are so many times those on average."""
+    """Return presence in the database in question, of odds so many times those on average."""
     if np.isscalar(odds) and odds == 1.0:
         return presence
     return odds * presence / (1.0 - presence + odds * presence)

@@ -1,14 +1,14 @@
-"""Contributions and presence as they would be in the database at hand.
+"""Contributions and presence as they would be in the database in question.
 
 Where what an adversary knows predicts what individuals contribute, a season of their own for one,
-contributions c_t are referred to the database at hand: c_t - g'(x_t - x*). The slopes g have a
+contributions c_t are adjusted to the database in question: c_t - g'(x_t - x*). The slopes g have a
 normal prior of mean zero whose variance, relative to the residual variance, is one of a few values.
 How common each value is among all individuals is learned from them, and so is which of them an
 individual follows: those without a season keep their contributions, those with one lose it. How
 many individuals are present is regressed on x_t as a whole, by its log odds, and the odds of
-everybody who is sometimes absent follow. Whoever comes in spells is seen in fewer databases than
-there are: presence like that of the database before counts for less. In the database at hand they
-are there as whoever was in the one before, or was not (`edp_bayes.coupling.spells`).
+everybody who is sometimes absent follow. Those who come in spells are seen in fewer databases than
+there are: presence like that of the database before counts for less. In the database in question
+they are there as those who were in the one before, or were not (`edp_bayes.coupling.spells`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def refer(
     row: int | None = None,
     half_step: Array | None = None,
 ) -> Responses:
-    """Return responses at the database at hand, with contributions and presence referred to it.
+    """Return responses at the database in question, with contributions and presence adjusted to it.
 
     Parameters
     ----------
@@ -66,9 +66,10 @@ def refer(
     target : ndarray
         Shape (regressor,): x*.
     response : ndarray
-        Shape (n * samples,): the responses referred to the database at hand.
+        Shape (n * samples,): the responses adjusted to the database in question.
     row : int, optional
-        Which of the databases is at hand, n for the next one, where they are in the order of time.
+        Which of the databases is in question, n for the next one, where they are in the order of
+        time.
     half_step : ndarray, optional
         Shape (n,): half the widths of their bins, where they are rounded.
 
@@ -97,7 +98,7 @@ def refer_jointly(
     *,
     row: int | None = None,
 ) -> JointResponses:
-    """Return several queries' responses at the database at hand, as `refer` does those of one.
+    """Return several queries' responses at the database in question, as `refer` does those of one.
 
     The contributions to every query have a regression of their own, over the databases in which
     the individual contributes to any. What the regressions take and add is the most of them.
@@ -109,7 +110,7 @@ def refer_jointly(
     design, target, row
         As for `refer`.
     response : ndarray
-        Shape (n, query): the responses referred to the database at hand.
+        Shape (n, query): the responses adjusted to the database in question.
     """
     from scipy.sparse import csc_array
 
@@ -145,7 +146,7 @@ def _referral(
     at: Array,
     row: int | None,
 ) -> Referral:
-    """Return how presence is referred, too, by everybody's and by that in the database before."""
+    """Return how presence is adjusted, too, by everybody's and by that in the database before."""
     odds, course = _odds(present, people, n, x, at)
     recent = np.ones(people)
     if row:
@@ -164,7 +165,7 @@ def standardised(design: Array, target: Array) -> tuple[Array, Array]:
 def _moved(
     matrix: csc_array[np.float64], samples: int, x: Array, at: Array
 ) -> tuple[Array, Array, Array]:
-    """Return contributions at the database at hand, degrees of freedom taken and variance added.
+    """Return contributions at the database in question, degrees of freedom and variance added.
 
     Everybody's stored entries are their presence, zeros among them.
     """
@@ -179,9 +180,9 @@ def _moved(
 
 
 def regressed(responses: Responses | JointResponses) -> int:
-    """Return of how many individuals seen the contributions were referred with uncertain slopes.
+    """Return of how many individuals seen the contributions were adjusted with uncertain slopes.
 
-    A coupling that takes referred contributions as they are takes these slopes for known.
+    A coupling that takes adjusted contributions as they are takes these slopes for known.
     """
     if responses.referral is None:
         return 0
@@ -343,7 +344,7 @@ def _spells(present: Index, people: int, n: int) -> Array:
 
 
 def _odds(cells: Index, everybody: int, n: int, x: Array, at: Array) -> tuple[float, Array]:
-    """Return the odds of presence at the database at hand over those on average, and its course.
+    """Return odds of presence at the database in question over those on average, and its course.
 
     By a regression of the log odds of presence, among individuals sometimes absent. The course is
     presence as fitted to each database over that on average, shape (n,).

@@ -117,7 +117,7 @@ class ReleasedCoupling:
         return np.zeros((self.n_draws, epsilon.size)) if new is None else np.asarray(new(epsilon))
 
     def relevant(self, epsilon: Array) -> tuple[Index, Array]:
-        """Return whose risk may matter in the full answer; whoever has none there has none here."""
+        """Return whose risk may matter in the full answer; those of none there have none here."""
         people, bound = self.full.relevant(epsilon)
         if self.people is None:
             return people, bound

@@ -42,7 +42,7 @@ class ShiftCoupling:
 
     @classmethod
     def fit(cls, mixture: Mixture, responses: Responses) -> ShiftCoupling:
-        """Take individuals to be present as often as in the database at hand."""
+        """Take individuals to be present as often as in the database in question."""
         return cls(mixture, responses_at_hand(responses))
 
     @property

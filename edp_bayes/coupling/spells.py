@@ -1,4 +1,4 @@
-"""Presence in the database at hand of individuals who come and leave in spells.
+"""Presence in the database in question of individuals who come and leave in spells.
 
 Presence is taken for a Markov chain of two states. With the share rho of databases and the
 autocorrelation a, it is rho + a (1 - rho) after presence and rho (1 - a) after absence. The
@@ -38,7 +38,7 @@ OWN_ABSENT = 1.64
 
 
 def recent_odds(cells: Index, people: int, n: int, course: Array, odds: float, row: int) -> Array:
-    """Return the odds of presence at the database at hand over those of everybody, shape (m,).
+    """Return the odds of presence at the database in question over those of everybody, shape (m,).
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ def recent_odds(cells: Index, people: int, n: int, course: Array, odds: float, r
     course : ndarray
         Shape (n,): presence in each database over that on average, as all individuals have it.
     odds : float
-        Everybody's odds at the database at hand over those on average.
+        Everybody's odds at the database in question over those on average.
     row : int
-        Which of the databases is at hand, from 1; n for the next one.
+        Which of the databases is in question, from 1; n for the next one.
     """
     owner, place = np.divmod(cells, n)
     count = np.bincount(owner, minlength=people).astype(np.float64)
@@ -162,7 +162,7 @@ def _returns(owner: Index, place: Index, count: Array, n: int) -> float:
 
 
 def responses_at_hand(responses: Responses) -> Responses:
-    """Return responses whose individuals are present as often as in the database at hand.
+    """Return responses whose individuals are present as often as in the database in question.
 
     For couplings that move each database by what an individual contributed there. Those who have
     left keep their largest contributions, and those who stay have theirs in further databases, too:
@@ -221,7 +221,7 @@ def joint_at_hand(responses: JointResponses) -> JointResponses:
 def _taken(
     cells: Index, weight: Array, people: int, n: int, odds: Array, response: Array
 ) -> tuple[Index, Index, Index] | None:
-    """Return in which databases individuals are present at hand, and as in which they were there.
+    """Return who is present in the database in question, and as in which database before.
 
     As owner, database and the database whose contributions are taken; None where nothing changes.
     """

@@ -51,7 +51,7 @@ class StackedCoupling:
         return draw_count(self.mixture)
 
     def relevant(self, epsilon: Array) -> tuple[Index, Array]:
-        """Return whoever may matter in any block, and the largest of the blocks' bounds."""
+        """Return those who may matter in any block, and the largest of the blocks' bounds."""
         people, bounds = zip(*self._relevant(epsilon), strict=True)
         return np.unique(np.concatenate(people)), np.max(bounds, axis=0)
 

@@ -543,7 +543,7 @@ def _delta(value: float) -> float:
     if not (number == 0.0 or LEAST_DELTA <= number < 1.0):
         raise InvalidInputError(
             f"delta must be 0, or at least {LEAST_DELTA:g} and below 1, found {number:g}: smaller "
-            "risks are not told from zero"
+            "risks are not distinguished from zero"
         )
     return number
 

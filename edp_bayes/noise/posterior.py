@@ -53,13 +53,13 @@ class Posterior:
     individual : ndarray
         Shape (m,): labels.
     responses : Responses, optional
-        The data, where they are at hand.
+        The data, where they are known.
     fingerprint : str
         Of the data.
     record : mapping
         Settings of the fit.
     raw : Responses, optional
-        The data as they were, before anything was referred to the database at hand.
+        The data as they were, before anything was adjusted to the database in question.
     """
 
     coupling: Coupling

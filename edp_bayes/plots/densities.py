@@ -244,8 +244,8 @@ def _dress(
     canvas.words("density", y="density per unit")
     # those below are the same
     canvas.each("ticks", "set_ticklabel_visibility", "density", axis="x", visible=False)
-    # the marks under an adversary are residuals about what was expected of the database at hand
-    adjusted = ", adjusted to the database at hand" if audit.against else ""
+    # the marks under an adversary are residuals about what was expected of the database in question
+    adjusted = ", adjusted to the database in question" if audit.against else ""
     words = audit.scaled(audit.axis) + adjusted
     if audit.joint:
         said = combination(draws["direction"].to_numpy(), tuple(audit.settings["queries"]))

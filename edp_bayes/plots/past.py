@@ -1,4 +1,4 @@
-"""What an adversary has seen, what they expected each time, and the database at hand."""
+"""What an adversary has seen, what they expected each time, and the database in question."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def plot_past(
     """Plot the responses an adversary has seen, and what they expected of each.
 
     On the left, the responses with the predictive distribution of each database given what was
-    known: its median, and the intervals of 50% and `ci_prob`. The database at hand has no response
-    yet, unless it is one of those seen. On the right, on the same axis of responses, its
+    known: its median, and the intervals of 50% and `ci_prob`. The database in question has no
+    response yet, unless it is one of those seen. On the right, on the same axis of responses, its
     predictive density with and without the riskiest individual, averaged over the draws;
     `plot_density` shows their bands. The first databases serve as lags only and have no band.
 
@@ -135,7 +135,7 @@ def plot_past(
     for distribution, color in COLORS.items():
         look = {"color": color, "width": 1.6, "linestyle": LINES[distribution]}
         curve = densities[f"density_{distribution}"].rename("density")
-        label = f"at hand, {distribution} {name}"
+        label = f"in question, {distribution} {name}"
         canvas.line(f"density_{distribution}", curve, label, upright=True, **look)
     shown = query_shown(audit, query)
     y = audit.scaled(f"response of {shown}" if audit.joint else audit.axis)
@@ -151,13 +151,13 @@ def _side_by_side(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _at_hand(canvas: Canvas, past: Past, ends: tuple[xr.DataArray, xr.DataArray]) -> None:
-    """Draw the outer interval of the database at hand as an upright line."""
+    """Draw the outer interval of the database in question as an upright line."""
     both = xr.concat([end.isel(place=past.at) for end in ends], "end").drop_vars("place")
     upright = both.rename("series").assign_coords(end=both.to_numpy())
     place = xr.full_like(upright, 0).astype(past.seen["place"].dtype)
     place[:] = past.expected["place"][past.at].to_numpy()
     look = {"color": AT_HAND_COLOR, "width": 2.4}
-    canvas.line("at_hand", place, f"at hand: {past.label}", upright=True, **look)
+    canvas.line("at_hand", place, f"in question: {past.label}", upright=True, **look)
 
 
 def _responses(canvas: Canvas, past: Past) -> None:

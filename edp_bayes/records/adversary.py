@@ -27,7 +27,7 @@ class Adversary:
 
     The risk is then that of the response given what they know: Burchard, Daoud and Dotterrer
     (2020), Definition 4, with g the values below. The hypotheses compared are that an individual is
-    in the database at hand or is not; the past is what was observed.
+    in the database in question or is not; the past is what was observed.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Adversary:
         individuals; elsewhere the answer on their records is a covariate.
     own : bool
         They contributed themselves and know how much: an individual whose own contribution tells
-        most of the response is taken for an insider. `edp_bayes.audit` takes whoever leaves the
+        most of the response is taken for an insider. `edp_bayes.audit` takes the one who leaves the
         others the largest risk. Not for joined responses.
     knows : sequence, mapping or Query, optional
         Value of any other query g on every database: numbers or categories.
@@ -139,7 +139,7 @@ class Adversary:
 
     @property
     def words(self) -> str:
-        """Against whom, in words: what they have seen, know and are told, and nothing else."""
+        """Against whom, in words: what they have seen, know and learn, and nothing else."""
         return self.having_seen(())
 
     def having_seen(self, published: Sequence[str]) -> str:
@@ -162,11 +162,13 @@ class Adversary:
         if known := self._known:
             parts.append(f"knows {_listed(known)}")
         if isinstance(self.insiders, float) and self.insiders:
-            parts.append(f"is told by {self.insiders:.0%} of all individuals what they contributed")
+            parts.append(
+                f"learns from {self.insiders:.0%} of all individuals what they contributed"
+            )
         elif self.insiders:
             count = len(tuple(self.insiders))  # type: ignore[arg-type]
             people = "an insider" if count == 1 else f"{count} insiders"
-            parts.append(f"is told by {people} what they contributed")
+            parts.append(f"learns from {people} what they contributed")
         if self.own:
             parts.append("knows what they contributed themselves")
         if not parts:
@@ -189,7 +191,7 @@ class Adversary:
         if self.knows is not None:
             known.append("what a further query answers")
         if self.past or self.trend or self.season is not None or self.changing_scale:
-            # presence at hand follows each individual's own last one
+            # presence in the database in question follows each individual's own last one
             known.append("when each individual was last there")
         return known
 
@@ -207,7 +209,7 @@ class Adversary:
         responses : Responses or JointResponses
             One database after the other; of joined responses the past is that of all queries.
         at : label, optional
-            The database at hand; the next one, after all of them, if not given.
+            The database in question; the next one, after all of them, if not given.
 
         Raises
         ------

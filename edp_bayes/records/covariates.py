@@ -44,7 +44,7 @@ class Covariate:
     def columns(self, row: int | None) -> list[tuple[str, Array, float]]:
         """Return numbers as they are, and categories as indicators of all levels but the commonest.
 
-        With the value at the database at hand: that of a row, or of the next one.
+        With the value at the database in question: that of a row, or of the next one.
         """
         target = self.following if row is None else self.values[row]
         if self.values.dtype.kind == "f":

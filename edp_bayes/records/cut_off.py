@@ -77,7 +77,7 @@ def cut_off(
     """Return whether the first and the last period look cut off.
 
     Where periods of the calendar have dates or times in them, it counts which days the records
-    reach, weekdays told apart, or which part of the day or hour; beside it, and elsewhere, how
+    reach, weekdays distinguished, or which part of the day or hour; beside it, and elsewhere, how
     many records there are.
 
     Parameters

@@ -189,7 +189,7 @@ class Databases:
         ------
         InvalidInputError
             If a column is unknown, the table is empty, a key is missing, mixes types or holds
-            numbers that cannot be told apart, a file cannot be read, a period without records is
+            numbers that cannot be distinguished, a file cannot be read, a period without records is
             refused or not known, or there are fewer than 8 databases or 2 individuals.
         InputTypeError
             If the table is of an unknown type or a column cannot be a key.

@@ -41,7 +41,7 @@ class Revealed(NamedTuple):
     combination : ndarray
         Shape (d,): what is multiplied by the answers to all queries.
     alone : bool
-        The combination is constant without them, so that nothing else is told beside it; or else
+        The combination is constant without them, so that nothing else is learned beside it; or else
         with everybody.
     """
 

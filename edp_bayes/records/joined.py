@@ -92,7 +92,7 @@ class JointResponses:
     parts : tuple of Responses
         One for each query, individuals and databases in the same order.
     referral : Referral, optional
-        How contributions were referred to the database at hand of an adversary.
+        How contributions were adjusted to the database in question of an adversary.
 
     See Also
     --------

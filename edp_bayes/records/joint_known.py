@@ -51,7 +51,7 @@ class JointKnown(Explained):
 
     @property
     def row(self) -> int:
-        """Which of the databases that are explained is at hand, their number for the next one."""
+        """Which of the explained databases is in question, their number for the next one."""
         return self.row_of(self.responses.database)
 
 

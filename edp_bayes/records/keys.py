@@ -166,7 +166,7 @@ def factorise(frame: nw.DataFrame[Any], columns: Sequence[str]) -> tuple[Integer
     Raises
     ------
     InvalidInputError
-        If a key is missing, names the column and how many; or if keys cannot be told apart.
+        If a key is missing, names the column and how many; or if keys cannot be distinguished.
     InputTypeError
         If a column cannot be a key.
     """

@@ -66,7 +66,7 @@ def in_engine(
         }
     )
 
-    def rest(spill: Folder = spill) -> None:  # Whoever can ask for it keeps the folder.
+    def rest(spill: Folder = spill) -> None:  # Those who can ask for it keep the folder.
         with contextlib.suppress(duckdb.Error):  # What it needs it keeps.
             engine.execute("set memory_limit = ?", [LEAST])
         engine.execute("set memory_limit = ?", [limit])

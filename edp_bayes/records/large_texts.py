@@ -75,7 +75,7 @@ def grouped_texts(texts: Texts, system: Any = None) -> Engine:
     ]
     suspects = [_of_numbers(*pair) for pair in zip(targets, suspects, strict=True)]
     if any(suspects):
-        # What may be read in two ways stays text, and is refused by whoever asks for it.
+        # What may be read in two ways stays text, and is refused where it is asked for.
         marked = [[n for n in names if n not in texts.unclear] for names in suspects]
         marked = [texts.marked(names) for names in marked]
         if any(marked):
@@ -246,7 +246,7 @@ def write(
     Parameters
     ----------
     path : str or Path
-        The CSV file, compressed or not, as it is at hand.
+        The CSV file, compressed or not, as it is.
     texts : Texts
         The files it is one of.
     file : str

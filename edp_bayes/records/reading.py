@@ -20,7 +20,7 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 NAMES = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "bar": "|"}
 # A number in quotes that has a comma.
 WITH_COMMA = re.compile(r'"\s*[+-]?[\d.\']*\d,\d+[\d,.]*\s*"')
-# Bytes from which separator and encoding are told, and lines of them.
+# Bytes from which separator and encoding are known, and lines of them.
 SAMPLE, LINES = 2**18, 200
 BYTE_ORDERS = (
     (codecs.BOM_UTF8, "utf8"),

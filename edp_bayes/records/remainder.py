@@ -2,7 +2,8 @@
 
 Pooling and the distribution of an individual's contributions need a few sums over the databases in
 which they contribute; only how their presence follows the response needs the contributions
-themselves. So whoever can hardly matter is known by these sums and by their largest contribution.
+themselves. So those who can hardly matter are known by these sums and by their largest
+contribution.
 """
 
 from __future__ import annotations

@@ -42,23 +42,23 @@ _OWN_FILES = (os.path.dirname(__file__), "<string>")
 
 
 class Referral(NamedTuple):
-    """How contributions were referred to the database at hand, where what is known predicts them.
+    """How contributions were adjusted to the database in question, as what is known predicts.
 
     Attributes
     ----------
     degrees : ndarray
         Shape (m,): degrees of freedom that the regression of the contributions took.
     variance : ndarray
-        Shape (m,): variance that it adds to the mean contribution at the database at hand, in
+        Shape (m,): variance that it adds to the mean contribution at the database in question, in
         units of the residual variance.
     odds : float
-        Odds of presence at the database at hand over those on average.
+        Odds of presence at the database in question over those on average.
     spells : ndarray
         Shape (m,): by how much spells widen the variance of the share of databases in which an
         individual is present, at least 1.
     recent : ndarray
-        Shape (m,): odds of presence at the database at hand, given whether an individual was in the
-        one before, over those of everybody.
+        Shape (m,): odds of presence at the database in question, given whether an individual was in
+        the one before, over those of everybody.
     """
 
     degrees: NDArray[np.float64]
@@ -74,7 +74,7 @@ class Referral(NamedTuple):
 
     @property
     def own_odds(self) -> NDArray[np.float64]:
-        """Odds of everybody's presence at the database at hand over those on average, (m,)."""
+        """Odds of everybody's presence at the database in question over those on average, (m,)."""
         return self.odds * self.recent
 
 
@@ -107,7 +107,7 @@ class Responses:
         Takes a query, None for this one, and labels of individuals, None for all, and returns what
         it answers on the records of these in every database, shape (n,).
     referral : Referral, optional
-        How contributions were referred to the database at hand of an adversary.
+        How contributions were adjusted to the database in question of an adversary.
     step : float, optional
         Responses are rounded to a grid of this step, as counts are to 1: the audit's own mixtures
         model what was rounded, and risks are those of the rounded answer. By default it is found
@@ -139,7 +139,7 @@ class Responses:
         One to five values that the answer has again and again, such as 0 or a cap, in at least
         three databases with or without an individual: each is a point mass of its distribution,
         and the density is that of all other answers. An answer that is an atom with an individual
-        and another without them, or the other way round, is told apart. "found" takes the
+        and another without them, or the other way round, is kept apart. "found" takes the
         smallest and the largest answer where these are tied. For continuous answers, without known
         noise, samples or a transform.
 

@@ -1,6 +1,6 @@
 """What queries need of every individual in every database, and what is found.
 
-A query declares its needs; whoever holds the records, this process or an engine, answers them by
+A query declares its needs; what holds the records, this process or an engine, answers them by
 one group-by over the pairs. All sums are exact, so that every engine and every order of the records
 gives the same bits.
 """
@@ -170,7 +170,7 @@ class Summaries:
         Values around the quantile.
     without : callable
         Takes a pair and columns, and returns the values that are left without its individual in
-        its database; refuses where the records are not at hand.
+        its database; refuses where the records are not in memory.
     """
 
     owners: Ownership
@@ -203,7 +203,7 @@ class Summaries:
         Raises
         ------
         InvalidInputError
-            If the records are not at hand.
+            If the records are not in memory.
         """
         if self.without is None:
             raise InvalidInputError(
@@ -220,7 +220,7 @@ class Summaries:
         Raises
         ------
         InvalidInputError
-            If only the values around a quantile of all are at hand.
+            If only the values around a quantile of all are in memory.
         """
         if self.window is not None and not self.window.whole:
             raise InvalidInputError(
@@ -283,7 +283,7 @@ def _doubled(window: Window, pairs: Integers, pair: Integers, size: int) -> Wind
 
 
 def summarise(records: Records, needs: Needs) -> Summaries:
-    """Return what a query needs of records that are at hand.
+    """Return what a query needs of records that are in memory.
 
     Raises
     ------

@@ -54,13 +54,13 @@ class Texts:
         return tuple(self.at_hand(first, lambda path: self.form(first, path).names(path)))
 
     def form(self, file: str, path: Path) -> Form:
-        """Return what separates the values of a file that is at hand as this path."""
+        """Return what separates the values of the file of this path."""
         if file not in self._forms:
             self._forms[file] = form_of(path, self.reading)
         return self._forms[file]
 
     def form_of_known(self, file: str) -> Form:
-        """Return what separates the values of a file that was at hand before."""
+        """Return what separates the values of a file that was read before."""
         return self._forms[file]
 
     def load(self, names: Sequence[str] | None) -> Any:

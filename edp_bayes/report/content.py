@@ -183,7 +183,7 @@ class SeenSeries:
     `first` is the number of the first database with an expectation, `at` the place of the one at
     hand among these, which has no response if it is the next; `less` tells that what insiders
     contributed is subtracted, `query` names one of several, `axis` says what is shown. `dates` are
-    those of the databases, with the one at hand, where their keys are dates.
+    those of the databases, with the one in question, where their keys are dates.
     """
 
     responses: Numbers
@@ -310,7 +310,7 @@ class Content:
         What a limit rests on that is too small to be known.
     basis : tuple of str
         What the limit rests on at every epsilon of the grid, in sentences; empty where it is not
-        told apart.
+        distinguished.
     withheld : str or None
         Why there is no verdict.
     against : str or None

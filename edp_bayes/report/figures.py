@@ -181,7 +181,7 @@ def histogram(rest: Histogram) -> Figure | None:
 
 
 def seen_figures(content: Content) -> list[Figure]:
-    """Return the responses seen, with what was expected of each and of the database at hand.
+    """Return the responses seen, with what was expected of each and of the database in question.
 
     One of each query.
     """
@@ -223,7 +223,7 @@ def _seen_figure(seen: SeenSeries, prob: float, name: str) -> Figure:
         ),
         lines=(
             Mark("median", _line(places, seen.median, x, y), "expected: median"),
-            Mark("at-hand", f"M{at:.1f},{ends[0]:.1f}V{ends[1]:.1f}", f"at hand: {seen.label}"),
+            Mark("at-hand", f"M{at:.1f},{ends[0]:.1f}V{ends[1]:.1f}", f"in question: {seen.label}"),
             Mark("seen", dots, "answers"),
         ),
     )

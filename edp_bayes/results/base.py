@@ -266,7 +266,7 @@ class PrivacyCurves:
 
     @staticmethod
     def epsilon_for(*, prior: float, posterior: float) -> float:
-        """Return the epsilon at which nobody may become surer of membership than `posterior`.
+        """Return the epsilon of an answer that moves a prior of membership to `posterior`.
 
         Parameters
         ----------
@@ -277,7 +277,8 @@ class PrivacyCurves:
         -------
         float
             log odds of the posterior less those of the prior, in size: an answer that is at most
-            exp(epsilon) times likelier moves the odds by no more, but for a probability of delta.
+            exp(epsilon) times likelier moves the odds by no more. How many members meet one that is
+            likelier still `membership_probability` bounds; that is not delta, but more.
 
         Raises
         ------
@@ -774,7 +775,7 @@ class PrivacyCurves:
 
     @property
     def release(self) -> Release:
-        """What is released, by whom and over what period, as far as `with_release` was told."""
+        """What is released, by whom and over what period, as far as `with_release` states it."""
         return Release.of(json.loads(self.tree.attrs.get("release", "{}")))
 
     def with_release(self, release: Release | None = None, **words: str) -> Self:
@@ -886,9 +887,9 @@ class PrivacyCurves:
         ----------
         key : bytes or str, optional
             Secret of at least 16 bytes. By default it is derived from the labels and from numbers
-            that the result holds, so that whoever has the result, guesses all labels, and knows
-            enough of the contributions to put them in order can list the pseudonyms: give a key
-            where that must not be.
+            that the result holds, so that a reader who has the result, guesses all labels, and
+            knows enough of the contributions to put them in order can list the pseudonyms: give a
+            key where that must not be.
 
         Raises
         ------

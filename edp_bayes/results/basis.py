@@ -77,8 +77,8 @@ def basis(audit: Audit, prob: float, kind: str = "simultaneous") -> xr.Dataset:
 def _presence_limits(audit: Audit, prob: float) -> Array:
     """Return upper limits of the probability that individuals contribute, for all at once.
 
-    Given what an adversary knows of the database at hand none is below 1: other databases are not
-    like it.
+    Given what an adversary knows of the database in question none is below 1: other databases are
+    not like it.
     """
     present = audit.individuals["presence"].to_numpy()
     if audit.against:
@@ -119,7 +119,7 @@ def on_what(audit: Audit, prob: float, *, kind: str = "simultaneous") -> tuple[s
             f"whatever the distribution, that it is {at_most(data)}."
         )
     elif audit.against:
-        start = "Data alone show no limit below 1 for the database at hand."
+        start = "Data alone show no limit below 1 for the database in question."
     else:
         start = "Data alone show no limit below 1: some individual was in every database."
     rest = "What is below rests on the model."

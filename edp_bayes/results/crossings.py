@@ -1,4 +1,4 @@
-"""Where privacy curves fall to a target: a bracket in every draw, narrow where curves are at hand.
+"""Where privacy curves fall to a target: a bracket in every draw, narrow where curves are known.
 
 A curve is convex in exp(epsilon), as a maximum of P(A) - exp(epsilon) Q(A) over events. So it lies
 below its chords and above their extensions: both are lines, and what they say is certain.

@@ -38,9 +38,9 @@ class Past:
         insiders contributed is subtracted.
     expected : DataArray
         Dims (quantile, place): quantiles of the predictive distributions of the databases that are
-        explained, and of the next one where that is at hand.
+        explained, and of the next one where that is the one in question.
     at : int
-        Where the database at hand is in `expected`.
+        Where the database in question is in `expected`.
     label : str
         What it is called.
     less : bool
@@ -58,7 +58,7 @@ class Past:
 
     @property
     def dates(self) -> tuple[str, ...]:
-        """Dates of the databases, the next included if it is at hand; none if keys are others."""
+        """Dates of the databases, the next included if in question; none if keys are others."""
         places = np.union1d(self.seen["place"].to_numpy(), self.expected["place"].to_numpy())
         return written(places) if places.dtype.kind == "M" else ()
 
@@ -141,7 +141,7 @@ def query_shown(audit: Audit, query: str | None) -> str:
 
 
 def _of_query(audit: Audit, query: str | None) -> tuple[xr.Dataset, xr.Dataset]:
-    """Return what is known, and the distribution of the response at hand, of one query."""
+    """Return what is known, and the distribution of the response in question, of one query."""
     group, mixture = (audit.tree[name].to_dataset() for name in ("known", "mixture"))
     name = query_shown(audit, query)
     if not audit.joint:
@@ -164,7 +164,7 @@ def _of_query(audit: Audit, query: str | None) -> tuple[xr.Dataset, xr.Dataset]:
 
 
 def density_at_hand(audit: Audit, draws: xr.Dataset, query: str | None = None) -> xr.Dataset:
-    """Return predictive densities of the database at hand from draws of one individual's.
+    """Return predictive densities of the database in question from draws of one individual's.
 
     Every draw is moved to its own place, then averaged; dims x.
     """
@@ -194,7 +194,7 @@ def _expected(
 ) -> Array:
     """Return quantiles of y_t = c + s x_t' beta + exp(gamma (z_t - z*)) e, with draws of e.
 
-    e is the response of the database at hand about its place.
+    e is the response of the database in question about its place.
     """
     chains, draws = group.sizes["chain"], group.sizes["draw"]
     rows = slice(None, None, -(-chains * draws // MOST_DRAWS))
@@ -232,7 +232,7 @@ def written(dates: NDArray[Any]) -> tuple[str, ...]:
 
 
 def _places(keys: NDArray[Any], *, following: bool) -> NDArray[Any]:
-    """Return where databases stand on an axis, with the next one if that is at hand."""
+    """Return where databases stand on an axis, with the next one if it is in question."""
     keys = _dates(keys)
     ordered = keys.dtype.kind in "Miuf" and keys.size > 1 and bool((keys[1:] > keys[:-1]).all())
     places = keys if ordered else np.arange(1, keys.size + 1)

@@ -109,7 +109,7 @@ class Pseudonyms:
     Parameters
     ----------
     key : bytes
-        Secret; whoever has it can try out all labels.
+        Secret; those who have it can try out all labels.
     origin : str
         Where the key comes from, for the report.
     """
@@ -172,8 +172,9 @@ def namer(result: PrivacyCurves, *, names: bool, key: bytes | str | None) -> Nam
             "The key is derived by scrypt from the labels, contributions and responses that the "
             "audit was made from, so it is the same for every audit of the same data. It is as "
             "secret as these: a reader who knows them all can list the pseudonyms, and one who "
-            "knows nearly all can try out the rest. For a key of your own, give key=. Whoever "
-            "holds the result with its names can list them with edp_bayes.report.pseudonym_table.",
+            "knows nearly all can try out the rest. For a key of your own, give key=. A "
+            "reader of the result with its names can list them with "
+            "edp_bayes.report.pseudonym_table.",
         )
     if not isinstance(key, bytes | str):
         raise InputTypeError(f"key must be bytes or text, found {type(key).__name__}")
@@ -185,13 +186,13 @@ def namer(result: PrivacyCurves, *, names: bool, key: bytes | str | None) -> Nam
         )
     return Pseudonyms(
         secret,
-        "The key was given: whoever holds it and the result with its names can list them with "
+        "The key was given: a reader of it and of the result with its names can list them with "
         "edp_bayes.report.pseudonym_table.",
     )
 
 
 def pseudonym_table(result: PrivacyCurves, *, key: bytes | str | None = None) -> pd.DataFrame:
-    """Return every individual's pseudonym, for whoever has to act on a report.
+    """Return every individual's pseudonym, for those who have to act on a report.
 
     Parameters
     ----------

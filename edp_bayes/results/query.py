@@ -61,8 +61,8 @@ class Audit(IndividualCurves):
         summary of every individual), densities (with and without the riskiest), mixture,
         observed_data, log_likelihood, posterior_predictive and, from NUTS, parameters, prior,
         prior_predictive, constant_data and sample_stats (see `trace`). Where there is an adversary
-        the densities and observed_data are of responses adjusted to the database at hand, and the
-        group known holds the responses as they were released. Settings, versions, seed,
+        the densities and observed_data are of responses adjusted to the database in question, and
+        the group known holds the responses as they were released. Settings, versions, seed,
         diagnostics and a fingerprint of the data stand in the attributes.
 
     See Also
@@ -224,8 +224,8 @@ class Audit(IndividualCurves):
         epsilon), for every individual. ``largest_contribution`` is what they contributed at most,
         in any database, ``signed_contribution`` the same with its sign. Where there is an
         adversary, ``adjusted_contribution`` is that of largest size after contributions were
-        referred to the database at hand. Of several queries there is the latter alone, in standard
-        deviations of all answers together. Of an answer modelled on another scale
+        adjusted to the database in question. Of several queries there is the latter alone, in
+        standard deviations of all answers together. Of an answer modelled on another scale
         ``modelled_contribution`` is the largest on that scale.
         """
         return self.tree["individuals"].to_dataset()
@@ -305,7 +305,7 @@ class Audit(IndividualCurves):
             individuals in that draw or, with probability 1 / (m + 1), of one drawn from the pooled
             distributions of presence, size and spread. exceeds, dims epsilon: the probability that
             the new individual's risk is larger than delta, that of all in the sample; it is at
-            most 1 / (m + 1), as for whoever is exchangeable with them.
+            most 1 / (m + 1), as for anybody exchangeable with them.
 
         See Also
         --------

@@ -167,9 +167,9 @@ def largest_and_spread(audit: Audit) -> tuple[float, float] | None:
 def contributions_shown(audit: Audit) -> tuple[xr.DataArray, str]:
     """Return everybody's contribution of largest size, with its sign if known, and its name.
 
-    It is as the individual made it, in any database. One that was referred to the database at hand
-    or divided by a scale is called adjusted: of several queries together there is no other, and
-    files of before December 2026 hold no other where there is an adversary.
+    It is as the individual made it, in any database. One that was adjusted to the database in
+    question or divided by a scale is called adjusted: of several queries together there is no
+    other, and files of before December 2026 hold no other where there is an adversary.
     """
     about = audit.individuals
     if "largest_contribution" not in about:

@@ -141,9 +141,9 @@ class PrivacyLoss:
 
     @classmethod
     def mixture(cls, losses: Sequence[PrivacyLoss], weights: ArrayLike) -> PrivacyLoss:
-        """Return the loss of an answer to one of several queries, drawn at random and told.
+        """Return the loss of an answer to one of several queries, drawn at random and revealed.
 
-        Where it is not told which query was drawn, its delta is an upper bound (joint convexity).
+        Where the drawn query is not revealed, its delta is an upper bound (joint convexity).
 
         Parameters
         ----------

@@ -24,8 +24,8 @@ def mixture_delta(
 
     One query, drawn with its weight and without a look at the database, is answered. By joint
     convexity no pair of values of the critical entry tells more than the weighted mean of what
-    each query tells at worst (the paper's Lemma 1 is about such mixtures; its wording was not at
-    hand). The bound is attained where it is told which query was drawn and one pair of values is
+    each query tells at worst (the paper's Lemma 1 is about such mixtures; its wording was not
+    available). The bound is attained where the drawn query is revealed and one pair of values is
     worst for all: one property, say, with a sample of random size and one worst direction.
 
     Parameters

@@ -1,6 +1,6 @@
 """Checksums of everything a saved tree holds: damage is noticed, whatever the file's format.
 
-They tell of damage, not of forgery: whoever can write the file can write its checksums.
+They tell of damage, not of forgery: a program that can write the file can write its checksums.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def risk_least(value: float) -> str:
 def enough(value: float, digits: int = 6) -> str:
     """Return the shortest number of so many digits that is not below a positive one.
 
-    A number that is told as the least that would do has to do.
+    A number that is given as the least that would do has to do.
 
     Examples
     --------

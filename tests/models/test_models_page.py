@@ -6,7 +6,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edp_bayes import EdpBayesWarning
+
 PAGE = Path(__file__).parents[2] / "docs" / "models" / "your_own.md"
+
+
+@pytest.mark.full
+def test_a_density_of_your_own_runs():
+    own = PAGE.read_text(encoding="utf-8").partition("## A density of your own")[2]
+    (block,) = re.findall(r"```python\n(.*?)```", own.partition("\n## ")[0], flags=re.S)
+    names: dict = {}
+    with pytest.warns(EdpBayesWarning, match="The largest contribution"):
+        exec(compile(block, str(PAGE), "exec"), names)
+    found = names["audit"].tree["parameters"]
+    # Busy weeks were 6 more, and three in ten.
+    assert (
+        abs(float((found["locations"][..., 1] - found["locations"][..., 0]).median()) - 6.0) < 1.0
+    )
+    assert abs(float(found["share"].median()) - names["busy"].mean()) < 0.1
 
 
 @pytest.mark.full

@@ -248,7 +248,7 @@ BAD = {
     "zero": ({"epsilon": 0.0}, "greater than 0"),
     "negative": ({"epsilon": -1.0}, "greater than 0"),
     "delta": ({"delta": 1.0}, "delta must be 0, or at least 1e-09 and below 1"),
-    "tiny delta": ({"delta": 1e-13}, "not told from zero"),
+    "tiny delta": ({"delta": 1e-13}, "not distinguished from zero"),
     "large": ({"epsilon": 701.0}, "at most 700"),
     "prob": ({"prob": 1.0}, "prob must lie strictly between"),
     "method": ({"method": "magic"}, "method must be one of"),

@@ -1,12 +1,15 @@
 """The first page: what is released, three risks, who decides."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import edp_bayes as edp
 from edp_bayes.report.describing import describe
+from edp_bayes.report.sections.page_one import _singling_out as singling_out
 from edp_bayes.results.inference import amount_errors
 from edp_bayes.results.release import Release
 
@@ -80,12 +83,34 @@ def test_titles_and_axes_of_pictures_have_the_words(audit):
     assert describe(named).distributions[0].axis == "Weekly revenue, dollars"
 
 
-def test_singling_out_is_the_verdict_and_says_what_certainty_grows_to(audit):
+def test_singling_out_is_the_verdict_and_says_how_often_a_guess_is_right(audit):
     content = describe(audit, epsilon=0.1, delta=0.2)
     found = row(content, "Singling out")
     assert found.status == content.verdict.status
-    assert "to at most 52.5%" in found.meaning  # 1 / (1 + exp(-0.1)) = 0.52498
+    said = float(re.search(r"a probability of at most ([\d.]+)%", found.meaning)[1]) / 100.0
+    # (e^epsilon + delta) / (e^epsilon + 1) at the limit, rounded up to a tenth of a percent
+    at_most = (1.105171 + content.verdict.limit) / 2.105171
+    assert at_most - 1e-6 <= said <= at_most + 0.001 + 1e-6
+    assert "50% likely" in found.meaning
     assert found.number.endswith("target 0.2")
+
+
+@pytest.mark.parametrize("shift", [0.1, 0.5, 2.0])
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 2.0])
+def test_no_test_guesses_better_than_page_one_says(shift, epsilon):
+    """Of two normal answers a shift apart the best guess hits with probability Phi(shift / 2)."""
+    verdict = replace(
+        edp.audit_property(
+            3, 10, epsilon=[epsilon], draws=20, random_seed=1, progressbar=False
+        ).verdict(epsilon=epsilon, delta=0.5),
+        limit=float(
+            edp.hockey_stick(
+                edp.Mixture(1.0, shift, 1.0), edp.Mixture(1.0, 0.0, 1.0), epsilon=epsilon
+            )
+        ),
+    )
+    said = float(re.search(r"([\d.]+)%\.$", singling_out(verdict).meaning)[1]) / 100.0
+    assert said >= ndtr(shift / 2.0) - 1e-12
 
 
 @pytest.mark.full

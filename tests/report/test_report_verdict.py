@@ -38,7 +38,7 @@ def test_a_claim_names_the_adversary(tmp_path):
     page = page_of(tmp_path, edp.Adversary(past=2, insiders=[3]))
     seen = (
         "a person who has seen the last 2 releases, knows when each individual was last there and "
-        "is told by an insider"
+        "learns from an insider"
     )
     assert f"Against {seen}" in page
     assert "the largest risk of any of 3 individuals is" in page

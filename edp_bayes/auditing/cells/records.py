@@ -174,5 +174,5 @@ def _joined(members: Sequence[Part]) -> tuple[str, ...]:
     found = [tuple(dict.fromkeys(column)) for column in values]
     if sum(len(column) > 1 for column in found) <= 1:
         return tuple(" + ".join(column) for column in found)
-    # which values go with which is told by their order
+    # their order says which values go together
     return tuple(" + ".join(part.key[k] for part in members) for k in range(len(found)))

@@ -28,7 +28,7 @@ PROTOCOLS = ("tcp://", "tls://", "ucx://", "ws://", "wss://")
 
 
 def is_client(executor: object) -> bool:
-    """Return whether that is a client of Dask; whoever has one has imported its package."""
+    """Return whether that is a client of Dask; a user of one has imported its package."""
     if "distributed" not in sys.modules:
         return False
     from distributed import Client

@@ -1,6 +1,6 @@
 """Hockey-stick integrals of a Gaussian mixture and its affine image, a microsecond or two each.
 
-Whoever is present in every database leaves behind q(x) = (1 + b) r(x + a + b x), where p is r
+An individual in every database leaves behind q(x) = (1 + b) r(x + a + b x), where p is r
 with normal noise of variance tau^2 added: p shrunk, moved and narrowed by little. With the
 derivatives of p at nodes that resolve it, computed once a draw, q near a node is a series,
 

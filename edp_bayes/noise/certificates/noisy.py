@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 NUMBERS = 2**20
-FLOOR = 1e-12  # risks up to this are not told from zero
+FLOOR = 1e-12  # risks up to this are not distinguished from zero
 TOLERANCE = 1e-3  # error of the quadrature, relative to the result, that is looked for
 ABSOLUTE = 1e-6
 FINEST = 64

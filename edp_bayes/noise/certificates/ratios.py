@@ -289,7 +289,7 @@ def _unscreened(
     smallest = base[..., 2].min(axis=1)
     steep = log_lipschitz(noise, kernel, smallest)
     moved = posterior.largest_move
-    # Whoever moves nothing is safe, whatever the slope.
+    # An individual who moves nothing is safe, whatever the slope.
     coarse = np.multiply(steep.max(), moved, out=np.zeros_like(moved), where=moved > 0.0)
     for column in track(range(people.size), "Individuals", total=people.size, show=progressbar):
         check_time()

@@ -172,7 +172,7 @@ class OptimalNoise:
             self.weights = enough
 
     def _enough(self, epsilon: float, delta: float, close: float) -> Array | None:
-        """Return the least of the noises at hand that violates nothing, if there is one."""
+        """Return the least of the noises found that violates nothing, if there is one."""
         current = self.weights
         for share in BLENDS:
             self.weights = weights = (1.0 - share) * current + share * self.safe
@@ -438,7 +438,7 @@ def optimal_noise(
             _exchange(state, excluded, hardness)
         return _repaired(state)
     except OutOfTimeError:
-        # a bound on any noise that holds where the noise at hand does
+        # a bound on any noise that holds where the noise found does
         if state.verified is None:
             active &= held
         return Optimum(state.verified, active.copy(), _lower(state), 0.0, complete=False)

@@ -137,19 +137,21 @@ def _rows(
 
 
 def _singling_out(verdict: Verdict) -> RiskRow:
-    """Return the largest risk, and to what certainty of membership an answer leads from 50%."""
+    """Return the largest risk, and how often a reader guesses membership right."""
     if verdict.status == NOT_ESTABLISHED:
         return RiskRow("Singling out", NO_CLAIM, "", "", "", NOT_ESTABLISHED)
-    certain = 1.0 / (1.0 + math.exp(-verdict.epsilon))
+    # A test of level a and power 1 - b has 1 - b <= e^epsilon a + delta, and 1 - a <= e^epsilon b +
+    # delta: added, 1 - (a + b) / 2 is at most this.
+    inverse = math.exp(-verdict.epsilon)
+    guessed = (1.0 + inverse * verdict.limit) / (1.0 + inverse)
     limit = risk_limit(verdict.limit)
     return RiskRow(
         risk="Singling out",
         number=f"δ({verdict.epsilon:.4g}) at most {limit}; target {risk(verdict.delta)}",
         band=f"{risk_least(verdict.lower)} to {risk_limit(verdict.upper)}",
         meaning=(
-            f"An answer moves a certainty of 50% that a member is in the data to at most "
-            f"{percent(math.ceil(1e4 * certain - 1e-6) / 1e4)}, but for a probability of "
-            f"at most {limit}."
+            f"Where membership is 50% likely before an answer, a reader of it guesses right with a "
+            f"probability of at most {percent(math.ceil(1e3 * guessed - 1e-6) / 1e3)}."
         ),
         basis="the model" if verdict.basis else "the data and the model",
         status=verdict.status,

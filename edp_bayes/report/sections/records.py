@@ -229,7 +229,7 @@ def _of_adversary(record: Mapping[str, Any]) -> tuple[str, ...]:
             f"The {size} databases are independent draws of one distribution. The checks of "
             "autocorrelation, trend and halves above test this; where one of those failed, nothing "
             "is established.",
-            "Whoever sees an answer knows that distribution and none of the databases. What is "
+            "A reader of an answer knows that distribution and none of the databases. What is "
             "known beyond it is not covered.",
         )
     found = [

@@ -27,7 +27,7 @@ def in_words(result: PrivacyCurves, prob: float = PROB) -> tuple[str, ...]:
     """Return sentences on the best test and guess, membership and mu, limits of one probability.
 
     What the grid of epsilon says nothing of is left out: membership where it ends at its first
-    value, mu where somebody may be revealed.
+    value, mu where an individual may be revealed.
     """
     if has_local_epsilon(result):
         # what was not seen in the samples has room up to this probability
@@ -41,7 +41,7 @@ def in_words(result: PrivacyCurves, prob: float = PROB) -> tuple[str, ...]:
     words = [
         f"A test for membership that raises a false alarm in {percent(LEVEL)} of cases detects a "
         f"member with a probability of at most {risk_limit(power)}, {held}.",
-        f"Whoever holds membership for as likely as not guesses right with a probability of at "
+        f"A reader for whom membership is an even bet guesses right with a probability of at "
         f"most {risk_limit(guessed)}, {held}; the advantage is {said(advantage)}.",
     ]
     if exceeded < 1.0:
