@@ -48,6 +48,8 @@ EFFECTS = MappingProxyType(
         "identifier": Effect(WITHHOLDS, "records pass for persons, whose risks are larger"),
         "individuals": Effect(WITHHOLDS, "contributions contradict their model"),
         "grid": Effect(WITHHOLDS, "digits of the answer tell who is in it"),
+        "atoms": Effect(WITHHOLDS, "answers become one value, which the density denies"),
+        "newcomers": Effect(WITHHOLDS, "new individuals may stay, which the data do not show"),
         "slopes": Effect(WITHHOLDS, "slopes are taken for known: bands are too narrow"),
         "own contribution": Effect(WITHHOLDS, "the risk is larger against another individual"),
         "Ljung-Box": Effect(WITHHOLDS, _DEPENDS),
