@@ -511,6 +511,8 @@ def _checks(
                 adjusted=regression is not None,
             )
         )
+    if fitted.predictive is None:  # which only kernel estimates know
+        tests.append(diagnostics.check_detail(fitted.mixture, responses))
     known = () if regression is None else regression.known.warnings
     doubts = [*responses.warnings, *known, *fitted.warnings]
     return checked(tests, posterior, responses, fitted, doubts, advice=advice)

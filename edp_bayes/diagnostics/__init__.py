@@ -3,9 +3,10 @@
 `check_databases` asks of the data what the method demands: databases that are independent draws
 of one distribution, none of them the work of one individual. `check_draws` asks whether the draws
 of a privacy quantity have converged. `posterior_predictive_check` asks whether the density model
-could have produced the responses. `check_individuals` compares the risk with what the own
-contributions of every individual say. `check_grid` looks for those who break a grid on which the
-answers lie without them, `check_identifier` whether individuals are persons or records.
+could have produced the responses, `check_detail` whether it is too smooth. `check_individuals`
+compares the risk with what the own contributions of every individual say. `check_grid` looks for
+those who break a grid on which the answers lie without them, `check_identifier` whether individuals
+are persons or records.
 `check_atoms` looks for a value that answers have again and again without an individual,
 `check_newcomers` asks what newcomers would risk if they stayed. `check_slopes` asks whether a model
 allows for the errors of slopes, `check_scale` advises another scale for strongly skewed answers.
@@ -14,6 +15,7 @@ allows for the errors of slopes, `check_scale` advises another scale for strongl
 
 from edp_bayes.diagnostics.checks import Check, Checks
 from edp_bayes.diagnostics.convergence import DrawChecks, check_draws
+from edp_bayes.diagnostics.detail import check_detail
 from edp_bayes.diagnostics.grids import check_grid
 from edp_bayes.diagnostics.identifiers import check_identifier
 from edp_bayes.diagnostics.independence import DatabaseChecks, check_databases
@@ -39,6 +41,7 @@ __all__ = [
     "PredictiveChecks",
     "check_atoms",
     "check_databases",
+    "check_detail",
     "check_draws",
     "check_grid",
     "check_identifier",

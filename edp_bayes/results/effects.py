@@ -66,6 +66,7 @@ EFFECTS = MappingProxyType(
         "skewness": Effect(WITHHOLDS, _MISFIT),
         "minimum": Effect(WITHHOLDS, _MISFIT),
         "maximum": Effect(WITHHOLDS, _MISFIT),
+        "detail": Effect(WITHHOLDS, _MISFIT),
         "largest share": Effect(ADVISES, "one individual's records describe a database"),
         "largest over next": Effect(ADVISES, "the largest risk rests on one individual's records"),
         "largest contribution": Effect(ADVISES, "tails of contributions decide the largest risk"),
