@@ -127,3 +127,8 @@ def test_smooth_answers_keep_their_verdict():
 def test_kernel_estimates_are_not_compared_with_themselves():
     found = audited(six_peaks(), model=edp.SmoothedBootstrap())
     assert "detail" not in found.checks.index
+
+
+def test_residuals_given_an_adversary_are_not_compared():
+    found = audited(six_peaks(), adversary=edp.Adversary(past=1))
+    assert "detail" not in found.checks.index

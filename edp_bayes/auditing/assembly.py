@@ -511,7 +511,9 @@ def _checks(
                 adjusted=regression is not None,
             )
         )
-    if fitted.predictive is None:  # which only kernel estimates know
+    # Kernel estimates, which alone know `predictive`, are not compared with themselves; residuals
+    # were fitted, which favours a kernel estimate of them.
+    if fitted.predictive is None and regression is None:
         tests.append(diagnostics.check_detail(fitted.mixture, responses))
     known = () if regression is None else regression.known.warnings
     doubts = [*responses.warnings, *known, *fitted.warnings]

@@ -45,6 +45,8 @@ def check_detail(mixture_draws: Mixture, responses: Responses) -> Checks:
 
     Equal responses do not predict each other: ties are no detail of a density. Nothing is compared
     where responses are rounded or counts, of several samples, or of more than 1,000 databases.
+    Audits given what an adversary knows do not make this check: residuals were fitted, which
+    favours a kernel estimate of them.
 
     Parameters
     ----------
