@@ -27,8 +27,9 @@ PUBLIC = {
     "edp_bayes.black_box.membership": "MembershipEpsilon epsilon_from_membership",
     "edp_bayes.data": "load_cdnow load_cdnow_weeks",
     "edp_bayes.diagnostics": """
-        Check Checks DatabaseChecks DrawChecks MIN_REPLICATES PredictiveChecks check_databases
-        check_draws check_grid check_identifier check_individuals check_scale check_slopes
+        Check Checks DatabaseChecks DrawChecks MIN_REPLICATES PredictiveChecks check_atoms
+        check_databases check_detail check_draws check_grid check_identifier check_individuals
+        check_newcomers check_scale check_slopes
         posterior_predictive_check prior_sensitivity withheld
     """,
     "edp_bayes.interval": """

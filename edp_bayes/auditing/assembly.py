@@ -27,7 +27,7 @@ from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models.comparing import OF_ANSWERS
 from edp_bayes.models.leave_one_out import LEAST_DRAWS, doubtful, leave_one_out
 from edp_bayes.records.atoms import at_atoms
-from edp_bayes.records.known import explained
+from edp_bayes.records.known import Explained, explained
 from edp_bayes.records.last_seen import last_seen
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.query import Audit
@@ -483,6 +483,8 @@ def _checks(
             pooled=not isinstance(density, ShiftCoupling),
         ),
         diagnostics.check_grid(raw.on_scale if atoms else raw, epsilon=grid, upper=limit),
+        diagnostics.check_atoms(raw, epsilon=grid, upper=limit),
+        *new_ones(responses, raw, None if regression is None else regression.known, grid, limit),
         *([] if atoms or not advice else [diagnostics.check_scale(raw)]),
         diagnostics.check_slopes(
             0 if fitted.at_hand is None else fitted.at_hand.slopes_known, responses.n_individuals
@@ -511,9 +513,34 @@ def _checks(
                 adjusted=regression is not None,
             )
         )
+    # Kernel estimates, which alone know `predictive`, are not compared with themselves; residuals
+    # were fitted, which favours a kernel estimate of them.
+    if fitted.predictive is None and regression is None:
+        tests.append(diagnostics.check_detail(fitted.mixture, responses))
     known = () if regression is None else regression.known.warnings
     doubts = [*responses.warnings, *known, *fitted.warnings]
     return checked(tests, posterior, responses, fitted, doubts, advice=advice)
+
+
+def new_ones(
+    responses: Responses | JointResponses,
+    raw: Responses | JointResponses,
+    given: Explained | None,
+    epsilon: Array,
+    upper: Array,
+) -> tuple[diagnostics.Checks, ...]:
+    """Return the check of newcomers; of a database that was seen presence is known."""
+    if given is not None and given.at is not None:
+        return ()
+    found = diagnostics.check_newcomers(
+        responses,
+        raw,
+        epsilon=epsilon,
+        upper=upper,
+        fewest=1 if given is not None and given.timed else 2,
+        regressors=0 if given is None else len(given.regressors),
+    )
+    return (found,)
 
 
 def _expected(regression: Regression | None, fitted: FittedModel) -> Array | None:

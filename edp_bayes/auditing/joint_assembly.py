@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
-from edp_bayes.auditing.assembly import by_epsilon, checked, groups_of_fit
+from edp_bayes.auditing.assembly import by_epsilon, checked, groups_of_fit, new_ones
 from edp_bayes.auditing.drawn_groups import drawn_groups
 from edp_bayes.auditing.joint_knowledge import answers_at_hand, known_group
 from edp_bayes.auditing.lower_bounds import lower_bounds
@@ -340,11 +340,13 @@ def _checks(
     kept, hand = _modelled(fitted), fitted.at_hand
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
+    raw = _raw(released, insiders)
     tests: list[diagnostics.Checks] = [
         diagnostics.check_individuals(kept, epsilon=grid, upper=limit, pooled=fitted.pooled),
         diagnostics.check_identifier(released, appear_once=appear_once),
         diagnostics.check_slopes(0 if hand is None else hand.slopes_known, kept.n_individuals),
-        check_joint_grid(_raw(released, insiders), epsilon=grid, upper=limit),
+        check_joint_grid(raw, epsilon=grid, upper=limit),
+        *new_ones(kept, raw, None if regression is None else regression.known, grid, limit),
         check_joint_databases(
             kept,
             scores=None if hand is None else hand.scores,

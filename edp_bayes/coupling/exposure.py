@@ -22,7 +22,13 @@ Array = NDArray[np.float64]
 CONSTANT = 1e-9
 
 
-def raw_exposure(responses: Responses | JointResponses, epsilon: Array) -> Array:
+def raw_exposure(
+    responses: Responses | JointResponses,
+    epsilon: Array,
+    *,
+    presence: Array | None = None,
+    narrower: float = 1.0,
+) -> Array:
     """Return the risk that contributions as observed would be beside a normal distribution.
 
     That of p = (1 - rho) q + rho g against q = N(0, s_i^2), with rho the share of databases in
@@ -37,6 +43,10 @@ def raw_exposure(responses: Responses | JointResponses, epsilon: Array) -> Array
         Leave-one-out responses. Of several queries the shift is the Mahalanobis distance.
     epsilon : ndarray
         Shape (epsilon,).
+    presence : ndarray, optional
+        Shape (individual,): rho, where it is another one.
+    narrower : float
+        Factor of s_i.
 
     Returns
     -------
@@ -61,20 +71,21 @@ def raw_exposure(responses: Responses | JointResponses, epsilon: Array) -> Array
         from edp_bayes.coupling.joint_exposure import joint_shifts
 
         return _of_shifts(
-            joint_shifts(responses),
+            joint_shifts(responses) / narrower,
             responses.contribution.owner,
             (responses.n_databases, responses.n_individuals),
             epsilon,
             responses.referral,
+            presence,
         )
     c, people = responses.collected, responses.n_individuals
     owner, others = responses.owner, responses.remainder
     least = CONSTANT * float(responses.response.std())
     known = 0.0 if responses.noise is None else responses.noise.variance
-    spread = np.maximum(np.sqrt(responses.variance_without + known), least)
+    spread = narrower * np.maximum(np.sqrt(responses.variance_without + known), least)
     shift = np.abs(c.data) / spread[owner]
     sizes = (responses.response.size, people)
-    out = _of_shifts(shift, owner, sizes, epsilon, responses.referral)
+    out = _of_shifts(shift, owner, sizes, epsilon, responses.referral, presence)
     if others is not None:
         # as if all contributions of these were as large as their largest
         shift = others.largest / spread[others.individuals]
@@ -88,12 +99,13 @@ def _of_shifts(
     sizes: tuple[int, int],
     epsilon: Array,
     referral: Referral | None,
+    presence: Array | None = None,
 ) -> Array:
     """Return the risks of contributions by so many standard deviations."""
     rows, people = sizes
     count = np.bincount(owner, minlength=people)
-    share = count / rows
-    if referral is not None:
+    share = count / rows if presence is None else presence
+    if presence is None and referral is not None:
         share = presence_at_hand(share, referral.own_odds)
     out = np.empty((people, epsilon.size))
     for level, e in enumerate(epsilon):

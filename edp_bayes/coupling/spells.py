@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
     from edp_bayes.records.responses import Responses
 
-__all__ = ["joint_at_hand", "recent_odds", "responses_at_hand"]
+__all__ = ["joint_at_hand", "newcomers", "recent_odds", "responses_at_hand", "runs"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -133,6 +133,50 @@ def _last_run(owner: Index, place: Index, people: int, row: int) -> Index:
     return run
 
 
+def newcomers(owner: Index, place: Index, people: int, n: int) -> Index:
+    """Return in how many databases everybody was who was in all of the last and in none before.
+
+    Zero for all others, those who are always there among them.
+
+    Examples
+    --------
+    >>> owner, place = np.array([0, 0, 1, 1, 2]), np.array([3, 4, 0, 4, 4])
+    >>> newcomers(owner, place, 3, 5).tolist()
+    [2, 0, 1]
+    """
+    count = np.bincount(owner, minlength=people)
+    run = _last_run(owner, place, people, n)
+    return np.where((run == count) & (count < n), run, 0)
+
+
+def runs(owner: Index, place: Index, n: int) -> tuple[Index, Index]:
+    """Return how many stayed who had been there k times in a row, and of how many, (n,) each by k.
+
+    Of all together, those who are always there among them. What came before the first database is
+    not counted, nor those who had been there k times at the end.
+
+    Examples
+    --------
+    >>> owner, place = np.array([0, 0, 1, 1, 2]), np.array([3, 4, 0, 4, 1])
+    >>> [part.tolist() for part in runs(owner, place, 5)]
+    [[0, 1, 0, 0, 0], [0, 3, 0, 0, 0]]
+    """
+    reached, at_risk = _reached(owner, place, n)
+    stayed = reached[1:].copy()
+    stayed[0] = at_risk[0] = 0
+    return stayed, at_risk
+
+
+def _reached(owner: Index, place: Index, n: int) -> tuple[Index, Index]:
+    """Return how many runs were at least so long, (n + 1,), and of how many that is known, (n,)."""
+    ends = np.append(np.flatnonzero(_starts(owner, place))[1:], owner.size)
+    length = np.diff(ends, prepend=0)
+    open_end = place[ends - 1] == n - 1  # whether they stayed is not known
+    reached = np.bincount(length, minlength=n + 1)[::-1].cumsum()[::-1]
+    censored = np.bincount(length[open_end], minlength=n + 1)
+    return reached, reached[:n] - censored[:n]
+
+
 def _stays(owner: Index, place: Index, n: int) -> Array:
     """Return how often those who had been there k times in a row stayed, shape (n,), by k.
 
@@ -140,12 +184,7 @@ def _stays(owner: Index, place: Index, n: int) -> Array:
     as often as all did after any presence: a few who are always there are few at each k, and stayed
     very often. What came before the first database is not counted.
     """
-    ends = np.append(np.flatnonzero(_starts(owner, place))[1:], owner.size)
-    length = np.diff(ends, prepend=0)
-    open_end = place[ends - 1] == n - 1  # whether they stayed is not known
-    reached = np.bincount(length, minlength=n + 1)[::-1].cumsum()[::-1]
-    censored = np.bincount(length[open_end], minlength=n + 1)
-    at_risk = reached[:n] - censored[:n]
+    reached, at_risk = _reached(owner, place, n)
     # half a presence and half an absence added
     usual = (reached[2:].sum() + 0.5) / (at_risk[1:].sum() + 1.0)
     return np.asarray((reached[1:] + usual) / (at_risk + 1.0))

@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 
     from edp_bayes.records.responses import Responses
 
-__all__ = ["FOUND", "AtAtoms", "at_atoms", "checked_atoms", "places", "refuse_atoms", "tied_ends"]
+__all__ = [
+    "FEWEST_TIES",
+    "FOUND",
+    "AtAtoms",
+    "at_atoms",
+    "at_values",
+    "checked_atoms",
+    "places",
+    "refuse_atoms",
+    "tied_ends",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -91,6 +101,11 @@ def at_atoms(responses: Responses) -> AtAtoms:
     """Return how often the answers are at their atoms."""
     atoms = responses.atoms
     assert isinstance(atoms, np.ndarray)
+    return at_values(responses, atoms)
+
+
+def at_values(responses: Responses, atoms: Array) -> AtAtoms:
+    """Return how often the answers, with and without everybody, are at these values, increasing."""
     here = places(responses.response, atoms)
     c = responses.collected
     with_them, without = here[c.indices], _without(responses.response, c, atoms)
