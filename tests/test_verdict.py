@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import edp_bayes as edp
 from edp_bayes.cli.answering import CODES, exit_code
 from edp_bayes.results.base import PrivacyCurves
+from edp_bayes.results.more_databases import needed
 from edp_bayes.results.verdict import (
     MET,
     NOT_ESTABLISHED,
@@ -195,10 +196,58 @@ def test_a_plan_says_how_many_databases_decide(audit):
     found = one.verdict(epsilon=0.1, delta=0.2, plan=plan)
     assert found.status == UNDECIDED
     assert str(plan) in str(found)
+    assert found.decided_by == plan.databases
     with pytest.raises(edp.InvalidInputError, match=r"plan must be one of delta = 0\.19"):
         one.verdict(epsilon=0.1, delta=0.19, plan=plan)
     with pytest.raises(edp.InputTypeError, match="plan must be what"):
         one.verdict(epsilon=0.1, delta=0.19, plan=80)
+
+
+def test_it_says_how_many_databases_would_decide(audit):
+    first = audit.verdict(epsilon=0.1)
+    middle = 0.5 * (first.lower + first.median)
+    found = audit.verdict(epsilon=0.1, delta=0.5 * (middle + first.limit))
+    assert found.status == UNDECIDED
+    # half of the way that is left, by the root of four times as many
+    assert 4 * 62 <= found.decided_by <= 1.1 * 4 * 62
+    assert f"About {found.decided_by} databases would decide" in str(found)
+    kept = json.loads(json.dumps(record(audit, found)))["verdict"]
+    assert kept["decided_by"] == found.decided_by
+    for delta, status in ((0.5, MET), (1e-5, NOT_MET)):
+        decided = audit.verdict(epsilon=0.1, delta=delta)
+        assert (decided.status, decided.more, decided.decided_by) == (status, "", None)
+
+
+def test_more_databases_may_show_the_contrary(audit):
+    first = audit.verdict(epsilon=0.1)
+    found = audit.verdict(epsilon=0.1, delta=0.75 * first.lower + 0.25 * first.median)
+    assert found.status == UNDECIDED
+    assert found.decided_by is None
+    assert "more databases may well show that it is not met" in str(found)
+    near = needed(0.3, 0.15, 0.05, 0.1001, 40)
+    assert near.databases is None
+    assert "More than 40,000 databases would have to decide" in near.sentence
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("seed", "people", "share"), [(1, 1, 0.5), (2, 1, 0.5), (3, 5, 0.4)])
+def test_the_number_of_databases_is_near_that_of_a_plan(seed, people, share):
+    rng = np.random.default_rng(seed)
+    steady = rng.normal(0.4, 0.05, (40, people))
+    responses = edp.Responses.from_arrays(
+        rng.normal(0.0, 1.0, 40) + steady.sum(axis=1), contribution=steady
+    )
+    one = edp.audit(responses, epsilon=[0.1], random_seed=1, progressbar=False)
+    first = one.verdict(epsilon=0.1)
+    delta = first.median + share * (first.limit - first.median)
+    found = one.verdict(epsilon=0.1, delta=delta)
+    plan = edp.plan(
+        responses, delta=delta, epsilon=0.1, kind="pointwise", repetitions=16, draws=100,
+        random_seed=1, progressbar=False,
+    )  # fmt: skip
+    # half of the futures of a plan stay below: the estimate is to be no further than twice away
+    assert plan.databases is not None
+    assert 0.5 <= found.decided_by / plan.databases <= 2.0
 
 
 @pytest.mark.full

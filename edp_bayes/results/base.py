@@ -183,7 +183,8 @@ class PrivacyCurves:
             Whether they are for this epsilon alone, chosen before looking, or for the whole curve.
         plan : Plan, optional
             What `edp_bayes.plan` returned for the delta of the target: where it is undecided, the
-            verdict says how many databases would decide.
+            verdict says how many databases would decide by these simulations, in the place of an
+            estimate from the limit and the posterior median.
 
         Returns
         -------

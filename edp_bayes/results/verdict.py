@@ -15,6 +15,7 @@ import numpy as np
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.results.basis import on_what, resting
+from edp_bayes.results.more_databases import Needed, needed
 from edp_bayes.results.summaries import largest_and_spread
 from edp_bayes.utils import validate
 from edp_bayes.utils.formatting import (
@@ -29,6 +30,8 @@ from edp_bayes.utils.formatting import (
 )
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from edp_bayes.results.base import PrivacyCurves
 
 __all__ = [
@@ -189,7 +192,10 @@ class Verdict:
     out_of_reach : str
         Why so few databases can hardly show the target of any individual; else empty.
     more : str
-        How many databases would decide, where a plan was given.
+        How many databases would decide where it is undecided, in a sentence: of a plan where one
+        was given, else by an estimate from the limit and the posterior median.
+    decided_by : int or None
+        That number; None where it is not known, or no number may show the target to be met.
     helps : tuple of str
         What would help where the target is not met or undecided, in sentences.
     exact : bool
@@ -237,6 +243,7 @@ class Verdict:
     basis: str = ""
     out_of_reach: str = ""
     more: str = ""
+    decided_by: int | None = None
     helps: tuple[str, ...] = ()
     exact: bool = False
     limit_said: str = ""
@@ -413,6 +420,11 @@ def reach_verdict(
     else:
         status = NOT_MET if lower > target.delta else UNDECIDED
     undecided = status == UNDECIDED
+    more: Needed | None = None
+    if undecided:
+        more = _needed(result, target, limit, band, left)
+        if plan is not None:
+            more = _planned(plan, target)
     exact = result.exact_zeros
     return Verdict(
         status=status,
@@ -433,7 +445,8 @@ def reach_verdict(
         reason=reason or "",
         basis=_basis(result, left, prob, kind),
         out_of_reach=_out_of_reach(result, target) if undecided else "",
-        more=_more(plan, target) if undecided else "",
+        more="" if more is None else more.sentence,
+        decided_by=None if more is None else more.databases,
         helps=_helps(result, target) if status in (NOT_MET, UNDECIDED) else (),
         limit_said=at_most(limit, exact=exact, resting=resting(result)),
     )
@@ -478,10 +491,19 @@ def _out_of_reach(result: PrivacyCurves, target: Target) -> str:
     )
 
 
-def _more(plan: Any, target: Target) -> str:
-    """Return the sentence of a plan, which must be one of the same delta."""
-    if plan is None:
-        return ""
+def _needed(
+    result: PrivacyCurves, target: Target, limit: float, band: xr.Dataset, at: int
+) -> Needed | None:
+    """Return how many databases would decide, None where a result is of no databases."""
+    groups = result.tree.children
+    if at < 0 or "individuals" not in groups or "composition" in groups:
+        return None
+    median, lower = float(band["median"][at]), float(band["lower"][at])
+    return needed(limit, median, lower, target.delta, int(result.settings["databases"]))
+
+
+def _planned(plan: Any, target: Target) -> Needed:
+    """Return the number and the sentence of a plan, which must be one of the same delta."""
     if getattr(plan, "limits", None) is None:
         raise InputTypeError(f"plan must be what edp_bayes.plan returned, found {plan!r}")
     if plan.delta != target.delta:
@@ -489,7 +511,7 @@ def _more(plan: Any, target: Target) -> str:
             f"plan must be one of delta = {target.delta:g}, as the target, found {plan.delta}: "
             "plan with delta= that of the target"
         )
-    return str(plan)
+    return Needed(plan.databases, str(plan))
 
 
 def _helps(result: PrivacyCurves, target: Target) -> tuple[str, ...]:

@@ -76,6 +76,7 @@ def record(result: PrivacyCurves, verdict: Verdict) -> dict[str, Any]:
             "median": verdict.median,
             "read_at": [number_or_none(value) for value in verdict.read_at],
             "against": verdict.against,
+            "decided_by": verdict.decided_by,
             "withheld_by": list(verdict.withheld_by),
             "basis": verdict.basis,
         },

@@ -1,6 +1,7 @@
 """The page as a reader meets it, in a real browser."""
 
 import base64
+import math
 import re
 import shutil
 import subprocess
@@ -23,6 +24,7 @@ import edp_bayes as edp
 from edp_bayes.black_box.auditing import audit_mechanism
 from edp_bayes.characters import clean
 from edp_bayes.report import describe, write_report
+from edp_bayes.results.tried import Remedy, Tried
 from edp_bayes.statistical_privacy import PropertyQuery
 from edp_bayes.utils.formatting import at_most, risk, risk_limit, short
 
@@ -258,10 +260,17 @@ def test_dark_and_light_differ_and_both_can_be_read(opened):
     assert grounds[0] != grounds[1]
 
 
-def test_on_a_phone_nothing_sticks_out(browser, page):
-    look(browser, width=360, phone=True)
+INSIDE = """
+const scrolled = [...document.querySelectorAll('#page-one, #page-one .scroll')];
+return scrolled.map((one) => one.scrollWidth - one.clientWidth)"""
+
+
+@pytest.mark.parametrize("width", [360, 390])
+def test_on_a_phone_nothing_sticks_out(browser, page, width):
+    look(browser, width=width, phone=True)
     browser.get(page.as_uri())
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert max(browser.execute_script(INSIDE)) <= 0
     sizes = browser.execute_script(
         "return [...document.querySelectorAll('.drawing:not(.log-version) .tick')]"
         ".map((one) => one.getBoundingClientRect().height).filter((height) => height > 0)"
@@ -269,22 +278,130 @@ def test_on_a_phone_nothing_sticks_out(browser, page):
     assert min(sizes) >= 9.0
 
 
+def test_on_a_wide_screen_the_page_stands_in_the_middle(browser, page):
+    look(browser, width=1400)
+    browser.get(page.as_uri())
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 1400
+    assert max(browser.execute_script(INSIDE)) <= 0
+    left, right, inner = browser.execute_script(
+        "const box = document.querySelector('main').getBoundingClientRect();"
+        "const whole = document.documentElement.clientWidth;"
+        "return [box.left, whole - box.right, box.width]"
+    )
+    assert abs(left - right) <= 1.0
+    assert inner <= 1000.0
+    # lines of at most some hundred letters can be read
+    widest = browser.execute_script(
+        "const letter = parseFloat(getComputedStyle(document.body).fontSize);"
+        "return Math.max(...[...document.querySelectorAll('#page-one p, #verdict p')]"
+        ".map((one) => one.getBoundingClientRect().width)) / letter"
+    )
+    assert widest <= 55.0
+
+
+def printed(browser, path, *, css=True):
+    """Print the open page to a file, and return the text of its sheets."""
+    if shutil.which("pdftotext") is None or shutil.which("pdfinfo") is None:
+        pytest.skip("no pdftotext and pdfinfo: apt-get install poppler-utils")
+    options = {"printBackground": True, "preferCSSPageSize": css}
+    sheet = browser.execute_cdp_cmd("Page.printToPDF", options)
+    path.write_bytes(base64.b64decode(sheet["data"]))
+    run = {"capture_output": True, "text": True, "check": True}
+    said = subprocess.run(["pdftotext", path, "-"], **run).stdout
+    count = int(
+        re.search(r"^Pages: +(\d+)$", subprocess.run(["pdfinfo", path], **run).stdout, re.M)[1]
+    )
+    sheets = [" ".join(one.split()) for one in said.split("\f")[:count]]
+    assert len(sheets) == count
+    return sheets
+
+
+def assert_page_one_is_one_sheet(browser, path, *, css=True):
+    first, second, *_ = printed(browser, path, css=css)
+    words = browser.execute_script("return document.querySelector('#page-one').innerText").split()
+    assert len(words) > 100
+    # everything of it is on the first sheet, from its claim to its last sentence
+    assert "This page is evidence for a decision, not the decision." in first
+    missing = [word for word in dict.fromkeys(words) if word not in first]
+    assert missing == []
+    assert second.startswith("Verdict")
+
+
+@pytest.mark.parametrize("css", [True, False], ids=["A4", "letter"])
+def test_page_one_is_one_printed_sheet(opened, tmp_path, css):
+    assert_page_one_is_one_sheet(opened, tmp_path / "report.pdf", css=css)
+
+
+@pytest.fixture(scope="module")
+def full_page(tmp_path_factory):
+    """A report whose first page holds all that it may: long words, releases, what was tried."""
+    rng = np.random.default_rng(6)
+    n, people = 65, 30
+    contribution = rng.gamma(2.0, 0.1, (n, people)) * (rng.random((n, people)) < 0.4)
+    season = 3.0 * np.sin(2.0 * np.pi * np.arange(n) / 13.0)
+    responses = edp.Responses.from_arrays(
+        100.0 + season + rng.normal(size=n) + contribution.sum(axis=1),
+        contribution=contribution,
+        query="sum:amount",
+        additive=True,
+    )
+    adversary = edp.Adversary(past=3, trend=True, season=13)
+    audit = edp.audit(
+        responses, epsilon=[0.05, 0.1], adversary=adversary, draws=50, random_seed=1,
+        progressbar=False,
+    ).with_release(
+        title="Weekly revenue of all shops of the region",
+        unit="dollars",
+        period="January 1997 to June 1998",
+        publisher="Department of statistics of the region",
+        audience="subscribers of the weekly bulletin",
+        prepared_by="A. Auditor, office of data protection",
+        next_review="May 2027",
+    )  # fmt: skip
+    verdict = audit.verdict()
+    tried = Tried(
+        tuple(
+            Remedy(kind, what, verdict, moves, n)
+            for kind, what, moves in (
+                ("rounding", "rounding to 5", 0.42),
+                ("noise", "Gaussian noise of standard deviation 10.5", 3.0),
+                ("period", "4 databases in one", math.nan),
+                ("limit", "nobody counts for more than 0.55", 0.21),
+            )
+        ),
+        verdict.target,
+        0.95,
+        n,
+    )
+    audit = audit.with_tried(tried)
+    year = audit.compose(databases=52, progressbar=False)
+    path = tmp_path_factory.mktemp("full") / "report.html"
+    return write_report(audit, path, releases=year)
+
+
+@pytest.mark.full
+def test_a_full_page_one_is_one_printed_sheet(browser, full_page, tmp_path):
+    look(browser)
+    browser.get(full_page.as_uri())
+    assert "4 databases in one leaves the target" in text(browser, "#page-one")
+    for css in (True, False):
+        assert_page_one_is_one_sheet(browser, tmp_path / "report.pdf", css=css)
+    for width, phone in ((1400, False), (390, True)):
+        look(browser, width=width, phone=phone)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        assert max(browser.execute_script(INSIDE)) <= 0
+
+
 def test_it_prints_in_light_without_controls(opened, tmp_path):
-    if shutil.which("pdftotext") is None:
-        pytest.skip("no pdftotext: apt-get install poppler-utils")
     look(opened, "dark", medium="print")
     assert not find(opened, "#epsilon-slider").is_displayed()
     ground = opened.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert ground == "rgb(255, 255, 255)"
-    sheet = opened.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
-    (tmp_path / "report.pdf").write_bytes(base64.b64decode(sheet["data"]))
-    done = subprocess.run(
-        ["pdftotext", tmp_path / "report.pdf", "-"], capture_output=True, text=True, check=True
-    )
-    words = " ".join(done.stdout.split())
+    sheets = printed(opened, tmp_path / "report.pdf", css=False)
+    words = " ".join(sheets)
     for part in ("Verdict", "Privacy curve", "Total risk", "Assumptions", "Signature"):
         assert part in words
-    assert done.stdout.count("\f") <= 12
+    assert len(sheets) <= 12
 
 
 @pytest.mark.full
