@@ -49,6 +49,11 @@ class Conditional(ABC):
             **({"not_assessed": len(known.unassessed)} if known.unassessed else {}),
         }
 
+    @property
+    def terms(self) -> list[str]:
+        """Name of every coefficient."""
+        return [*self.known.names, *(["intercept"] if self.known.scaled else [])]
+
     @cached_property
     def design(self) -> Array:
         """Shape (n, coefficient): x_t in the units of the coefficients.
