@@ -27,11 +27,12 @@ __all__ = ["SamplerSettings", "refuse_incomplete", "sample_nuts"]
 
 NUTS = ("nutpie", "pymc", "numpyro", "blackjax")
 JAX = ("numpyro", "blackjax")
-# What brings a sampler that does not come with PyMC: PyMC 6.4 cannot work with BlackJAX 1.6.
+# What brings a sampler that does not come with PyMC: the extras of this library. PyMC 6.4 cannot
+# work with BlackJAX 1.6.
 PACKAGES = {
     "nutpie": "pip install 'edp_bayes[nuts]'",
-    "numpyro": "pip install numpyro",
-    "blackjax": "pip install 'blackjax<1.6'",
+    "numpyro": "pip install 'edp_bayes[numpyro]'",
+    "blackjax": "pip install 'edp_bayes[blackjax]'",
 }
 SAMPLERS = ("gibbs", *NUTS)
 # What may be passed on to pymc.sample. Models that do without it would not notice a wrong name.
