@@ -105,7 +105,11 @@ def test_samplers_on_jax_are_handed_to_pymc(name, monkeypatch):
         raise ValueError("enough")
 
     monkeypatch.setattr(pm, "sample", sample)
-    settings = SamplerSettings(sampler=name, sample_kwargs={"nuts": {"max_tree_depth": 5}}, **QUICK)
+    settings = SamplerSettings(
+        sampler=name,
+        sample_kwargs={"nuts": {"max_tree_depth": 5}},
+        **{**QUICK, "progressbar": True},
+    )
     with pm.Model() as model:
         pm.Normal("x")
     with pytest.raises(edp.SamplingError, match="enough"):
@@ -113,6 +117,8 @@ def test_samplers_on_jax_are_handed_to_pymc(name, monkeypatch):
     assert asked["nuts_sampler"] == name
     assert asked["nuts"] == {"chain_method": "vectorized", "max_tree_depth": 5}
     assert asked["target_accept"] == 0.95
+    # BlackJAX fails where it is to show the progress of vectorised chains
+    assert asked["progressbar"] == (name == "numpyro")
     assert settings.sample_kwargs == {"nuts": {"max_tree_depth": 5}}
 
 
@@ -147,7 +153,8 @@ ON_JAX = {
 def drawn(case, sampler):
     """Return the draws of delta by a sampler, a row for each chain."""
     model, data, draws = ON_JAX[case]
-    options = {**QUICK, "draws": draws, "tune": draws, "sampler": sampler}
+    # progress is shown as it is by default
+    options = {**QUICK, "draws": draws, "tune": draws, "sampler": sampler, "progressbar": True}
     audit = edp.audit(data(), epsilon=[0.1], model=model, **options)
     assert audit.settings["sampler"] == sampler
     assert "Drawn by NUTS" in audit.describe()
