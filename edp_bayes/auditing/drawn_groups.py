@@ -34,7 +34,7 @@ def drawn_groups(
     observed: xr.Dataset,
     settings: SamplerSettings,
 ) -> dict[str, xr.Dataset]:
-    """Return posterior_predictive, and of a model that NUTS drew parameters, prior and its own.
+    """Return parameters, prior, constant data, and what posterior and prior predict.
 
     Parameters
     ----------

@@ -43,7 +43,6 @@ def known_group(
     everything = np.arange(released.n_databases)
     rest = [explained(part, everything, known.insiders).response for part in released.parts]
     ones = np.ones((len(known.design), int(known.scaled)))
-    terms = [*known.names, *(["intercept"] if known.scaled else [])]
     return xr.Dataset(
         {
             "design": (("database", "term"), np.column_stack([known.design, ones])),
@@ -63,7 +62,7 @@ def known_group(
         },
         coords={
             **chains,
-            "term": terms,
+            "term": regression.terms,
             "query": [released.names[k] for k in regression.dependence.kept],
             "answer": list(released.names),
             "database": labels.as_coordinate(known.responses.database),

@@ -139,8 +139,8 @@ def audit(
         risks become too high. Who is kept goes by these. Nothing is drawn of a new individual, in
         populations of any size. Without effect on several queries.
     keep_parameters : bool
-        Keep the draws of every named parameter of a model that NUTS drew, draws from their prior,
-        and the responses that both predict; `Audit.trace` has them as ArviZ's functions take them.
+        Keep the draws of a model's parameters, draws from their prior, and the responses that both
+        predict; `Audit.trace` has them as ArviZ's functions take them.
     appear_once : bool
         Individuals are persons, although nearly each is in one database alone. It has to be said:
         otherwise the identifier passes for the number of a record, and there is no verdict.

@@ -39,6 +39,14 @@ def accumulate(
 
 @compiled
 def _accumulate(first, last, curves, largest, log_survival, total, floor, log_bounded):  # type: ignore[no-untyped-def]
+    """Add draws first to last of a block, individual by individual.
+
+    Of every draw s and epsilon e: largest = max_i delta_i, total = sum_i delta_i, log_survival =
+    sum_i log(1 - delta_i), so that delta* = 1 - exp(log_survival), and bounds of it
+    (docs/mathematics/hockey_stick.md, total risk). Below SERIES log(1 - v) is
+    -v - v^2 / 2 - v^3 / 3 - v^4 / 4. Risks are probabilities; curves has shape (draw, individual,
+    epsilon), all others (draw, epsilon).
+    """
     people, levels = curves.shape[1:]
     for s in range(first, last):
         for i in range(people):
@@ -68,6 +76,12 @@ def keep_largest(curves: Array, members: Index, top: Array, who: Index) -> None:
 
 @compiled
 def _keep_largest(first, last, curves, members, top, who):  # type: ignore[no-untyped-def]
+    """Insert risks of draws first to last into the sorted lists of the largest of each (s, e).
+
+    top falls along the rank; a tie stays behind who came first, so that the order of blocks alone
+    decides. curves has shape (draw, individual, epsilon), members (individual,), and top and who
+    (draw, epsilon, rank).
+    """
     people, levels = curves.shape[1:]
     for s in range(first, last):
         for i in range(people):
@@ -114,6 +128,12 @@ def moments(curves: Array) -> tuple[Array, Array, Array]:
 
 @compiled
 def _moments(first, last, curves, out):  # type: ignore[no-untyped-def]
+    """Fill in the moments of individuals first to last over the S draws, in two passes.
+
+    out[0] = sum_s delta_s / S, out[1] = sqrt(sum_s (delta_s - out[0])^2 / S), out[2] = max_s
+    delta_s. Probabilities; curves has shape (draw, individual, epsilon), out (3, individual,
+    epsilon).
+    """
     draws, _, levels = curves.shape
     for i in range(first, last):
         for e in range(levels):

@@ -71,7 +71,8 @@ class FittedModel:
     log_prior : xarray.Dataset, optional
         Log prior density of each parameter, dims (chain, draw); see `edp_bayes.models.log_prior`.
     parameters : xarray.Dataset, optional
-        Draws of every named parameter, dims (chain, draw, ...), where PyMC or others drew them.
+        Draws of every named parameter, dims (chain, draw, ...); of Gibbs sampling those at the top,
+        and of the components.
     prior : callable, optional
         Draws from the prior of those parameters, see `edp_bayes.models.prior_draws`.
     constant_data : xarray.Dataset, optional
@@ -348,6 +349,7 @@ def fitted_mixture(
     settings: SamplerSettings,
     *,
     tree: xr.DataTree | None = None,
+    parameters: xr.Dataset | None = None,
     prior: Callable[[], PriorDraws | None] | None = None,
     log_prior: xr.Dataset | None = None,
     without: Mapping[int, Mixture] | None = None,
@@ -360,7 +362,8 @@ def fitted_mixture(
 ) -> FittedModel:
     """Couple the draws of a mixture model to the distribution without each individual.
 
-    Contributions are those of a source; if not given they are known by empirical Bayes, see
+    Parameters are those of a tree that NUTS drew, if there is one. Contributions are those of a
+    source; if not given they are known by empirical Bayes, see
     `edp_bayes.coupling.contributions.ContributionPosterior`.
     """
     from edp_bayes.coupling.regression import RegressionCoupling
@@ -383,7 +386,7 @@ def fitted_mixture(
         else at_hand.log_likelihood,
         sample_stats=_group(tree, "sample_stats"),
         log_prior=log_prior,
-        parameters=tree["posterior"].to_dataset() if tree is not None else None,
+        parameters=parameters if tree is None else tree["posterior"].to_dataset(),
         prior=prior,
         constant_data=_group(tree, "constant_data"),
         attributes={

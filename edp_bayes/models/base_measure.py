@@ -16,6 +16,7 @@ from edp_bayes.models.priors import NONNEGATIVE, REAL, UNIT, Priors, Support
 from edp_bayes.utils import labels, validate
 
 if TYPE_CHECKING:
+    from edp_bayes.models.conditional import Conditional
     from edp_bayes.models.mixture_model import MixtureModel
     from edp_bayes.models.regression import Regression
     from edp_bayes.records.responses import Responses
@@ -31,6 +32,7 @@ __all__ = [
     "narrowest_spread",
     "observe",
     "priors_of",
+    "regress",
     "spread_within_ties",
     "units_of",
 ]
@@ -444,7 +446,7 @@ def observe(
     import pytensor.tensor as pt
 
     if regression is not None:
-        units, (fitted, scale) = regression.units, _regress(regression)
+        units, (fitted, scale) = regression.units, regress(regression)
         locations = units.centre + units.spread * (fitted[:, None] + scale[:, None] * locations)
         scales = units.spread * scale[:, None] * scales
     y, half = add_response(responses), responses.half_step
@@ -514,21 +516,27 @@ def _log_cdf(x: Any, kernel: str) -> Any:
     return pt.switch(x < 0.0, away - np.log(2.0), pt.log1p(-0.5 * pt.exp(away)))
 
 
-def _regress(regression: Regression) -> tuple[Any, Any]:
-    """Add coefficients and growth to the current model; return x_t' beta and exp(gamma z_t)."""
+def regress(regression: Conditional, *others: str) -> tuple[Any, Any]:
+    """Add coefficients and growth to the current model; return x_t' beta and exp(gamma z_t).
+
+    Coefficients have the dim term, and others of the model, along which the prior is the same.
+    Shapes (database, ...) and (database,).
+    """
     import pymc as pm
     import pytensor.tensor as pt
 
-    pm.modelcontext(None).add_coord("term", regression.terms)
+    model = pm.modelcontext(None)
+    model.add_coord("term", regression.terms)
     x = pm.Data(REGRESSORS, regression.design, dims=("database", "term"))
     # for predictions: no variable depends on them
     pm.Data(f"{REGRESSORS}_next", regression.target, dims="term")
-    beta = pt.zeros(0)
+    beta = pt.zeros((0, *(model.dim_lengths[dim] for dim in others)))
     if regression.deviation.size:
-        beta = pm.Normal("coefficients", 0.0, regression.deviation, dims="term")
+        deviation = regression.deviation.reshape(-1, *(1 for _ in others))
+        beta = pm.Normal("coefficients", 0.0, deviation, dims=("term", *others))
     fitted = pt.dot(x, beta)
     if not regression.scaled:
-        return fitted, pt.ones_like(fitted)
+        return fitted, pt.ones_like(x.sum(axis=1))
     position = pm.Data(POSITION, regression.position, dims="database")
     pm.Data(f"{POSITION}_next", regression.known.target_position)
     gamma = pm.Normal("growth", 0.0, regression.growth_deviation)

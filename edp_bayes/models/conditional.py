@@ -61,6 +61,11 @@ class Conditional(ABC):
             "against_later": known.against_later,
         }
 
+    @property
+    def terms(self) -> list[str]:
+        """Name of every coefficient."""
+        return [*self.known.names, *(["intercept"] if self.known.scaled else [])]
+
     @cached_property
     def design(self) -> Array:
         """Shape (n, coefficient): x_t in the units of the coefficients.

@@ -28,6 +28,7 @@ from edp_bayes.models.base_measure import (
     narrowest_of,
 )
 from edp_bayes.models.conditional import Given, given_of
+from edp_bayes.models.conjugate_prior import gibbs_dataset, prior_of_gibbs
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.log_prior import (
@@ -117,6 +118,7 @@ def _fit(
         drawn = draw(data.sample, units=UNITS, regression=data, half=data.half_step)
         at_hand = AtHand.of(data, drawn.mixture, drawn.coefficients, drawn.growth)
         responses = at_hand.responses
+    stick = weight_concentration == 0.0
     priors = {**weight_priors(drawn), **drawn.component_priors(model.base_measure)}
     if isinstance(data, Regression):
         priors |= coefficient_priors(data, drawn.coefficients, drawn.growth)
@@ -124,14 +126,23 @@ def _fit(
         drawn.mixture,
         responses,
         settings,
+        parameters=gibbs_dataset(drawn.variables(concentration=stick)),
+        prior=partial(
+            prior_of_gibbs,
+            settings,
+            model.base_measure,
+            drawn.units,
+            components=components,
+            concentration=concentration,
+            weight_concentration=weight_concentration,
+            least=drawn.least,
+        ),
         log_prior=gather(priors),
         without=_without(responses, settings, draw, model.base_measure),
         attributes=model.attributes(parts_of(data)[0]) | assumed(model.base_measure, data),
         remedy=model.remedy,
         at_hand=at_hand,
-        truncated=()
-        if weight_concentration > 0.0
-        else (Truncation(drawn.concentration, components),),
+        truncated=(Truncation(drawn.concentration, components),) if stick else (),
     )
 
 
@@ -176,6 +187,19 @@ class GibbsDraws:
         """Distribution of the response, in its own units."""
         centre, spread = self.units.centre, self.units.spread
         return Mixture(self.weights, centre + spread * self.locations, spread * self.spreads)
+
+    def variables(self, *, concentration: bool) -> dict[str, Array]:
+        """Return the draws of the variables that the PyMC model has, by their names there."""
+        mixture = self.mixture
+        return {
+            **({"concentration": self.concentration} if concentration else {}),
+            "centre": self.centre,
+            "rate": self.rate,
+            "precision": self.precision,
+            "weights": mixture.weights,
+            "locations": mixture.locations,
+            "scales": mixture.scales,
+        }
 
     def component_priors(self, base: BaseMeasure) -> dict[str, Array]:
         """Return log prior densities of the components and their base measure."""

@@ -20,22 +20,25 @@ from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import DensityModel, diverging_mixture
 from edp_bayes.models.base_measure import priors_of
+from edp_bayes.models.conjugate_prior import gibbs_dataset, prior_of_joint_gibbs
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.joint_gibbs import JointDraws, Weights, draw_joint
 from edp_bayes.models.log_prior import from_pymc, gather
 from edp_bayes.models.prior_draws import PriorDraws, prior_of_joint
 from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
-from edp_bayes.records.dependence import Dependence
+from edp_bayes.records.dependence import Dependence, linear_dependence
+from edp_bayes.utils import labels
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.models.joint_regression import JointAtHand, JointRegression
     from edp_bayes.models.sampling import SamplerSettings
+    from edp_bayes.records.adversary import Adversary
     from edp_bayes.records.joined import JointResponses
 
-__all__ = ["FittedJoint", "draw_joint_given", "fit_joint"]
+__all__ = ["FittedJoint", "build_joint_model", "draw_joint_given", "fit_joint"]
 
 Array = NDArray[np.float64]
 
@@ -67,9 +70,12 @@ class FittedJoint:
     sample_stats : Dataset, optional
         What NUTS says of itself.
     parameters : Dataset, optional
-        Draws of every variable of the PyMC model, of the whitened responses, where NUTS drew it.
+        Draws of every variable of the PyMC model, of the whitened responses, where NUTS drew it;
+        of Gibbs sampling those at the top, and of the components.
     prior : callable, optional
-        Draws from the prior of that model.
+        Draws from the prior of these.
+    constant_data : Dataset, optional
+        Data that the PyMC model holds.
     attributes : mapping
         Settings to record.
     remedy, diverging : str
@@ -93,6 +99,7 @@ class FittedJoint:
     sample_stats: xr.Dataset | None = None
     parameters: xr.Dataset | None = None
     prior: Callable[[], PriorDraws | None] | None = None
+    constant_data: xr.Dataset | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
     remedy: str = ADVICE
     diverging: str = DIVERGING
@@ -169,7 +176,6 @@ def _fit_mixture(
     draw, weights, attributes = _drawer(model, responses, settings)
     units = Units.of(responses.response)
     drawn: JointDraws = draw(responses.response, units)
-    nuts = drawn.by_nuts
     without = joint_without(
         responses,
         units,
@@ -187,13 +193,64 @@ def _fit_mixture(
         - np.log(np.diagonal(units.factor)).sum(),
         log_prior=_log_prior(model, drawn, weights),
         sample_stats=drawn.sample_stats,
-        parameters=None if nuts is None else nuts.tree["posterior"].to_dataset(),
-        prior=None if nuts is None else partial(prior_of_joint, nuts.model, settings, units),
+        parameters=_parameters(drawn, weights),
+        prior=_prior(drawn, weights, settings, units),
+        constant_data=drawn.constant_data,
         attributes=attributes,
         remedy=REMEDY,
         diverging=diverging_mixture(model.kernel),
         truncated=truncated,
     )
+
+
+def _weights_of(model: DirichletProcessMixture | FiniteMixture, n: int) -> Weights:
+    """Return the prior of the weights for a number of databases."""
+    if isinstance(model, FiniteMixture):
+        return Weights(model.components, dirichlet=model.weight_concentration)
+    # unless a prior of another family is given
+    return Weights(model.truncate(n), model.concentration)
+
+
+def build_joint_model(
+    model: DensityModel,
+    responses: JointResponses,
+    *,
+    adversary: Adversary | None = None,
+    at: Any = None,
+) -> Any:
+    """Return the PyMC model of several responses together, of those that are not redundant.
+
+    Raises
+    ------
+    InvalidInputError
+        If the model has no multivariate form.
+    """
+    from edp_bayes.models.joint_nuts import build_joint
+    from edp_bayes.models.joint_regression import joint_regression_on
+
+    mixture = _mixture(model)
+    regression = joint_regression_on(responses, adversary, at)
+    if regression is None:
+        responses = responses.of_queries(linear_dependence(responses).kept)
+        units = Units.of(responses.response)
+    else:
+        responses, units = regression.responses, regression.units
+    return build_joint(
+        responses.response,
+        units,
+        mixture.base_measure,
+        _weights_of(mixture, responses.n_databases),
+        regression,
+        priors=priors_of(mixture, None),
+        coords=_coords(responses),
+    )
+
+
+def _coords(responses: JointResponses) -> dict[str, Any]:
+    return {
+        "database": labels.as_coordinate(responses.database),
+        "query": list(responses.names),
+    }
 
 
 def _drawer(
@@ -205,13 +262,8 @@ def _drawer(
 
     It takes responses (n, d), their units, and may take the name of a stream or a regression.
     """
-    if isinstance(model, FiniteMixture):
-        weights = Weights(model.components, dirichlet=model.weight_concentration)
-        attributes: dict[str, Any] = {"model": repr(model), "components": model.components}
-    else:
-        size = model.truncate(responses.n_databases)
-        weights = Weights(size, model.concentration)  # unless a prior of another family is given
-        attributes = model.attributes(responses)  # type: ignore[arg-type]
+    weights = _weights_of(model, responses.n_databases)
+    attributes = model.attributes(responses)  # type: ignore[arg-type]
     options: dict[str, Any] = {"base": model.base_measure, "weights": weights, "settings": settings}
     if settings.by_gibbs(model.kernel, model.priors):
         draw = partial(draw_joint, **options, thin=model.thin)
@@ -219,7 +271,9 @@ def _drawer(
     from edp_bayes.models.joint_nuts import draw_joint_nuts
 
     return (
-        partial(draw_joint_nuts, **options, priors=priors_of(model, None)),
+        partial(
+            draw_joint_nuts, **options, priors=priors_of(model, None), coords=_coords(responses)
+        ),
         weights,
         {"sampler": settings.nuts, **attributes},
     )
@@ -274,6 +328,23 @@ def joined_chains(mixture: NormalMixture) -> NormalMixture:
     return NormalMixture(
         *(np.ascontiguousarray(part.reshape(-1, *part.shape[2:])) for part in mixture)
     )
+
+
+def _parameters(drawn: JointDraws, weights: Weights) -> xr.Dataset:
+    if drawn.by_nuts is not None:
+        found: xr.Dataset = drawn.by_nuts.tree["posterior"].to_dataset()
+        return found
+    return gibbs_dataset(drawn.variables(concentration=not weights.dirichlet))
+
+
+def _prior(
+    drawn: JointDraws, weights: Weights, settings: SamplerSettings, units: Units
+) -> Callable[[], PriorDraws | None]:
+    """Return what draws from the prior of the model."""
+    if drawn.by_nuts is not None:
+        return partial(prior_of_joint, drawn.by_nuts.model, settings, units)
+    assert drawn.prior is not None
+    return partial(prior_of_joint_gibbs, settings, drawn.prior, units, weights.components)
 
 
 def _log_prior(

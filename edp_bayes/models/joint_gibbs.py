@@ -21,6 +21,7 @@ from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.exceptions import SamplingError
 from edp_bayes.models.base_measure import least_of, narrowest_spread, spread_within_ties
 from edp_bayes.models.conditional import given_of
+from edp_bayes.models.conjugate_prior import upper_roots
 from edp_bayes.utils.compiled import borrowing, compiled
 from edp_bayes.utils.progress import working
 from edp_bayes.utils.small_matrices import cholesky, inverse_factor
@@ -94,6 +95,10 @@ class JointDraws(NamedTuple):
         Shape (chain, draw, coefficient, query): of what is known.
     growth : ndarray
         Shape (chain, draw): gamma.
+    centre : ndarray
+        Shape (chain, draw, axis).
+    prior : Hyperparameters, optional
+        Of Gibbs sampling.
     by_nuts : ByNuts, optional
         What NUTS drew, and of what.
     """
@@ -104,12 +109,33 @@ class JointDraws(NamedTuple):
     precision: Array
     coefficients: Array
     growth: Array
+    centre: Array
+    prior: Hyperparameters | None = None
     by_nuts: ByNuts | None = None
+
+    def variables(self, *, concentration: bool) -> dict[str, Array]:
+        """Return the draws of the variables that the PyMC model has, by their names there."""
+        return {
+            **({"concentration": self.concentration} if concentration else {}),
+            "centre": self.centre,
+            "rate": self.rate,
+            "precision": self.precision,
+            "weights": self.mixture.weights,
+            "locations": self.mixture.locations,
+            "roots": upper_roots(self.mixture.covariances),
+        }
 
     @property
     def sample_stats(self) -> xr.Dataset | None:
         """What NUTS says of itself."""
         return None if self.by_nuts is None else self.by_nuts.tree["sample_stats"].to_dataset()
+
+    @property
+    def constant_data(self) -> xr.Dataset | None:
+        """Data that the PyMC model of NUTS holds."""
+        if self.by_nuts is None or "constant_data" not in self.by_nuts.tree.children:
+            return None
+        return self.by_nuts.tree["constant_data"].to_dataset()
 
     @property
     def divergences(self) -> int:
@@ -189,8 +215,8 @@ def draw_joint(
     if not all(np.isfinite(part).all() for part in (w, mu, factor)):
         raise SamplingError("the Gibbs sampler returned draws that are not finite")
     mixture = NormalMixture(w, mu, factor @ np.swapaxes(factor, -1, -2))
-    alpha, rate, precision = np.moveaxis(others, -1, 0)
-    return JointDraws(mixture, alpha, rate, precision, beta, gamma)
+    alpha, rate, precision = np.moveaxis(others[..., :3], -1, 0)
+    return JointDraws(mixture, alpha, rate, precision, beta, gamma, others[..., 3:], prior)
 
 
 @borrowing
@@ -353,10 +379,10 @@ def _draw_coefficients(  # type: ignore[no-untyped-def]
 def sweep_chain(y, K, prior, given, tune, draws, thin, rng):  # type: ignore[no-untyped-def]
     """One chain on whitened responses (n, d): weights, locations, roots of covariances, others.
 
-    The others, last axis: concentration, rate, precision. Then the coefficients of what is known,
-    and gamma. Gibbs sampling of the prior in docs/models/several_queries.md: `models.gibbs` with
-    covariances in the place of variances. Indices: j database, k component (K of them), a and b
-    query (or term of what is known), i the draw that is kept.
+    The others, last axis: concentration, rate, precision, centre (d of them). Then the coefficients
+    of what is known, and gamma. Gibbs sampling of the prior in docs/models/several_queries.md:
+    `models.gibbs` with covariances in the place of variances. Indices: j database, k component (K
+    of them), a and b query (or term of what is known), i the draw that is kept.
     """
     n, d = y.shape
     terms = given.design.shape[1]
@@ -367,7 +393,7 @@ def sweep_chain(y, K, prior, given, tune, draws, thin, rng):  # type: ignore[no-
     crossed, factor = np.empty((K, terms, terms)), np.empty((2, terms * d, terms * d))
     drawn = np.empty(terms * d)
     kept_w, kept_mu = np.empty((draws, K)), np.empty((draws, K, d))
-    kept_root, others = np.empty((draws, K, d, d)), np.empty((draws, 3))
+    kept_root, others = np.empty((draws, K, d, d)), np.empty((draws, 3 + d))
     # of component k: root lower factor of S_k, inverse root^-1, sharp S_k^-1, psi scale of the
     # prior S_k ~ InverseWishart(degrees, psi_k), psi_k = 2 r_k I
     w, mu = np.full(K, 1.0 / K), np.empty((K, d))
@@ -510,6 +536,8 @@ def sweep_chain(y, K, prior, given, tune, draws, thin, rng):  # type: ignore[no-
         i = (sweep - tune) // thin
         if sweep >= tune and (sweep - tune) % thin == thin - 1:
             others[i, 0], others[i, 1], others[i, 2] = alpha, rate, precision
+            for a in range(d):
+                others[i, 3 + a] = centre[a]
             growths[i] = gamma
             for a in range(terms):
                 for b in range(d):

@@ -24,6 +24,7 @@ from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.prior_draws import prior_of_mixture
 from edp_bayes.models.regression import regression_on
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
+from edp_bayes.records.joined import JointResponses
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -68,7 +69,7 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
 
     def build(
         self,
-        responses: Responses,
+        responses: Responses | JointResponses,
         regression: Regression | None = None,
         *,
         adversary: Adversary | None = None,
@@ -77,10 +78,16 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
         """Return the PyMC model, with weights, locations and scales as named deterministics.
 
         Given what an adversary knows at a database, as for `edp_bayes.audit`, or the regression on
-        it, they are those of its residuals, in its units.
+        it, they are those of its residuals, in its units. Of several queries, as `Responses.join`
+        makes them, the deterministics are weights, locations and roots of the covariances, of
+        whitened responses or residuals; see docs/models/several_queries.md.
         """
         import pymc as pm
 
+        if isinstance(responses, JointResponses):
+            from edp_bayes.models.joint import build_joint_model
+
+            return build_joint_model(self, responses, adversary=adversary, at=at)
         if (given := regression_on(responses, adversary, at)) is not None:
             responses, regression = given.known.responses, given
         responses, priors = responses.on_scale, priors_of(self, regression)

@@ -73,11 +73,6 @@ class Regression(Conditional):
         return cls(known, Standardisation(float(y.mean()), float(np.sqrt(left))))
 
     @property
-    def terms(self) -> list[str]:
-        """Name of every coefficient."""
-        return [*self.known.names, *(["intercept"] if self.known.scaled else [])]
-
-    @property
     def sample(self) -> Array:
         """The responses in these units, shape (n, samples)."""
         y = self.known.responses.response_by_database

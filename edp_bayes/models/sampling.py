@@ -27,11 +27,12 @@ __all__ = ["SamplerSettings", "refuse_incomplete", "sample_nuts"]
 
 NUTS = ("nutpie", "pymc", "numpyro", "blackjax")
 JAX = ("numpyro", "blackjax")
-# What brings a sampler that does not come with PyMC: PyMC 6.4 cannot work with BlackJAX 1.6.
+# What brings a sampler that does not come with PyMC: the extras of this library. PyMC 6.4 cannot
+# work with BlackJAX 1.6.
 PACKAGES = {
     "nutpie": "pip install 'edp_bayes[nuts]'",
-    "numpyro": "pip install numpyro",
-    "blackjax": "pip install 'blackjax<1.6'",
+    "numpyro": "pip install 'edp_bayes[numpyro]'",
+    "blackjax": "pip install 'edp_bayes[blackjax]'",
 }
 SAMPLERS = ("gibbs", *NUTS)
 # What may be passed on to pymc.sample. Models that do without it would not notice a wrong name.
@@ -258,6 +259,8 @@ def _sample(model: Any, settings: SamplerSettings) -> xr.DataTree:
     named = options.pop("nuts_sampler_kwargs", None) or {}
     own = {name: options.pop(name) for name in OF_NUTS if name in options}
     options["nuts"] = {**chains, **own, **named, **options.get("nuts", {})}
+    # BlackJAX cannot show how far chains are that are vectorised: it fails.
+    together = library == "blackjax" and options["nuts"].get("chain_method") == "vectorized"
     # Fast mathematics rounds otherwise in code fresh from the compiler than in code from its
     # cache: the same seed would give other draws in the first run than in all later ones.
     exact = pytensor.config.change_flags(numba__fastmath=False)
@@ -273,7 +276,7 @@ def _sample(model: Any, settings: SamplerSettings) -> xr.DataTree:
                 chains=settings.chains,
                 cores=settings.cores,
                 random_seed=settings.random_seed,
-                progressbar=settings.progressbar,
+                progressbar=settings.progressbar and not together,
                 nuts_sampler=library,
                 compute_convergence_checks=False,
                 quiet=not settings.progressbar,

@@ -286,7 +286,8 @@ def hidden(tree: xr.DataTree, named: Namer) -> xr.DataTree:
             data = data.assign_coords(individual=np.array([named(label) for label in own]))
         groups[node.path] = data
     groups["/individuals"] = groups["/individuals"].sortby("individual")
-    unplaced = _without_positions(groups, named)
+    sampler = json.loads(tree.attrs["settings"]).get("sampler")
+    unplaced = _without_positions(groups, named, sampler)
     found = xr.DataTree.from_dict(groups)
     found.attrs |= {UNPLACED: unplaced} if unplaced else {}
 
@@ -324,12 +325,12 @@ def hidden(tree: xr.DataTree, named: Namer) -> xr.DataTree:
     return found
 
 
-def _without_positions(groups: dict[str, xr.Dataset], named: Namer) -> str:
+def _without_positions(groups: dict[str, xr.Dataset], named: Namer, sampler: object) -> str:
     """Take out who is meant by a position among the labels; return what it said, if anything."""
     removed = []
-    # whose labels are the model's own affair
+    # whose labels are the model's own affair; those of Gibbs sampling are of components alone
     drawn = [name for name in OF_THE_MODEL if groups.pop(f"/{name}", None) is not None]
-    if "parameters" in drawn:
+    if "parameters" in drawn and sampler != "gibbs":
         removed.append("the parameters of the model")
     if groups.pop("/without", None) is not None:
         removed.append("who makes up most of the variance")

@@ -59,11 +59,11 @@ class Audit(IndividualCurves):
     tree : xarray.DataTree
         Groups posterior (delta, total_risk, total_risk_bound, individual_delta), individuals (a
         summary of every individual), densities (with and without the riskiest), mixture,
-        observed_data, log_likelihood, posterior_predictive and, from NUTS, parameters, prior,
-        prior_predictive, constant_data and sample_stats (see `trace`). Where there is an adversary
-        the densities and observed_data are of responses adjusted to the database in question, and
-        the group known holds the responses as they were released. Settings, versions, seed,
-        diagnostics and a fingerprint of the data stand in the attributes.
+        observed_data, log_likelihood, posterior_predictive, of mixtures parameters, prior and
+        prior_predictive, and from NUTS constant_data and sample_stats (see `trace`). Where there is
+        an adversary the densities and observed_data are of responses adjusted to the database in
+        question, and the group known holds the responses as they were released. Settings, versions,
+        seed, diagnostics and a fingerprint of the data stand in the attributes.
 
     See Also
     --------
@@ -245,7 +245,7 @@ class Audit(IndividualCurves):
     def trace(self) -> xr.DataTree:
         """What the model drew, in the groups that ArviZ's functions take of any PyMC model.
 
-        posterior holds the parameters of the model where NUTS drew it, otherwise the weights,
+        posterior holds the parameters of the model where they are kept, otherwise the weights,
         locations and scales. prior, prior_predictive, posterior_predictive, observed_data,
         constant_data, log_likelihood, log_prior and sample_stats are those that the result has.
         Components lie along ``mixture_component``, since ArviZ has a ``component`` of its own.
@@ -261,7 +261,8 @@ class Audit(IndividualCurves):
         ... )
         >>> audit = edp.audit(responses, epsilon=[0.1], random_seed=1, progressbar=False)
         >>> list(audit.trace.children)
-        ['posterior', 'posterior_predictive', 'observed_data', 'log_likelihood', 'log_prior']
+        ['posterior', 'prior', 'posterior_predictive', 'prior_predictive', 'observed_data',
+        'log_likelihood', 'log_prior']
         >>> arviz_stats.loo_pit(audit.trace)["response"].sizes["database"]
         40
         """

@@ -9,6 +9,7 @@ import pytest
 from edp_bayes import EdpBayesWarning
 
 PAGE = Path(__file__).parents[2] / "docs" / "models" / "your_own.md"
+SEVERAL = PAGE.with_name("several_queries.md")
 
 
 @pytest.mark.full
@@ -42,3 +43,17 @@ def test_the_worked_examples_run():
     np.testing.assert_allclose(risk[0], risk[1], atol=0.05)
     assert grown.individual_delta.mean(("chain", "draw")).isel(epsilon=0).idxmax() == 2
     assert 1.4 < float(grown.tree["parameters"]["next_amount"].mean(("chain", "draw"))[2]) < 1.8
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore:The effect of Potentials:UserWarning")
+def test_the_model_of_several_queries_predicts():
+    (block,) = re.findall(r"```python\n(.*?)```", SEVERAL.read_text(encoding="utf-8"), flags=re.S)
+    names: dict = {}
+    exec(compile(block, str(SEVERAL), "exec"), names)
+    predicted = names["found"]["predictions"]["response"].isel(database=0)
+    observed = names["joined"].response
+    error = observed.std(axis=0) / np.sqrt(len(observed))
+    assert (np.abs(predicted.mean(("chain", "draw")) - observed.mean(axis=0)) < 4.0 * error).all()
+    np.testing.assert_allclose(predicted.std(("chain", "draw")), observed.std(axis=0), rtol=0.3)
+    assert names["draws"]["log_likelihood"]["response"].dims == ("chain", "draw", "database")

@@ -10,8 +10,6 @@ import edp_bayes as edp
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base_measure import BaseMeasure, least_of, narrowest_spread
 from edp_bayes.models.dirichlet_process import truncation_bound
-from edp_bayes.models.joint_gibbs import Weights
-from edp_bayes.models.joint_nuts import build_joint
 from edp_bayes.models.sampling import SamplerSettings
 
 MODELS = [edp.DirichletProcessMixture, edp.FiniteMixture]
@@ -262,6 +260,5 @@ def test_several_queries_take_the_priors_that_mean_the_same_for_them():
     taken = edp.FiniteMixture(priors={"rate": pm.HalfNormal.dist(2.0)})
     with pytest.raises(InvalidInputError, match=r"Gibbs sampling cannot draw .* given of rate"):
         edp.audit(joined, model=taken, **options)
-    z = rng.standard_normal((25, 2))
-    built = build_joint(z, BaseMeasure(), Weights(1, dirichlet=1.0), priors=taken.priors)
+    built = taken.build(joined)
     assert "rate ~ HalfNormal(0, 2)" in built.str_repr()

@@ -1,6 +1,7 @@
 """Which library runs NUTS: the one that is named, or what PyMC would take of those installed."""
 
 import sys
+from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError
 from importlib.util import find_spec
@@ -21,6 +22,12 @@ def responses():
     rng = np.random.default_rng(1)
     c = rng.gamma(2.0, 0.1, (30, 2))
     return edp.Responses.from_arrays(rng.normal(10.0, 1.0, 30) + c.sum(axis=1), contribution=c)
+
+
+def two_queries():
+    rng, first = np.random.default_rng(2), responses()
+    other = first.replaced(response=first.response + rng.normal(0.0, 1.0, 30), query="other")
+    return edp.Responses.join(first, other)
 
 
 @pytest.fixture
@@ -48,8 +55,8 @@ def pretend(monkeypatch, name):
     ("name", "brings"),
     [
         ("nutpie", r"pip install 'edp_bayes\[nuts\]'"),
-        ("numpyro", "pip install numpyro"),
-        ("blackjax", "pip install 'blackjax<1.6'"),
+        ("numpyro", r"pip install 'edp_bayes\[numpyro\]'"),
+        ("blackjax", r"pip install 'edp_bayes\[blackjax\]'"),
     ],
 )
 def test_a_sampler_that_is_missing_says_what_brings_it(name, brings, monkeypatch):
@@ -98,7 +105,11 @@ def test_samplers_on_jax_are_handed_to_pymc(name, monkeypatch):
         raise ValueError("enough")
 
     monkeypatch.setattr(pm, "sample", sample)
-    settings = SamplerSettings(sampler=name, sample_kwargs={"nuts": {"max_tree_depth": 5}}, **QUICK)
+    settings = SamplerSettings(
+        sampler=name,
+        sample_kwargs={"nuts": {"max_tree_depth": 5}},
+        **{**QUICK, "progressbar": True},
+    )
     with pm.Model() as model:
         pm.Normal("x")
     with pytest.raises(edp.SamplingError, match="enough"):
@@ -106,6 +117,8 @@ def test_samplers_on_jax_are_handed_to_pymc(name, monkeypatch):
     assert asked["nuts_sampler"] == name
     assert asked["nuts"] == {"chain_method": "vectorized", "max_tree_depth": 5}
     assert asked["target_accept"] == 0.95
+    # BlackJAX fails where it is to show the progress of vectorised chains
+    assert asked["progressbar"] == (name == "numpyro")
     assert settings.sample_kwargs == {"nuts": {"max_tree_depth": 5}}
 
 
@@ -121,8 +134,49 @@ def test_a_sampler_that_pymc_cannot_work_with_says_so(monkeypatch):
     with pytest.raises(TypeError, match="progress_bar"):
         sampling.sample_nuts(model, SamplerSettings(sampler="pymc", **QUICK))
     pretend(monkeypatch, "blackjax")
-    with pytest.raises(edp.SamplingError, match=r"blackjax 9 of blackjax cannot.*'blackjax<1\.6'"):
+    with pytest.raises(
+        edp.SamplingError, match=r"blackjax 9 of blackjax cannot.*bayes\[blackjax\]'"
+    ):
         sampling.sample_nuts(model, SamplerSettings(sampler="blackjax", **QUICK))
+
+
+ON_JAX = {
+    "one component": (edp.FiniteMixture(), responses, 500),
+    "Laplace kernels": (edp.FiniteMixture(2, kernel="laplace"), responses, 500),
+    "Dirichlet process": (edp.DirichletProcessMixture(components=3), responses, 500),
+    "full posterior": (edp.FullPosterior(edp.FiniteMixture()), responses, 100),
+    "two queries": (edp.FiniteMixture(), two_queries, 300),
+}
+
+
+@cache
+def drawn(case, sampler):
+    """Return the draws of delta by a sampler, a row for each chain."""
+    model, data, draws = ON_JAX[case]
+    # progress is shown as it is by default
+    options = {**QUICK, "draws": draws, "tune": draws, "sampler": sampler, "progressbar": True}
+    audit = edp.audit(data(), epsilon=[0.1], model=model, **options)
+    assert audit.settings["sampler"] == sampler
+    assert "Drawn by NUTS" in audit.describe()
+    assert int(audit.tree["sample_stats"]["diverging"].sum()) < 0.05 * draws
+    return audit.delta.squeeze("epsilon").transpose("chain", "draw").to_numpy()
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", ["numpyro", "blackjax"])
+@pytest.mark.parametrize("case", ON_JAX)
+def test_samplers_on_jax_draw_the_risks_that_pymc_draws(case, name):
+    """Within four Monte Carlo errors of the mean and of the deviation of delta."""
+    if find_spec(name) is None:
+        pytest.skip(f"{name} is not installed: {sampling.PACKAGES[name]}")
+    from arviz_stats.base import array_stats
+
+    found, known = drawn(case, name), drawn(case, "pymc")
+    assert found.shape == known.shape
+    for method, statistic in (("mean", np.mean), ("sd", np.std)):
+        errors = [array_stats.mcse(part, method=method) for part in (found, known)]
+        assert abs(statistic(found) - statistic(known)) < 4.0 * np.hypot(*errors)
 
 
 @pytest.mark.full

@@ -90,6 +90,7 @@ def _score(a: float, b: float, z: float) -> float:
 
 @compiled
 def _drift(field: Field, hyper: Array, k: int) -> float:
+    """Return alpha + beta x_k, a log ratio; 0 of cells without an order."""
     return hyper[ALPHA] + hyper[BETA] * field.x[k] if field.ordered[k] else 0.0
 
 
@@ -184,6 +185,7 @@ def _spread(mass: Array, decay: Array, norm: Array, from_below: Array, from_abov
 
 @compiled
 def _change(hyper: Array) -> float:
+    """Return the probability that the chain leaves its level at a cell, by its log odds."""
     return 1.0 / (1.0 + math.exp(-hyper[LOGIT_CHANGE]))
 
 
@@ -232,6 +234,10 @@ def forward(field: Field, hyper: Array, table: Array, filtered: Array) -> float:
 
 @compiled
 def _pick(weights: Array, u: float) -> int:
+    """Return i with probability weights[i] / sum of weights, shape (level,), for a uniform u.
+
+    The first whose running sum passes u times the sum; the largest where rounding passes none.
+    """
     target = u * weights.sum()
     running = 0.0
     for i in range(weights.size):
@@ -272,6 +278,14 @@ def sample_path(
 def _draw_levels(
     field: Field, hyper: Array, filtered: Array, rng: np.random.Generator, level: Any, stays: Flags
 ) -> None:
+    """Draw the level of every cell from the last to the first; fill in levels and stays, (cell,).
+
+    P(level_k = i | level_(k+1) = j, counts) is proportional to F_k(i) T(i, j), with F_k what the
+    filter found of cell k and T the step of the chain. To a finite j it comes by staying (i = j),
+    with probability (1 - change) (1 - 2 entry), or by half a change each of a Laplace step,
+    width_j exp(-|g_i - g_j| / step) norm_i, and of a jump, base_j. An infinite level stays with
+    probability STAY_INFINITE, and jumps otherwise; `forward` sums over the same.
+    """
     grid, size, entry = field.grid, field.grid.size, field.open_end
     base, _, width, norm = _distributions(field, hyper)
     weights = np.empty(size + 2)

@@ -106,6 +106,7 @@ def _close(
 
 @compiled
 def _enter(row: Array, table: Array, column: int) -> None:
+    """Copy a component (5,) to a column of the table, with 1 / scale and weight / scale."""
     for k in range(5):
         table[k, column] = row[k]
     table[RATE, column], table[HEIGHT, column] = 1.0 / row[2], row[0] / row[2]
@@ -160,6 +161,7 @@ def zones(
 
 @compiled
 def _zone(found: Array, size: int, mu: float, radius: float, scale: float, gaussian: float) -> int:
+    """Append a zone about mu to found (zone, 5); return how many there are now."""
     found[size, 0], found[size, 1], found[size, 2] = mu - radius, mu + radius, mu
     found[size, 3], found[size, 4] = scale, gaussian
     return size + 1

@@ -202,6 +202,14 @@ def _curves(
     start: Index,
     out: Array,
 ) -> None:
+    """Fill in H_eps(p || q) of pairs first to last, or the larger of both directions.
+
+    H_eps(p || q) = integral of (p - exp(eps) q)_+ = sum over stretches between sign changes of
+    their integrals of (p - q) - (exp(eps) - 1) q (docs/mathematics/hockey_stick.md). Task s people
+    + i is the pair (p[s], q[s, i]). p has shape (draw, K, 5), q (draw, individual, L, 5), growth,
+    which is exp(eps) - 1, (draw, epsilon), start (draw, individual) and out (draw, individual,
+    epsilon); results are probabilities.
+    """
     people, levels = q.shape[1], growth.shape[1]
     most = p.shape[1] + q.shape[2]
     table = np.zeros((TABLE_ROWS, most + 16))
@@ -290,6 +298,7 @@ def _next_edge(left: float, zones: Array, count: int, bends: Array, bent: int) -
 
 @compiled
 def _next_start(left: float, zones: Array, count: int) -> float:
+    """Return the least start of a zone to the right of a place, infinite if there is none."""
     start = math.inf
     for k in range(count):
         if zones[k, 0] > left:
@@ -395,6 +404,12 @@ def _piece(
 
 @compiled
 def _add(level: int, whole_p: float, whole_q: float, whole_d: float, work: Array) -> None:
+    """Add the integrals of a stretch to the sums (4, E + 1) by level.
+
+    The level is how many of the E epsilons lie below abs(log(p / q)), with the sign of p - q. Where
+    it is above zero those of p - q and q count, up to that epsilon, towards H(p || q), where it is
+    below zero those of q - p and p towards H(q || p); see `_collect`.
+    """
     if level > 0:
         work[0, level] += whole_d
         work[1, level] += whole_q

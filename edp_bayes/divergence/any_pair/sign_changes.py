@@ -91,6 +91,7 @@ def excess(values: Array, i: int) -> tuple[float, float]:
 
 @compiled
 def _count_below(growth: Array, s: float) -> int:
+    """Return how many values of growth, increasing, are below s, by bisection."""
     low, high = 0, growth.size
     while low < high:
         middle = (low + high) // 2

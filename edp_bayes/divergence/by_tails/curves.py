@@ -95,6 +95,13 @@ def _curves(
     out: Array,
     start: Index,
 ) -> None:
+    """Fill in H_eps of pairs first to last by tails, up to where rounding counts.
+
+    H_eps(p || q) = sum over sign changes of differences of P(x > t) - exp(eps) Q(x > t)
+    (docs/mathematics/integrals.md, Gaussian mixtures). total and scale (2, epsilon) hold the
+    integrals of both directions and the sizes of their terms: rounding is at most `rounding` times
+    these. Task s people + i is the pair (p[s], q[s, i]); shapes are as for `curves`.
+    """
     people, levels = q.shape[1], epsilon.shape[1]
     work = tail_work(2 * (p.shape[1] + q.shape[2]), levels)
     total, scale = np.empty((2, levels)), np.empty((2, levels))

@@ -107,6 +107,14 @@ def _losses(
     reach_laplace: float,
     out: Array,
 ) -> None:
+    """Fill in the integrals by privacy loss of pairs first to last, shape (pair, 4, E + 1).
+
+    Answers with log(p / q) above e of the E edges give the integrals of p - q and of q, rows 0 and
+    1 in column e; those with log(q / p) above e of them the integrals of q - p and of p, rows 2
+    and 3. So the masses of p and q in a bucket of losses are sums of two
+    of them (docs/mathematics/releases.md, the privacy loss). p and q have shape (pair, K, 5) and
+    (pair, L, 5), growth, which is exp(edge) - 1, (pair, E).
+    """
     levels, most = growth.shape[1], p.shape[1] + q.shape[1]
     spans, bends = np.empty((2 * most, 5)), np.empty(most)
     level = np.empty(levels)

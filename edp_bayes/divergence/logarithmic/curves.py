@@ -170,6 +170,7 @@ def _pairs(
 def _integral(
     p: Array, q: Array, epsilon: float, both: bool, gaussian: float, laplace: float, work: Work
 ) -> float:
+    """Return H_eps(p || q) of two mixtures (K, 5) and (L, 5), or the larger of both directions."""
     value = integral(p, q, epsilon, gaussian, laplace, work)
     if both:
         value = max(value, integral(q, p, epsilon, gaussian, laplace, work))

@@ -203,6 +203,7 @@ def _from(edges: Array, j: int, table: Array, k: int) -> float:
 
 @compiled
 def _sort(edges: Array, count: int) -> None:
+    """Sort the first `count` edges (edge, 2) in place, by insertion; each is whole plus rest."""
     for j in range(1, count):
         whole, rest = edges[j, 0], edges[j, 1]
         t = j - 1
@@ -318,6 +319,12 @@ def _log_ratio(
 def _log_density(
     anchor: int, x: float, middle: float, begin: int, end: int, table: Array, logs: Array
 ) -> tuple[float, float]:
+    """Return log sum_k exp(l_k), l_k the log term of component k at x, and its slope in x.
+
+    The largest term is taken out first, and the slope is the mean of the terms' slopes by their
+    shares (docs/mathematics/integrals.md, in logarithms). x is a distance from the anchor's
+    location; components are those from begin to end.
+    """
     top, slope = -math.inf, 0.0
     for k in range(begin, end):
         away = table[PLACE, anchor] - table[PLACE, k]

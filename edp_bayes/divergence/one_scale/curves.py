@@ -241,6 +241,14 @@ def _shift_tasks(
     growth: Array,
     out: Array,
 ) -> None:
+    """Fill in risks of individuals whose contributions move kernels, (draw, individual, epsilon).
+
+    delta_i = max of H_eps(p || p_i) and H_eps(p_i || p), p = sum_j w_j k_h(x - y_j) and p_i the
+    same about y_j - c_ij, Laplace kernels k_h (docs/mathematics/integrals.md, Laplace mixtures of
+    one scale). Task i groups + group takes individual i in a group of blocks of LANES draws. The
+    sparse columns indptr, rows and shifts are the c_ij in units of y; rates are 1 / h. Where
+    max_j |c_ij| <= eps h the risk is zero.
+    """
     n, early = y.size, min(EARLY, epsilon.size)
     position, steps, distances = knots.buffers(n, n)
     values, apart = shared_scale.buffer(n, n), np.zeros(LANES)
@@ -334,6 +342,12 @@ def _shared_curves(
 
 @compiled
 def _shared_tasks(first: int, last: int, p: Array, q: Array, growth: Array, out: Array) -> None:
+    """Fill in both directions of pairs of Laplace mixtures of one scale, out (pair, 2, epsilon).
+
+    p (pair, n, 5) and q (pair, m, 5) are sorted by location, growth is exp(eps) - 1. Components
+    are compared one by one where there are as many of both
+    (docs/mathematics/integrals.md, Laplace mixtures of one scale).
+    """
     n, m = p.shape[1], q.shape[1]
     position, steps, distances = knots.buffers(n, m)
     values, apart = shared_scale.buffer(n, m), np.zeros(LANES)

@@ -92,6 +92,7 @@ def knot_values(
 
 @compiled
 def _decays(total: int, distances: Array, rate: Array, values: Array) -> None:
+    """Fill in exp(-gap / h) and 1 - exp(-gap / h) of every distance between knots, in each lane."""
     lanes = np.uint64(rate.size)
     for k in range(total):
         at = np.uint64(k + 1) * LINE
@@ -104,6 +105,7 @@ def _decays(total: int, distances: Array, rate: Array, values: Array) -> None:
 
 @compiled
 def _clear(count: int, values: Array) -> None:
+    """Set what lies after the last knot to zero: there is nothing on its right."""
     after = np.uint64(count + 1) * LINE
     for place in range(P, LINE):
         values[after + place] = 0.0
@@ -186,6 +188,7 @@ def _from_right(
 
 @compiled
 def _add(values: Array, at: Unsigned, weights: Array, row: int, lanes: Unsigned) -> None:
+    """Add a row of weights to values from `at` on, in each lane."""
     source = np.uint64(row) * WIDTH
     for lane in range(lanes):
         values[at + lane] += weights[source + lane]

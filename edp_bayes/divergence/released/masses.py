@@ -83,6 +83,11 @@ def masses(p: Array, q: Array, grid: Grid, centre: Array) -> tuple[Array, Array,
 
 @compiled
 def _all_masses(first, last, p, q, grid, centre, edges, found, size):  # type: ignore[no-untyped-def]
+    """Fill in edges and masses of the bins of pairs first to last; see `masses` for shapes.
+
+    A mass is P(edge_(b-1) < x <= edge_b), the first and the last bin without an outer edge
+    (docs/mathematics/answers.md, what is published of an answer).
+    """
     work = np.empty((3, found.shape[2]))
     for j in range(first, last):
         here = moved(grid, centre[j])
@@ -98,6 +103,13 @@ def _all_masses(first, last, p, q, grid, centre, edges, found, size):  # type: i
 
 @compiled
 def _curves(first, last, p, q, growth, grid, centre, parts, whole, out, done):  # type: ignore[no-untyped-def]
+    """Fill in sum_b (P_b - exp(eps) Q_b)_+ of pairs first to last, the larger of both directions.
+
+    P_b and Q_b are the masses of bin b (docs/mathematics/answers.md, what is published of an
+    answer). With several parts of a step it is the bound of `curves`: over all places t of the
+    grid, max_t of at most min(H, H_t + (H - H_narrow)_+), with H_t of bins that tell part t apart.
+    growth is exp(eps) - 1, (pair, epsilon); out has its shape.
+    """
     most, levels = MOST_BINS * parts + grid.edges.size + 2, growth.shape[1]
     edges, bins = np.empty(most), np.empty((3, most))
     work = np.empty((4, levels + 1))
@@ -164,6 +176,7 @@ def _radius(row, reach):  # type: ignore[no-untyped-def]
 
 @compiled
 def _span(p, q, reach):  # type: ignore[no-untyped-def]
+    """Return the ends beyond which p and q have next to nothing, in units of the responses."""
     low, high = np.inf, -np.inf
     for side in range(2):
         mine = p if side == 0 else q

@@ -59,6 +59,14 @@ def curves(p: Array, q: Array, growth: Array, grid: Grid, centre: Array, *, floo
 
 @compiled
 def _curves(first, last, evaluate, p, q, growth, grid, centre, reach_gaussian, reach_laplace, out):  # type: ignore[no-untyped-def]
+    """Fill in sum_b (P_b - exp(eps) Q_b)_+ of pairs first to last, the larger of both directions.
+
+    A bin in which p - exp(eps) q keeps its sign at every epsilon adds its part of the integral
+    H_eps as it is, so that only bins that hold a sign change are summed by their masses P_b and Q_b
+    (docs/mathematics/answers.md, what is published of an answer). total (3,) holds the integrals
+    of p, q and p - q over the bin that is open. growth is exp(eps) - 1, (pair, epsilon); out has
+    its shape.
+    """
     levels, most = growth.shape[1], p.shape[1] + q.shape[1]
     table, ends = np.zeros((TABLE_ROWS, most + 16)), np.zeros(3, dtype=np.int64)
     spans, bends = np.empty((2 * most, 5)), np.empty(most)

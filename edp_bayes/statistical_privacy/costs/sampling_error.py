@@ -80,6 +80,12 @@ def _double_sum(
     first: float, a: Array, second: float, b: Array, n: float, drawn: float, family: int,
     scale: float,
 ) -> float:  # fmt: skip
+    """Return sum_k sum_r P(K = k) P(R = r) E|t + noise|, t = k / m - (k + r) / n, a share.
+
+    K starts at `first` with masses a, R at `second` with masses b, m is `drawn`. With u = |t| / s,
+    s the scale, E|t + noise| is |t| + s exp(-u) of Laplace noise, and |t| erf(u / sqrt 2) +
+    s sqrt(2 / pi) exp(-u^2 / 2) of Gaussian noise.
+    """
     total = 0.0
     for i in range(a.size):
         k = first + i

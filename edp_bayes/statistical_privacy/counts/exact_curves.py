@@ -47,6 +47,11 @@ def probabilities(prob: float, mirrored: bool) -> tuple[Pair, Pair]:
 
 @compiled
 def _point(epsilon: float, n: float, m: float, p: Pair, q: Pair) -> float:
+    """Return delta at one epsilon, m of n entries drawn, by the mean excess of a binomial count.
+
+    With e = exp(-eps): delta = exp(eps) (p + q e) / (n p q) E(K - strike)_+, K ~ Binomial(m, p),
+    strike = m p + n p q (1 - e) / (p + q e) (docs/mathematics/subsampling.md). A probability.
+    """
     e = decayed(epsilon)
     mixed = add(multiply(q, e), p)
     lost = subtract((1.0, 0.0), e)

@@ -96,6 +96,11 @@ def _mix(weights: Array, first: float, n: float, drawn: float, out: Array) -> No
 def _add_hypergeometric(
     weight: float, positives: float, n: float, drawn: float, out: Array
 ) -> None:
+    """Add weight times P(J = j) to out[j], (drawn + 1,), J ~ Hypergeometric(n, positives, drawn).
+
+    From the mode on in both directions, by the ratio of neighbours,
+    P(j + 1) / P(j) = (positives - j) (drawn - j) / ((j + 1) (n - positives - drawn + j + 1)).
+    """
     least = max(0.0, drawn + positives - n)
     most = min(drawn, positives)
     mode = float(math.floor((drawn + 1.0) * (positives + 1.0) / (n + 2.0)))
@@ -120,6 +125,11 @@ def _add_hypergeometric(
 
 @compiled
 def _log_hypergeometric(j: float, positives: float, n: float, drawn: float) -> float:
+    """Return log P(J = j), J ~ Hypergeometric(n, positives, drawn).
+
+    As of binomial masses b of one probability, drawn / n: P(j) = b(j; positives)
+    b(drawn - j; n - positives) / b(drawn; n), none of which underflows.
+    """
     if drawn == 0.0 or drawn == n:
         return 0.0
     p: Pair = (drawn / n, 0.0)

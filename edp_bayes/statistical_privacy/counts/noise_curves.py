@@ -84,6 +84,12 @@ def _curve(
     start: float, plus: Array, minus: Array, gain: Array, epsilon: Array, family: int,
     scale: float, out: Array,
 ) -> None:  # fmt: skip
+    """Fill in delta_plus at every finite epsilon, out (E,), by the one cut that decides.
+
+    delta_plus = sum_j (plus_j - L minus_j) P(j + noise > x), L = exp(eps), with x where the noisy
+    densities are p_plus = L p_minus. Counts are start + k, with masses plus and minus (count,);
+    scale is in counts.
+    """
     log_slack = np.empty(plus.size)
     for i in range(epsilon.size):
         growth = math.exp(epsilon[i])
@@ -183,6 +189,12 @@ def _delta(
     start: float, plus: Array, minus: Array, gain: Array, growth: float, excess: float,
     x: float, family: int, scale: float,
 ) -> float:  # fmt: skip
+    """Return delta_plus for a cut at x, by the better of two sums; see the module.
+
+    sum_j (plus_j - L minus_j) T_j, or sum_j gain_j (T_(j+1) - T_j) - (L - 1) sum_j minus_j T_j with
+    T_j = P(j + noise > x), L = growth and L - 1 = excess. All terms are taken relative to the
+    largest, at the distance `reference`, in counts.
+    """
     # the largest term sets the scale, so that none of those that matter underflows
     largest, reference = -math.inf, 0.0
     for k in range(plus.size):

@@ -62,6 +62,12 @@ def tail(family: int, d: float, scale: float) -> tuple[float, float]:
 
 @compiled
 def _gaussian_increment(near: float, scale: float) -> tuple[float, float]:
+    """Return (distance, factor) of P(near < noise <= near + 1), a difference of two Gaussian tails.
+
+    With h = 1 / scale and u = near h it is Phi(u + h) - Phi(u): as 1 less both tails where it
+    spans zero, by Mills' ratios where it falls fast, and otherwise by Gauss and Legendre's rule,
+    which keeps the digits that a difference loses. near is in counts.
+    """
     h = 1.0 / scale
     u = near * h
     if u < 0.0 and h > 1.0:
