@@ -139,7 +139,7 @@ def composed_groups(
     risks: ComposedRisks,
     tested: Array,
     *,
-    echoes: bool,
+    enlarged: bool,
 ) -> Groups:
     """Return the draws of a composition.
 
@@ -155,8 +155,8 @@ def composed_groups(
     risks : ComposedRisks
     tested : ndarray
         Shape (draw, kept, epsilon): what tests chosen once reach.
-    echoes : bool
-        Whether risks are those of enlarged contributions.
+    enlarged : bool
+        Whether risks are those of enlarged contributions, or of more than what is published.
     """
     chains = np.unravel_index(rows, (first.delta.sizes["chain"], first.delta.sizes["draw"]))
     coords = {
@@ -187,10 +187,10 @@ def composed_groups(
         },
         coords={name: values for name, values in coords.items() if name != "individual"},
     )
-    if not echoes:
+    if not enlarged:
         delta, everybody = _lowered(risks, tested)
     else:
-        # lower bounds of enlarged contributions are none of those as they are
+        # lower bounds of enlarged risks are none of those as they are
         delta, everybody = tested.max(axis=1), -np.expm1(np.log1p(-tested).sum(axis=1))
     lower = xr.Dataset(
         {

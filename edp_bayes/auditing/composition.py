@@ -128,6 +128,9 @@ def compose(
     says by how much. In either case each database is as the one in question. Of several queries
     together echoes are not bounded.
 
+    Where that past is known as it was published, the releases are bounded by whole answers whose
+    past is known in full, whatever will be published: lower ends are then zero.
+
     References
     ----------
     Doroshenko, Ghazi, Kamath, Kumar and Manurangsi (2022), Connect the dots: tighter discrete
@@ -165,10 +168,13 @@ def compose(
             parts, counts, None if sum(counts) == 1 else draws, past
         )
         risks = composed_risks(sources, grid, keep=keep, progressbar=progressbar)
-        tested = np.minimum(tested_risks(sources, risks.kept, grid), risks.individual)
+        if bounded := any(map(_of_whole_answers, parts, counts)):
+            tested = np.zeros_like(risks.individual)
+        else:
+            tested = np.minimum(tested_risks(sources, risks.kept, grid), risks.individual)
         echoes = past != RELEASED and max(map(echo_of, parts, counts)) > 1.0
         groups = composed_assembly.composed_groups(
-            parts[0], people, rows, grid, risks, tested, echoes=echoes
+            parts[0], people, rows, grid, risks, tested, enlarged=echoes or bounded
         )
         groups = groups.beside(part_groups(parts, people[risks.kept], grid, progressbar))
     result = composed_assembly.assemble(parts, counts, people, groups, assumed, past, fresh=fresh)
@@ -264,6 +270,11 @@ def _refuse_partial_past(audit: Audit, count: int, past: str) -> None:
             "how contributions echo in later releases through answers of which a part was "
             "published is not bounded: give past='released'"
         )
+
+
+def _of_whole_answers(audit: Audit, count: int) -> bool:
+    """Return whether risks are those of more than what is published, and so upper bounds alone."""
+    return count > 1 and "past_published" in audit.settings
 
 
 def _counts(databases: int | Sequence[int], kinds: int) -> list[int]:
