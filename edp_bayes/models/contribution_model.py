@@ -32,6 +32,7 @@ from edp_bayes.coupling.contributions import STEEPEST, ContributionDraws
 from edp_bayes.coupling.curves import LARGEST_SHARE
 from edp_bayes.coupling.pooling import TAILS
 from edp_bayes.coupling.referral import ACTIVITY
+from edp_bayes.models.base import require_variables
 from edp_bayes.models.base_measure import POSITION, REGRESSORS, add_response, coordinates
 from edp_bayes.models.contribution_data import Held
 from edp_bayes.models.contributions import CONTRIBUTIONS
@@ -387,6 +388,7 @@ def new_contributions(
     from scipy.special import expit
 
     def of(name: str) -> Array:
+        require_variables([name], posterior.data_vars, " of the pools")
         values = posterior[name].transpose("chain", "draw", ...).to_numpy()
         return np.asarray(values.reshape(-1, *values.shape[2:]))
 
