@@ -222,20 +222,6 @@ class FullPosterior(ShortRepr):
         -----
         Of answers that are rounded p is the distribution of what was rounded, of those with atoms
         that of all other answers, and on the scale of a transform if there is one.
-
-        Examples
-        --------
-        >>> import numpy as np, pymc as pm
-        >>> import edp_bayes as edp
-        >>> c = np.random.default_rng(1).gamma(2.0, 1.0, (20, 3))
-        >>> responses = edp.Responses.from_arrays(c.sum(axis=1), contribution=c)
-        >>> model = edp.FullPosterior(edp.FiniteMixture())
-        >>> with model.build(responses):
-        ...     draws = pm.sample(30, tune=60, chains=1, random_seed=1, progressbar=False,
-        ...                       compute_convergence_checks=False, quiet=True)
-        >>> p, p_i = model.to_mixture(draws, responses).pair(0)
-        >>> edp.hockey_stick(p, p_i, epsilon=0.1).shape
-        (1, 30)
         """
         tree, data = drawn_of(draws, responses, adversary, at)
         rng = SamplerSettings(random_seed=validate.seed(random_seed) or 0).generator(NEW)
