@@ -76,6 +76,9 @@ class FittedModel:
         Draws from the prior of those parameters, see `edp_bayes.models.prior_draws`.
     constant_data : xarray.Dataset, optional
         Data that the PyMC model holds beside the responses.
+    predicted : callable, optional
+        Takes how many numbers there may be, and returns replicates of what the PyMC model observes
+        beside the response; None where there would be more.
     warnings : tuple of str
         What is doubtful about the fit, in plain words.
     attributes : mapping
@@ -117,6 +120,7 @@ class FittedModel:
     parameters: xr.Dataset | None = None
     prior: Callable[[], PriorDraws | None] | None = None
     constant_data: xr.Dataset | None = None
+    predicted: Callable[[int], xr.Dataset | None] | None = None
     warnings: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
     remedy: str = ADVICE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from edp_bayes.coupling.dominance import fit_without
@@ -21,6 +22,7 @@ from edp_bayes.models.base import (
 from edp_bayes.models.base_measure import MADE_OF
 from edp_bayes.models.contribution_data import Held
 from edp_bayes.models.contribution_model import (
+    OBSERVED,
     SUPPORTS,
     add_contributions,
     new_contributions,
@@ -34,6 +36,7 @@ from edp_bayes.models.coupled import CoupledMixture, drawn_of
 from edp_bayes.models.custom import PyMCMixture
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
+from edp_bayes.models.predicted import predicted_by
 from edp_bayes.models.priors import Priors
 from edp_bayes.models.regression import regression_on, stretched
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
@@ -280,6 +283,7 @@ class FullPosterior(ShortRepr):
         return replace(
             fitted,
             coupling=replace(fitted.coupling, without=without),
+            predicted=partial(predicted_by, model, tree, OBSERVED, settings),
             attributes={**fitted.attributes, "model": repr(self), "contributions": "full Bayes"},
             remedy=f"see what {self.density!r} says",
             diverging="Take DirichletProcessMixture(), which Gibbs sampling draws.",
