@@ -43,8 +43,8 @@ PUBLIC = {
         TruncatedGeometric suite
     """,
     "edp_bayes.models": """
-        BaseMeasure CONTRIBUTIONS DensityModel DirichletProcessMixture FiniteMixture FittedModel
-        FullPosterior PyMCMixture SamplerSettings SmoothedBootstrap Stacked
+        BaseMeasure CONTRIBUTIONS CoupledMixture DensityModel DirichletProcessMixture FiniteMixture
+        FittedModel FullPosterior PyMCMixture SamplerSettings SmoothedBootstrap Stacked
     """,
     "edp_bayes.noise": """
         FixedBandwidth GaussianNoise LaplaceNoise LatticeNoise NoNoise NoiseDistribution Tradeoff

@@ -72,6 +72,13 @@ def drawn_groups(
                     **observed["response"].coords,
                 },
             )
+    predicted = getattr(fitted, "predicted", None)  # of presence and contributions
+    if predicted is not None and "posterior_predictive" in found:
+        more = predicted(MOST)
+        if more is not None:
+            # databases have the labels of the response, in the same order
+            both = [found["posterior_predictive"], more.drop_vars("database", errors="ignore")]
+            found["posterior_predictive"] = xr.merge(both, join="exact")
     return found
 
 

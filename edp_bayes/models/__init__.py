@@ -3,6 +3,7 @@
 from edp_bayes.models.base import DensityModel, FittedModel
 from edp_bayes.models.base_measure import BaseMeasure
 from edp_bayes.models.contributions import CONTRIBUTIONS
+from edp_bayes.models.coupled import CoupledMixture
 from edp_bayes.models.custom import PyMCMixture
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
@@ -14,6 +15,7 @@ from edp_bayes.models.stacking import Stacked
 __all__ = [
     "CONTRIBUTIONS",
     "BaseMeasure",
+    "CoupledMixture",
     "DensityModel",
     "DirichletProcessMixture",
     "FiniteMixture",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.coupling.base import Coupling
-    from edp_bayes.models.contributions import ToSource
+    from edp_bayes.models.coupled import CoupledMixture
     from edp_bayes.models.prior_draws import PriorDraws
     from edp_bayes.models.regression import AtHand, Regression
     from edp_bayes.records.responses import Responses
@@ -77,6 +77,9 @@ class FittedModel:
         Draws from the prior of those parameters, see `edp_bayes.models.prior_draws`.
     constant_data : xarray.Dataset, optional
         Data that the PyMC model holds beside the responses.
+    predicted : callable, optional
+        Takes how many numbers there may be, and returns replicates of what the PyMC model observes
+        beside the response; None where there would be more.
     warnings : tuple of str
         What is doubtful about the fit, in plain words.
     attributes : mapping
@@ -118,6 +121,7 @@ class FittedModel:
     parameters: xr.Dataset | None = None
     prior: Callable[[], PriorDraws | None] | None = None
     constant_data: xr.Dataset | None = None
+    predicted: Callable[[int], xr.Dataset | None] | None = None
     warnings: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
     remedy: str = ADVICE
@@ -344,44 +348,31 @@ def log_kernel(kernel: str) -> Any:
 
 
 def fitted_mixture(
-    mixture: Mixture,
-    responses: Responses,
+    drawn: CoupledMixture,
     settings: SamplerSettings,
     *,
     tree: xr.DataTree | None = None,
     parameters: xr.Dataset | None = None,
     prior: Callable[[], PriorDraws | None] | None = None,
     log_prior: xr.Dataset | None = None,
-    without: Mapping[int, Mixture] | None = None,
     attributes: Mapping[str, Any],
     remedy: str = ADVICE,
     diverging: str = DIVERGING,
-    at_hand: AtHand | None = None,
     truncated: tuple[Truncation, ...] = (),
-    source: ToSource | None = None,
 ) -> FittedModel:
-    """Couple the draws of a mixture model to the distribution without each individual.
+    """Return what was fitted, from the draws of a mixture and of those without each individual.
 
-    Parameters are those of a tree that NUTS drew, if there is one. Contributions are those of a
-    source; if not given they are known by empirical Bayes, see
-    `edp_bayes.coupling.contributions.ContributionPosterior`.
+    Parameters are those of a tree that NUTS drew, if there is one.
     """
-    from edp_bayes.coupling.regression import RegressionCoupling
+    from edp_bayes.coupling.drawn import DrawnContributions
 
     sampler = settings.nuts if tree is not None else "gibbs"
-    if at_hand is not None:
-        mixture, responses = at_hand.mixture, at_hand.responses
+    at_hand, contributions = drawn.at_hand, getattr(drawn.coupling, "posterior", None)
     mass = {"truncation_mass": sum(p.mass for p in truncated)} if truncated else {}
     return FittedModel(
-        mixture=mixture,
-        coupling=RegressionCoupling.fit(
-            mixture,
-            responses,
-            settings.random_seed or 0,
-            without,
-            source=None if source is None else source(mixture, responses),
-        ),
-        log_likelihood=database_log_likelihood(mixture, responses)
+        mixture=drawn.mixture,
+        coupling=drawn.coupling,
+        log_likelihood=database_log_likelihood(drawn.mixture, drawn.responses)
         if at_hand is None
         else at_hand.log_likelihood,
         sample_stats=_group(tree, "sample_stats"),
@@ -391,7 +382,9 @@ def fitted_mixture(
         constant_data=_group(tree, "constant_data"),
         attributes={
             "sampler": sampler,
-            "contributions": "empirical Bayes" if source is None else "drawn",
+            "contributions": "drawn"
+            if isinstance(contributions, DrawnContributions)
+            else "empirical Bayes",
             **attributes,
             **mass,
         },

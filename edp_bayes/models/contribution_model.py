@@ -32,6 +32,7 @@ from edp_bayes.coupling.contributions import STEEPEST, ContributionDraws
 from edp_bayes.coupling.curves import LARGEST_SHARE
 from edp_bayes.coupling.pooling import TAILS
 from edp_bayes.coupling.referral import ACTIVITY
+from edp_bayes.models.base import require_variables
 from edp_bayes.models.base_measure import POSITION, REGRESSORS, add_response, coordinates
 from edp_bayes.models.contribution_data import Held
 from edp_bayes.models.contributions import CONTRIBUTIONS
@@ -43,12 +44,20 @@ if TYPE_CHECKING:
 
     from edp_bayes.distributions.mixtures import Mixture
 
-__all__ = ["LEAST_SPREAD", "SUPPORTS", "add_contributions", "default_priors", "new_contributions"]
+__all__ = [
+    "LEAST_SPREAD",
+    "OBSERVED",
+    "SUPPORTS",
+    "add_contributions",
+    "default_priors",
+    "new_contributions",
+]
 
 Array = NDArray[np.float64]
 
 ALWAYS = 30.0  # log odds of presence of those never absent
 USUAL_ANGLE = -np.log(5.0)  # log odds of pi / 6 in pi: a spread of half the size
+OBSERVED = ("present", "contribution")  # beside the response
 LEAST_SPREAD = "least_spread"  # name of the smooth floor of spreads
 LEAST_RELATIVE = 0.05  # spread relative to size about which the smooth floor is
 # What values the pools may have.
@@ -64,6 +73,7 @@ SUPPORTS = {
     "again_middle": REAL,
     "again_between": NONNEGATIVE,
 }
+SHARP = 20.0  # of floors: at the floor itself they are higher by log(2) / 20
 FAR = 2.0  # standard deviations of the response beyond which presence changes little more
 
 
@@ -105,7 +115,7 @@ def add_contributions(model: Any, held: Held, priors: Mapping[str, Any] | None =
         pm.Potential(LEAST_SPREAD, -0.5 * LEAST_RELATIVE**2 * (pt.sin(angle) ** -2).sum())
         spread, at_centre = size * pt.sin(angle), held.sign * size * pt.cos(angle)
         steepness = pm.Normal("steepness", 0.0, 1.0, dims="individual")
-        slope = pt.maximum(steepness * spread / held.steep, -STEEPEST)
+        slope = _above(steepness * spread / held.steep, -STEEPEST)
         explained, moved, change = _regressed(held, seen, spread, pool)
         rest = p.response[seen.database] - moved / held.units.spread
         intercept = at_centre + change - slope * held.centre
@@ -335,6 +345,16 @@ class _Presence(NamedTuple):
         return pt.inc_subtensor(absent.ravel()[place], less).reshape(absent.shape)
 
 
+def _above(x: Any, least: float) -> Any:
+    """Return x, but above a floor: smooth, so that a sampler does not meet an edge there.
+
+    The larger of both within exp(-20 distance) / 20 of the distance between them.
+    """
+    import pytensor.tensor as pt
+
+    return least + pt.softplus(SHARP * (x - least)) / SHARP
+
+
 def _bent(place: Any) -> Any:
     """Return where presence changes little more beyond `FAR`."""
     import pytensor.tensor as pt
@@ -350,7 +370,7 @@ def _given_response(p: _AtHand, odds: Any, a: Any, b: Any, tau2: Any) -> Any:
     m = (p.location - presence * a) / (1.0 + presence * b)
     jump = a + b * m
     explained = presence * tau2 + presence * (1.0 - presence) * jump**2
-    left = p.variance - pt.minimum(explained, LARGEST_SHARE * p.variance)
+    left = p.variance * _above(1.0 - explained / p.variance, 1.0 - LARGEST_SHARE)
     s2 = left / (1.0 - presence + presence * (1.0 + b) ** 2)
     y = p.response[:, None, None]
     there = m + jump, (1.0 + b) ** 2 * s2 + tau2
@@ -387,6 +407,7 @@ def new_contributions(
     from scipy.special import expit
 
     def of(name: str) -> Array:
+        require_variables([name], posterior.data_vars, " of the pools")
         values = posterior[name].transpose("chain", "draw", ...).to_numpy()
         return np.asarray(values.reshape(-1, *values.shape[2:]))
 

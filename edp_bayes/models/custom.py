@@ -19,6 +19,7 @@ from edp_bayes.models.contributions import (
     drawn_without_regression,
     source_of,
 )
+from edp_bayes.models.coupled import CoupledMixture, coupled_mixture, drawn_from
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.prior_draws import prior_of_mixture
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
@@ -131,27 +132,68 @@ class PyMCMixture:
         tree: xr.DataTree,
         data: Responses,
         settings: SamplerSettings,
-        source: ToSource | None = None,
+        drawn: CoupledMixture | None = None,
     ) -> FittedModel:
         """Return what was fitted, from draws of the PyMC model.
 
-        Contributions are those of a source, or else those that the model names.
+        And of p and every p_i that they make, where these have contributions of their own.
         """
-        responses, names = data, (self.weights, self.locations, self.scales)
-        mixture = mixture_from(tree, self.kernel, names)
+        names = (self.weights, self.locations, self.scales)
         log_prior, said = _log_prior(model, tree)
         fitted = fitted_mixture(
-            mixture,
-            responses,
+            drawn or self.coupled(tree, data, settings.random_seed or 0),
             settings,
             tree=tree,
             prior=partial(prior_of_mixture, model, settings, self.kernel, names),
             log_prior=log_prior,
             attributes={"model": repr(self)},
             remedy="change the model that build returns, or try a transform of the responses",
-            source=source or source_of(tree["posterior"].to_dataset(), self.contributions),
         )
         return replace(fitted, warnings=(*fitted.warnings, *said))
+
+    def to_mixture(
+        self, draws: Any, responses: Responses, *, random_seed: int | None = None
+    ) -> CoupledMixture:
+        """Return p and every p_i of draws of the PyMC model that `build` returns.
+
+        Parameters
+        ----------
+        draws : DataTree, InferenceData or Dataset
+            With a group posterior of dims chain and draw, or that group itself.
+        responses : Responses
+            What `build` was given.
+        random_seed : int, optional
+            Of contributions that the model does not name: that of an audit gives its numbers. By
+            default 0.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If the draws are not of such a model, or say that they are of other responses.
+
+        See Also
+        --------
+        CoupledMixture : what is returned
+        """
+        responses = responses.on_scale
+        return self.coupled(
+            drawn_from(draws, responses), responses, validate.seed(random_seed) or 0
+        )
+
+    def coupled(
+        self, tree: xr.DataTree, data: Responses, seed: int, source: ToSource | None = None
+    ) -> CoupledMixture:
+        """Return p and every p_i of draws.
+
+        Contributions are those of a source, or else those that the model names.
+        """
+        names = (self.weights, self.locations, self.scales)
+        return coupled_mixture(
+            mixture_from(tree, self.kernel, names),
+            data,
+            seed,
+            source=source or source_of(tree["posterior"].to_dataset(), self.contributions),
+        )
 
     def _built(self, responses: Responses) -> Any:
         import pymc as pm

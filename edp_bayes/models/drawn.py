@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import xarray as xr
 
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base import NAMES, FittedModel, fitted_mixture, mixture_from
 from edp_bayes.models.contributions import check_names, source_of
+from edp_bayes.models.coupled import coupled_mixture, drawn_from, group_of, posterior_of
 from edp_bayes.models.prior_draws import PriorDraws
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.utils import validate
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["DrawnMixture", "ToMixture"]
-
-LEADING = ("chain", "draw")
 
 # What makes a mixture of a posterior, shape (chain, draw, component).
 type ToMixture = tuple[str, str, str] | Callable[[xr.Dataset], Mixture]
@@ -84,19 +82,7 @@ class DrawnMixture:
                 "mixture must be the names of weights, locations and scales, or a function of the "
                 f"posterior, found {self.mixture!r}"
             )
-        posterior = _group(self.draws, "posterior")
-        if posterior is None:
-            raise InputTypeError(
-                "draws must be a DataTree or InferenceData with a group posterior, or that group "
-                f"as a Dataset, found {type(self.draws).__name__}"
-            )
-        missing = [name for name in LEADING if name not in posterior.dims]
-        if missing:
-            raise InvalidInputError(
-                "the posterior must have dims chain and draw, found "
-                + ", ".join(map(str, posterior.dims))
-            )
-        object.__setattr__(self, "posterior", posterior)
+        object.__setattr__(self, "posterior", posterior_of(self.draws))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -112,39 +98,23 @@ class DrawnMixture:
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Return the draws that were given, beside those without each individual."""
-        self._refuse_others(responses)
+        drawn_from(self.draws, responses, responses.on_scale)
         mixture, responses = self._mixture(), responses.on_scale
+        source = source_of(self.posterior, self.contributions)
+        drawn = coupled_mixture(mixture, responses, settings.random_seed or 0, source=source)
         fitted = fitted_mixture(
-            mixture,
-            responses,
+            drawn,
             settings,
             attributes={"model": repr(self), "sampler": "elsewhere", "tune": 0},
             remedy="change the model whose draws these are",
-            source=source_of(self.posterior, self.contributions),
         )
-        prior = _group(self.draws, "prior")
+        prior = group_of(self.draws, "prior")
         return replace(
             fitted,
-            sample_stats=_group(self.draws, "sample_stats"),
+            sample_stats=group_of(self.draws, "sample_stats"),
             parameters=self.posterior,
             prior=None if prior is None else partial(PriorDraws, prior),
-            constant_data=_group(self.draws, "constant_data"),
-        )
-
-    def _refuse_others(self, responses: Responses) -> None:
-        """Refuse draws that say of which responses they are, if these are others."""
-        observed = _group(self.draws, "observed_data")
-        if observed is None or "response" not in observed:
-            return
-        theirs = observed["response"].to_numpy().ravel()
-        for ours in (responses.response, responses.on_scale.response):
-            if theirs.shape == ours.shape and np.allclose(theirs, ours, rtol=1e-6):
-                return
-        raise InvalidInputError(
-            f"the draws are of {theirs.size} other responses (observed_data['response'] begins "
-            f"with {theirs[0]:.6g}), and here are {responses.response.size} that begin with "
-            f"{responses.response[0]:.6g}: give those that the draws are of, or leave this "
-            "variable out if it is on another scale"
+            constant_data=group_of(self.draws, "constant_data"),
         )
 
     def _mixture(self) -> Mixture:
@@ -160,13 +130,3 @@ class DrawnMixture:
                 f"found {found.weights.shape}"
             )
         return found
-
-
-def _group(draws: Any, name: str) -> xr.Dataset | None:
-    """Return a group of draws as a data set; None where there is none."""
-    if isinstance(draws, xr.Dataset):
-        return draws if name == "posterior" else None
-    if isinstance(draws, xr.DataTree):
-        return draws[name].to_dataset() if name in draws.children else None
-    found = getattr(draws, name, None)  # ArviZ's InferenceData, where that is installed
-    return found if isinstance(found, xr.Dataset) else None

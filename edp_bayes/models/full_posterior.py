@@ -4,32 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from edp_bayes.coupling.dominance import fit_without
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.models.base import NAMES, FittedModel, ShortRepr, mixture_from, models_rounding
+from edp_bayes.models.base import (
+    NAMES,
+    FittedModel,
+    ShortRepr,
+    mixture_from,
+    models_rounding,
+    require_variables,
+)
 from edp_bayes.models.base_measure import MADE_OF
 from edp_bayes.models.contribution_data import Held
 from edp_bayes.models.contribution_model import (
+    OBSERVED,
     SUPPORTS,
     add_contributions,
     new_contributions,
 )
 from edp_bayes.models.contributions import (
+    CONTRIBUTIONS,
     drawn_contributions,
     drawn_without_regression,
 )
+from edp_bayes.models.coupled import CoupledMixture, drawn_of
 from edp_bayes.models.custom import PyMCMixture
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
+from edp_bayes.models.predicted import predicted_by
 from edp_bayes.models.priors import Priors
 from edp_bayes.models.regression import regression_on, stretched
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
+    import numpy as np
+    import xarray as xr
+
     from edp_bayes.coupling.drawn import DrawnContributions
     from edp_bayes.models.regression import Regression
     from edp_bayes.records.adversary import Adversary
@@ -37,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FullPosterior"]
 
+NEW = "new individual"  # the stream of their random numbers
 TARGET_ACCEPT = 0.9  # of NUTS: the fewest steps for an effective draw without divergences
 
 
@@ -166,6 +183,66 @@ class FullPosterior(ShortRepr):
         regression = regression_on(responses, adversary, at)
         return self._built(self._held(responses if regression is None else regression))
 
+    def to_mixture(
+        self,
+        draws: Any,
+        responses: Responses,
+        *,
+        adversary: Adversary | None = None,
+        at: Any = None,
+        random_seed: int | None = None,
+    ) -> CoupledMixture:
+        """Return p and every p_i of draws of the PyMC model that `build` returns.
+
+        This is what an audit by this model evaluates.
+
+        Parameters
+        ----------
+        draws : DataTree, InferenceData or Dataset
+            With a group posterior of dims chain and draw, or that group itself.
+        responses : Responses
+            What `build` was given.
+        adversary, at : optional
+            What `build` was given.
+        random_seed : int, optional
+            Of an individual not in the sample. No pair depends on it.
+
+        Returns
+        -------
+        CoupledMixture
+            Without dominant individuals, whose p_i an audit draws apart.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If the draws are not of such a model, or say that they are of other responses.
+
+        See Also
+        --------
+        CoupledMixture : what is returned
+
+        Notes
+        -----
+        Of answers that are rounded p is the distribution of what was rounded, of those with atoms
+        that of all other answers, and on the scale of a transform if there is one.
+        """
+        tree, data = drawn_of(draws, responses, adversary, at)
+        rng = SamplerSettings(random_seed=validate.seed(random_seed) or 0).generator(NEW)
+        return self._coupled(tree, self._held(data), rng)
+
+    def _coupled(self, tree: xr.DataTree, held: Held, rng: np.random.Generator) -> CoupledMixture:
+        """Return p and every p_i of draws, those of dominant individuals apart."""
+        posterior = tree["posterior"].to_dataset()
+        require_variables(CONTRIBUTIONS, posterior.data_vars, " of contributions")
+
+        def source(mixture: Mixture, responses: Responses) -> DrawnContributions:
+            new = new_contributions(posterior, mixture, held, rng)
+            return drawn_contributions(posterior, mixture.weights, responses, new=new)
+
+        given = held.responses if held.regression is None else held.regression
+        found: CoupledMixture = self.density.coupled(tree, given, 0, source)
+        return replace(found, apart=tuple(held.dominant.tolist()))
+
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by NUTS.
 
@@ -198,20 +275,15 @@ class FullPosterior(ShortRepr):
         model = self._built(held)
         settings = settings.accepting(TARGET_ACCEPT)
         tree = sample_nuts(model, settings)
-        posterior = tree["posterior"].to_dataset()
-
-        def source(mixture: Mixture, responses: Responses) -> DrawnContributions:
-            rng = settings.generator("new individual")
-            new = new_contributions(posterior, mixture, held, rng)
-            return drawn_contributions(posterior, mixture.weights, responses, new=new)
-
+        drawn = self._coupled(tree, held, settings.generator(NEW))
         given = held.responses if held.regression is None else held.regression
-        fitted: FittedModel = self.density.from_draws(model, tree, given, settings, source)
+        fitted: FittedModel = self.density.from_draws(model, tree, given, settings, drawn)
         assert isinstance(fitted.coupling, RegressionCoupling)
         without = self._without(fitted, held, settings)
         return replace(
             fitted,
             coupling=replace(fitted.coupling, without=without),
+            predicted=partial(predicted_by, model, tree, OBSERVED, settings),
             attributes={**fitted.attributes, "model": repr(self), "contributions": "full Bayes"},
             remedy=f"see what {self.density!r} says",
             diverging="Take DirichletProcessMixture(), which Gibbs sampling draws.",

@@ -29,6 +29,7 @@ from edp_bayes.models.base_measure import (
 )
 from edp_bayes.models.conditional import Given, given_of
 from edp_bayes.models.conjugate_prior import gibbs_dataset, prior_of_gibbs
+from edp_bayes.models.coupled import coupled_mixture
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.log_prior import (
@@ -122,9 +123,15 @@ def _fit(
     priors = {**weight_priors(drawn), **drawn.component_priors(model.base_measure)}
     if isinstance(data, Regression):
         priors |= coefficient_priors(data, drawn.coefficients, drawn.growth)
-    return fitted_mixture(
+    coupled = coupled_mixture(
         drawn.mixture,
         responses,
+        settings.random_seed or 0,
+        at_hand=at_hand,
+        without=_without(responses, settings, draw, model.base_measure),
+    )
+    return fitted_mixture(
+        coupled,
         settings,
         parameters=gibbs_dataset(drawn.variables(concentration=stick)),
         prior=partial(
@@ -138,10 +145,8 @@ def _fit(
             least=drawn.least,
         ),
         log_prior=gather(priors),
-        without=_without(responses, settings, draw, model.base_measure),
         attributes=model.attributes(parts_of(data)[0]) | assumed(model.base_measure, data),
         remedy=model.remedy,
-        at_hand=at_hand,
         truncated=(Truncation(drawn.concentration, components),) if stick else (),
     )
 

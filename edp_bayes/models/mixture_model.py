@@ -20,11 +20,13 @@ from edp_bayes.models.base import (
     parts_of,
 )
 from edp_bayes.models.base_measure import BaseMeasure, assumed, observe, priors_of, units_of
+from edp_bayes.models.coupled import CoupledMixture, coupled_mixture, drawn_of
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.prior_draws import prior_of_mixture
 from edp_bayes.models.regression import regression_on
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.records.joined import JointResponses
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -103,6 +105,67 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
             observe(responses, weights, locations, scales, self.kernel, regression)
         return model
 
+    def to_mixture(
+        self,
+        draws: Any,
+        responses: Responses,
+        *,
+        adversary: Adversary | None = None,
+        at: Any = None,
+        random_seed: int | None = None,
+    ) -> CoupledMixture:
+        """Return p and every p_i of draws of the PyMC model that `build` returns.
+
+        Contributions are known by empirical Bayes, as in an audit by this model.
+
+        Parameters
+        ----------
+        draws : DataTree, InferenceData or Dataset
+            With a group posterior of dims chain and draw, or that group itself.
+        responses : Responses
+            What `build` was given.
+        adversary : Adversary, optional
+            What `build` was given. An audit fits the density once more then, to the residuals at
+            the posterior mean of the coefficients; here every draw has its own.
+        at : label, optional
+            What `build` was given.
+        random_seed : int, optional
+            Of the contributions: that of an audit gives its numbers. By default 0.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If the draws are not of such a model, or say that they are of other responses.
+
+        See Also
+        --------
+        CoupledMixture : what is returned
+
+        Notes
+        -----
+        Of answers that are rounded p is the distribution of what was rounded, of those with atoms
+        that of all other answers, and on the scale of a transform if there is one.
+        """
+        tree, data = drawn_of(draws, responses, adversary, at)
+        return self.coupled(tree, data, validate.seed(random_seed) or 0)
+
+    def coupled(
+        self,
+        tree: xr.DataTree,
+        data: Responses | Regression,
+        seed: int,
+        source: ToSource | None = None,
+    ) -> CoupledMixture:
+        """Return p and every p_i of draws, with contributions of a source."""
+        responses, regression = parts_of(data)
+        return coupled_mixture(
+            mixture_from(tree, self.kernel, NAMES),
+            responses,
+            seed,
+            at_hand=None if regression is None else at_hand_from(tree, self.kernel, regression),
+            source=source,
+        )
+
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior, by Gibbs sampling where the kernel is Gaussian.
 
@@ -126,21 +189,21 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
         tree: xr.DataTree,
         data: Responses | Regression,
         settings: SamplerSettings,
-        source: ToSource | None = None,
+        drawn: CoupledMixture | None = None,
     ) -> FittedModel:
-        """Return what was fitted, from draws of the PyMC model, with contributions of a source."""
-        responses, regression = parts_of(data)
+        """Return what was fitted, from draws of the PyMC model.
+
+        And of p and every p_i that they make, where these have contributions of their own.
+        """
+        responses, _ = parts_of(data)
         return fitted_mixture(
-            mixture_from(tree, self.kernel, NAMES),
-            responses,
+            drawn or self.coupled(tree, data, settings.random_seed or 0),
             settings,
-            at_hand=None if regression is None else at_hand_from(tree, self.kernel, regression),
             tree=tree,
             prior=partial(prior_of_mixture, model, settings, self.kernel, NAMES),
             log_prior=from_pymc(model, tree),
             attributes=self.attributes(responses) | assumed(self.base_measure, data),
             remedy=self.remedy,
             diverging=diverging_mixture(self.kernel),
-            source=source,
             truncated=self._truncated(tree, responses),
         )

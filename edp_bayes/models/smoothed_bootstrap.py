@@ -12,11 +12,22 @@ from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.distributions import kernels
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.neighbours import neighbour_distances
-from edp_bayes.models.base import LAPLACE, FittedModel, OfRounded, ShortRepr, log_kernel
-from edp_bayes.models.base_measure import Standardisation, log_bins, scale_of_unit_spread
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.models.base import (
+    LAPLACE,
+    NAMES,
+    FittedModel,
+    OfRounded,
+    ShortRepr,
+    log_kernel,
+    mixture_from,
+)
+from edp_bayes.models.base_measure import Standardisation, coordinates, scale_of_unit_spread
+from edp_bayes.models.bootstrap_model import CENTRES, observe_others
+from edp_bayes.models.coupled import CoupledMixture, drawn_from
 from edp_bayes.models.log_prior import gather
 from edp_bayes.models.sampling import SamplerSettings
-from edp_bayes.utils import labels, validate
+from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
@@ -88,34 +99,81 @@ class SmoothedBootstrap(ShortRepr, OfRounded):
         validate.positive_number(self.bandwidth_spread, "bandwidth_spread")
 
     def build(self, responses: Responses) -> Any:
-        """Return the PyMC model of weights and bandwidth, for inspection and extension."""
+        """Return the PyMC model of weights and bandwidth, for inspection and extension.
+
+        The observed variable ``response`` has the density of each database given all others, by
+        which the bandwidth is learned; see docs/models/your_own.md. Of rounded answers and several
+        samples it is a potential.
+
+        Parameters
+        ----------
+        responses : Responses
+            The query's responses with and without each individual.
+
+        Returns
+        -------
+        pymc.Model
+            Every variable names its dims, and data are ``pm.Data``. Predictions of ``response`` for
+            a row of zeros in ``others``, as ``others_next`` is, are draws from p.
+        """
         import pymc as pm
         import pytensor.tensor as pt
 
         responses = responses.on_scale
         n, samples = responses.n_databases, responses.samples
         middle, relative = self._scale(responses)
-        distance, half = _distances(responses), responses.half_step
-        with pm.Model(coords={"database": labels.as_coordinate(responses.database)}) as model:
-            weights = pm.Dirichlet("database_weights", np.ones(n), dims="database")
+        coords = coordinates(responses, n * samples)
+        # a database that is predicted has no kernel
+        coords["kernel_database"] = coords["database"]
+        with pm.Model(coords=coords) as model:
+            weights = pm.Dirichlet("database_weights", np.ones(n), dims="kernel_database")
             bandwidth = pm.LogNormal("bandwidth", np.log(middle), self.bandwidth_spread)
-            without = bandwidth * self._held_out(responses)
-            u = distance / without
-            if half is not None:
-                kernel = log_bins(distance, half[:, None], 0.0, without, self.kernel)
-            else:
-                kernel = (
-                    -0.5 * u**2 - 0.5 * np.log(2 * np.pi)
-                    if self.kernel == "gaussian"
-                    else -pt.abs(u) - np.log(2.0)
-                ) - pt.log(without)
-            other = np.where(_different(responses), 0.0, -np.inf) - np.log(samples * (n - 1))
-            pm.Potential("left_out", (pt.logsumexp(kernel + other, axis=1)).mean() * n)
-            share = pt.repeat(weights / responses.samples, responses.samples)
-            pm.Deterministic("weights", share)
-            pm.Deterministic("locations", pt.as_tensor(responses.response))
-            pm.Deterministic("scales", bandwidth * pt.as_tensor(relative))
+            centres = pm.Data(CENTRES, responses.response, dims="component")
+            share = pt.repeat(weights / samples, samples)
+            share = pm.Deterministic("weights", share, dims="component")
+            pm.Deterministic("locations", centres + 0.0, dims="component")
+            pm.Deterministic("scales", bandwidth * pt.as_tensor(relative), dims="component")
+            observe_others(
+                responses,
+                share,
+                bandwidth,
+                centres,
+                kernel=self.kernel,
+                different=_different(responses),
+                ratios=self._held_out(responses) if self.variable else None,
+                ratios_next=relative,
+            )
         return model
+
+    def to_mixture(self, draws: Any, responses: Responses) -> CoupledMixture:
+        """Return p and every p_i of draws of the PyMC model that `build` returns.
+
+        Every database keeps its weight and moves by what the individual contributed to it.
+
+        Parameters
+        ----------
+        draws : DataTree, InferenceData or Dataset
+            With a group posterior of dims chain and draw, or that group itself.
+        responses : Responses
+            What `build` was given.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            If the draws are not of such a model, or say that they are of other responses.
+
+        See Also
+        --------
+        edp_bayes.models.CoupledMixture : what is returned
+        """
+        responses = responses.on_scale
+        mixture = mixture_from(drawn_from(draws, responses), self.kernel, NAMES)
+        if mixture.weights.shape[-1] != responses.response.size:
+            raise InvalidInputError(
+                f"draws of a smoothed bootstrap have one component for each of the "
+                f"{responses.response.size} responses, found {mixture.weights.shape[-1]}"
+            )
+        return _coupled(mixture, responses)
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw exactly: Dirichlet weights, bandwidth by inversion of its distribution."""
@@ -135,11 +193,12 @@ class SmoothedBootstrap(ShortRepr, OfRounded):
             bandwidth[..., None] * relative,
             kernel=self.kernel,
         )
+        drawn = _coupled(mixture, responses)
         index = np.searchsorted(known.grid, bandwidth).clip(0, GRID - 1)
         variable = "" if self.variable else ", variable=True"
         return FittedModel(
-            mixture=mixture,
-            coupling=ShiftCoupling.fit(mixture, responses),
+            mixture=drawn.mixture,
+            coupling=drawn.coupling,
             log_likelihood=known.scores[index],
             predictive=known.predictive(),
             log_prior=gather({"bandwidth": self._log_prior(bandwidth, responses)}),
@@ -244,6 +303,10 @@ class Bandwidth:
 
         joint = logsumexp(self.log_without + self.scores, axis=0)
         return np.asarray(joint - logsumexp(self.log_without, axis=0))
+
+
+def _coupled(mixture: Mixture, responses: Responses) -> CoupledMixture:
+    return CoupledMixture(mixture, ShiftCoupling.fit(mixture, responses), responses)
 
 
 def _left_out(terms: Array, samples: int) -> tuple[Array, Array]:

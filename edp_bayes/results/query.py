@@ -45,6 +45,8 @@ TRACED = (
     "log_prior",
     "sample_stats",
 )
+# Where a model that observes more than the response has it among its data.
+ALSO_OBSERVED = {"present": "present_data", "contribution": "contribution_data"}
 NOISES = {distribution.__name__: distribution for distribution in (GaussianNoise, LaplaceNoise)}
 
 
@@ -247,7 +249,9 @@ class Audit(IndividualCurves):
 
         posterior holds the parameters of the model where they are kept, otherwise the weights,
         locations and scales. prior, prior_predictive, posterior_predictive, observed_data,
-        constant_data, log_likelihood, log_prior and sample_stats are those that the result has.
+        constant_data, log_likelihood, log_prior and sample_stats are those that the result has. Of
+        `FullPosterior` observed_data and posterior_predictive have the variables ``present`` and
+        ``contribution``, too.
         Components lie along ``mixture_component``, since ArviZ has a ``component`` of its own.
         `edp_bayes.audit_trace` audits it again.
 
@@ -272,6 +276,11 @@ class Audit(IndividualCurves):
         drawn = held.get("parameters", held["mixture"])
         groups = {"posterior": drawn.to_dataset()}
         groups |= {name: held[name].to_dataset() for name in TRACED if name in held}
+        predicted = groups.get("posterior_predictive", xr.Dataset())
+        for name, data in ALSO_OBSERVED.items():
+            if name in predicted:
+                values = groups["constant_data"][data].variable
+                groups["observed_data"] = groups["observed_data"].assign({name: values})
         return xr.DataTree.from_dict(
             {
                 name: group.rename({"component": "mixture_component"})

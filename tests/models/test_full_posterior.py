@@ -7,7 +7,6 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 import edp_bayes as edp
-from edp_bayes.coupling.curves import moments_without
 from edp_bayes.coupling.parts import taken
 from edp_bayes.coupling.stacked import pick
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
@@ -46,9 +45,11 @@ def likelihood_of(responses, values):
     for i in range(responses.n_individuals):
         a, b, tau = values["intercept"][i], values["slope"][i], values["spread"][i]
         rho = values["presence"][i]
-        m, s2 = np.array(
-            [moments_without.py_func(*part, a, b, tau**2) for part in zip(mu, v, rho, strict=True)]
-        ).T
+        m = (mu - rho * a) / (1.0 + rho * b)
+        explained = rho * tau**2 + rho * (1.0 - rho) * (a + b * m) ** 2
+        # what is left of the variance, at least a tenth of it, by a floor that has no edge
+        kept = 0.1 + np.logaddexp(0.0, 20.0 * (0.9 - explained / v)) / 20.0
+        s2 = v * kept / (1.0 - rho + rho * (1.0 + b) ** 2)
         # of two components log odds are a line in the places of these
         place = 2.0 * np.tanh(mu / 2.0)
         odds = logit(rho)
@@ -66,6 +67,25 @@ def likelihood_of(responses, values):
             if here[j, i]:
                 total += norm.logpdf(c[j, i], unit * (a + b * rest), unit * tau)
     return total
+
+
+def test_floors_have_no_edge_and_the_limits_that_they_had():
+    """A sampler that follows the gradient diverges at edges."""
+    from pytensor.graph.traversal import ancestors
+    from pytensor.tensor.elemwise import Elemwise
+
+    from edp_bayes.models.contribution_model import _above
+
+    distance = np.array([-40.0, -3.0, 0.0, 0.5, 0.9, 40.0])
+    found = _above(-0.9 + distance, -0.9).eval()
+    np.testing.assert_allclose(found, -0.9 + np.maximum(distance, 0.0), atol=np.log(2.0) / 20.0)
+    np.testing.assert_allclose(found[[0, 1, 4, 5]], [-0.9, -0.9, 0.0, 39.1], atol=1e-9)
+    built = edp.FullPosterior(edp.FiniteMixture(components=2)).build(world())
+    steps = (v.owner.op for v in ancestors(built.logp(sum=False)) if v.owner is not None)
+    # not the largest of several terms, which a sum of exponentials starts from
+    kinds = {type(op.scalar_op).__name__ for op in steps if isinstance(op, Elemwise)}
+    assert "Softplus" in kinds
+    assert not {kind for kind in kinds if "Maximum" in kind or "Minimum" in kind}
 
 
 def test_there_are_people_of_both_kinds():
