@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.distributions.noise import GaussianNoise
 from edp_bayes.exceptions import EdpBayesError, EdpBayesWarning, InputTypeError, InvalidInputError
@@ -19,6 +18,7 @@ from edp_bayes.records.responses import Responses
 from edp_bayes.results.query import Audit, require_audit_of
 from edp_bayes.results.tried import Remedy, Tried
 from edp_bayes.results.verdict import MET, Verdict
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.formatting import number
 from edp_bayes.utils.progress import track
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.adversary import Adversary
 
 __all__ = ["REMEDIES", "remedies"]
-
-Array = NDArray[np.float64]
 
 # What is tried: steps of rounding and standard deviations of noise, in those of the answers;
 # databases that become one; and the shares of contributions above which these are cut.

@@ -1,4 +1,4 @@
-"""What an adversary knows: regressors, the database at hand, insiders, and what is refused."""
+"""What an adversary knows: regressors, the database in question, insiders, and what is refused."""
 
 from __future__ import annotations
 

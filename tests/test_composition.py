@@ -16,8 +16,8 @@ import edp_bayes as edp
 from edp_bayes.auditing.composition import sources_of
 from edp_bayes.auditing.releases import MOST_RELEASES
 from edp_bayes.cli import main
+from edp_bayes.coupling.carry_over import CarryOver, apart, carried_over, revealed_curves
 from edp_bayes.coupling.contributions import ContributionDraws
-from edp_bayes.coupling.echo import Echo, apart, echoed, revealed_curves
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, rows
 from edp_bayes.divergence.composition import pairs
 from edp_bayes.divergence.shifts import gaussian_shift
@@ -235,7 +235,7 @@ def test_the_number_of_releases_is_bracketed():
 
 
 @pytest.mark.full
-def test_echoes_count_from_the_second_release_on():
+def test_carry_over_count_from_the_second_release_on():
     audit = against_the_past()
     options = {"epsilon": 0.5, "progressbar": False}
     once = float(audit.individual_delta.sel(epsilon=0.5).max())
@@ -561,12 +561,12 @@ TWO = ([0.5, 0.5], [-1.5, 1.5], [0.5, 0.5])
 SPIKE = ([0.7, 0.3], [0.0, 0.0], [1.0, 0.1])
 
 
-def echoed_curve(beta, contribution, presence, rest, k):
+def carried_over_curve(beta, contribution, presence, rest, k):
     """Return the upper curve of k databases for contributions of known size and presence."""
     weights, locations, scales = map(np.array, rest)
     one = np.ones((1, 1))
-    echo = Echo.most(np.array([beta]))
-    found = echo(
+    carry_over = CarryOver.most(np.array([beta]))
+    found = carry_over(
         ContributionDraws(presence * one[..., None], contribution * one, 0.0 * one, 0.0 * one),
         np.zeros(1),
     )
@@ -637,9 +637,9 @@ def with_lags(beta, presence, rest, contribution, k, follows, size):
         ([-0.4], 0.3, 0.5, SPIKE),
     ],
 )
-def test_curves_bound_contributions_that_echo(beta, contribution, presence, rest, follows):
+def test_curves_bound_contributions_that_carry_over(beta, contribution, presence, rest, follows):
     k, size = 8, 8_000
-    upper = echoed_curve(beta, contribution, presence, rest, k)
+    upper = carried_over_curve(beta, contribution, presence, rest, k)
     simulated = with_lags(beta, presence, rest, contribution, k, follows, size)
     # three standard errors of a mean of numbers between 0 and 1
     error = 3.0 * np.sqrt(upper * (1.0 - upper) / size)
@@ -652,7 +652,7 @@ def test_curves_without_enlarged_contributions_lie_below_the_truth():
     exact = gaussian_shift(shift * np.sqrt(1.0 + 11 * 1.4**2), EPSILON)
     p, q = (rows(GAUSSIAN, np.ones((1, 1)), np.full((1, 1), m), 1.0) for m in (shift, 0.0))
     assert (exact > pairs.curves([(p, q)], [k], EPSILON)[0][0] + 0.1).all()
-    upper = echoed_curve([-0.4], shift, 1.0, NORMAL, k)
+    upper = carried_over_curve([-0.4], shift, 1.0, NORMAL, k)
     assert (exact <= upper).all()
     assert (exact > upper - 0.03).all()
 
@@ -698,26 +698,26 @@ def test_enlarged_contributions_are_those_of_the_coupling(individual):
     """Of one component, always or half the time present: p less F times the contribution."""
     coupling = against_the_past().source.coupling
     size = coupling.n_draws
-    echo = Echo(np.full(size, 1.5), np.full(size, 2.0))
+    carry_over = CarryOver(np.full(size, 1.5), np.full(size, 2.0))
     plain = coupling.contributions(np.array([individual]))
-    large = echoed(coupling, echo).contributions(np.array([individual]))
+    large = carried_over(coupling, carry_over).contributions(np.array([individual]))
     np.testing.assert_array_equal(large.presence, plain.presence)
     np.testing.assert_allclose(large.spread, 2.0 * plain.spread)
     centre = coupling.posterior.centre[individual]
     ratio = (large.intercept + large.slope * centre) / (plain.intercept + plain.slope * centre)
     np.testing.assert_allclose(ratio, 2.0 if individual else 1.5)
-    one = Echo(np.ones(size), np.ones(size))
+    one = CarryOver(np.ones(size), np.ones(size))
     people = np.array([individual])
-    bound = revealed_curves(echoed(coupling, one), people, EPSILON)
+    bound = revealed_curves(carried_over(coupling, one), people, EPSILON)
     # each answer tells its component: never less, and the same by single integrals
     assert (bound >= coupling.curves(people, EPSILON) - 1e-12).all()
-    by_hand = revealed_curves.dispatch(object)(echoed(coupling, one), people, EPSILON)
+    by_hand = revealed_curves.dispatch(object)(carried_over(coupling, one), people, EPSILON)
     assert (bound >= by_hand - 1e-12).all()
     np.testing.assert_allclose(bound, by_hand, atol=2e-3)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
-def test_the_smoothed_bootstrap_echoes_too(kernel):
+def test_the_smoothed_bootstrap_carry_over_too(kernel):
     rng = np.random.default_rng(3)
     responses = responses_of(rng.gamma(20.0, 0.01, (30, 3)))
     audit = audited(
@@ -761,12 +761,12 @@ def test_the_command_line_composes_what_it_audited(tmp_path, sales, capsys):
 
 
 @pytest.mark.full
-def test_the_command_line_bounds_what_echoes(tmp_path, sales, capsys):
+def test_the_command_line_bounds_what_carries_over(tmp_path, sales, capsys):
     delta = []
-    for given in ([], ["--echoes"]):
+    for given in ([], ["--carry-over"]):
         assert main([*sales, "--past", "2", "--databases", "3", *given]) == 0
         said = " ".join(capsys.readouterr().out.split())
-        assert ("--echoes) gives an upper bound" in said) == (not given)
+        assert ("--carry-over) gives an upper bound" in said) == (not given)
         found = edp.load(tmp_path / "out" / "releases.nc")
         delta.append(found.delta.mean(("chain", "draw")))
     assert (delta[1] >= delta[0]).all()
@@ -776,10 +776,10 @@ def test_the_command_line_bounds_what_echoes(tmp_path, sales, capsys):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([], "--echoes is for several releases: give --databases, too"),
-        (["--databases", "3", "--no-past"], "--echoes and --no-past contradict"),
+        ([], "--carry-over is for several releases: give --databases, too"),
+        (["--databases", "3", "--no-past"], "--carry-over and --no-past contradict"),
     ],
 )
-def test_echoes_are_of_several_releases_that_follow_a_past(sales, capsys, given, said):
-    assert main([*sales, "--echoes", *given]) == 2
+def test_carry_over_are_of_several_releases_that_follow_a_past(sales, capsys, given, said):
+    assert main([*sales, "--carry-over", *given]) == 2
     assert said in " ".join(capsys.readouterr().err.split())

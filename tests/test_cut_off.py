@@ -279,7 +279,7 @@ def test_the_last_period_serves_as_lag_1_not_unseen():
     assert any(said.startswith(words) for said in found.warnings)
     assert found.settings["partial"] == "keep (last 2024-11-11)"
     here = audited(responses, adversary=past, at=responses.database[-1])
-    assert any("The database at hand, 2024-11-11, is cut off" in said for said in here.warnings)
+    assert any("The database in question, 2024-11-11, is cut off" in said for said in here.warnings)
     before = audited(responses, adversary=past, at=responses.database[-2])
     assert not any("lag 1" in said for said in before.warnings)
     dropped = read(sold("2024-01-01", "2024-11-15"), partial="drop")[0].respond(queries.Sum("x"))

@@ -1,4 +1,4 @@
-"""Engines group the records where they are; every one gives the bits of a table at hand."""
+"""Engines group the records where they are; every one gives the bits of a table in memory."""
 
 from __future__ import annotations
 

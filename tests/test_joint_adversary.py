@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import edp_bayes as edp
+from edp_bayes.coupling.adjustment import adjust, adjust_jointly
 from edp_bayes.coupling.pooling import presence_at_hand
-from edp_bayes.coupling.referral import refer, refer_jointly
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.joint_regression import joint_regression_on
 from edp_bayes.records.dependence import linear_dependence
@@ -117,7 +117,7 @@ def test_what_cannot_be_known_is_refused():
     both = joined()
     with pytest.raises(InvalidInputError, match=r"takes no own=True.* as insiders"):
         edp.audit(both, epsilon=0.1, adversary=edp.Adversary(own=True), **QUICK)
-    with pytest.raises(InvalidInputError, match="at is the database at hand of an adversary"):
+    with pytest.raises(InvalidInputError, match="at is the database in question of an adversary"):
         edp.audit(both, epsilon=0.1, at=DAYS[5], **QUICK)
     with pytest.raises(InputTypeError, match="adversary must be an Adversary"):
         edp.audit(both, epsilon=0.1, adversary="past", **QUICK)
@@ -194,7 +194,7 @@ def test_lags_of_a_query_that_follows_from_what_is_known_are_covariates():
     assert np.isfinite(regression.mode[0]).all()
 
 
-# Contributions at the database at hand
+# Contributions at the database in question
 
 
 def test_contributions_to_every_query_are_referred():
@@ -205,16 +205,16 @@ def test_contributions_to_every_query_are_referred():
     price[:, :10] += 0.5 * season[:, None]
     y = rng.normal(100.0, 5.0, (N, 2))
     both = joined(of(y[:, 0], price, "price"), of(y[:, 1], count, "count"))
-    found = refer_jointly(both, season[:, None], np.array([np.sqrt(2.0)]), y)
+    found = adjust_jointly(both, season[:, None], np.array([np.sqrt(2.0)]), y)
     c = found.contribution.value.reshape(20, N, 2)
     np.testing.assert_allclose(c[:10, :, 0].mean(axis=1), 2.0 + 0.5 * np.sqrt(2.0), atol=0.1)
     np.testing.assert_allclose(c[:10, :, 1].mean(axis=1), 3.0, atol=0.1)
     # each query as on its own, the uncertainty that of the worse of them
-    alone = [refer(p, season[:, None], np.array([np.sqrt(2.0)]), p.response) for p in both.parts]
+    alone = [adjust(p, season[:, None], np.array([np.sqrt(2.0)]), p.response) for p in both.parts]
     for part, other in zip(found.parts, alone, strict=True):
         np.testing.assert_allclose(part.contribution.toarray(), other.contribution.toarray())
-    most = np.max([one.referral.variance for one in alone], axis=0)
-    np.testing.assert_allclose(found.referral.variance, most)
+    most = np.max([one.adjustment.variance for one in alone], axis=0)
+    np.testing.assert_allclose(found.adjustment.variance, most)
 
 
 @pytest.mark.full
@@ -229,10 +229,10 @@ def test_presence_follows_how_many_are_there(model):
     found = edp.audit(both, epsilon=[0.1], model=model, adversary=adversary, **FEW)
     assert not any("usual odds" in text for text in found.warnings)
     regression = joint_regression_on(both, adversary)
-    referral = regression.referred(*regression.mode).referral
-    assert referral.odds < 0.6
+    adjustment = regression.adjusted(*regression.mode).adjustment
+    assert adjustment.odds < 0.6
     share = there.mean(axis=0)
-    assert presence_at_hand(share, referral.own_odds).mean() < 0.8 * share.mean()
+    assert presence_at_hand(share, adjustment.own_odds).mean() < 0.8 * share.mean()
 
 
 # What an audit says

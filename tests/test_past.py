@@ -53,7 +53,7 @@ def audit():
 
 @pytest.fixture(scope="module")
 def growing():
-    """A changing scale and an insider, with one of the databases at hand."""
+    """A changing scale and an insider, with one of the databases in question."""
     known = edp.Adversary(past=1, changing_scale=True, insiders=["cy"])
     return audited(known, at=DAYS[20])
 

@@ -247,9 +247,9 @@ def test_slopes_of_contributions_are_better_known_by_more_databases(responses):
         settings=SamplerSettings(draws=40, tune=50, chains=2, random_seed=1, progressbar=False),
     )
     study.simulate()
-    few, many = (study._databases(size, 0).referral for size in (40, 80))
+    few, many = (study._databases(size, 0).adjustment for size in (40, 80))
     np.testing.assert_allclose(many.variance, 0.5 * few.variance)
-    assert few.odds == known.referral.odds
+    assert few.odds == known.adjustment.odds
     assert many.odds == pytest.approx(few.odds**0.5)
     assert (few.variance > 0).all()
 

@@ -51,7 +51,7 @@ def test_the_largest_contribution_is_in_the_data(case):
     np.testing.assert_array_equal(about["largest_contribution"], expected)
     np.testing.assert_array_equal(about["signed_contribution"], expected)
     adjusted = about["adjusted_contribution"].to_numpy()
-    assert (np.abs(adjusted[[0, 2]] - expected[[0, 2]]) > 0.01).all(), "referred to what comes next"
+    assert (np.abs(adjusted[[0, 2]] - expected[[0, 2]]) > 0.01).all(), "adjusted to what comes next"
 
 
 def test_tables_show_it_and_noise_counts_it(case):

@@ -11,7 +11,7 @@ import pytest
 import edp_bayes as edp
 from edp_bayes.models import SamplerSettings, Stacked
 from edp_bayes.noise import FixedBandwidth, NoiseDistribution, search
-from edp_bayes.noise.least import optimal
+from edp_bayes.noise.optimal import optimal
 from tests.command_line import printed, refused
 from tests.noise.conftest import make_responses
 

@@ -66,7 +66,7 @@ def test_audits_of_the_same_databases_are_joined_or_said_to_be_fresh():
 
 
 @pytest.mark.full
-def test_echoes_of_several_queries_are_left_out_as_advised():
+def test_carry_over_of_several_queries_are_left_out_as_advised():
     with_past = joined(edp.Adversary(past=1))
     with advised(r"past='released'.*or audit without a past"):
         edp.compose(with_past, databases=2, past="others", progressbar=False)

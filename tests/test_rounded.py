@@ -256,10 +256,10 @@ def test_likelihood_given_the_past_is_that_of_the_bins():
     at = units.centre + units.spread * float(beta[0, 0] @ regression.target)
     growth = units.spread * np.exp(0.3 * regression.known.target_position)
     np.testing.assert_allclose(hand.next_response.locations[0, 0], at + growth * u.locations[0, 0])
-    # referred responses have bins of the scale at hand
-    referred = regression.referred(beta[0, 0], 0.3)
-    assert referred.step is None
-    widths = referred.half_step / (0.5 * np.exp(0.3 * regression.known.target_position) / scale)
+    # adjusted responses have bins of the scale in question
+    adjusted = regression.adjusted(beta[0, 0], 0.3)
+    assert adjusted.step is None
+    widths = adjusted.half_step / (0.5 * np.exp(0.3 * regression.known.target_position) / scale)
     assert ((widths > 0.97) & (widths < 1.6)).all()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import edp_bayes as edp
-from edp_bayes.coupling.referral import refer
+from edp_bayes.coupling.adjustment import adjust
 
 FAST = {"epsilon": [0.2], "draws": 40, "tune": 100, "random_seed": 2, "progressbar": False}
 
@@ -58,10 +58,10 @@ def test_several_queries_withhold_too():
 
 @pytest.mark.parametrize("value", [0.0, 0.65853658536585])
 def test_a_regressor_that_never_changed_stays_in_its_own_units(value):
-    """Answers all alike but the last: their lag says nothing, and is far away at hand."""
+    """Answers all alike but the last: their lag says nothing, and is far away there."""
     data = growing(n=20, steep=0.0)
     design = np.full((20, 1), value)
-    found = refer(data, design, np.array([value - 27.0]), data.response)
+    found = adjust(data, design, np.array([value - 27.0]), data.response)
     assert np.isfinite(found.contribution.data).all()
-    assert np.isfinite(found.referral.variance).all()
-    assert (found.referral.variance >= 0.0).all()
+    assert np.isfinite(found.adjustment.variance).all()
+    assert (found.adjustment.variance >= 0.0).all()

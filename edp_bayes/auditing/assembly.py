@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
 from edp_bayes.auditing.drawn_groups import drawn_groups
+from edp_bayes.auditing.epsilon_at import CoupledCurves
 from edp_bayes.auditing.lower_bounds import lower_bounds
-from edp_bayes.auditing.refining import CoupledCurves
 from edp_bayes.auditing.released import ReleasedCurves
 from edp_bayes.coupling.atoms import AtomCoupling
 from edp_bayes.coupling.past import PastCoupling
@@ -33,6 +33,7 @@ from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.query import Audit
 from edp_bayes.results.recording import recorded
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.formatting import at_most
 from edp_bayes.utils.sentences import Sentence, name_of
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["assemble", "by_epsilon", "checked", "groups_of_fit"]
-
-Array = NDArray[np.float64]
 
 # Of which values log densities are, where a transform is modelled.
 ON_SCALE = "on the modelled scale"

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.shares import highest_share
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from edp_bayes.results.base import PrivacyCurves
 
 __all__ = ["Attack", "attack"]
-
-Array = NDArray[np.float64]
 
 Score = Callable[[Array], Array]  # how much each release speaks for the individual's presence
 

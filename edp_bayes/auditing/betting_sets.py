@@ -7,21 +7,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.auditing.rounded import modelled_step
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError, SamplingError
 from edp_bayes.models.base import DensityModel, fit_as_asked
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.responses import Responses
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.base import Coupling
 
 __all__ = ["FIRST", "MODELLED", "Densities", "earlier_densities", "fitted_at"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 FIRST = 8  # databases that only choose sets
 GROWTH = 1.25  # of the number of databases, from one fit to the next

@@ -10,14 +10,15 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from edp_bayes.auditing.carry_over import RELEASED, carry_over_of
 from edp_bayes.auditing.composed_parts import CURVE, OWN, TOTALS, fit_of, on_grid
 from edp_bayes.auditing.composing import THRESHOLD
-from edp_bayes.auditing.echoing import RELEASED, echo_of
 from edp_bayes.auditing.sharing import alike_only, names_of, shared
 from edp_bayes.records.adversary import Adversary
 from edp_bayes.results.composition import ComposedAudit
 from edp_bayes.results.recording import recorded
 from edp_bayes.results.release import common
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.defaults import EXACT_UP_TO
 from edp_bayes.utils.sentences import Sentence, restored
 
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Groups", "assemble", "composed_groups", "own_groups"]
 
 # How the bound is asked for, in Python and on the command line.
-BOUND = 'past="others" (--echoes)'
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
+BOUND = 'past="others" (--carry-over)'
 
 
 class Groups(NamedTuple):
@@ -215,7 +214,7 @@ def assemble(
 ) -> ComposedAudit:
     """Return the composition of draws, with what they rest on."""
     first, total = audits[0], sum(counts)
-    echoes = [echo_of(part, count) for part, count in zip(audits, counts, strict=True)]
+    factors = [carry_over_of(part, count) for part, count in zip(audits, counts, strict=True)]
     checks = [row for k in range(len(audits)) for row in _checks(audits, k)]
     stated = shared(audits) if fresh else []
     record = {
@@ -225,7 +224,7 @@ def assemble(
         "individuals": int(people.size),
         "hypotheses": _hypotheses(audits, total, past),
         "past": past,
-        "echo": [echo if np.isfinite(echo) else None for echo in echoes],
+        "carry_over": [factor if np.isfinite(factor) else None for factor in factors],
         "assumed": _assumed(len(audits), assumed, stated),
         "fresh": bool(stated),
         "gap": groups.most("delta", "delta_lower"),
@@ -236,7 +235,7 @@ def assemble(
         "draws": groups.posterior.sizes["draw"],
     }
     said = dict.fromkeys(warning for part in audits for warning in part.warnings)
-    warnings = [*said, *_doubts(audits, people, echoes, past)]
+    warnings = [*said, *_doubts(audits, people, factors, past)]
     tree = recorded(
         {
             "posterior": groups.posterior,
@@ -363,14 +362,14 @@ def _checks(audits: Sequence[Audit], place: int) -> list[dict[str, Any]]:
 
 
 def _doubts(
-    audits: Sequence[Audit], people: NDArray[Any], echoes: Sequence[float], past: str
+    audits: Sequence[Audit], people: NDArray[Any], factors: Sequence[float], past: str
 ) -> list[str]:
     """Return what may not carry over from one database to several."""
     found = []
-    for part, echo in zip(audits, echoes, strict=True):
+    for part, factor in zip(audits, factors, strict=True):
         known = part.settings.get("known", [])
-        if echo > 1.0:
-            found.append(_echo(echo, past))
+        if factor > 1.0:
+            found.append(_carry_over(factor, past))
         if "changing scale" in known or "trend" in known:
             found.append(
                 "All databases are taken to be as the one in question; where trend or spread "
@@ -398,18 +397,19 @@ def _one_seed(audits: Sequence[Audit]) -> bool:
     return all(same_draws(audits[0], other) for other in audits[1:])
 
 
-def _echo(echo: float, past: str) -> str:
-    """Say what was made of contributions that echo in later answers."""
+def _carry_over(factor: float, past: str) -> str:
+    """Say what was made of contributions that carry over to later answers."""
     if past == RELEASED:
-        larger = f"{echo:.2f} times as large as" if np.isfinite(echo) else "larger than"
+        larger = f"{factor:.2f} times as large as" if np.isfinite(factor) else "larger than"
         return (
             "Later databases are taken to follow the answers as they were released. If they follow "
-            "what the others contributed instead, a contribution echoes in later answers, and its "
-            f"effect may be {larger} assumed here"
-            + (f"; {BOUND} gives an upper bound." if np.isfinite(echo) else ".")
+            "what the others contributed instead, a contribution carries over to later answers, "
+            f"and its effect may be {larger} assumed here"
+            + (f"; {BOUND} gives an upper bound." if np.isfinite(factor) else ".")
         )
     return (
-        "Later databases may follow what the others contributed, so that a contribution echoes in "
-        f"later answers: risks are those of contributions {echo:.2f} times as large, an upper "
-        'bound. past="released" gives the risk where they follow the answers as they were released.'
+        "Later databases may follow what the others contributed, so that a contribution carries "
+        f"over to later answers: risks are those of contributions {factor:.2f} times as large, an "
+        'upper bound. past="released" gives the risk where they follow the answers as they were '
+        "released."
     )

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from edp_bayes.auditing.sharing import names_of
 from edp_bayes.coupling.joint import JointCoupling
 from edp_bayes.results.joint import JointAudit
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import EXACT_UP_TO
 
 if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
 __all__ = ["CURVE", "OWN", "TOTALS", "fit_of", "itself", "on_grid", "part_groups", "whole_draws"]
-
-Array = NDArray[np.float64]
 
 TOTALS = ("delta", "total_risk", "total_risk_bound")
 CURVE, OWN = ("chain", "draw", "epsilon"), ("chain", "draw", "individual", "epsilon")

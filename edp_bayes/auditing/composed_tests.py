@@ -11,17 +11,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.auditing.lower_bounds import Cells, cell_masses
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.auditing.composing import Source
 
 __all__ = ["tested_risks"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 STEPS = 24.0  # of the grid of the statistic in its spread for one database
 MOST_PLACES = 4096  # of one answer's statistic, on either side
@@ -34,7 +31,7 @@ def tested_risks(sources: Sequence[Source], people: Index, epsilon: Array) -> Ar
 
 
 def _tested(sources: Sequence[Source], person: int, epsilon: Array) -> Array:
-    from edp_bayes.divergence.composition.folding import folded_draws, slack
+    from edp_bayes.divergence.composition.convolution import folded_draws, slack
 
     parts, counts = [], []
     for source in sources:

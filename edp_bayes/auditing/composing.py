@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import Coupling
 from edp_bayes.coupling.joint import JointCoupling
 from edp_bayes.divergence.composition.pairs import ExactLosses
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.progress import track
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from edp_bayes.divergence.composition.screening import MomentScreen, Screen
 
 __all__ = ["THRESHOLD", "ComposedRisks", "Source", "blocks", "bounds", "composed_risks"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 BLOCK_NUMBERS = 2**22
 # Individuals whose bound is at most this enter delta* by it, and of every draw and epsilon only
@@ -48,8 +45,8 @@ class Source:
     order : ndarray of int
         Shape (draw,): which of the coupling's draws goes with each draw of the composition.
     least : Coupling, optional
-        Where contributions echo in later databases: that of what is left of them at least. The
-        other is then that of the largest, and each answer is taken to tell its component.
+        Where contributions carry over to later databases: that of what is left of them at least.
+        The other is then that of the largest, and each answer is taken to tell its component.
     """
 
     coupling: Coupling | JointCoupling
@@ -59,8 +56,8 @@ class Source:
     least: Coupling | None = None
 
     @property
-    def echoes(self) -> bool:
-        """Whether contributions echo."""
+    def carries_over(self) -> bool:
+        """Whether contributions carry over."""
         return self.least is not None
 
     def screen(self, people: Index, grid: Array) -> Screen | MomentScreen:
@@ -78,7 +75,7 @@ class Source:
 
     def curves(self, people: Index, epsilon: Array) -> Array:
         """Return delta_i(epsilon) of one database of one query, (draw, individual, epsilon)."""
-        from edp_bayes.coupling.echo import revealed_curves
+        from edp_bayes.coupling.carry_over import revealed_curves
 
         place = self.position[people]
         known = place >= 0
@@ -87,7 +84,7 @@ class Source:
             some = place[known]
             found[:, known] = (
                 revealed_curves(self.single, some, epsilon)
-                if self.echoes
+                if self.carries_over
                 else self.single.curves(some, epsilon)
             )[self.order]
         return found
@@ -125,16 +122,16 @@ class Source:
 
     def pair(self, person: int, rows: Index) -> tuple[Array, Array] | None:
         """Return the components with and without an individual in some draws."""
-        from edp_bayes.coupling.echo import apart
+        from edp_bayes.coupling.carry_over import apart
 
         found = self._pair(self.single, person, rows)
-        if found is None or not self.echoes:
+        if found is None or not self.carries_over:
             return found
         size = self.coupling.mixture.weights.shape[-1]
         return apart(found[0], size), apart(found[1], size)
 
     def least_losses(self, person: int, rows: Index) -> Losses | None:
-        """Return the privacy losses, where contributions echo of what is left of them at least."""
+        """Return the privacy losses, at least, where contributions carry over."""
         if self.least is None:
             return self.losses(person, rows)
         found = self._pair(self.least, person, rows)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edp_bayes.auditing.carry_over import RELEASED, carry_over_of, checked_past, with_carry_over
 from edp_bayes.auditing.composed_parts import fit_of, itself, part_groups
 from edp_bayes.auditing.composed_tests import tested_risks
 from edp_bayes.auditing.composing import Source, composed_risks
-from edp_bayes.auditing.echoing import RELEASED, checked_past, echo_of, with_echo
 from edp_bayes.auditing.sharing import names_of, refuse_shared
 from edp_bayes.coupling.past import given_in_full
 from edp_bayes.coupling.stacked import pick
@@ -21,14 +21,12 @@ from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputEr
 from edp_bayes.records.atoms import refuse_atoms
 from edp_bayes.results.query import Audit
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Index
 
 if TYPE_CHECKING:
     from edp_bayes.results.composition import ComposedAudit
 
 __all__ = ["DRAWS", "compose", "same_draws", "sources_of"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 DRAWS = 200
 MOST_DATABASES = 100_000  # memory grows with their number
@@ -70,7 +68,8 @@ def compose(
         database all are.
     past : {"released", "others"}
         What later databases follow where an adversary knows earlier answers: the answers as they
-        were released, or what the others contributed, so that contributions echo in later answers.
+        were released, or what the others contributed, so that contributions carry over to later
+        answers.
         With "others" risks are upper bounds in both cases.
     fresh : bool
         State that the databases of all audits are fresh ones, although their data are the same or
@@ -122,11 +121,11 @@ def compose(
     databases are an adaptive sequence: with the individual each has the distribution p(. | past),
     without them p_i(. | past), with the past as it was released in both. If later databases follow
     what the others contributed instead, an individual who is missing from all of them is missing
-    from the past of each but the first, too: their contributions echo in later answers, by the
-    coefficients of the lags. With ``past="others"`` the risk is bounded by that of contributions
-    as much larger as echoes may make them, in every draw (`edp_bayes.coupling.echo`); a warning
-    says by how much. In either case each database is as the one in question. Of several queries
-    together echoes are not bounded.
+    from the past of each but the first, too: their contributions carry over to later answers, by
+    the coefficients of the lags. With ``past="others"`` the risk is bounded by that of
+    contributions as much larger as the carry-over may make them, in every draw
+    (`edp_bayes.coupling.carry_over`); a warning says by how much. In either case each database is
+    as the one in question. Of several queries together the carry-over is not bounded.
 
     Where that past is known as it was published, the releases are bounded by whole answers whose
     past is known in full, whatever will be published: lower ends are then zero.
@@ -172,9 +171,9 @@ def compose(
             tested = np.zeros_like(risks.individual)
         else:
             tested = np.minimum(tested_risks(sources, risks.kept, grid), risks.individual)
-        echoes = past != RELEASED and max(map(echo_of, parts, counts)) > 1.0
+        carries_over = past != RELEASED and max(map(carry_over_of, parts, counts)) > 1.0
         groups = composed_assembly.composed_groups(
-            parts[0], people, rows, grid, risks, tested, enlarged=echoes or bounded
+            parts[0], people, rows, grid, risks, tested, enlarged=carries_over or bounded
         )
         groups = groups.beside(part_groups(parts, people[risks.kept], grid, progressbar))
     result = composed_assembly.assemble(parts, counts, people, groups, assumed, past, fresh=fresh)
@@ -215,7 +214,7 @@ def sources_of(
         if chosen.size < coupling.n_draws:
             coupling = pick(coupling, chosen)
         source = Source(coupling, count, _positions(people, names[k]), order)
-        sources.append(source if past == RELEASED else with_echo(source, part, chosen))
+        sources.append(source if past == RELEASED else with_carry_over(source, part, chosen))
     taken = np.arange(np.prod(shapes[0])).reshape(shapes[0])[:chains, :each:step]
     return sources, people, taken, SHARED if shared else INDEPENDENT
 
@@ -267,7 +266,7 @@ def _refuse_partial_past(audit: Audit, count: int, past: str) -> None:
         )
     if past != RELEASED:
         raise InvalidInputError(
-            "how contributions echo in later releases through answers of which a part was "
+            "how contributions carry over to later releases through answers of which a part was "
             "published is not bounded: give past='released'"
         )
 

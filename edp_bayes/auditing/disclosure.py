@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.exceptions import EdpBayesError, InputTypeError, InvalidInputError
 from edp_bayes.records.responses import Responses
 from edp_bayes.results.query import Audit, require_audit_of
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ __all__ = [
     "rule_of",
     "rules_of",
 ]
-
-Array = NDArray[np.float64]
 
 HUNDEPOOL = "Hundepool and others (2012), Statistical Disclosure Control, Section 4.2"
 WHY = (

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from edp_bayes.diagnostics.predictive import replicates_of
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.records.responses import Responses
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.models.base import FittedModel
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
 
 __all__ = ["drawn_groups"]
-
-Array = NDArray[np.float64]
 
 MOST = 5_000_000  # numbers that are predicted
 # The stream of the predictive check, so that these are the replicates that it looks at.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import Coupling
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.progress import track
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ __all__ = [
     "largest_at",
     "riskiest",
 ]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # Numbers held at once of risks, or of presence by component, while individuals are evaluated block
 # by block.

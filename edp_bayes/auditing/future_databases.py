@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.base import Coupling
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from edp_bayes.coupling.regression import RegressionCoupling
 
 __all__ = ["FutureDatabases"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from edp_bayes.models.default import model_or_default
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.responses import Responses
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.shares import highest_share
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["guarantee"]
-
-Array = NDArray[np.float64]
 
 # Share of the largest stake that keeps the capital above zero.
 MOST_STAKED = 0.75

@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.auditing.planning import require_draws, simulation_settings
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
@@ -15,6 +15,7 @@ from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.responses import FEWEST_DATABASES, Responses
 from edp_bayes.results import bands
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PLANNING_DRAWS, PROB
 from edp_bayes.utils.progress import working
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["smallest_delta"]
-
-Array = NDArray[np.float64]
 
 
 def smallest_delta(

@@ -8,15 +8,13 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edp_bayes.auditing.evaluation import riskiest
 from edp_bayes.auditing.joint_evaluation import evaluate_joint
 from edp_bayes.auditing.store import described, opened
 from edp_bayes.models.joint import fit_joint
 from edp_bayes.models.joint_regression import fit_joint_given
 from edp_bayes.records.dependence import linear_dependence
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.progress import working
 
 if TYPE_CHECKING:
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
     from edp_bayes.results.joint import JointAudit
 
 __all__ = ["audit_joint"]
-
-Array = NDArray[np.float64]
 
 
 def audit_joint(

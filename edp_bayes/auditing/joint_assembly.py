@@ -29,6 +29,7 @@ from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.recording import recorded
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.dependence import Dependence
 
 __all__ = ["assemble_joint"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 DENSITY_POINTS, DENSITY_DRAWS, DENSITY_REACH = 201, 500, 1.0
 LEAD = ("chain", "draw")
@@ -269,8 +267,8 @@ def _individuals(
 ) -> xr.Dataset:
     """Return what is known of everybody.
 
-    Contributions are in standard deviations of all answers together, and referred to the database
-    at hand where there is an adversary.
+    Contributions are in standard deviations of all answers together, and adjusted to the database
+    in question where there is an adversary.
     """
     found = coupling.responses.contribution
     length = np.sqrt((coupling.units.shrink(found.value) ** 2).sum(axis=1))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.auditing.evaluation import canonical_blocks
 from edp_bayes.auditing.reductions import accumulate, medians, moments
 from edp_bayes.divergence.joint.estimates import PARTS
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.progress import track
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from edp_bayes.coupling.joint import JointCoupling
 
 __all__ = ["JointBlockRisks", "JointRisks", "JointWork", "evaluate_joint"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 FEW = 100  # individuals, for whom what each answer tells on its own is evaluated in every draw
 BLOCK_NUMBERS = 2**24  # numbers held at once while a block is evaluated

@@ -1,4 +1,4 @@
-"""What an adversary knows of several queries, and the answers at hand, for a result's tree."""
+"""What an adversary knows of several queries, and the answers in question, for a result's tree."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.records.known import explained
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.joint import JointCoupling
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
 
 __all__ = ["answers_at_hand", "known_group"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 POINTS, DRAWS, REACH = 201, 500, 4.0  # standard deviations
 LEAD = ("chain", "draw")
@@ -82,7 +80,7 @@ def known_group(
 def answers_at_hand(
     coupling: JointCoupling, shift: Array, kept: Index, names: NDArray[Any], queries: list[Any]
 ) -> xr.Dataset:
-    """Return the predictive density of each answer at hand, with and without some individuals.
+    """Return the predictive density of each answer in question, with and without some individuals.
 
     Averaged over at most 500 draws, every draw at its own place, with known noise.
 

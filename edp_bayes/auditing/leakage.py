@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from edp_bayes.auditing.query import audit
 from edp_bayes.auditing.rounded import modelled_step
@@ -21,6 +20,7 @@ from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.responses import Responses
 from edp_bayes.results import bands
 from edp_bayes.utils import files, labels, validate
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.defaults import default_probability
 from edp_bayes.utils.progress import track
 
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
 __all__ = ["Leakage", "leakage"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 PAST = (0, 1, 2, 4)
 SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95)

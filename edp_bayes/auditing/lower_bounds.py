@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.atoms import AtomCoupling
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.distributions.mixtures import Mixture
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from edp_bayes.distributions.published import Published
 
 __all__ = ["Cells", "LowerBounds", "Pairs", "cell_masses", "lower_bounds", "tested_risks"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 MOST_DRAWS = 500
 CELLS = 80

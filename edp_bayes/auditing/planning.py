@@ -19,10 +19,11 @@ from edp_bayes.models.regression import Regression
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.atoms import refuse_atoms
-from edp_bayes.records.responses import Referral, Responses
+from edp_bayes.records.responses import Adjustment, Responses
 from edp_bayes.results import bands
 from edp_bayes.results.base import BAND_KINDS
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PLANNING_DRAWS, PROB, default_probability
 from edp_bayes.utils.formatting import enough
 from edp_bayes.utils.progress import working
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from edp_bayes.coupling.base import Coupling
 
 __all__ = ["Plan", "plan"]
-
-Array = NDArray[np.float64]
 
 CHAINS = 2
 TUNE = 300
@@ -485,16 +484,16 @@ class _Study:
             noise=self.responses.noise,
             step=step,
         )
-        referral, share = self.responses.referral, self.responses.n_databases / size
-        if referral is None:
+        adjustment, share = self.responses.adjustment, self.responses.n_databases / size
+        if adjustment is None:
             return found
         return found.replaced(
-            referral=Referral(
-                degrees=referral.degrees[self.kept],
-                variance=share * referral.variance[self.kept],
-                odds=referral.odds**share,
-                spells=referral.spells[self.kept],
-                recent=referral.recent[self.kept] ** share,
+            adjustment=Adjustment(
+                degrees=adjustment.degrees[self.kept],
+                variance=share * adjustment.variance[self.kept],
+                odds=adjustment.odds**share,
+                spells=adjustment.spells[self.kept],
+                recent=adjustment.recent[self.kept] ** share,
             )
         )
 

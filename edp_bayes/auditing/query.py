@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.auditing.evaluation import Risks, evaluate, riskiest
 from edp_bayes.auditing.executors.base import Runner, running
@@ -33,6 +33,7 @@ from edp_bayes.records.remainder import require_collected
 from edp_bayes.records.responses import Responses
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.utils import labels, validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import DRAWS, EXACT_UP_TO, PROB, TUNE
 from edp_bayes.utils.progress import working
 
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
 __all__ = ["audit", "audit_for_verdict"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # Where in a store the second of two adversaries is kept.
 SECOND = "second"

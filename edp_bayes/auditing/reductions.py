@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import compiled, in_threads
 
 __all__ = ["accumulate", "keep_largest", "medians", "moments"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 SERIES = 1e-4  # risks below have a logarithm of four terms, to the last bit or two
 LEAST_MEDIANS = 64  # for which a thread is started

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from edp_bayes.auditing.epsilon_at import CoupledCurves
 from edp_bayes.auditing.evaluation import Risks, evaluate
 from edp_bayes.auditing.lower_bounds import lower_bounds
-from edp_bayes.auditing.refining import CoupledCurves
 from edp_bayes.coupling.base import FLOOR
 from edp_bayes.coupling.released import NEGLIGIBLE, ReleasedCoupling, grid_of
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
@@ -22,6 +22,7 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.atoms import refuse_atoms
 from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.query import Audit
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.base import Coupling
@@ -30,9 +31,6 @@ __all__ = ["ReleasedCurves", "audit_released", "released"]
 
 AS_CONTINUOUS = "audit the answers as continuous, responses.replaced(step=None) (--no-step)"
 AT_WORST = "ask for rounded_to= with offset='worst' (--offset worst)"
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from edp_bayes.auditing.carry_over import RELEASED, checked_past
 from edp_bayes.auditing.composed_parts import whole_draws
 from edp_bayes.auditing.composing import Source, blocks
 from edp_bayes.auditing.composition import DRAWS, sources_of
-from edp_bayes.auditing.echoing import RELEASED, checked_past
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.query import Audit
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.defaults import PROB, default_probability
 from edp_bayes.utils.progress import track
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from edp_bayes.divergence.composition.pairs import Losses, RoundedOnce
 
 __all__ = ["MOST_RELEASES", "releases_until"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 MOST_RELEASES = 4096
 # Numbers of releases at which everybody's risk is bounded, and whose are known one by one.
@@ -106,8 +103,8 @@ def releases_until(
     past = checked_past(past)
     (source,), _, rows, _ = sources_of([audit], [MOST_RELEASES], draws, past)
     numbers = _releases(source, level, target, progressbar)
-    if source.echoes and (numbers == 0).any():
-        # there is no echo in a single release
+    if source.carries_over and (numbers == 0).any():
+        # nothing carries over in a single release
         (alone,), _, _, _ = sources_of([audit], [1], draws, past)
         numbers = np.maximum(numbers, _within_once(alone, level, target, progressbar)[:, None])
     found, at_most = (part.reshape(rows.shape) for part in numbers.T)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import Coupling
 from edp_bayes.coupling.released import ReleasedCoupling
@@ -12,11 +11,10 @@ from edp_bayes.models.base import DensityModel, models_rounding
 from edp_bayes.models.regression import AtHand, Regression
 from edp_bayes.records.responses import Responses
 from edp_bayes.records.rounding import offset_of, on_grid
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.sentences import Sentence
 
 __all__ = ["modelled_step", "rounded_coupling"]
-
-Array = NDArray[np.float64]
 
 
 def modelled_step(responses: Responses, model: DensityModel) -> tuple[Responses, tuple[str, ...]]:

@@ -27,6 +27,7 @@ from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records.joined import JointResponses
 from edp_bayes.utils import checksums, files, leftovers
+from edp_bayes.utils.arrays import Index
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["Store", "described", "opened", "remove", "seed_in"]
-
-Index = NDArray[np.int64]
 
 SETTINGS, FIT = "settings.json", "fit.json"
 OWN = (SETTINGS, FIT, "draws-*.nc", "block-*.npz")

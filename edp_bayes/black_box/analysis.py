@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edp_bayes.black_box.cells import MERGED, Cells, count
 from edp_bayes.black_box.outcomes import Outcomes
 from edp_bayes.black_box.posterior.models import LogRatioModel
@@ -19,10 +16,9 @@ from edp_bayes.black_box.posterior.privacy import (
 )
 from edp_bayes.black_box.statistic import learn
 from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["Findings", "analyse"]
-
-Array = NDArray[np.float64]
 
 FEW_OUTCOMES = 20
 

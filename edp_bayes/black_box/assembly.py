@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from edp_bayes.black_box.analysis import Findings
 from edp_bayes.black_box.outcomes import Outcomes
@@ -18,10 +17,9 @@ from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.results.mechanism import MechanismAudit
 from edp_bayes.results.recording import recorded
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["assemble", "record_of", "tree_of"]
-
-Array = NDArray[np.float64]
 
 
 def assemble(

@@ -6,13 +6,13 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.black_box.outcomes import KINDS, Outcomes, read_outcomes
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import MECHANISM_DRAWS
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from edp_bayes.results.mechanism import MechanismAudit
 
 __all__ = ["audit_mechanism", "audit_mechanisms"]
-
-Array = NDArray[np.float64]
 
 TAU = 0.01
 ADJACENCIES = ("substitution", "add-remove")

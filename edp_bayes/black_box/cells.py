@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 
 from edp_bayes.black_box.outcomes import Outcomes, repeated
 from edp_bayes.black_box.statistic import apply_statistic
+from edp_bayes.utils.arrays import Array, Flags, Index
 
 __all__ = ["DENSITY", "MERGED", "POINT", "Cells", "count"]
-
-Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Index = NDArray[np.int64]
 
 POINT, DENSITY, MERGED = range(3)
 BINS = 64

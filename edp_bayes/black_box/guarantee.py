@@ -6,15 +6,14 @@ import math
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PROB
 
 __all__ = ["mechanism_guarantee"]
-
-Array = NDArray[np.float64]
 
 FEWEST = 2
 

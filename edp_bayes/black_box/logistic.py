@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["ridge_logistic"]
-
-Array = NDArray[np.float64]
 
 LEAST_WEIGHT = 1e-9
 

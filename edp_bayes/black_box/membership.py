@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import INDEPENDENT_DRAWS, default_probability
 
 if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["MembershipEpsilon", "epsilon_from_membership"]
-
-Array = NDArray[np.float64]
 
 PRIOR = 0.5
 # The rates' quantiles are integrated over, finely towards both ends, where epsilon is large.

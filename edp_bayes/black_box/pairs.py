@@ -18,13 +18,13 @@ from edp_bayes.black_box.posterior.pooling import pool, pool_shares
 from edp_bayes.black_box.posterior.privacy import CellCurves, delta_curves
 from edp_bayes.exceptions import EdpBayesError, InvalidInputError
 from edp_bayes.models.sampling import SamplerSettings
-from edp_bayes.results.crossings import WholeCurves
+from edp_bayes.results.epsilon_at import WholeCurves
 from edp_bayes.results.mechanism import MechanismAudit
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.progress import track
 
 __all__ = ["Sampler", "audit_pairs"]
 
-Array = NDArray[np.float64]
 Sampler = Callable[[Any, int, np.random.Generator], Any]
 Pair = tuple[Any, Any]
 
@@ -240,7 +240,7 @@ class _JointCurves(WholeCurves):
     def between(
         self, epsilon: Array, left: int, target: float, rows: NDArray[np.int64]
     ) -> tuple[Array, Array]:
-        """Return delta, twice; see `edp_bayes.results.crossings`."""
+        """Return delta, twice; see `edp_bayes.results.epsilon_at`."""
         deltas = [delta_curves(s.distributions, epsilon[0]) for s in self.sources]
         found = _pooled(np.stack(deltas, axis=1), self.settings).max(axis=1)[rows]
         found = np.maximum(found, self.curves[rows, left + 1][:, None])

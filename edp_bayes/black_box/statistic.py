@@ -10,15 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.black_box.logistic import ridge_logistic
 from edp_bayes.black_box.outcomes import Outcomes
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["Statistic", "apply_statistic", "learn"]
-
-Array = NDArray[np.float64]
 
 STEPS = 12
 RIDGE = 1e-3

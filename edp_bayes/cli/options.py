@@ -285,7 +285,7 @@ class Run:
         What the adversary knows.
     databases : int or None
         How many fresh databases are composed; None for none.
-    echoes : bool
+    carry_over : bool
         These may follow what the others contributed, rather than the answers as released.
     collect : int or None
         How many individuals' contributions are collected; None takes what is usual.
@@ -353,7 +353,7 @@ class Run:
     resume: bool = False
     keep_store: bool = False
     databases: int | None = None
-    echoes: bool = False
+    carry_over: bool = False
     collect: int | None = None
     step: float | str | None = FOUND
     transform: str | None = None
@@ -501,11 +501,12 @@ class Run:
             require_zarr("--zarr")
         if run.keep_store and not run.resume:
             raise InvalidInputError("--keep-store is for a store: give --resume, too")
-        if run.echoes and run.databases is None:
-            raise InvalidInputError("--echoes is for several releases: give --databases, too")
-        if run.echoes and run.knows.no_past:
+        if run.carry_over and run.databases is None:
+            raise InvalidInputError("--carry-over is for several releases: give --databases, too")
+        if run.carry_over and run.knows.no_past:
             raise InvalidInputError(
-                "--echoes and --no-past contradict: without a past nothing echoes in later answers"
+                "--carry-over and --no-past contradict: without a past nothing carries over to "
+                "later answers"
             )
         if run.target_accept is not None:
             validate.probability(run.target_accept, "--target-accept")
@@ -722,10 +723,10 @@ Fresh = Annotated[
         rich_help_panel=TARGET,
     ),
 ]
-Echoes = Annotated[
+CarryOverOption = Annotated[
     bool,
     typer.Option(
-        "--echoes",
+        "--carry-over",
         help="With --databases: an upper bound that also holds where later databases follow what "
         "the others contributed to earlier ones, rather than the answers as they were released.",
         rich_help_panel=TARGET,

@@ -53,14 +53,14 @@ def audit_databases(
         0, or under --check what the verdict is; see `edp_bayes.cli.answering.CODES`.
     """
     from edp_bayes import audit, disclosure, plan
+    from edp_bayes.auditing.carry_over import OTHERS, RELEASED
     from edp_bayes.auditing.disclosure import require_rules
-    from edp_bayes.auditing.echoing import OTHERS, RELEASED
     from edp_bayes.auditing.released import audit_released
     from edp_bayes.auditing.store import remove
     from edp_bayes.cli import folder, report
+    from edp_bayes.cli.adversary_options import adversary_of, sentence
     from edp_bayes.cli.cell_work import audit_table
     from edp_bayes.cli.keys import pseudonym_key
-    from edp_bayes.cli.knowing import adversary_of, sentence
     from edp_bayes.cli.labelling import label_of
     from edp_bayes.cli.noise_work import DEMO
     from edp_bayes.records.databases import Databases
@@ -201,7 +201,7 @@ def audit_databases(
         composed = None
         if run.databases is not None:
             composed = (found if published is None else published).compose(
-                run.databases, past=OTHERS if run.echoes else RELEASED, progressbar=show
+                run.databases, past=OTHERS if run.carry_over else RELEASED, progressbar=show
             )
             said = answer(composed)
             counted["composed"] = composed, said

@@ -19,21 +19,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import FLOOR, Coupling
 from edp_bayes.coupling.parts import taken
 from edp_bayes.coupling.pooling import ALONE, FEWEST_POOLED, MOST_WEIGHT
 from edp_bayes.coupling.stacked import curves_by_draw, pick
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.distributions.mixtures import Mixture
     from edp_bayes.records.responses import Responses
 
 __all__ = ["AtomCoupling", "Beta", "Masses"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # Streams of random numbers: of the atoms' shares, of an individual, of one not in the sample.
 SHARES, OWN, NEW = [0, 0, 0, 11], [0, 0, 0, 12], [0, 0, 0, 13]

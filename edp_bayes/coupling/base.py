@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
+from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["FLOOR", "Coupling", "draw_count", "flat", "pair_curves"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # Individual risks below this are not looked for; what is left out is bounded and reported.
 FLOOR = 1e-12

@@ -15,11 +15,10 @@ from edp_bayes.coupling.contributions import ContributionDraws
 from edp_bayes.coupling.curves import moments_without, own_variance
 from edp_bayes.divergence.near_pair.close import inner_epsilons, pair_risk
 from edp_bayes.divergence.near_pair.nodes import FARTHEST
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import borrowing, compiled, in_threads
 
 __all__ = ["bound_curves"]
-
-Array = NDArray[np.float64]
 
 LIGHT = 1e-9  # components that weigh less, all together, are bounded by their weight
 NOTHING = 1e-13  # of a curve that need not fall farther

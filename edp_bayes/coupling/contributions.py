@@ -28,7 +28,8 @@ from edp_bayes.coupling.pooling import (
     stand_out,
 )
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.records.responses import Referral
+from edp_bayes.records.responses import Adjustment
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import in_threads
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ __all__ = [
     "ContributionSource",
     "Statistics",
 ]
-
-Array = NDArray[np.float64]
 
 # Prior weight, in databases, of a contribution that does not depend on the rest.
 INDEPENDENCE_WEIGHT = 2.0
@@ -181,13 +180,13 @@ class ContributionPosterior:
         rank = responses.rank
         stats = Statistics.of(responses, centred=prior is None).taken(responses.order)
         k, n = stats.count, responses.n_databases
-        referral = responses.referral or Referral.none(k.size)
+        adjustment = responses.adjustment or Adjustment.none(k.size)
         if prior is None:
             flat, steep = np.full_like(k, FLAT), INDEPENDENCE_WEIGHT * stats.rest_variance
             presence = learn_presence(k, n)
             presence_a, presence_b = pool_presence(k, n, presence, stand_out(k, stats.size))
             # A flat intercept takes a degree of freedom, and so does what was regressed out.
-            free = np.maximum(k - 1.0 - referral.degrees[responses.order], 0.0)
+            free = np.maximum(k - 1.0 - adjustment.degrees[responses.order], 0.0)
         else:
             flat, steep = (
                 np.full_like(k, prior.intercept_weight),
@@ -228,12 +227,12 @@ class ContributionPosterior:
             squares = degrees * prior.spread**2
             pool = None
         factor = np.zeros((k.size, 2, 2))
-        factor[:, 0, 0] = np.sqrt(p11 / determinant + referral.variance[responses.order])
+        factor[:, 0, 0] = np.sqrt(p11 / determinant + adjustment.variance[responses.order])
         factor[:, 1, 0] = -p01 / np.sqrt(p11 * determinant)
         factor[:, 1, 1] = np.sqrt(1.0 / p11)
         if prior is None:
             factor[k == 0, 0, 0] = 1.0 / relative
-        spells = referral.spells[responses.order]
+        spells = adjustment.spells[responses.order]
         return cls(
             presence_a=(k / spells + presence_a)[rank],
             presence_b=np.where(absent, (n - k) / spells + presence_b, 0.0)[rank],
@@ -245,8 +244,8 @@ class ContributionPosterior:
             rank=rank,
             seed=seed,
             pool=pool,
-            odds=referral.own_odds,
-            new_odds=referral.odds,
+            odds=adjustment.own_odds,
+            new_odds=adjustment.odds,
         )
 
     @property

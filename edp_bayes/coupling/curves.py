@@ -46,6 +46,7 @@ from edp_bayes.divergence.near_pair.close import (
 )
 from edp_bayes.divergence.near_pair.nodes import MOST_NODES, place_nodes
 from edp_bayes.divergence.near_pair.safety import is_safe, safety_tables, tabulate_shares
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import ZERO, borrowing, compiled, in_threads
 
 __all__ = [
@@ -57,8 +58,6 @@ __all__ = [
     "pair_components",
     "relative_presence",
 ]
-
-Array = NDArray[np.float64]
 
 # The share of a component's variance that one individual may explain.
 LARGEST_SHARE = 0.9

@@ -12,19 +12,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.exposure import CONSTANT
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["dominant_individuals", "fit_without"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 LEAST_SHARE = 0.5
 MOST = 3

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.contributions import STEEPEST, ContributionDraws
+from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["DrawnContributions"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 ALWAYS = 1.0 - 1e-12  # presence above is 1
 

@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.pooling import presence_at_hand
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
-    from edp_bayes.records.responses import Referral, Responses
+    from edp_bayes.records.responses import Adjustment, Responses
 
 __all__ = ["CONSTANT", "raw_exposure"]
-
-Array = NDArray[np.float64]
 
 # Responses without an individual are constant below this share of the standard deviation of all
 # responses; a regression on them takes it as a share of the variance.
@@ -75,7 +74,7 @@ def raw_exposure(
             responses.contribution.owner,
             (responses.n_databases, responses.n_individuals),
             epsilon,
-            responses.referral,
+            responses.adjustment,
             presence,
         )
     c, people = responses.collected, responses.n_individuals
@@ -85,7 +84,7 @@ def raw_exposure(
     spread = narrower * np.maximum(np.sqrt(responses.variance_without + known), least)
     shift = np.abs(c.data) / spread[owner]
     sizes = (responses.response.size, people)
-    out = _of_shifts(shift, owner, sizes, epsilon, responses.referral, presence)
+    out = _of_shifts(shift, owner, sizes, epsilon, responses.adjustment, presence)
     if others is not None:
         # as if all contributions of these were as large as their largest
         shift = others.largest / spread[others.individuals]
@@ -98,15 +97,15 @@ def _of_shifts(
     owner: NDArray[np.int64],
     sizes: tuple[int, int],
     epsilon: Array,
-    referral: Referral | None,
+    adjustment: Adjustment | None,
     presence: Array | None = None,
 ) -> Array:
     """Return the risks of contributions by so many standard deviations."""
     rows, people = sizes
     count = np.bincount(owner, minlength=people)
     share = count / rows if presence is None else presence
-    if presence is None and referral is not None:
-        share = presence_at_hand(share, referral.own_odds)
+    if presence is None and adjustment is not None:
+        share = presence_at_hand(share, adjustment.own_odds)
     out = np.empty((people, epsilon.size))
     for level, e in enumerate(epsilon):
         where = np.bincount(owner, _where_present(shift, share[owner], e), people)

@@ -17,6 +17,7 @@ from edp_bayes.coupling.pooling import ALONE
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.divergence.joint.estimates import PARTS
 from edp_bayes.divergence.joint.points import digital_shifts, mixture_points
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import in_threads
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses, SomeJointResponses
 
 __all__ = ["FLOOR", "JointCoupling", "JointCurves", "leaders", "pair_curves"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 FLOOR = 1e-6  # risks below this are not looked for: their bounds are added to the sum's error
 CHUNK = 32  # draws whose points are held at once

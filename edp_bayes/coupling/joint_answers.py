@@ -8,14 +8,12 @@ Dotterrer 2020, Lemma 2), so the largest of these is a lower bound without an er
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import pair_curves
 from edp_bayes.distributions.multivariate import NormalMixture, Units
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["answer_curves"]
-
-Array = NDArray[np.float64]
 
 
 def answer_curves(

@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.contributions import (
     FLAT,
@@ -30,7 +29,8 @@ from edp_bayes.coupling.pooling import (
     stand_out,
 )
 from edp_bayes.records.joined import outer
-from edp_bayes.records.responses import Referral
+from edp_bayes.records.responses import Adjustment
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import compiled, in_threads
 from edp_bayes.utils.small_matrices import cholesky, inverse_factor
 
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
 
 __all__ = ["JointContributionDraws", "JointContributionPosterior"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 ROUNDING = 1e-12  # of the square of a size
 FLATTEN, MOST_FLATTENED = 0.7, 60
@@ -111,9 +108,9 @@ class JointContributionPosterior:
         stats = _Statistics.of(responses, units).taken(order)
         k, n, d = stats.count, responses.n_databases, responses.n_queries
         presence_a, presence_b = pool_presence(k, n, learn_presence(k, n), stand_out(k, stats.size))
-        referral = responses.referral or Referral.none(k.size)
-        spells = referral.spells[order]
-        free = np.maximum(k - 1.0 - referral.degrees[order], 0.0)
+        adjustment = responses.adjustment or Adjustment.none(k.size)
+        spells = adjustment.spells[order]
+        free = np.maximum(k - 1.0 - adjustment.degrees[order], 0.0)
         precision = np.zeros((k.size, 1 + d, 1 + d))
         precision[:, 0, 0] = k + FLAT
         precision[:, 0, 1:] = precision[:, 1:, 0] = stats.rest
@@ -135,7 +132,7 @@ class JointContributionPosterior:
         kept = spread.kept(free, own, weight)
         scale = (prior + residual * (shrinkage**2)[:, None, None]) * kept[:, None, None]
         covariance = np.linalg.inv(precision)
-        covariance[:, 0, 0] += referral.variance[order]
+        covariance[:, 0, 0] += adjustment.variance[order]
         covariance[k == 0, 0, 0] = spread.relative**-2.0
         return cls(
             presence_a=(k / spells + presence_a)[rank],
@@ -147,7 +144,7 @@ class JointContributionPosterior:
             centre=stats.centre[rank],
             rank=rank,
             seed=seed,
-            odds=referral.own_odds,
+            odds=adjustment.own_odds,
         )
 
     def taken(self, members: Index) -> JointContributionPosterior:

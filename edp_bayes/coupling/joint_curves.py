@@ -14,12 +14,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.divergence.joint.estimates import PARTS, add_density, covered, estimate
 from edp_bayes.divergence.joint.points import FAR_POINTS, POINTS
 from edp_bayes.divergence.joint.screening import log_moment, pair_bound
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import borrowing, compiled, in_threads
 from edp_bayes.utils.small_matrices import cholesky, congruence, eigen, inverse_factor
 
@@ -32,8 +32,6 @@ __all__ = [
     "pair_components",
     "without_component",
 ]
-
-Array = NDArray[np.float64]
 
 LARGEST_SHARE = 0.9  # of a component's variance in any direction that one individual may explain
 LEAST = 1e-300

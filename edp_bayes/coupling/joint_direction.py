@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.distributions.multivariate import NormalMixture
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["most_exposing"]
-
-Array = NDArray[np.float64]
 
 
 def most_exposing(p: NormalMixture, q: NormalMixture, noise: Array) -> Array:

@@ -16,13 +16,12 @@ from edp_bayes.coupling.dominance import LEAST_SHARE, MOST
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.records.joined import outer
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
 
 __all__ = ["dominant", "joint_without"]
-
-Array = NDArray[np.float64]
 
 
 def dominant(responses: JointResponses, units: Units) -> NDArray[np.int64]:

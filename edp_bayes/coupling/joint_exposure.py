@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.exposure import CONSTANT
 from edp_bayes.distributions.multivariate import Units
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
 
 __all__ = ["joint_shifts"]
-
-Array = NDArray[np.float64]
 
 
 def joint_shifts(responses: JointResponses) -> Array:

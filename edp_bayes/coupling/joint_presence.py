@@ -22,15 +22,13 @@ from edp_bayes.coupling.presence_sampler import (
     log_bayes_factor,
 )
 from edp_bayes.distributions.multivariate import NormalMixture
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import compiled, in_threads
 
 if TYPE_CHECKING:
     from edp_bayes.records.joined import JointContributions
 
 __all__ = ["JointPresence"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 OWN, COMMON = [0, 0, 0, 1], [0, 0, 0, 2]
 

@@ -14,6 +14,7 @@ from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.divergence.joint.estimates import PARTS, add_density, estimate
 from edp_bayes.divergence.joint.points import FAR_POINTS, POINTS
 from edp_bayes.divergence.joint.screening import ORDERS, pair_bound
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import compiled, in_threads
 from edp_bayes.utils.small_matrices import cholesky, inverse_factor
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
 
 __all__ = ["JointShiftCoupling"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

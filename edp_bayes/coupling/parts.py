@@ -25,6 +25,7 @@ from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.records.joined import SomeJointResponses
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["Contributions", "Packed", "taken", "unpack"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # Bytes from which an array that all blocks have in common is sent apart.
 SHARED_BYTES = 1024

@@ -24,11 +24,9 @@ from edp_bayes.coupling.regression import SHARE, Centred, RegressionCoupling
 from edp_bayes.coupling.released import NEGLIGIBLE, PAIRS, ReleasedCoupling, components
 from edp_bayes.coupling.stacked import curves_by_draw, pick
 from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["PastCoupling", "given_in_full"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # Places of the past in all components together: so many for each spread of the answer, at most.
 A_SPREAD, MOST = 6.0, 24

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.utils.arrays import Array
+
 __all__ = [
     "Magnitude",
     "Pool",
@@ -25,8 +27,6 @@ __all__ = [
     "presence_at_hand",
     "stand_out",
 ]
-
-Array = NDArray[np.float64]
 
 # Fewer individuals than this are not pooled.
 FEWEST_POOLED = 8

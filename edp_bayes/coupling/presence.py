@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.coupling.presence_sampler import Seen, draw_labels, draw_shares
 from edp_bayes.distributions.mixtures import Mixture, flat_draws
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import in_threads
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["FEWEST", "PresencePosterior"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 SWEEPS = 5  # of the sampler
 # A rare individual is in at most this share of the databases, or in as few.

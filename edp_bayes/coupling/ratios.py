@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import Coupling, flat
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["largest_log_ratio"]
-
-Array = NDArray[np.float64]
 
 BLOCK = 64  # draws at once
 

@@ -19,11 +19,10 @@ from edp_bayes.coupling.contributions import ContributionDraws
 from edp_bayes.coupling.curves import LARGEST_SHARE, moments_without, own_variance
 from edp_bayes.divergence.any_pair.curves import by_draw
 from edp_bayes.divergence.near_pair.close import inner_epsilons, pair_risk
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import borrowing, compiled, in_threads
 
 __all__ = ["reduced_curves"]
-
-Array = NDArray[np.float64]
 
 ROUNDING = 1e-9  # by which bounds are raised, relative to what they are
 # Standard deviations within which a log ratio below the threshold makes a component's risk nothing,

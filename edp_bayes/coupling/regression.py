@@ -19,15 +19,13 @@ from edp_bayes.coupling.contributions import (
 from edp_bayes.distributions.mixtures import Mixture, flat_draws
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.presence import PresencePosterior
     from edp_bayes.records.responses import Responses
 
 __all__ = ["Centred", "RegressionCoupling"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # Of a large population, risks surely below this share of the largest, or below this, are bounded.
 SHARE, LEAST = 1e-4, 1e-9

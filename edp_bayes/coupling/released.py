@@ -17,11 +17,9 @@ from edp_bayes.coupling.stacked import curves_by_draw, pick
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.published import Published
 from edp_bayes.divergence.released.grid import Grid
+from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["NEGLIGIBLE", "ReleasedCoupling", "grid_of"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # A risk of the full answer up to this stands for what is left of it.
 NEGLIGIBLE = 1e-9

@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.utils.arrays import Array, Index
+
 if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
     from edp_bayes.records.responses import Responses
 
 __all__ = ["joint_at_hand", "newcomers", "recent_odds", "responses_at_hand", "runs"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 LEAST = 3  # presences of whom an autocorrelation of their own is learned
 MOST_ALIKE = 0.9
@@ -205,12 +204,12 @@ def responses_at_hand(responses: Responses) -> Responses:
 
     For couplings that move each database by what an individual contributed there. Those who have
     left keep their largest contributions, and those who stay have theirs in further databases, too:
-    all in as many as the odds of the referral say.
+    all in as many as the odds of the adjustment say.
     """
-    from edp_bayes.coupling.referral import presence_cells
+    from edp_bayes.coupling.adjustment import presence_cells
 
-    referral = responses.referral
-    if referral is None or responses.remainder is not None:
+    adjustment = responses.adjustment
+    if adjustment is None or responses.remainder is not None:
         return responses
     samples = responses.samples
     n, matrix, cells = responses.n_databases, responses.contribution, presence_cells(responses)
@@ -218,7 +217,7 @@ def responses_at_hand(responses: Responses) -> Responses:
     entry = responses.owner * n + matrix.indices // samples
     np.maximum.at(weight, np.searchsorted(cells, entry), np.abs(matrix.data))
     order = responses.response_by_database.mean(axis=1)
-    moved = _taken(cells, weight, responses.n_individuals, n, referral.own_odds, order)
+    moved = _taken(cells, weight, responses.n_individuals, n, adjustment.own_odds, order)
     if moved is None:
         return responses
     changed = _rearranged(matrix, samples, *moved)
@@ -231,17 +230,17 @@ def responses_at_hand(responses: Responses) -> Responses:
 
 def joint_at_hand(responses: JointResponses) -> JointResponses:
     """Return the same of several queries: all answers move in the same databases."""
-    from edp_bayes.coupling.referral import presence_cells
+    from edp_bayes.coupling.adjustment import presence_cells
     from edp_bayes.records.joined import JointResponses
 
-    referral = responses.referral
-    if referral is None:
+    adjustment = responses.adjustment
+    if adjustment is None:
         return responses
     cells = presence_cells(responses)
     spread = responses.response.std(axis=0)
     weight = (np.abs(responses.contribution.value) / np.maximum(spread, 1e-300)).sum(axis=1)
     moved = _taken(
-        cells, weight, responses.n_individuals, responses.n_databases, referral.own_odds,
+        cells, weight, responses.n_individuals, responses.n_databases, adjustment.own_odds,
         responses.response[:, 0],
     )  # fmt: skip
     if moved is None:
@@ -254,7 +253,7 @@ def joint_at_hand(responses: JointResponses) -> JointResponses:
                 contribution=changed, half_step=part.half_step, presence=_counts(changed, 1)
             )
         )
-    return JointResponses(tuple(parts), referral)
+    return JointResponses(tuple(parts), adjustment)
 
 
 def _taken(

@@ -16,11 +16,9 @@ from edp_bayes.coupling.regression import SHARE, RegressionCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError
+from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["SomeDraws", "StackedCoupling", "curves_by_draw", "pick", "stack_couplings"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["FINEST_SHARE", "candidates", "common_steps", "plain"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 ROUNDING = 2.0**-44  # of the largest value: what sums of many floats may be off by
 FINEST_SHARE = 2.0**-20  # of the largest value: finer steps are not told from rounding

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.diagnostics.checks import Checks, threshold
 from edp_bayes.diagnostics.predictive import MIN_REPLICATES
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.distributions.mixtures import Mixture
     from edp_bayes.records.responses import Responses
 
 __all__ = ["check_detail"]
-
-Array = NDArray[np.float64]
 
 DETAIL = "detail"
 MOST_TIMES = 3.0  # the pseudo-Bayes factor from which it fails

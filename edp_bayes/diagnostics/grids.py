@@ -9,7 +9,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.diagnostics.checks import Check, Checks, threshold
 from edp_bayes.diagnostics.common_steps import (
@@ -19,6 +18,7 @@ from edp_bayes.diagnostics.common_steps import (
     common_steps,
     plain,
 )
+from edp_bayes.utils.arrays import Array, Flags, Index
 from edp_bayes.utils.formatting import risk, risk_limit
 from edp_bayes.utils.sentences import Sentence, name_of
 
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["GRID", "check_grid"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 GRID = "grid"
 LEVEL = 0.05

@@ -15,6 +15,7 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.adversary import CALENDAR, Adversary
 from edp_bayes.records.advice import advised, advised_more
 from edp_bayes.utils import labels, validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DatabaseChecks", "check_databases"]
 
-Floats = NDArray[np.float64]
 type Wanted = tuple[str, tuple[Adversary, ...]]
 type Advice = Callable[[float, str, tuple[Adversary, ...]], str]
 
@@ -109,13 +109,13 @@ def check_databases(
     responses: Responses,
     *,
     level: float = LEVEL,
-    scores: Floats | None = None,
+    scores: Array | None = None,
     past: int = 0,
     regressors: int = 0,
     queries: int = 1,
     records: Responses | None = None,
     least: float = 0.0,
-    expected: Floats | None = None,
+    expected: Array | None = None,
 ) -> DatabaseChecks:
     """Check that the databases look independent and identically distributed.
 
@@ -151,8 +151,8 @@ def check_databases(
     queries : int
         Queries that are published together.
     records : Responses, optional
-        The responses as they were, where `responses` are those of the database at hand. Ties and
-        the largest contributions are those of records.
+        The responses as they were, where `responses` are those of the database in question. Ties
+        and the largest contributions are those of records.
     least : float
         Presence is of no account where it can add no more than half of this to an individual's
         risk: the smallest upper limit of delta.
@@ -216,12 +216,12 @@ def check_databases(
     return DatabaseChecks(checks, level)
 
 
-def database_means(responses: Responses) -> Floats:
+def database_means(responses: Responses) -> Array:
     """Return one response a database, the mean of its samples, shape (n,)."""
     return responses.response.reshape(-1, responses.samples).mean(axis=1)
 
 
-def lag_one(y: Floats) -> tuple[float, float]:
+def lag_one(y: Array) -> tuple[float, float]:
     """Return the lag-1 autocorrelation and its two-sided p-value, by normal approximation.
 
     References
@@ -240,7 +240,7 @@ def lag_one(y: Floats) -> tuple[float, float]:
     return correlation, float(2 * ndtr(-abs(z)))
 
 
-def ljung_box(y: Floats, lags: int, *, fitted: int = 0) -> tuple[float, float]:
+def ljung_box(y: Array, lags: int, *, fitted: int = 0) -> tuple[float, float]:
     """Return the statistic of Ljung and Box (1978) over some lags and its p-value.
 
     Lags that were fitted take degrees of freedom.
@@ -256,7 +256,7 @@ def ljung_box(y: Floats, lags: int, *, fitted: int = 0) -> tuple[float, float]:
 
 
 def _dependence(
-    y: Floats, advice: Advice, *, past: int, given: bool
+    y: Array, advice: Advice, *, past: int, given: bool
 ) -> tuple[PendingTest, PendingTest]:
     correlation, p_lag = lag_one(y)
     lags = max(1, min(10, y.size // 5))
@@ -288,7 +288,7 @@ def _dependence(
 
 
 def _drift(
-    y: Floats, advice: Advice, *, given: bool
+    y: Array, advice: Advice, *, given: bool
 ) -> tuple[PendingTest, PendingTest, PendingTest]:
     from scipy import stats
 
@@ -334,7 +334,7 @@ def _drift(
     )
 
 
-def _level(scores: Floats, expected: Floats | None) -> tuple[PendingTest, ...]:
+def _level(scores: Array, expected: Array | None) -> tuple[PendingTest, ...]:
     """Return the test that residuals are as large where much is expected as where little is."""
     if expected is None or np.ptp(expected) <= 1e-9 * np.abs(expected).max(initial=0.0):
         return ()
@@ -353,7 +353,7 @@ def _level(scores: Floats, expected: Floats | None) -> tuple[PendingTest, ...]:
     )
 
 
-def _brown_forsythe(early: Floats, late: Floats) -> tuple[float, float]:
+def _brown_forsythe(early: Array, late: Array) -> tuple[float, float]:
     from scipy import stats
 
     deviations = [np.abs(half - np.median(half)) for half in (early, late)]
@@ -365,7 +365,7 @@ def _brown_forsythe(early: Floats, late: Floats) -> tuple[float, float]:
     return float(statistic), float(p)
 
 
-def _presence(responses: Responses, y: Floats, least: float) -> tuple[PendingTest, ...]:
+def _presence(responses: Responses, y: Array, least: float) -> tuple[PendingTest, ...]:
     """Return the test that those who come and go do not follow the rest, if there are any."""
     from scipy import stats
 
@@ -411,7 +411,7 @@ def _presence(responses: Responses, y: Floats, least: float) -> tuple[PendingTes
 
 
 def rank_sum_p_values(
-    n: int, seen: NDArray[np.int64], excess: Floats, z: Floats
+    n: int, seen: NDArray[np.int64], excess: Array, z: Array
 ) -> NDArray[np.float64]:
     """Return two-sided p-values of rank sums of some of n values.
 
@@ -447,7 +447,7 @@ def rank_sum_p_values(
     return np.asarray(p)
 
 
-def _come_and_go(responses: Responses, y: Floats, least: float) -> tuple[NDArray[np.int64], Floats]:
+def _come_and_go(responses: Responses, y: Array, least: float) -> tuple[NDArray[np.int64], Array]:
     """Return who is sometimes absent and can matter most by coming with the rest, and how much.
 
     At worst they come in the databases alone in which the response without them lies just above a

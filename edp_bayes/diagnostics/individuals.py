@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.exposure import raw_exposure
 from edp_bayes.diagnostics.checks import Checks, threshold
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.formatting import risk, risk_limit
 from edp_bayes.utils.sentences import Sentence, name_of
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["NAME", "check_individuals", "conflict_ratios", "conflicts"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 NAME = "individuals"
 MOST_RATIO = 3.0  # of what is observed to the upper limit of what is modelled

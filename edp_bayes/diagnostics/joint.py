@@ -130,7 +130,7 @@ def joint_predictive_check(
             replicated,
             level=level / len(columns),
             advice=advice,
-            adjusted=responses.referral is not None,
+            adjusted=responses.adjustment is not None,
         ).checks
         for check in checks:
             said = replace(check, sentence=Sentence(f"{name}: ", check.sentence))

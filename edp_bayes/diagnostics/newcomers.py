@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edp_bayes.coupling.adjustment import presence_cells
 from edp_bayes.coupling.exposure import raw_exposure
-from edp_bayes.coupling.referral import presence_cells
 from edp_bayes.coupling.spells import newcomers, runs
 from edp_bayes.diagnostics.checks import Checks, threshold
 from edp_bayes.diagnostics.individuals import MOST_LEVELS, conflict_ratios
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.formatting import risk, risk_limit
 from edp_bayes.utils.sentences import Sentence, name_of
 from edp_bayes.utils.shares import highest_share
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["check_newcomers"]
-
-Array = NDArray[np.float64]
 
 PROB = 0.95
 ADVICE = "Ask for later databases, which show whether they do."

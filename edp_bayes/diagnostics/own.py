@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.diagnostics.checks import Checks, threshold
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.formatting import risk_limit
 from edp_bayes.utils.sentences import Sentence, name_of
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["check_own"]
-
-Array = NDArray[np.float64]
 
 # Ratio of upper limits that is more than their Monte Carlo error, and the least that matters.
 MOST_RATIO, LEAST = 1.1, 1e-3

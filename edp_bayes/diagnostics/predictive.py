@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from edp_bayes.diagnostics.checks import Checks, PendingTest, decide
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.distributions.mixtures import Mixture
@@ -19,10 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PredictiveChecks", "posterior_predictive_check", "predictive_checks_of"]
 
-Floats = NDArray[np.float64]
 
 MIN_REPLICATES = 100
-ADJUSTED = "adjusted to the database at hand"
+ADJUSTED = "adjusted to the database in question"
 ADVICE = "try another model or a transform of the responses"
 
 
@@ -79,7 +79,7 @@ def posterior_predictive_check(
     advice : str
         What helps where the model does not fit.
     adjusted : bool
-        Whether the responses are those adjusted to the database at hand of an adversary, which
+        Whether the responses are those adjusted to the database in question of an adversary, which
         nobody observed.
 
     Returns
@@ -125,7 +125,7 @@ def posterior_predictive_check(
     return predictive_checks_of(y, replicates, level=level, advice=advice, adjusted=adjusted)
 
 
-def replicates_of(mixture: Mixture, responses: Responses, rng: np.random.Generator) -> Floats:
+def replicates_of(mixture: Mixture, responses: Responses, rng: np.random.Generator) -> Array:
     """Return a replicate of every database's response, of every draw: shape (..., database).
 
     Of a randomised query it is one of its samples. Where responses are rounded so are replicates.
@@ -139,7 +139,7 @@ def replicates_of(mixture: Mixture, responses: Responses, rng: np.random.Generat
 
 
 def predictive_checks_of(
-    y: Floats, replicates: Floats, *, level: float, advice: str, adjusted: bool = False
+    y: Array, replicates: Array, *, level: float, advice: str, adjusted: bool = False
 ) -> PredictiveChecks:
     """Compare values (n,) with replicates of them (draw, n)."""
     if replicates.shape[0] < MIN_REPLICATES:
@@ -162,7 +162,7 @@ def predictive_checks_of(
     return PredictiveChecks(decide(found, level), level)
 
 
-def skewness(samples: Floats) -> Floats:
+def skewness(samples: Array) -> Array:
     """Return the moment skewness along the last axis; zero where there is no spread."""
     centred = samples - samples.mean(axis=-1, keepdims=True)
     variance = (centred**2).mean(axis=-1)
@@ -170,7 +170,7 @@ def skewness(samples: Floats) -> Floats:
     return np.divide(third, variance**1.5, out=np.zeros_like(third), where=variance > 0)
 
 
-STATISTICS: dict[str, Callable[[Floats], Floats]] = {
+STATISTICS: dict[str, Callable[[Array], Array]] = {
     "standard deviation": lambda samples: np.std(samples, axis=-1, ddof=1),
     "skewness": skewness,
     "minimum": lambda samples: np.min(samples, axis=-1),
@@ -179,7 +179,7 @@ STATISTICS: dict[str, Callable[[Floats], Floats]] = {
 
 
 def _two_sided(
-    name: str, statistic: Callable[[Floats], Floats], y: Floats, replicates: Floats
+    name: str, statistic: Callable[[Array], Array], y: Array, replicates: Array
 ) -> PendingTest:
     observed = float(statistic(y[None])[0])
     replicated = statistic(replicates)
@@ -195,7 +195,7 @@ def _two_sided(
     )
 
 
-def _distance(y: Floats, replicates: Floats) -> PendingTest:
+def _distance(y: Array, replicates: Array) -> PendingTest:
     """Return the test of the Kolmogorov-Smirnov distance to the pooled replicates."""
     pooled = np.sort(replicates, axis=None)
     observed = float(_to_pooled(y[None], pooled)[0])
@@ -209,7 +209,7 @@ def _distance(y: Floats, replicates: Floats) -> PendingTest:
     )
 
 
-def _to_pooled(samples: Floats, pooled: Floats) -> Floats:
+def _to_pooled(samples: Array, pooled: Array) -> Array:
     size = samples.shape[-1]
     level = np.searchsorted(pooled, np.sort(samples, axis=-1), side="right") / pooled.size
     steps = np.arange(size) / size

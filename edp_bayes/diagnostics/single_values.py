@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.diagnostics.checks import Checks, threshold
 from edp_bayes.diagnostics.individuals import MOST_LEVELS
 from edp_bayes.records.atoms import FEWEST_TIES, at_values, tied_ends
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.formatting import risk, risk_limit
 from edp_bayes.utils.sentences import Sentence, name_of
 from edp_bayes.utils.shares import highest_share
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["check_atoms"]
-
-Array = NDArray[np.float64]
 
 PROB = 0.95
 

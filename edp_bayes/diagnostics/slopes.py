@@ -14,10 +14,10 @@ ADVICE = (
 
 
 def check_slopes(taken_for_known: int, individuals: int) -> Checks:
-    """Check that no slope is taken for known by which contributions were referred.
+    """Check that no slope is taken for known by which contributions were adjusted.
 
-    Against an adversary contributions are referred to the database at hand by regression. Where a
-    model does not allow for the errors of its slopes, bands are narrower than what is known.
+    Against an adversary contributions are adjusted to the database in question by regression. Where
+    a model does not allow for the errors of its slopes, bands are narrower than what is known.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def check_slopes(taken_for_known: int, individuals: int) -> Checks:
     if not taken_for_known:
         return Checks((), 0.0)
     text = (
-        f"What {taken_for_known:,} of {individuals:,} individuals contribute was referred to the "
-        "database at hand by regression, and the model takes the slopes for known"
+        f"What {taken_for_known:,} of {individuals:,} individuals contribute was adjusted to the "
+        "database in question by regression, and the model takes the slopes for known"
     )
     return Checks((threshold(SLOPES, float(taken_for_known), False, text, ADVICE),), 0.0)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from edp_bayes.utils.arrays import Array
 
 __all__ = [
     "gaussian",
@@ -22,7 +23,6 @@ __all__ = [
     "two_laplaces",
 ]
 
-Array = NDArray[np.float64]
 Distribution = tuple[Array, Array]
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)

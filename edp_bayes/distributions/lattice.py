@@ -6,15 +6,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["LatticeNoise"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 TOLERANCE = 1e-9
 FARTHEST = 2.0**52  # in spacings: cells beyond are no integers

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["NormalMixture", "Units"]
-
-Array = NDArray[np.float64]
 
 
 class Units(NamedTuple):

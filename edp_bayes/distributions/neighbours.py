@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["neighbour_distances"]
 
 
-def neighbour_distances(response: Floats, neighbours: int) -> Floats:
+def neighbour_distances(response: Array, neighbours: int) -> Array:
     """Return each row's distance to its neighbours-th nearest other row."""
     order = np.argsort(response, kind="stable")
     ordered = response[order]

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["GaussianNoise", "LaplaceNoise", "NoNoise", "Noise"]
-
-Array = NDArray[np.float64]
 
 
 class Noise(Protocol):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["common_location", "in_common_units"]
-
-Array = NDArray[np.float64]
 
 # Exponents of scales between which densities and their squares stay in the range of doubles.
 ORDINARY = 100

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edp_bayes.divergence.any_pair import curves as any_pair
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, rows
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["curves"]
-
-Array = NDArray[np.float64]
 
 
 def curves(

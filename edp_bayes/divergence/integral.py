@@ -17,10 +17,9 @@ from edp_bayes.divergence.any_pair.components import (
 )
 from edp_bayes.divergence.one_scale import curves as one_scale
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["hockey_stick"]
-
-Array = NDArray[np.float64]
 
 
 def hockey_stick(p: Mixture, q: Mixture, *, epsilon: ArrayLike) -> Array | float:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["gaussian_shift", "laplace_shift"]
-
-Array = NDArray[np.float64]
 
 _SMALL_SHIFT = 0.5
 _LARGE = 16.0  # epsilon from which on a sum of squares is formed without rounding

@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -29,8 +30,6 @@ __all__ = [
     "width_curves",
     "width_from_epsilon",
 ]
-
-Array = NDArray[np.float64]
 
 WIDTHS = tuple(np.linspace(0.01, 0.5, 50))
 LEVELS = tuple(np.linspace(0.02, 0.98, 49))

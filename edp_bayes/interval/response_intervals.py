@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.distributions.noise import LaplaceNoise
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.interval.true_answers import answer_from_mixture
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.transforms import Transform
 
 __all__ = ["WIDTHS", "interval_epsilon", "interval_level", "interval_quantities"]
-
-Array = NDArray[np.float64]
 
 # Widths in the summary of an audit.
 WIDTHS = (0.05, 0.1, 0.2)

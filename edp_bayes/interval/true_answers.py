@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.distributions.choice import choose
 from edp_bayes.distributions.kernels import mean_decay
@@ -14,6 +14,7 @@ from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import INDEPENDENT_DRAWS
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["answer_from_data", "answer_from_mixture", "answer_from_release"]
-
-Array = NDArray[np.float64]
 
 # How many noise scales hold the likelihood up to 1e-16 of its peak.
 REACH = {LaplaceNoise: 37.0, GaussianNoise: 8.6}

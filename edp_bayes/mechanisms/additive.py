@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.mechanisms.base import Mechanism, levels, two_inputs
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["Gaussian", "Laplace", "RestrictedLaplace"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.mechanisms import truths
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["DiscreteMechanism", "Mechanism", "answers", "checked_pair", "levels", "two_inputs"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.mechanisms import truths
 from edp_bayes.mechanisms.base import DiscreteMechanism, Mechanism, levels, two_inputs
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["OneTimeRappor", "RandomizedResponse", "Rappor"]
 
-Array = NDArray[np.float64]
 Bits = NDArray[np.int64]
 
 

@@ -6,11 +6,10 @@ import math
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
+
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["EXPONENTIAL", "LAPLACE", "REACH", "log_cdf", "log_pdf", "log_sf", "noise", "panels"]
-
-Array = NDArray[np.float64]
 
 LAPLACE, EXPONENTIAL = "laplace", "exponential"
 # Beyond so many scales the mass is below 1e-17.

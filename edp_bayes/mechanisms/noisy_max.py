@@ -14,10 +14,10 @@ from edp_bayes.mechanisms import truths
 from edp_bayes.mechanisms.base import DiscreteMechanism, Mechanism, answers, checked_pair, levels
 from edp_bayes.mechanisms.noise import EXPONENTIAL, LAPLACE, REACH, log_cdf, log_pdf, noise, panels
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["NoisyMaxIndex", "NoisyMaxValue"]
 
-Array = NDArray[np.float64]
 Pair = tuple[tuple[float, ...], tuple[float, ...]]
 
 NOISES = (LAPLACE, EXPONENTIAL)

@@ -14,10 +14,9 @@ from edp_bayes.mechanisms import truths
 from edp_bayes.mechanisms.base import DiscreteMechanism, answers, checked_pair
 from edp_bayes.mechanisms.noise import LAPLACE, REACH, log_cdf, log_pdf, log_sf, panels
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["ABOVE", "BELOW", "UNANSWERED", "SparseVector"]
-
-Array = NDArray[np.float64]
 
 ABOVE, BELOW, UNANSWERED = 1, 0, -1
 LONGEST = 12

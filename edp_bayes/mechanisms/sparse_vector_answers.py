@@ -9,17 +9,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.mechanisms import truths
 from edp_bayes.mechanisms.base import Mechanism, answers, checked_pair, levels
 from edp_bayes.mechanisms.noise import LAPLACE, REACH, log_pdf, panels
 from edp_bayes.mechanisms.sparse_vector import ThresholdGrid, answer_chances
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["NumericalSparseVector", "SparseVectorWithAnswers"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.utils.arrays import Array
+
 __all__ = [
     "Stratum",
     "density_epsilon",
@@ -24,7 +26,6 @@ __all__ = [
     "unit_nodes",
 ]
 
-Array = NDArray[np.float64]
 LogDensity = Callable[[Array], Array]
 
 PANEL_NODES = 20

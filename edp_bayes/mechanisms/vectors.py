@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.mechanisms.base import Mechanism, answers, checked_pair, levels
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["NoisyHistogram", "PrefixSum"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

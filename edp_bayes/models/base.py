@@ -90,8 +90,8 @@ class FittedModel:
     diverging : str
         What helps against divergent transitions.
     at_hand : AtHand, optional
-        The database at hand of an adversary; mixture, coupling and log likelihood are given what
-        they know.
+        The database in question of an adversary; mixture, coupling and log likelihood are given
+        what they know.
     truncated : tuple of Truncation
         Dirichlet processes of which finitely many components are kept.
 

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.models.base_measure import ROUNDED, add_response, log_bins
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["CENTRES", "OTHERS", "RATIOS", "observe_others"]
-
-Array = NDArray[np.float64]
 
 # Names of the data: where the kernels are, their weights for each database, and their bandwidths
 # relative to the common one.

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
@@ -27,6 +26,7 @@ from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.known import FEWEST_FREE, Known
 from edp_bayes.records.responses import Responses
 from edp_bayes.records.transforms import transform_of
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import DRAWS, TUNE
 from edp_bayes.utils.progress import track
 
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
 __all__ = ["compare"]
-
-Array = NDArray[np.float64]
 
 AHEAD = (2, 100)  # chains and draws of fits to those before
 OF_ANSWERS = "of the answers"

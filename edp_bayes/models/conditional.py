@@ -8,15 +8,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.records.known import LAG, OTHER, TREND, Explained
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.sentences import Sentence
 
 __all__ = ["DRAWN", "GROWTH", "Conditional", "Given", "given_of", "unused_transitions"]
-
-Array = NDArray[np.float64]
 
 # Prior standard deviation of gamma, and how far its mode is looked for.
 GROWTH, FARTHEST = 0.7, 3.0
@@ -101,7 +99,7 @@ class Conditional(ABC):
         return self.known.position if self.scaled else np.zeros_like(self.known.position)
 
     def growth(self, gamma: Array | float) -> Array:
-        """Return the scale of the database at hand, exp(gamma z*)."""
+        """Return the scale of the database in question, exp(gamma z*)."""
         at = self.known.target_position if self.scaled else 0.0
         return np.exp(np.asarray(gamma) * at)
 
@@ -146,7 +144,7 @@ class Conditional(ABC):
         return np.asarray(np.sqrt(share))
 
     def predicting(self, gamma: float) -> tuple[Array, Array]:
-        """Return what predicts contributions, and that of the database at hand.
+        """Return what predicts contributions, and that of the database in question.
 
         Where the scale changes contributions may grow with it, in the place of the trend. It is
         exp(gamma z), linear in z where gamma is zero.

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models.prior_draws import DRAWS, FEWEST, PriorDraws, normal_mixture
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from edp_bayes.models.sampling import SamplerSettings
 
 __all__ = ["gibbs_dataset", "prior_of_gibbs", "prior_of_joint_gibbs", "upper_roots"]
-
-Array = NDArray[np.float64]
 
 MOST = 50_000  # draws of which those with fine components are left out
 DIMS = {

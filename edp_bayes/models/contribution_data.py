@@ -7,23 +7,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edp_bayes.coupling.adjustment import standardised
 from edp_bayes.coupling.contributions import INDEPENDENCE_WEIGHT, Statistics
 from edp_bayes.coupling.dominance import dominant_individuals
-from edp_bayes.coupling.referral import standardised
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base_measure import Standardisation
 from edp_bayes.records.known import TREND
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.models.regression import Regression
     from edp_bayes.records.responses import Responses
 
 __all__ = ["Held"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 MOST = 2000  # individuals
 LARGE = 0.5  # standard deviations of the response, of who makes components of their own
@@ -34,8 +31,8 @@ SCALE = "scale"  # name of what predicts contributions where the spread changes
 class Held:
     """Records of who was there, constants of the model, and what predicts contributions.
 
-    Given a regression, units and constants are those of the responses at the database at hand, as
-    the mode of the regression has them; see `edp_bayes.coupling.referral`.
+    Given a regression, units and constants are those of the responses at the database in question,
+    as the mode of the regression has them; see `edp_bayes.coupling.adjustment`.
 
     Attributes
     ----------
@@ -44,10 +41,10 @@ class Held:
     regression : Regression or None
         Of the responses, on what an adversary knows.
     at_hand : Responses
-        The same at the database at hand.
+        The same at the database in question.
     predictors, target : ndarray
         Shapes (n, predictor) and (predictor,): what predicts contributions and presence, of mean
-        zero and unit standard deviation, and that of the database at hand.
+        zero and unit standard deviation, and that of the database in question.
     """
 
     responses: Responses
@@ -72,7 +69,7 @@ class Held:
             return cls(responses, None, responses, nothing, np.empty(0))
         x, target = standardised(*regression.predicting(regression.mode[1]))
         middle = x.mean(axis=0)
-        at_hand = regression.referred(*regression.mode)
+        at_hand = regression.adjusted(*regression.mode)
         return cls(responses, regression, at_hand, x - middle, target - middle)
 
     @cached_property
@@ -150,7 +147,7 @@ class Held:
 
     @property
     def before_at_hand(self) -> Array:
-        """The same of the database at hand, shape (m,)."""
+        """The same of the database in question, shape (m,)."""
         assert self.regression is not None
         return np.asarray(self.before[self.regression.known.row])
 

@@ -15,9 +15,9 @@ are the densities of the response with i absent and present. Given a response y 
 with probability f1(y) / (f0 + f1)(y).
 
 Where the response has a regression on what an adversary knows, y and r are those of the database
-at hand: y* = y - s (x_t - x*)' beta and r* = y* - c*, with c* = c - g_i' (x_t - x*). Contributions
-are regressed on x_t beside the rest. Log odds of presence change with x_t for all alike, and with
-presence in the database before.
+in question: y* = y - s (x_t - x*)' beta and r* = y* - c*, with c* = c - g_i' (x_t - x*).
+Contributions are regressed on x_t beside the rest. Log odds of presence change with x_t for all
+alike, and with presence in the database before.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.coupling.adjustment import ACTIVITY
 from edp_bayes.coupling.contributions import STEEPEST, ContributionDraws
 from edp_bayes.coupling.curves import LARGEST_SHARE
 from edp_bayes.coupling.pooling import TAILS
-from edp_bayes.coupling.referral import ACTIVITY
 from edp_bayes.models.base import require_variables
 from edp_bayes.models.base_measure import POSITION, REGRESSORS, add_response, coordinates
 from edp_bayes.models.contribution_data import Held
 from edp_bayes.models.contributions import CONTRIBUTIONS
 from edp_bayes.models.priors import NONNEGATIVE, REAL, Priors
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -52,8 +53,6 @@ __all__ = [
     "default_priors",
     "new_contributions",
 ]
-
-Array = NDArray[np.float64]
 
 ALWAYS = 30.0  # log odds of presence of those never absent
 USUAL_ANGLE = -np.log(5.0)  # log odds of pi / 6 in pi: a spread of half the size
@@ -192,7 +191,7 @@ class _Seen(NamedTuple):
     def of(cls, held: Held) -> _Seen:
         """Add data to the current model; None for what there is not.
 
-        Those of the database at hand are there for predictions: no variable depends on them.
+        Those of the database in question are there for predictions: no variable depends on them.
         """
         import pymc as pm
 
@@ -215,7 +214,7 @@ class _Seen(NamedTuple):
 
 
 class _AtHand(NamedTuple):
-    """The response and its components at the database at hand, standardised."""
+    """The response and its components at the database in question, standardised."""
 
     log_weights: Any
     location: Any
@@ -262,8 +261,8 @@ def _regressed(
 ) -> tuple[Any, Any, Any]:
     """Return what is known to explain of contributions.
 
-    That of each record, standardised; each contribution at the database at hand; and by how much
-    the mean of everybody there differs from that on average, standardised.
+    That of each record, standardised; each contribution at the database in question; and by how
+    much the mean of everybody there differs from that on average, standardised.
     """
     import pymc as pm
     import pytensor.tensor as pt
@@ -281,7 +280,7 @@ def _regressed(
 class _Presence(NamedTuple):
     """Log odds of presence: at the mean response, and how they change with it, by individual.
 
-    And how far they are from that in each database, and in that at hand.
+    And how far they are from that in each database, and in that in question.
     """
 
     odds: Any
@@ -325,7 +324,7 @@ class _Presence(NamedTuple):
         return cls(odds, tilt, away, at_hand)
 
     def by_component(self, location: Any) -> Any:
-        """Return log odds with each component at the database at hand, (individual, component)."""
+        """Return log odds by component at the database in question, (individual, component)."""
         return (self.odds + self.at_hand)[:, None] + self.tilt[:, None] * _bent(location)
 
     def in_databases(self, some: NDArray[np.int64], location: Any) -> Any:
@@ -398,7 +397,7 @@ def new_contributions(
     posterior : Dataset
         Draws of the pools.
     mixture : Mixture
-        Of the response, at the database at hand; shape (chain, draw, component).
+        Of the response, at the database in question; shape (chain, draw, component).
     held : Held
         The data and their units.
     rng : Generator

@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.contributions import ContributionDraws, ContributionSource, Statistics
 from edp_bayes.coupling.drawn import DrawnContributions
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base import require_variables
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -29,8 +29,6 @@ __all__ = [
     "drawn_without_regression",
     "source_of",
 ]
-
-Array = NDArray[np.float64]
 
 # What makes a source of contributions of a mixture's draws and the responses they are of.
 type ToSource = Callable[[Mixture, Responses], ContributionSource]

@@ -173,7 +173,7 @@ class FullPosterior(ShortRepr):
             residuals of a regression, in its units, and contributions are as at the database at
             hand.
         at : label, optional
-            The database at hand; the next one, after all of them, if not given.
+            The database in question; the next one, after all of them, if not given.
 
         Returns
         -------
@@ -292,7 +292,7 @@ class FullPosterior(ShortRepr):
     def _without(
         self, fitted: FittedModel, held: Held, settings: SamplerSettings
     ) -> dict[int, Mixture]:
-        """Draw the distribution without each dominant individual, at the database at hand."""
+        """Draw the distribution without each dominant individual, at the database in question."""
         hand = fitted.at_hand
         responses = held.responses if hand is None else hand.responses
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.dominance import fit_without
 from edp_bayes.diagnostics.truncation import Truncation
@@ -42,13 +41,11 @@ from edp_bayes.models.log_prior import (
 from edp_bayes.models.regression import AtHand, Regression
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.responses import Responses
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import borrowing, compiled, decay
 from edp_bayes.utils.progress import working
 
 __all__ = ["draw_parameters", "fit_dirichlet_process", "fit_finite"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 BINNED_TRIES = 1000
 UNITS = Standardisation(0.0, 1.0)  # of residuals

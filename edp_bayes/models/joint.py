@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.joint import JointCoupling
 from edp_bayes.coupling.joint_contributions import JointContributionPosterior
@@ -29,6 +28,7 @@ from edp_bayes.models.prior_draws import PriorDraws, prior_of_joint
 from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
 from edp_bayes.records.dependence import Dependence, linear_dependence
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
 
 __all__ = ["FittedJoint", "build_joint_model", "draw_joint_given", "fit_joint"]
-
-Array = NDArray[np.float64]
 
 # Whose priors say the same of several responses together as of one.
 JOINT_PRIORS = ("concentration", "share", "centre", "rate", "precision")
@@ -87,8 +85,8 @@ class FittedJoint:
     warnings : tuple of str
         What is doubtful about the fit.
     at_hand : JointAtHand, optional
-        The database at hand of an adversary; mixture, coupling and log likelihood are given what
-        they know.
+        The database in question of an adversary; mixture, coupling and log likelihood are given
+        what they know.
     """
 
     mixture: NormalMixture

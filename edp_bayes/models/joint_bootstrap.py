@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.joint_shift import JointShiftCoupling
 from edp_bayes.coupling.spells import joint_at_hand
@@ -14,6 +13,7 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import DefaultKernel
 from edp_bayes.models.log_prior import gather
 from edp_bayes.models.smoothed_bootstrap import GRID, Bandwidth, invert
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.models.joint import FittedJoint
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
 
 __all__ = ["bandwidth_of", "fit_joint_bootstrap"]
-
-Array = NDArray[np.float64]
 
 
 def fit_joint_bootstrap(

@@ -15,13 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.exceptions import SamplingError
 from edp_bayes.models.base_measure import least_of, narrowest_spread, spread_within_ties
 from edp_bayes.models.conditional import given_of
 from edp_bayes.models.conjugate_prior import upper_roots
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import borrowing, compiled
 from edp_bayes.utils.progress import working
 from edp_bayes.utils.small_matrices import cholesky, inverse_factor
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from edp_bayes.models.sampling import SamplerSettings
 
 __all__ = ["JointDraws", "Weights", "draw_joint", "hyperparameters"]
-
-Array = NDArray[np.float64]
 
 # Steps of gamma in a sweep, and the share of them that is taken.
 WALKS, ACCEPTED = 2, 0.4

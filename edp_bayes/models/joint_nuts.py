@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.distributions.multivariate import Units
 from edp_bayes.models.base_measure import NARROWEST, NONE, RESPONSE, regress
@@ -15,6 +14,7 @@ from edp_bayes.models.conditional import given_of
 from edp_bayes.models.joint_gibbs import ByNuts, JointDraws, Weights, hyperparameters, within_ties
 from edp_bayes.models.prior_draws import normal_mixture
 from edp_bayes.models.sampling import sample_nuts
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.models.base_measure import BaseMeasure
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from edp_bayes.models.sampling import SamplerSettings
 
 __all__ = ["build_joint", "draw_joint_nuts"]
-
-Array = NDArray[np.float64]
 
 
 def build_joint(

@@ -2,7 +2,7 @@
 
 u_t follows the joint density model; c is the mean of the responses and F F' the covariance of the
 residuals of a linear regression. With the earlier answers to all queries among x_t it is a vector
-autoregression. The risk does not depend on C' x*, where the database at hand lies.
+autoregression. The risk does not depend on C' x*, where the database in question lies.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.coupling.adjustment import adjust_jointly, regressed
 from edp_bayes.coupling.joint_shift import JointShiftCoupling
-from edp_bayes.coupling.referral import refer_jointly, regressed
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.models.conditional import DRAWN, Conditional, unused_transitions
@@ -24,6 +24,7 @@ from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
 from edp_bayes.records.dependence import Dependence, linear_dependence
 from edp_bayes.records.joint_known import JointKnown
 from edp_bayes.records.known import LAG, OTHER
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.joint import JointCoupling
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
 
 __all__ = ["JointAtHand", "JointRegression", "fit_joint_given", "joint_regression_on"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +109,7 @@ class JointRegression(Conditional):
 
     @property
     def place(self) -> Array:
-        """Where the mean of the responses at hand is put, in these units, shape (query,)."""
+        """Where the mean of the responses in question is put, in these units, shape (query,)."""
         beta, gamma = self.mode
         middle = self.residuals(beta, gamma).mean(axis=0)
         return np.asarray(self.target @ beta + self.growth(gamma) * middle)
@@ -128,13 +127,13 @@ class JointRegression(Conditional):
         u = self.residuals(beta, gamma)
         return np.asarray(u + (self.stretch(gamma)[:, None] - 1.0) * (u - u.mean(axis=0)))
 
-    def referred(self, beta: Array, gamma: float) -> JointResponses:
-        """Return the responses as they would be at the database at hand, for one beta and gamma."""
+    def adjusted(self, beta: Array, gamma: float) -> JointResponses:
+        """Return responses as they would be in the database in question, given beta and gamma."""
         residuals = self.modified(beta, gamma)
         moved = (residuals - residuals.mean(axis=0)) * self.growth(gamma) + self.place
         response = self.units.centre + moved @ self.units.factor.T
         row = self.known.row if self.known.timed else None
-        return refer_jointly(self.responses, *self.predicting(gamma), response, row=row)
+        return adjust_jointly(self.responses, *self.predicting(gamma), response, row=row)
 
     def in_responses(self, beta: Array) -> Array:
         """Return coefficients (..., p, query) in the units of the responses and of `known`."""
@@ -165,14 +164,14 @@ def joint_regression_on(
 
 @dataclass(frozen=True, eq=False)
 class JointAtHand:
-    """Draws of the responses' distribution in the database at hand.
+    """Draws of the responses' distribution in the database in question.
 
     Attributes
     ----------
     responses : JointResponses
-        The responses as they would be in the database at hand.
+        The responses as they would be in the database in question.
     middle : ndarray
-        Shape (coefficient, query): the coefficients by which the responses are referred.
+        Shape (coefficient, query): the coefficients by which the responses are adjusted.
     coefficients : ndarray
         Shape (chain, draw, coefficient, query).
     growth : ndarray
@@ -227,7 +226,7 @@ def fit_joint_given(
         there = np.einsum("a,...ad->...d", regression.target, coefficients)
         moved = there + regression.growth(growth)[..., None] * means - regression.place
     gamma = float(growth.mean())
-    responses = regression.referred(middle, gamma)
+    responses = regression.adjusted(middle, gamma)
     alone = settings.starting_without(DRAWN)
     fitted = fit_joint(model, responses, regression.dependence, alone)
     each = np.broadcast_to(responses.response, (*growth.shape, *responses.response.shape))
@@ -236,7 +235,7 @@ def fit_joint_given(
     ]
     factor = regression.growth(growth - gamma)
     stretched = float(np.ptp(factor)) > 0.0
-    # the densities are those of the responses at hand, at another scale than their own
+    # the densities are those of the responses in question, at another scale than their own
     scale = np.log(regression.growth(gamma)) - gamma * regression.position
     scale = regression.n_queries * scale
     return replace(

@@ -6,13 +6,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["LEAST_DRAWS", "doubtful", "leave_one_out", "stacking_weights"]
-
-Array = NDArray[np.float64]
 
 # With fewer the tail of the importance ratios has fewer than five, too few to smooth.
 LEAST_DRAWS = 25

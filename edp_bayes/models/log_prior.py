@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.models.base_measure import NARROWEST
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -30,8 +30,6 @@ __all__ = [
     "share_prior",
     "stick_priors",
 ]
-
-Array = NDArray[np.float64]
 
 # The parameters at the top of the mixture models' hierarchy.
 HYPERPARAMETERS = (

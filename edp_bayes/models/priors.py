@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from pymc import Model
 
 __all__ = ["NONNEGATIVE", "REAL", "SIMPLEX", "UNIT", "Priors", "Support"]
-
-Array = NDArray[np.float64]
 
 TRIES = 1000  # draws by which the support of a prior is looked at
 SEED = 1

@@ -1,9 +1,9 @@
 """The response given what an adversary knows: y_t = c + s (x_t' beta + exp(gamma z_t) u_t).
 
 u_t follows the density model; c and s are the mean and the standard deviation of the residuals of a
-linear regression. The risk does not depend on x*' beta, where the database at hand lies, so the
-density model's mixture is taken to the scale of the database at hand, and the responses, their
-residuals and contributions are referred to it.
+linear regression. The risk does not depend on x*' beta, where the database in question lies, so the
+density model's mixture is taken to the scale of the database in question, and the responses, their
+residuals and contributions are adjusted to it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edp_bayes.coupling.referral import refer, regressed
+from edp_bayes.coupling.adjustment import adjust, regressed
 from edp_bayes.distributions import kernels
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
@@ -24,6 +23,7 @@ from edp_bayes.models.base_measure import Standardisation
 from edp_bayes.models.conditional import DRAWN, Conditional, unused_transitions
 from edp_bayes.records.adversary import Adversary
 from edp_bayes.records.known import Known, Regressor, explained
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,8 +42,6 @@ __all__ = [
     "scores_of",
     "stretched",
 ]
-
-Array = NDArray[np.float64]
 
 LEAST_SCORE = 1e-6  # probabilities nearer to 0 or 1 are taken as this
 
@@ -92,7 +90,7 @@ class Regression(Conditional):
 
     @property
     def place(self) -> float:
-        """Where the mean of the responses at hand is put, as the mode has it, in these units.
+        """Where the mean of the responses in question is put, as the mode has it, in these units.
 
         It is the same for all models, so that their densities can be put together.
         """
@@ -111,8 +109,8 @@ class Regression(Conditional):
         away = u.mean(axis=1, keepdims=True) - u.mean()
         return np.asarray(u + (self.stretch(gamma)[:, None] - 1.0) * away)
 
-    def referred(self, beta: Array, gamma: float) -> Responses:
-        """Return the responses as they would be at the database at hand, for one beta and gamma."""
+    def adjusted(self, beta: Array, gamma: float) -> Responses:
+        """Return responses as they would be at the database in question, given beta and gamma."""
         units = self.units
         residuals = self.modified(beta, gamma)
         moved = (residuals - residuals.mean()) * self.growth(gamma) + self.place
@@ -120,7 +118,7 @@ class Regression(Conditional):
         half = self.known.responses.half_step
         if half is not None:
             half = half * self.stretch(gamma) * self.growth(gamma) / np.exp(gamma * self.position)
-        return refer(
+        return adjust(
             self.known.responses,
             *self.predicting(gamma),
             response,
@@ -170,14 +168,14 @@ class Regression(Conditional):
         from edp_bayes.coupling.regression import RegressionCoupling
 
         gamma = float(growth.mean())
-        responses = self.referred(middle, gamma)
+        responses = self.adjusted(middle, gamma)
         fitted = model.fit(responses, settings.starting_without(DRAWN))
         shape = fitted.mixture.weights.shape[:-1]
-        # the densities are those of the responses at hand, at another scale than their own
+        # the densities are those of the responses in question, at another scale than their own
         moved = np.log(self.growth(gamma)) - gamma * self.position
         residuals = responses.response_by_database
         coupling = fitted.coupling
-        referred = isinstance(coupling, RegressionCoupling)
+        adjusted = isinstance(coupling, RegressionCoupling)
         if np.ptp(growth) > 0.0:
             coupling = _stretched(coupling, responses, self.growth(growth - gamma), settings)
         at_hand = AtHand(
@@ -193,7 +191,7 @@ class Regression(Conditional):
                 np.broadcast_to(residuals, (*shape, *residuals.shape)),
                 responses.half_step,
             ),
-            slopes_known=0 if referred else regressed(responses),
+            slopes_known=0 if adjusted else regressed(responses),
         )
         predictive = None if fitted.predictive is None else fitted.predictive + moved
         return replace(
@@ -247,11 +245,11 @@ def regression_on(
 
 
 def refuse_no_adversary(adversary: Adversary | None, at: Any) -> None:
-    """Refuse a database at hand of nobody, and what is no adversary."""
+    """Refuse a database in question of nobody, and what is no adversary."""
     if adversary is None:
         if at is not None:
             raise InvalidInputError(
-                "at is the database at hand of an adversary: give adversary=, too"
+                "at is the database in question of an adversary: give adversary=, too"
             )
     elif not isinstance(adversary, Adversary):
         raise InputTypeError(
@@ -306,7 +304,7 @@ def restored(group: xr.Dataset, responses: Responses) -> tuple[Regression, Array
 
 
 def _at(group: xr.Dataset, responses: Responses) -> Any:
-    """Return the database at hand of a saved audit, None for the next one."""
+    """Return the database in question of a saved audit, None for the next one."""
     first = responses.n_databases - group["position"].size
     row = int(group.attrs.get("row", group["position"].size))
     return None if row == group["position"].size else responses.database[first + row]
@@ -314,16 +312,16 @@ def _at(group: xr.Dataset, responses: Responses) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class AtHand:
-    """Draws of the response's distribution in the database at hand.
+    """Draws of the response's distribution in the database in question.
 
     Attributes
     ----------
     mixture : Mixture
         Shape (chain, draw, component): with all draws at the same place, that of `responses`.
     responses : Responses
-        The responses as they would be in the database at hand.
+        The responses as they would be in the database in question.
     middle : ndarray
-        Shape (coefficient,): the coefficients by which the responses are referred.
+        Shape (coefficient,): the coefficients by which the responses are adjusted.
     coefficients : ndarray
         Shape (chain, draw, coefficient).
     growth : ndarray
@@ -335,7 +333,7 @@ class AtHand:
     scores : ndarray
         Shape (n,): normal scores of the probability integral transform of the residuals.
     slopes_known : int
-        Of how many individuals contributions were referred by slopes that the model takes for
+        Of how many individuals contributions were adjusted by slopes that the model takes for
         known, though they are not.
     """
 
@@ -351,7 +349,7 @@ class AtHand:
 
     @classmethod
     def of(cls, regression: Regression, u: Mixture, beta: Array, gamma: Array) -> AtHand:
-        """Take draws of the density of u, of beta and of gamma to the database at hand.
+        """Take draws of the density of u, of beta and of gamma to the database in question.
 
         Parameters
         ----------
@@ -366,7 +364,7 @@ class AtHand:
 
         units = regression.units
         middle = beta.mean(axis=(0, 1))
-        responses = regression.referred(middle, float(gamma.mean()))
+        responses = regression.adjusted(middle, float(gamma.mean()))
         residuals, growth = regression.residuals(beta, gamma), regression.growth(gamma)
         # an intercept, a trend and gamma offset the density's own location: every draw is put
         # where its residuals are the responses
@@ -398,7 +396,7 @@ class AtHand:
 
     @property
     def next_response(self) -> Mixture:
-        """Distribution of the response in the database at hand, every draw at its own place."""
+        """Distribution of the response in the database in question, every draw at its own place."""
         p, shift = self.mixture, self.shift[..., None]
         return Mixture(p.weights, p.locations + shift, p.scales, kernel=p.kernel)
 

@@ -28,13 +28,12 @@ from edp_bayes.models.coupled import CoupledMixture, drawn_from
 from edp_bayes.models.log_prior import gather
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["Bandwidth", "SmoothedBootstrap", "invert"]
-
-Array = NDArray[np.float64]
 
 GRID = 400
 NEIGHBOURS = 0.3

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base import (
@@ -22,6 +21,7 @@ from edp_bayes.models.base import (
 )
 from edp_bayes.models.leave_one_out import doubtful, leave_one_out, stacking_weights
 from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["Stacked"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, init=False)
@@ -156,7 +153,7 @@ class Stacked:
 def _at_hand(
     regression: Regression, mixture: Mixture, fits: list[FittedModel], member: Index
 ) -> AtHand:
-    """Return the database at hand under the draws taken: all models put it at the same place."""
+    """Return the database in question under the draws taken; all models put it at one place."""
     from scipy.special import ndtr, ndtri
 
     from edp_bayes.models.regression import AtHand
@@ -170,7 +167,7 @@ def _at_hand(
     shares = np.bincount(member.ravel(), minlength=len(parts)) / member.size
     return AtHand(
         mixture=mixture,
-        responses=regression.referred(middle, float(gamma.mean())),
+        responses=regression.adjusted(middle, float(gamma.mean())),
         middle=middle,
         coefficients=beta,
         growth=gamma,

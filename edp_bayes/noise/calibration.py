@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.exposure import raw_exposure
 from edp_bayes.diagnostics.individuals import (
@@ -42,18 +41,16 @@ from edp_bayes.noise.search import (
 from edp_bayes.records.responses import Responses
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.defaults import NOISE_METHOD, PROB
 from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
     from edp_bayes.models.base import FittedModel
-    from edp_bayes.noise.least.optimal import Optimum
+    from edp_bayes.noise.optimal.lattice_noise import Optimum
     from edp_bayes.results.query import Audit
 
 __all__ = ["METHODS", "calibrate"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 METHODS = ("laplace", "gaussian", "bottleneck", "partial", "optimal", "hausdorff")
 PURE_ONLY = ("bottleneck", "partial", "hausdorff")
@@ -458,8 +455,8 @@ def _optimum(
 ) -> Optimum:
     """Return noise of any shape; `sound` is the size of noise that is enough in closed form."""
     # SciPy's solver of linear programs is for this method alone.
-    from edp_bayes.noise.least.optimal import optimal_noise
-    from edp_bayes.noise.least.program import SolverError
+    from edp_bayes.noise.optimal.lattice_noise import optimal_noise
+    from edp_bayes.noise.optimal.program import SolverError
 
     near = laplace.noise.mean_absolute
     # tails as wide as those of Laplace noise that is enough are no obstacle, unless these only just

@@ -14,6 +14,7 @@ from edp_bayes.noise.certificates.ratios import certified_log_ratios
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.posterior import Posterior, posterior_of
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import NOISE_METHOD, PROB, default_probability
 from edp_bayes.utils.formatting import enough
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
 __all__ = ["Tradeoff", "tradeoff"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,6 @@ import math
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.distributions.noise import LaplaceNoise, NoNoise
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
@@ -14,10 +13,9 @@ from edp_bayes.noise.certificates.log_lipschitz import movement_bound
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.posterior import Posterior
 from edp_bayes.noise.search import check_time
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["bottleneck", "hausdorff", "laplace_scales", "partial"]
-
-Array = NDArray[np.float64]
 
 STEPS = 60
 # Where many draws meet epsilon exactly, rounding must not put them above it.

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.distributions.lattice import LatticeNoise
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, Noise, NoNoise
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.checksums import ATTRIBUTE, checksum
 from edp_bayes.utils.sentences import restored, stored
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
 __all__ = ["NoiseDistribution", "as_distribution"]
-
-Array = NDArray[np.float64]
 
 # Of the file: in version 1 distribution was law, up to version 2 there were no checksums.
 FORMAT, VERSION = "edp_bayes_noise", 3

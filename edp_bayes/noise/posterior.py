@@ -28,14 +28,12 @@ from edp_bayes.records.remainder import require_collected
 from edp_bayes.records.responses import Responses
 from edp_bayes.results.pseudonyms import UNPLACED
 from edp_bayes.utils import labels, validate
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
 __all__ = ["FixedBandwidth", "Posterior", "posterior_of"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # Settings of an audit that say what the adversary knows.
 NOISE_LEAVES = "what noise leaves of the risk"
@@ -392,7 +390,7 @@ def _of_audit(audit: Audit, responses: Responses | None, most_draws: int | None)
         mixture = Mixture(
             mixture.weights, mixture.locations - shift, mixture.scales, kernel=mixture.kernel
         )
-        data = regression.referred(beta, gamma)
+        data = regression.adjusted(beta, gamma)
     mixture = _thinned(mixture, most_draws)
     if model.startswith("SmoothedBootstrap("):
         coupling: Coupling = ShiftCoupling.fit(mixture, data)

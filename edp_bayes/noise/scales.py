@@ -17,11 +17,9 @@ from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.posterior import Posterior
 from edp_bayes.noise.search import OutOfTimeError, TimeLimitError, check_time, say
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["SmallestScale", "exposed", "largest_risk", "protected_share", "smallest_scale"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 FAMILIES: dict[str, Callable[[float], GaussianNoise | LaplaceNoise]] = {
     "gaussian": GaussianNoise,

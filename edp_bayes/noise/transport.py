@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import compiled, in_threads
 
 __all__ = ["bottleneck_distance", "paired_distances"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # Weights that agree to this, after sums over hundreds of databases, belong to one quantile.
 ROUNDING = 1e-13

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.diagnostics.convergence import convergence
 from edp_bayes.exceptions import InvalidInputError
@@ -19,6 +19,7 @@ from edp_bayes.noise.posterior import Posterior, posterior_of
 from edp_bayes.results.base import IndividualCurves
 from edp_bayes.results.recording import recorded
 from edp_bayes.utils import labels, validate
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
 __all__ = ["Verification", "verify"]
-
-Array = NDArray[np.float64]
 
 SMALLEST = 1e-6  # epsilon that log ratios are sharpened for at epsilon = 0
 

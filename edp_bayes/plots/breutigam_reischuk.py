@@ -36,7 +36,6 @@ __all__ = [
     "sample_and_small_database",
 ]
 
-Array = NDArray[np.float64]
 NoiseType = type[GaussianNoise] | type[LaplaceNoise]
 
 _KINDS = {GaussianNoise: "Gaussian", LaplaceNoise: "Laplace"}

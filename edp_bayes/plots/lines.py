@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.plots.style import COLOURS, DOTS, LINES, label_lines, plain_ticks, styled
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["COLOURS", "draw"]
-
-Array = NDArray[np.float64]
 
 
 @styled

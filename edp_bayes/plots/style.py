@@ -14,7 +14,8 @@ from functools import wraps
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 __all__ = ["context", "label_lines", "plain_ticks"]
-
-Array = NDArray[np.float64]
 
 # Okabe and Ito (2008), without the yellow, which is pale on paper.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")

@@ -16,6 +16,7 @@ from edp_bayes.plugin.integrals import individual_blocks, kernel_risks
 from edp_bayes.plugin.quotient import hockey_stick, step_density
 from edp_bayes.plugin.selection import QUOTIENT, Candidate, Sample, candidates, sample_of
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["EmpiricalPrivacy", "empirical_privacy"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,15 +72,15 @@ class EmpiricalPrivacy:
     (1, 2)
     """
 
-    epsilon: Floats
+    epsilon: Array
     individual: NDArray[Any]
-    individual_delta: Floats
-    delta: Floats
-    total_risk: Floats
+    individual_delta: Array
+    delta: Array
+    total_risk: Array
     density: str
     kernel: str | None
     bandwidth: float
-    bandwidths: Floats
+    bandwidths: Array
     log_likelihood: Mapping[str, float]
 
     def __repr__(self) -> str:
@@ -191,11 +190,11 @@ def empirical_privacy(
 
 def quotient_risks(
     contribution: csc_array[np.float64],
-    response: Floats,
+    response: Array,
     counts: NDArray[np.int64],
     points: int,
-    epsilon: Floats,
-) -> Floats:
+    epsilon: Array,
+) -> Array:
     """Return risks of the difference quotient, each row repeated as counted, shape (m, E)."""
     risks = np.zeros((int(contribution.shape[1]), epsilon.size))
     p = step_density(np.repeat(response, counts), points)
@@ -207,13 +206,13 @@ def quotient_risks(
     return risks
 
 
-def log_safe(risks: Floats) -> Floats:
+def log_safe(risks: Array) -> Array:
     """Return log(1 - risk), minus infinity where the risk is one."""
     with np.errstate(divide="ignore"):
         return np.log1p(-risks)
 
 
-def total_risk(log_safe_sum: Floats) -> Floats:
+def total_risk(log_safe_sum: Array) -> Array:
     """Return 1 - prod_i (1 - delta_i) from the sum of logarithms; sums of tiny risks survive."""
     return 0.0 - np.expm1(log_safe_sum)
 
@@ -231,8 +230,8 @@ def warn_at_edge(chosen: Candidate) -> None:
 
 
 def _individual_risks(
-    sample: Sample, contribution: csc_array[np.float64], chosen: Candidate, epsilon: Floats
-) -> Floats:
+    sample: Sample, contribution: csc_array[np.float64], chosen: Candidate, epsilon: Array
+) -> Array:
     rows = sample.response.size
     if chosen.density == QUOTIENT:
         once = np.ones(rows, dtype=np.int64)

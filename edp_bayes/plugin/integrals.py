@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.records.responses import entry_columns
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-Floats = NDArray[np.float64]
 
 BLOCK_VALUES = 4_000_000
 
@@ -36,12 +36,12 @@ def individual_blocks(contribution: csc_array[np.float64], per_individual: int) 
 
 def kernel_risks(
     contribution: csc_array[np.float64],
-    weights: Floats,
-    response: Floats,
-    scales: Floats,
+    weights: Array,
+    response: Array,
+    scales: Array,
     kernel: str,
-    epsilon: Floats,
-) -> Floats:
+    epsilon: Array,
+) -> Array:
     """Return the individual risks of a block: max of both hockey-stick integrals.
 
     Parameters
@@ -75,7 +75,7 @@ def kernel_risks(
 
 
 def _active(
-    contribution: csc_array[np.float64], scales: Floats, kernel: str, epsilon: Floats
+    contribution: csc_array[np.float64], scales: Array, kernel: str, epsilon: Array
 ) -> NDArray[np.intp]:
     """Return the individuals whose risk is not known to be exactly zero.
 
@@ -92,12 +92,12 @@ def _active(
 
 def _integrate(
     contribution: csc_array[np.float64],
-    weights: Floats,
-    response: Floats,
-    scales: Floats,
+    weights: Array,
+    response: Array,
+    scales: Array,
     kernel: str,
-    epsilon: Floats,
-) -> Floats:
+    epsilon: Array,
+) -> Array:
     from edp_bayes.divergence import gaussian
     from edp_bayes.divergence.centring import common_location
     from edp_bayes.divergence.one_scale import curves as one_scale

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.plugin import rows
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PROB
 
 __all__ = ["MplEstimate", "mpl"]
 
-Array = NDArray[np.float64]
 Sampler = Callable[[Any, int, np.random.Generator], Any]
 
 KINDS = ("auto", "continuous", "discrete")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from edp_bayes.utils.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,16 +22,16 @@ class StepDensity:
         Density of each cell, shape (cell,).
     """
 
-    edges: Floats
-    heights: Floats
+    edges: Array
+    heights: Array
 
-    def pdf(self, x: Floats) -> Floats:
+    def pdf(self, x: Array) -> Array:
         """Return the density at x; cells hold their right edge, the first one both."""
         if self.heights.size == 0:
             return np.where(x == self.edges[0], np.inf, 0.0)
         return np.where(x == self.edges[0], self.heights[0], self.left_limit(x))
 
-    def left_limit(self, x: Floats) -> Floats:
+    def left_limit(self, x: Array) -> Array:
         """Return the height just below x."""
         padded = np.concatenate(([0.0], self.heights, [0.0]))
         return np.asarray(padded[np.searchsorted(self.edges, x, side="left")])
@@ -43,7 +42,7 @@ def cell_points(size: int) -> int:
     return max(1, round(float(np.sqrt(size))))
 
 
-def step_density(responses: Floats, points: int) -> StepDensity:
+def step_density(responses: Array, points: int) -> StepDensity:
     """Return the difference quotient of the empirical distribution function.
 
     The edges are order statistics about `points` apart, from the smallest response to the
@@ -67,7 +66,7 @@ def step_density(responses: Floats, points: int) -> StepDensity:
     return StepDensity(edges, np.diff(below) / (last * np.diff(edges)))
 
 
-def hockey_stick(p: StepDensity, q: StepDensity, *, epsilon: Floats) -> Floats:
+def hockey_stick(p: StepDensity, q: StepDensity, *, epsilon: Array) -> Array:
     """Return max(H_eps(p || q), H_eps(q || p)) for every epsilon, a finite sum.
 
     Where one density is zero and the other is not, the log ratio is infinite and the whole

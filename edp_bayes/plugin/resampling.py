@@ -23,6 +23,7 @@ from edp_bayes.plugin.selection import (
     sample_of,
 )
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
 __all__ = ["BootstrapBand", "bootstrap"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +72,12 @@ class BootstrapBand:
     (2, 2)
     """
 
-    epsilon: Floats
+    epsilon: Array
     individual: NDArray[Any]
-    individual_delta: Floats
-    delta: Floats
-    total_risk: Floats
-    bandwidth: Floats
+    individual_delta: Array
+    delta: Array
+    total_risk: Array
+    bandwidth: Array
     density: str
     kernel: str | None
     prob: float
@@ -181,7 +180,7 @@ def bootstrap(
 
 def _rechosen(
     sample: Sample, chosen: Candidate, counts: NDArray[np.int64], neighbours: int | None
-) -> Floats:
+) -> Array:
     grid = bandwidth_grid(sample.response)
     ratios = held_out_ratios(sample, chosen.density, neighbour_count(sample, neighbours))
     scores = held_out_scores(sample, counts.astype(np.float64), grid, str(chosen.kernel), ratios)
@@ -195,10 +194,10 @@ def _bands(
     contribution: csc_array[np.float64],
     chosen: Candidate,
     counts: NDArray[np.int64],
-    bandwidths: Floats,
-    epsilon: Floats,
-    levels: Floats,
-) -> tuple[Floats, Floats, Floats]:
+    bandwidths: Array,
+    epsilon: Array,
+    levels: Array,
+) -> tuple[Array, Array, Array]:
     """Return bands of delta_i, delta and delta*; only the last two need all resamples at once."""
     draws, rows = counts.shape[0], sample.response.size
     individual = np.empty((int(contribution.shape[1]), epsilon.size, 2))
@@ -223,9 +222,9 @@ def _resampled_risks(
     contribution: csc_array[np.float64],
     chosen: Candidate,
     counts: NDArray[np.int64],
-    bandwidths: Floats,
-    epsilon: Floats,
-) -> Floats:
+    bandwidths: Array,
+    epsilon: Array,
+) -> Array:
     """Return the risks of a block of individuals in every resample, shape (S, B, E)."""
     repeats = counts[:, sample.database]
     if chosen.density == QUOTIENT:

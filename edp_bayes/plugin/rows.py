@@ -11,13 +11,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["MOST_COLUMNS", "Place", "measure", "search"]
-
-Array = NDArray[np.float64]
 
 MOST_COLUMNS = 5
 # Epanechnikov kernel: its largest value, and the integral of its square.

@@ -14,11 +14,11 @@ from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.plugin.quotient import cell_points, step_density
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
 
-Floats = NDArray[np.float64]
 
 DENSITIES = ("difference_quotient", "fixed", "variable")
 QUOTIENT = "difference_quotient"
@@ -31,7 +31,7 @@ CELLS_AT_ONCE = 4_000_000
 class Sample:
     """Responses and the database of each, without the contributions."""
 
-    response: Floats
+    response: Array
     database: NDArray[np.int64]
     databases: int
     noise: GaussianNoise | LaplaceNoise | None = None
@@ -49,7 +49,7 @@ class Candidate:
     density: str
     kernel: str | None
     bandwidth: float
-    ratios: Floats
+    ratios: Array
     log_likelihood: float
     at_edge: bool = False
 
@@ -58,7 +58,7 @@ class Candidate:
         """Density, and kernel if there is one."""
         return self.density if self.kernel is None else f"{self.density} {self.kernel}"
 
-    def scales(self, bandwidth: Floats, noise: GaussianNoise | LaplaceNoise | None) -> Floats:
+    def scales(self, bandwidth: Array, noise: GaussianNoise | LaplaceNoise | None) -> Array:
         """Return kernel scales for bandwidths (S,), known noise included, shape (S, row)."""
         scales = bandwidth[:, None] * self.ratios
         return scales if noise is None else np.hypot(scales, noise.scale)
@@ -148,7 +148,7 @@ def neighbour_count(sample: Sample, neighbours: int | None) -> int:
     return count
 
 
-def variable_ratios(response: Floats, neighbours: int) -> Floats:
+def variable_ratios(response: Array, neighbours: int) -> Array:
     """Return Breiman's relative bandwidths: neighbour distances over their geometric mean.
 
     Rows whose neighbours are all tied with them get the smallest distance that is not zero.
@@ -166,7 +166,7 @@ def variable_ratios(response: Floats, neighbours: int) -> Floats:
     return np.asarray(distance / np.exp(np.log(distance).mean()))
 
 
-def held_out_ratios(sample: Sample, density: str, neighbours: int) -> Floats:
+def held_out_ratios(sample: Sample, density: str, neighbours: int) -> Array:
     """Return relative bandwidths made without each database, shape (databases or 1, row)."""
     ones = np.ones(sample.response.size)
     if density == "fixed":
@@ -178,7 +178,7 @@ def held_out_ratios(sample: Sample, density: str, neighbours: int) -> Floats:
     return ratios
 
 
-def bandwidth_grid(response: Floats) -> Floats:
+def bandwidth_grid(response: Array) -> Array:
     """Return bandwidths from far too small to far too large, evenly spaced in their logarithm."""
     spread = float(response.std())
     quartiles = np.quantile(response, [0.25, 0.75])
@@ -189,8 +189,8 @@ def bandwidth_grid(response: Floats) -> Floats:
 
 
 def held_out_scores(
-    sample: Sample, counts: Floats, grid: Floats, kernel: str, ratios: Floats
-) -> Floats:
+    sample: Sample, counts: Array, grid: Array, kernel: str, ratios: Array
+) -> Array:
     """Return the out-of-sample log likelihood of each resample at each bandwidth.
 
     Every row is scored by the estimate made from the other databases alone; a database drawn
@@ -228,7 +228,7 @@ def held_out_scores(
     return scores
 
 
-def best_bandwidth(grid: Floats, scores: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+def best_bandwidth(grid: Array, scores: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Return the bandwidth of the highest score, polished, and whether it lies at an edge.
 
     Parameters
@@ -309,13 +309,13 @@ def _row_blocks(size: int) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def _kernel_values(u: Floats, kernel: str) -> Floats:
+def _kernel_values(u: Array, kernel: str) -> Array:
     if kernel == "laplace":
         return np.asarray(0.5 * np.exp(-u))
     return np.asarray(np.exp(-0.5 * u * u) / np.sqrt(2 * np.pi))
 
 
-def _log_score(density: Floats, others: Floats, weights: Floats) -> Floats:
+def _log_score(density: Array, others: Array, weights: Array) -> Array:
     """Return sum over rows of weight times log(density / others), shape (S,)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scored = weights * np.where(others > 0, np.log(density) - np.log(others), -np.inf)

@@ -15,10 +15,9 @@ from edp_bayes.property_audit.curves import CurvesOfDraws, Query
 from edp_bayes.property_audit.models import ProbabilityDraws
 from edp_bayes.results.property import PropertyAudit
 from edp_bayes.results.recording import recorded
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["assemble"]
-
-Array = NDArray[np.float64]
 
 
 def assemble(

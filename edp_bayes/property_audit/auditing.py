@@ -23,6 +23,7 @@ from edp_bayes.property_audit.overdispersion import LEAST_DATABASES, compare
 from edp_bayes.statistical_privacy.counts import noise_curves
 from edp_bayes.statistical_privacy.mechanisms import Mechanism, parts
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import DRAWS, TUNE
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["audit_property"]
 
-Array = NDArray[np.float64]
 Draws = NDArray[np.int64]
 
 

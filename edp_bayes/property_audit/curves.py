@@ -10,17 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.results.crossings import WholeCurves
+from edp_bayes.results.epsilon_at import WholeCurves
 from edp_bayes.statistical_privacy.beta_binomial import beta_binomial_delta
 from edp_bayes.statistical_privacy.curves import delta, delta_minus, delta_plus
 from edp_bayes.statistical_privacy.inversion import epsilon_at
 from edp_bayes.statistical_privacy.mechanisms import Mechanism, parts
 from edp_bayes.statistical_privacy.property_query import PropertyQuery
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.progress import track
 
 __all__ = ["CurvesOfDraws", "Query"]
-
-Array = NDArray[np.float64]
 
 # Draws evaluated at once, between two steps of the progress bar.
 BLOCK = 50
@@ -219,7 +218,7 @@ class CurvesOfDraws(WholeCurves):
     def between(
         self, epsilon: Array, left: int, target: float, rows: NDArray[np.int64]
     ) -> tuple[Array, Array]:
-        """Return a lower and an upper bound of delta; see `edp_bayes.results.crossings`."""
+        """Return a lower and an upper bound of delta; see `edp_bayes.results.epsilon_at`."""
         curves, errors = zip(
             *(self._of(k, rows, epsilon) for k in range(self.prob.shape[1])), strict=True
         )

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.distributions.choice import choose
 from edp_bayes.property_audit.likelihoods import LEAST, beta_binomial_log_mass
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["LEAST", "MOST", "GridPosterior", "beta_binomial_draws", "binomial_draws"]
-
-Array = NDArray[np.float64]
 
 # Probabilities are kept apart from 0 and 1, where a query would be trivial.
 MOST = 1.0 - 2.0**-53

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.statistical_privacy.counts.binomial import log_choose
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["beta_binomial_log_mass", "binomial_log_mass"]
-
-Array = NDArray[np.float64]
 
 LEAST = 1e-300
 _LARGE = 50.0

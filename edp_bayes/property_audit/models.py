@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
@@ -15,6 +14,7 @@ from edp_bayes.property_audit import exact_draws
 from edp_bayes.property_audit.counts import PropertyCounts
 from edp_bayes.property_audit.likelihoods import beta_binomial_log_mass, binomial_log_mass
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,8 +26,6 @@ __all__ = [
     "ProbabilityModel",
     "PyMCProbabilities",
 ]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

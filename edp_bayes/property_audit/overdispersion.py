@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from edp_bayes.models.leave_one_out import leave_one_out
 from edp_bayes.property_audit.models import ProbabilityDraws
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["LEAST_DATABASES", "Overdispersion", "compare"]
-
-Array = NDArray[np.float64]
 
 # One score a database: fewer of them say nothing about their spread.
 LEAST_DATABASES = 5

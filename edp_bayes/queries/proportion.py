@@ -18,10 +18,11 @@ from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.queries.base import ColumnQuery
 from edp_bayes.records import arrow_columns
 from edp_bayes.records.in_memory import IN_MEMORY
-from edp_bayes.records.ownership import Floats, Ownership, Records
+from edp_bayes.records.ownership import Ownership, Records
 from edp_bayes.records.rounding import coarse_step
 from edp_bayes.records.summaries import Needs, Summaries
 from edp_bayes.utils import labels, validate
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -95,7 +96,7 @@ class Proportion(ColumnQuery):
         """Return how many records satisfy the condition."""
         return Needs(condition=self)
 
-    def leave_one_out(self, found: Summaries) -> tuple[Floats, Floats]:
+    def leave_one_out(self, found: Summaries) -> tuple[Array, Array]:
         """Return shares and c = (k_i N - n_i K) / (N (N - n_i)), in exact integers above."""
         owners, own = found.owners, found.holding
         assert own is not None
@@ -111,9 +112,7 @@ class Proportion(ColumnQuery):
         size = owners.database_size
         return 1.0 / float(size[0]) if (size == size[0]).all() else None
 
-    def warnings(
-        self, response: Floats, owners: Ownership, contribution: Floats
-    ) -> tuple[str, ...]:
+    def warnings(self, response: Array, owners: Ownership, contribution: Array) -> tuple[str, ...]:
         """Return what is assumed of answers on a coarse grid: without an individual it is another.
 
         An exact fraction k / (N - n_i) shows by itself that records are missing.

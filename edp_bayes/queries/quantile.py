@@ -8,9 +8,10 @@ import numpy as np
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.queries.base import ColumnQuery
-from edp_bayes.records.ownership import Floats, Integers, Ownership
+from edp_bayes.records.ownership import Ownership
 from edp_bayes.records.summaries import Needs, Summaries, Window
 from edp_bayes.utils import labels, validate
+from edp_bayes.utils.arrays import Array, Index
 
 HEAVY_TIES = 0.5
 
@@ -57,7 +58,7 @@ class Quantile(ColumnQuery):
         """Return the values around the quantile."""
         return Needs(quantile=(self.named_column, self.q))
 
-    def leave_one_out(self, found: Summaries) -> tuple[Floats, Floats]:
+    def leave_one_out(self, found: Summaries) -> tuple[Array, Array]:
         """Return quantiles and their change, from one sort of the values around them."""
         owners, window = found.owners, found.window
         assert window is not None
@@ -88,9 +89,7 @@ class Quantile(ColumnQuery):
         )
         return response, moved[of] - without
 
-    def warnings(
-        self, response: Floats, owners: Ownership, contribution: Floats
-    ) -> tuple[str, ...]:
+    def warnings(self, response: Array, owners: Ownership, contribution: Array) -> tuple[str, ...]:
         """Return a warning where ties keep the quantile from moving.
 
         Without ties everybody moves a quantile, and one individual the minimum and the maximum.
@@ -118,21 +117,21 @@ class Quantile(ColumnQuery):
         return f"{super().__str__()}:{self.q!r}"
 
 
-def _positions(size: Integers, q: float) -> tuple[Integers, Integers, Floats]:
+def _positions(size: Index, q: float) -> tuple[Index, Index, Array]:
     """Return the two order statistics around a quantile, and how far between them it lies."""
     place = np.asarray(q * (size - 1), dtype=np.float64)
-    below: Integers = np.floor(place).astype(np.int64)
-    above: Integers = np.minimum(below + 1, size - 1)
+    below: Index = np.floor(place).astype(np.int64)
+    above: Index = np.minimum(below + 1, size - 1)
     return below, above, place - below
 
 
-def _interpolate(below: Floats, above: Floats, fraction: Floats) -> Floats:
+def _interpolate(below: Array, above: Array, fraction: Array) -> Array:
     """Interpolate from the nearer end, as NumPy does, so that equal ends give their value."""
     step = above - below
     return np.where(fraction < 0.5, below + step * fraction, above - step * (1 - fraction))
 
 
-def _sorted_within(values: Floats, database: Integers, n_databases: int) -> Integers:
+def _sorted_within(values: Array, database: Index, n_databases: int) -> Index:
     """Return the order of the records by database, then value."""
     order = np.argsort(values)
     # In the smallest type NumPy sorts the few distinct codes by counting, not comparing.
@@ -140,7 +139,7 @@ def _sorted_within(values: Floats, database: Integers, n_databases: int) -> Inte
     return order[np.argsort(codes[order], kind="stable")]
 
 
-def _place_in_pair(order: Integers, window: Window) -> Integers:
+def _place_in_pair(order: Index, window: Window) -> Index:
     """Return how many records of the same pair come before each value in the order."""
     size = np.bincount(window.pair, minlength=window.below.size)
     place = window.below[window.pair]
@@ -152,7 +151,7 @@ def _place_in_pair(order: Integers, window: Window) -> Integers:
     return place
 
 
-def _rank_of_remaining(k: Integers, offset: Integers, window: Window) -> Integers:
+def _rank_of_remaining(k: Index, offset: Index, window: Window) -> Index:
     """Return the rank, among all records, of the k-th that is left once a pair is removed.
 
     A removed record at rank r with t removed ones below it has r - t remaining ones below it, so

@@ -9,10 +9,10 @@ import numpy as np
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.queries.base import require_name
 from edp_bayes.records.exact import blocks
-from edp_bayes.records.ownership import Floats, Integers
 from edp_bayes.records.query import Query
 from edp_bayes.records.summaries import Needs, Summaries
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array, Index
 
 # Below this share of the predictor's spread, a contribution is the difference of two slopes.
 LITTLE_SPREAD = 1e-3
@@ -63,7 +63,7 @@ class Slope(Query):
         x, y = self.predictor, self.response
         return Needs(products=((x, x), (x, y)), extremes=(x,))
 
-    def leave_one_out(self, found: Summaries) -> tuple[Floats, Floats]:
+    def leave_one_out(self, found: Summaries) -> tuple[Array, Array]:
         """Return slopes b and contributions.
 
         From deviations dx and residuals e, with N' = N - n_i records left,
@@ -127,7 +127,7 @@ class Slope(Query):
     def _refuse_equal_without(self, pair: int, found: Summaries) -> None:
         """Refuse a database in which the predictor does not vary without an individual."""
         owners = found.owners
-        others: Integers = np.flatnonzero(owners.pair_database == owners.pair_database[pair])
+        others: Index = np.flatnonzero(owners.pair_database == owners.pair_database[pair])
         others = others[others != pair]
         lowest = found.least[self.predictor][others].min()
         if lowest == found.largest[self.predictor][others].max():
@@ -141,7 +141,7 @@ class Slope(Query):
         return f"slope:{self.response}:{self.predictor}"
 
 
-def _slope(x: Floats, y: Floats) -> float:
+def _slope(x: Array, y: Array) -> float:
     """Return the slope of one set of records."""
     x = x - x.mean()
     return float(x @ (y - y.mean()) / (x @ x))

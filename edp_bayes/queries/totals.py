@@ -8,9 +8,10 @@ import numpy as np
 
 from edp_bayes.queries.base import ColumnQuery
 from edp_bayes.records.exact import blocks
-from edp_bayes.records.ownership import Floats, Ownership
+from edp_bayes.records.ownership import Ownership
 from edp_bayes.records.query import Query
 from edp_bayes.records.summaries import Needs, Summaries
+from edp_bayes.utils.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Count(Query):
         """Return nothing: pairs are counted in any case."""
         return Needs()
 
-    def leave_one_out(self, found: Summaries) -> tuple[Floats, Floats]:
+    def leave_one_out(self, found: Summaries) -> tuple[Array, Array]:
         """Return counts and how many records each individual owns."""
         owners = found.owners
         return owners.database_size.astype(np.float64), owners.pair_size.astype(np.float64)
@@ -87,7 +88,7 @@ class Sum(ColumnQuery):
         """Return the sums of the column."""
         return Needs(sums=(self.named_column,))
 
-    def leave_one_out(self, found: Summaries) -> tuple[Floats, Floats]:
+    def leave_one_out(self, found: Summaries) -> tuple[Array, Array]:
         """Return sums and the sum each individual adds, each rounded once."""
         own = found.sums[self.named_column]
         return found.by_database(own).rounded(), own.rounded()
@@ -123,7 +124,7 @@ class Mean(ColumnQuery):
         """Return the sums of the column."""
         return Needs(sums=(self.named_column,))
 
-    def leave_one_out(self, found: Summaries) -> tuple[Floats, Floats]:
+    def leave_one_out(self, found: Summaries) -> tuple[Array, Array]:
         """Return means and c = sum_i (x - mean) / (N - n_i), with no difference of means."""
         owners = found.owners
         owners.require_remaining(1, "Mean")

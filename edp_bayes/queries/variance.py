@@ -9,8 +9,8 @@ import numpy as np
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.queries.base import ColumnQuery
 from edp_bayes.records.exact import blocks
-from edp_bayes.records.ownership import Floats
 from edp_bayes.records.summaries import Needs, Summaries
+from edp_bayes.utils.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Variance(ColumnQuery):
         """Return the sums of the squared deviations."""
         return Needs(products=((self.named_column, self.named_column),))
 
-    def leave_one_out(self, found: Summaries) -> tuple[Floats, Floats]:
+    def leave_one_out(self, found: Summaries) -> tuple[Array, Array]:
         """Return variances V and contributions.
 
         From deviations d, with N' = N - n_i records left,

@@ -94,7 +94,7 @@ def _try(adversary: Adversary, responses: Responses, queries: int) -> None:
         presence=np.array([y.size]),
         samples=1,
         half_step=None,
-        referral=None,
+        adjustment=None,
     )
     found = known(adversary, nobody, None)
     lags = adversary.past * (queries - 1)

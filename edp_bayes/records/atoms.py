@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records.rounding import FOUND, ROUNDING
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -28,9 +28,6 @@ __all__ = [
     "refuse_atoms",
     "tied_ends",
 ]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 FEWEST_TIES = 3
 MOST = 5

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import narwhals as nw
     import narwhals.stable.v2 as stable
 
-    from edp_bayes.records.ownership import Integers
+    from edp_bayes.utils.arrays import Index
 
 __all__ = [
     "AS_IT_IS",
@@ -257,11 +257,11 @@ class Offsets:
         Offsets.
     """
 
-    quarter: Integers
-    minutes: Integers
+    quarter: Index
+    minutes: Index
 
     @classmethod
-    def of(cls, instants: Any, minutes: Integers) -> Offsets:
+    def of(cls, instants: Any, minutes: Index) -> Offsets:
         """Return the distinct ones among times in microseconds, missing ones left out."""
         valid = np.asarray(instants.is_valid().to_numpy(zero_copy_only=False))
         moments = np.asarray(instants.cast("int64").fill_null(0).to_numpy())[valid]
@@ -277,7 +277,7 @@ class Offsets:
         )
 
     @classmethod
-    def _distinct(cls, quarter: Integers, minutes: Integers) -> Offsets:
+    def _distinct(cls, quarter: Index, minutes: Index) -> Offsets:
         pairs = np.unique(np.stack([quarter, minutes]).astype(np.int64), axis=1)
         return cls(pairs[0], pairs[1])
 
@@ -336,7 +336,7 @@ def _shows(zone: str, found: Offsets) -> bool:
     return bool((shown == 60 * found.minutes).all())
 
 
-def with_offsets(values: Any) -> tuple[Any, Integers] | None:
+def with_offsets(values: Any) -> tuple[Any, Index] | None:
     """Return the clock and the offset, in minutes, of text such as 2024-03-01T10:00:00+01:00.
 
     Parameters
@@ -389,7 +389,7 @@ def _written(minutes: int) -> str:
     return f"{'-' if minutes < 0 else '+'}{hours:02}:{rest:02}"
 
 
-def shifted(times: Any, minutes: Integers) -> Any:
+def shifted(times: Any, minutes: Index) -> Any:
     """Return times, in microseconds, so many minutes later."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -468,7 +468,7 @@ def _mark(parts: Any) -> str:
     return str(pc.struct_field(parts, "mark").drop_null()[0].as_py())
 
 
-def _parsed(values: Any, date_format: str, name: str) -> tuple[Any, Integers | None]:
+def _parsed(values: Any, date_format: str, name: str) -> tuple[Any, Index | None]:
     """Return distinct text as the clock showed it, and offsets where the format has them."""
     import pandas as pd
     import pyarrow as pa

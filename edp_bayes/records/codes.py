@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from edp_bayes.records.ownership import Integers
+    from edp_bayes.utils.arrays import Index
 
 __all__ = ["Coded", "codes_of", "numbers_of", "texts_of"]
 
@@ -42,12 +42,12 @@ class Coded:
         Takes such numbers and returns their codes, written alike.
     """
 
-    number: Integers
+    number: Index
     unit: str
-    written: Callable[[Integers], Any]
+    written: Callable[[Index], Any]
 
     @property
-    def dates(self) -> tuple[Integers, str]:
+    def dates(self) -> tuple[Index, str]:
         """Whole numbers of NumPy's own unit, months or days, and that unit."""
         if self.unit == "weeks":
             return 7 * self.number + MONDAY, "D"
@@ -56,7 +56,7 @@ class Coded:
         return self.number, self.unit[0].upper()
 
 
-def numbers_of(values: Integers) -> Coded | None:
+def numbers_of(values: Index) -> Coded | None:
     """Return whole numbers YYYYQ, YYYYMM, YYYYWW or YYYYMMDD; None where not all are such codes.
 
     Examples
@@ -76,7 +76,7 @@ def numbers_of(values: Integers) -> Coded | None:
         return None
     number, unit = found
 
-    def written(number: Integers) -> Integers:
+    def written(number: Index) -> Index:
         year, part = _year_and_part(number, unit)
         return np.asarray(year * after + part)
 
@@ -116,7 +116,7 @@ def texts_of(texts: Sequence[str]) -> Coded | None:
         return None
     number, unit = found
 
-    def written(number: Integers) -> list[str]:
+    def written(number: Index) -> list[str]:
         year, part = (each.tolist() for each in _year_and_part(number, unit))
         return [f"{y:04d}{mark}{p:0{width}d}" for y, p in zip(year, part, strict=True)]
 
@@ -135,7 +135,7 @@ def codes_of(keys: Any) -> Coded | None:
     return None
 
 
-def _read(year: Integers, part: Integers, letter: str) -> tuple[Integers, str] | None:
+def _read(year: Index, part: Index, letter: str) -> tuple[Index, str] | None:
     """Return numbers of periods and their unit; None where not all are codes of the letter."""
     middle = float(np.median(year))
     if not USUAL[0] <= middle <= USUAL[1]:
@@ -154,7 +154,7 @@ def _read(year: Integers, part: Integers, letter: str) -> tuple[Integers, str] |
     return (first - MONDAY) // 7 + part - 1, "weeks"
 
 
-def _days(year: Integers, part: Integers) -> tuple[Integers, str] | None:
+def _days(year: Index, part: Index) -> tuple[Index, str] | None:
     month, day = part // 100, part % 100
     if month.min() < 1 or month.max() > 12 or day.min() < 1:
         return None
@@ -163,7 +163,7 @@ def _days(year: Integers, part: Integers) -> tuple[Integers, str] | None:
     return (days.astype(np.int64), "days") if (days.astype("M8[M]") == months).all() else None
 
 
-def _year_and_part(number: Integers, unit: str) -> tuple[Integers, Integers]:
+def _year_and_part(number: Index, unit: str) -> tuple[Index, Index]:
     """Return the year of every period and what follows it in a code."""
     if unit in A_YEAR:
         return number // A_YEAR[unit] + 1970, number % A_YEAR[unit] + 1
@@ -178,11 +178,11 @@ def _year_and_part(number: Integers, unit: str) -> tuple[Integers, Integers]:
     return year, (monday - _first_monday(year)) // 7 + 1
 
 
-def _year_of(days: Integers) -> Integers:
+def _year_of(days: Index) -> Index:
     return days.astype("M8[D]").astype("M8[Y]").astype(np.int64) + 1970
 
 
-def _first_monday(year: Integers) -> NDArray[np.int64]:
+def _first_monday(year: Index) -> NDArray[np.int64]:
     """Return the Monday of the first ISO week of every year, the week of 4 January."""
     fourth = (year - 1970).astype("M8[Y]").astype("M8[D]").astype(np.int64) + 3
     return fourth - (fourth - MONDAY) % 7

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Covariate", "aligned", "as_frame", "buckets"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from edp_bayes.records import periods
 from edp_bayes.utils import labels
 
 if TYPE_CHECKING:
-    from edp_bayes.records.ownership import Floats, Integers
+    from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["PARTIAL", "CutOff", "Moments", "Partial", "cut_off"]
 
@@ -30,8 +30,8 @@ HOUR, MINUTE = 3_600_000_000, 60_000_000  # microseconds
 class Moments(NamedTuple):
     """The first and the last moment of the records of every row, in microseconds."""
 
-    first: Integers
-    last: Integers
+    first: Index
+    last: Index
 
 
 class CutOff(NamedTuple):
@@ -66,12 +66,12 @@ class Partial(NamedTuple):
 
 def cut_off(
     column: Any,
-    code: Integers,
-    size: Integers,
+    code: Index,
+    size: Index,
     starts: Any,
     every: str | None,
     *,
-    weight: Integers | None = None,
+    weight: Index | None = None,
     moments: Moments | None = None,
 ) -> CutOff:
     """Return whether the first and the last period look cut off.
@@ -123,7 +123,7 @@ def _moments(column: Any) -> Moments | None:
     return Moments(instants, instants)
 
 
-def _by_days(start: Integers, end: Integers, day: Integers, weight: Integers | None) -> CutOff:
+def _by_days(start: Index, end: Index, day: Index, weight: Index | None) -> CutOff:
     """Judge by the days without a record at an end of a period, as weekdays usually have some."""
     origin, total = int(start[0]), int(end[-1] - start[0])
     records = np.bincount(day - origin, weight, total)
@@ -155,9 +155,7 @@ def _by_days(start: Integers, end: Integers, day: Integers, weight: Integers | N
     return CutOff(first, last)
 
 
-def _by_moments(
-    start: Integers, kept: Integers, code: Integers, moments: Moments, every: str
-) -> CutOff:
+def _by_moments(start: Index, kept: Index, code: Index, moments: Moments, every: str) -> CutOff:
     """Judge by the time without a record at an end of a day or hour."""
     length = periods.EVERY["hour"][1] * (24 if every == "day" else 1)
     low = np.full(start.size, np.iinfo(np.int64).max)
@@ -177,7 +175,7 @@ def _by_moments(
     return CutOff(first, last)
 
 
-def _by_count(counts: Floats, side: str) -> str:
+def _by_count(counts: Array, side: str) -> str:
     """Judge the first of some periods by how many records its neighbours have.
 
     A trend is no matter: what is compared is each period with those that follow it.
@@ -195,7 +193,7 @@ def _by_count(counts: Floats, side: str) -> str:
     )
 
 
-def _unusual(own: float, others: Floats) -> bool:
+def _unusual(own: float, others: Array) -> bool:
     """Return whether what is missing is far more than other periods miss."""
     middle, high = np.quantile(others, (0.5, DECILE), method="higher")
     limit = high + TIMES * (high - middle) + TINY

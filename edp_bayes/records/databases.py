@@ -16,7 +16,7 @@ from edp_bayes.records.clocks import AS_IT_IS, Clock
 from edp_bayes.records.cut_off import PARTIAL
 from edp_bayes.records.doubtful_labels import doubtful_labels, sums_of_others
 from edp_bayes.records.engine import EngineSource
-from edp_bayes.records.ownership import Floats, Ownership
+from edp_bayes.records.ownership import Ownership
 from edp_bayes.records.owning import EMPTY, MISSING
 from edp_bayes.records.periods import EVERY
 from edp_bayes.records.query import Query
@@ -33,6 +33,7 @@ from edp_bayes.records.sources import Source, SubsampleSource, TableSource, arra
 from edp_bayes.records.summaries import Summaries
 from edp_bayes.records.tables import open_table, refuse_lacking
 from edp_bayes.utils import labels, validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
@@ -709,7 +710,7 @@ def _step(
     asked: float | str | None,
     query: Any,
     owners: Ownership,
-    response: Floats,
+    response: Array,
     noise: GaussianNoise | LaplaceNoise | None,
 ) -> float | str | None:
     """Return the step of the grid of the answers: what is asked for, or that of the query."""
@@ -720,8 +721,8 @@ def _step(
 
 
 def _of_some(
-    owners: Ownership, contribution: Floats, collected: NDArray[np.bool_]
-) -> tuple[Ownership, Floats]:
+    owners: Ownership, contribution: Array, collected: NDArray[np.bool_]
+) -> tuple[Ownership, Array]:
     """Return the pairs of some individuals, among all of them, and their contributions."""
     pairs = np.flatnonzero(collected[owners.pair_individual])
     some = Ownership(
@@ -736,7 +737,7 @@ def _of_some(
     return some, found
 
 
-def _matrix(contribution: Floats, owners: Ownership, samples: int) -> csc_array[np.float64]:
+def _matrix(contribution: Array, owners: Ownership, samples: int) -> csc_array[np.float64]:
     """Return contributions of pairs, shape (pair,) or (pair, samples), as rows by individuals."""
     from scipy.sparse import csc_array
 

@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.joined import JointResponses
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.sentences import Sentence, name_of
 
 __all__ = ["Dependence", "Revealed", "combination", "linear_dependence"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 UNITS = 64 * np.finfo(np.float64).eps  # in the last place, of the largest response
 NEARLY = 1e-7  # standard deviations of an answer: variances tell no less, half of the digits

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edp_bayes.records import arrow_columns
-from edp_bayes.records.ownership import Integers, Records
+from edp_bayes.records.ownership import Records
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Index
 from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ COPIED = (
 def doubled_records(
     records: Records,
     columns: Sequence[str],
-    whole_rows: Callable[[Integers], nw.DataFrame[Any] | None],
+    whole_rows: Callable[[Index], nw.DataFrame[Any] | None],
 ) -> tuple[Sentence, ...]:
     """Return a warning where records are alike in all columns.
 
@@ -84,7 +85,7 @@ def doubled_records(
     )
 
 
-def _codes(series: nw.Series[Any]) -> Integers | None:
+def _codes(series: nw.Series[Any]) -> Index | None:
     """Return values as codes, None for a column whose values cannot be compared."""
     import pyarrow as pa
 

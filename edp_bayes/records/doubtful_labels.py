@@ -14,7 +14,8 @@ from edp_bayes.utils import labels
 from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
-    from edp_bayes.records.ownership import Floats, Integers, Ownership
+    from edp_bayes.records.ownership import Ownership
+    from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["doubtful_labels", "sums_of_others"]
 
@@ -72,7 +73,7 @@ class _Judged(NamedTuple):
 
 
 def doubtful_labels(
-    held: NDArray[Any], size: Integers, *, of: str = "individual"
+    held: NDArray[Any], size: Index, *, of: str = "individual"
 ) -> tuple[Sentence, ...]:
     """Return one warning of labels that look like damage, or like each other.
 
@@ -101,9 +102,7 @@ def doubtful_labels(
     return (Sentence(*told),)
 
 
-def sums_of_others(
-    owners: Ownership, response: Floats, contribution: Floats
-) -> tuple[Sentence, ...]:
+def sums_of_others(owners: Ownership, response: Array, contribution: Array) -> tuple[Sentence, ...]:
     """Return a warning of who contributes half of every sum, as a row of totals does.
 
     Parameters
@@ -250,7 +249,7 @@ def _groups(forms: list[Any]) -> list[list[int]]:
     return [places for places in alike.values() if len(places) > 1]
 
 
-def _of_damage(held: NDArray[Any], size: Integers, damaged: dict[int, int], of: str) -> list[Any]:
+def _of_damage(held: NDArray[Any], size: Index, damaged: dict[int, int], of: str) -> list[Any]:
     """Return in words which labels look like damage."""
     told: list[Any] = [f"labels of {of}s look like damage: "]
     by_size = sorted(damaged, key=lambda place: (-size[place], place))
@@ -272,7 +271,7 @@ def _of_damage(held: NDArray[Any], size: Integers, damaged: dict[int, int], of: 
 
 
 def _of_twins(
-    held: NDArray[Any], size: Integers, groups: Sequence[Sequence[int]], of: str
+    held: NDArray[Any], size: Index, groups: Sequence[Sequence[int]], of: str
 ) -> list[Any]:
     """Return in words which labels are alike but for case and the like."""
     places = [place for group in groups for place in group]
@@ -314,6 +313,6 @@ def _called(held: NDArray[Any], place: int, of: str) -> Any:
     return name_of(held, place) if of == "individual" else labels.show(held[place])
 
 
-def _share(part: Any, size: Integers) -> str:
+def _share(part: Any, size: Index) -> str:
     share = float(part) / max(float(size.sum()), 1.0)
     return f"{share:.1%} of the records" if share >= 1e-3 else "less than 0.1% of the records"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
     import pyarrow as pa
 
-    from edp_bayes.records.ownership import Floats, Integers
+    from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["EngineSource"]
 
@@ -191,7 +191,7 @@ class EngineSource(TableSource):
             *(nw.col(name).sum().alias(f"p{k}") for k, name in enumerate(parts)),
         )
 
-        def codes(table: pa.Table) -> Integers:
+        def codes(table: pa.Table) -> Index:
             """Return numbers of databases among all of them."""
             mine = table.select(self._database_keys)
             whole = pa.concat_tables([self._database_rows, mine.cast(self._database_rows.schema)])
@@ -267,7 +267,7 @@ class EngineSource(TableSource):
         pair, size = owners.pair, owners.pair_database.size
         owners = owners.compact()
 
-        def column(name: str) -> Floats:
+        def column(name: str) -> Array:
             return np.asarray(table[name].to_numpy(), dtype=np.float64)
 
         few = owners.pair_size.max() <= (most or records)

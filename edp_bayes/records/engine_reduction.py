@@ -18,7 +18,7 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.exact import ExactSum, multiples, rounding_to
 from edp_bayes.records.in_memory import IN_MEMORY
 from edp_bayes.records.keys import Key, combined
-from edp_bayes.records.ownership import Floats, Integers, Ownership
+from edp_bayes.records.ownership import Ownership
 from edp_bayes.records.remainder import (
     TERMS,
     Remainder,
@@ -28,6 +28,7 @@ from edp_bayes.records.remainder import (
     split_individuals,
     units_of_terms,
 )
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -57,9 +58,9 @@ class Reduced:
     """
 
     owners: Ownership
-    response: Floats
-    contribution: Floats
-    presence: Integers
+    response: Array
+    contribution: Array
+    presence: Index
     remainder: Remainder
 
 
@@ -95,7 +96,7 @@ class Pairs:
     database: tuple[str, ...]
     individual: tuple[str, ...]
     collect: Callable[[Any], pa.Table]
-    codes: Callable[[pa.Table], Integers]
+    codes: Callable[[pa.Table], Index]
     keys: Callable[[pa.Table], list[Key]]
     owners: Ownership
     engine: str
@@ -254,7 +255,7 @@ class Pairs:
         of: Mapping[str, tuple[float, ...]],
         origin: float,
         collect: int,
-    ) -> tuple[NDArray[np.bool_], Remainder, Standing, Integers]:
+    ) -> tuple[NDArray[np.bool_], Remainder, Standing, Index]:
         """Return who is collected, all others, where they stand, and whose the rows are."""
         code, labels = combined(self.keys(people))
         size = self.owners.individuals.size
@@ -265,7 +266,7 @@ class Pairs:
                 "when the table was opened: collect the table"
             )
 
-        def placed(values: Floats) -> Floats:
+        def placed(values: Array) -> Array:
             out = np.zeros(size)
             out[code] = values
             return out
@@ -313,8 +314,8 @@ class Pairs:
         return frame.filter(above).select(*self.individual)
 
     def _persons(
-        self, table: pa.Table, people: pa.Table, chosen: NDArray[np.bool_], code: Integers
-    ) -> Integers:
+        self, table: pa.Table, people: pa.Table, chosen: NDArray[np.bool_], code: Index
+    ) -> Index:
         """Return the position of the individual of every collected pair."""
         import pyarrow as pa
 
@@ -333,8 +334,8 @@ class Pairs:
         return np.asarray(found)
 
     def _with_pooled(
-        self, frame: nw.LazyFrame[Any], table: pa.Table, person: Integers, pooled: int
-    ) -> tuple[pa.Table, Integers, int]:
+        self, frame: nw.LazyFrame[Any], table: pa.Table, person: Index, pooled: int
+    ) -> tuple[pa.Table, Index, int]:
         """Return the collected pairs with those of all records without an individual."""
         import narwhals.stable.v2 as nw
         import pyarrow as pa
@@ -399,16 +400,16 @@ def _with_rounded(
     return frame.select(*kept, rounded)
 
 
-def _as_codes(table: pa.Table) -> Integers:
+def _as_codes(table: pa.Table) -> Index:
     return integers(table, CODE)
 
 
-def integers(table: pa.Table, name: str) -> Integers:
+def integers(table: pa.Table, name: str) -> Index:
     """Return whole numbers, for which an engine may have decimals."""
     import pyarrow as pa
 
     return np.asarray(table[name].cast(pa.int64()).to_numpy())
 
 
-def _floats(table: pa.Table, name: str) -> Floats:
+def _floats(table: pa.Table, name: str) -> Array:
     return np.asarray(table[name].to_numpy(), dtype=np.float64)

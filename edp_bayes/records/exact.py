@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["ExactSum", "blocks", "multiples", "rounding_to", "split", "sum_by", "units", "wide"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # Bits below the largest number that are kept: two numbers of which one is 2^75 times the other
 # keep all their digits.
@@ -109,7 +107,7 @@ def rounding_to(unit: float) -> float:
     return 1.5 * 2.0**52 * unit
 
 
-def split(values: Floats, of: Sequence[float]) -> Iterator[Floats]:
+def split(values: Array, of: Sequence[float]) -> Iterator[Array]:
     """Yield the parts of numbers; what lies below the last unit is rounded off.
 
     Examples
@@ -124,7 +122,7 @@ def split(values: Floats, of: Sequence[float]) -> Iterator[Floats]:
         rest = rest - part
 
 
-def multiples(values: Floats, unit: float) -> bool:
+def multiples(values: Array, unit: float) -> bool:
     """Return whether numbers are multiples of a unit, few enough of it to be exact.
 
     Examples
@@ -151,10 +149,10 @@ class ExactSum:
     """
 
     units: tuple[float, ...]
-    parts: tuple[Floats, ...]
+    parts: tuple[Array, ...]
     narrow: tuple[float, ...] | None = None
 
-    def by(self, group: Integers, size: int) -> ExactSum:
+    def by(self, group: Index, size: int) -> ExactSum:
         """Return the sums of groups of groups."""
         of = self.narrow or self.units
         totals = tuple(np.zeros(size) for _ in of)
@@ -182,32 +180,32 @@ class ExactSum:
         pairs = zip(self.parts, other.narrowed().parts, strict=True)
         return ExactSum(self.units, tuple(mine - theirs for mine, theirs in pairs))
 
-    def about(self, origin: Floats, count: Integers) -> ExactSum:
+    def about(self, origin: Array, count: Index) -> ExactSum:
         """Return the sums of the same numbers minus an origin that is a multiple of the units."""
         parts = zip(self.parts, split(origin, self.units), strict=True)
         found = tuple(part - count * own for part, own in parts)
         return ExactSum(self.units, found, self.narrow)
 
-    def origin(self, count: Integers) -> Floats:
+    def origin(self, count: Index) -> Array:
         """Return the means, rounded to multiples of the units; of no numbers, zero."""
         mean = self.plain() / np.maximum(count, 1)
         return np.asarray(sum(split(mean, self.units), np.zeros_like(mean)))
 
-    def plain(self) -> Floats:
+    def plain(self) -> Array:
         """Return the sums, added from the smallest part as an engine can: some digits may go."""
         total = self.parts[-1]
         for part in self.parts[-2::-1]:
             total = total + part
         return total
 
-    def rounded(self) -> Floats:
+    def rounded(self) -> Array:
         """Return the sums as the nearest float64."""
         found = np.empty(self.parts[0].shape)
         for block in blocks(found.size):
             found[block] = self[block]._rounded()
         return found
 
-    def _rounded(self) -> Floats:
+    def _rounded(self) -> Array:
         parts = list(self.parts)
         for k in range(len(parts) - 1, 0, -1):
             step = rounding_to(self.units[k - 1])
@@ -223,7 +221,7 @@ class ExactSum:
         return high + low
 
 
-def sum_by(values: Floats, of: tuple[float, ...], group: Integers, size: int) -> ExactSum:
+def sum_by(values: Array, of: tuple[float, ...], group: Index, size: int) -> ExactSum:
     """Return the sums of the numbers of every group.
 
     Examples

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from edp_bayes.distributions.noise import LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records.remainder import require_collected
-from edp_bayes.records.responses import Referral, Responses
+from edp_bayes.records.responses import Adjustment, Responses
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.sentences import Sentence
 
 __all__ = [
@@ -26,9 +27,6 @@ __all__ = [
     "join",
     "outer",
 ]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 MOST_QUERIES = 5
 
@@ -91,7 +89,7 @@ class JointResponses:
     ----------
     parts : tuple of Responses
         One for each query, individuals and databases in the same order.
-    referral : Referral, optional
+    adjustment : Adjustment, optional
         How contributions were adjusted to the database in question of an adversary.
 
     See Also
@@ -114,7 +112,7 @@ class JointResponses:
     """
 
     parts: tuple[Responses, ...]
-    referral: Referral | None = None
+    adjustment: Adjustment | None = None
 
     @property
     def n_databases(self) -> int:
@@ -213,7 +211,7 @@ class JointResponses:
 
     def of_queries(self, some: Sequence[int]) -> JointResponses:
         """Return the same with some of the queries."""
-        return JointResponses(tuple(self.parts[k] for k in some), self.referral)
+        return JointResponses(tuple(self.parts[k] for k in some), self.adjustment)
 
     def __repr__(self) -> str:
         """Return the sizes, not the arrays."""

@@ -17,7 +17,7 @@ from edp_bayes.utils import labels
 if TYPE_CHECKING:
     import narwhals as nw
 
-    from edp_bayes.records.ownership import Integers
+    from edp_bayes.utils.arrays import Index
 
 __all__ = ["POOLED", "Key", "combined", "counted", "factorise", "pooled"]
 
@@ -83,7 +83,7 @@ class Key:
 
         return np.asarray(pc.is_null(self.column, nan_is_null=True).to_numpy())
 
-    def refuse_missing(self, remedy: str, weight: Integers | None = None) -> None:
+    def refuse_missing(self, remedy: str, weight: Index | None = None) -> None:
         """Refuse records without the key, of which each row may stand for several."""
         count, records = counted(self.missing, weight)
         if count:
@@ -92,13 +92,13 @@ class Key:
                 f"{remedy}"
             )
 
-    def take(self, rows: Integers) -> Self:
+    def take(self, rows: Index) -> Self:
         """Return the key of some of the records."""
         import pyarrow as pa
 
         return replace(self, column=self.column.take(pa.array(rows)))
 
-    def coded(self) -> tuple[Integers, Any]:
+    def coded(self) -> tuple[Index, Any]:
         """Return the place of every record's key among the sorted distinct keys, and those."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -138,14 +138,14 @@ class Key:
         return labels.as_labels(labels.as_objects(items), self.name)
 
 
-def counted(chosen: NDArray[np.bool_], weight: Integers | None) -> tuple[int, int]:
+def counted(chosen: NDArray[np.bool_], weight: Index | None) -> tuple[int, int]:
     """Return how many records some rows stand for, and how many all do."""
     if weight is None:
         return int(chosen.sum()), chosen.size
     return int(weight[chosen].sum()), int(weight.sum())
 
 
-def factorise(frame: nw.DataFrame[Any], columns: Sequence[str]) -> tuple[Integers, NDArray[Any]]:
+def factorise(frame: nw.DataFrame[Any], columns: Sequence[str]) -> tuple[Index, NDArray[Any]]:
     """Return the position of every row's key in the sorted distinct keys, and those keys.
 
     Parameters
@@ -176,7 +176,7 @@ def factorise(frame: nw.DataFrame[Any], columns: Sequence[str]) -> tuple[Integer
     return combined(keys)
 
 
-def combined(keys: Sequence[Key]) -> tuple[Integers, NDArray[Any]]:
+def combined(keys: Sequence[Key]) -> tuple[Index, NDArray[Any]]:
     """Return codes and labels of a key of one or several columns, none of it missing."""
     codes, found = keys[0].coded()
     parts = [keys[0].labels(found)]
@@ -188,7 +188,7 @@ def combined(keys: Sequence[Key]) -> tuple[Integers, NDArray[Any]]:
     return codes, parts[0] if len(parts) == 1 else labels.compound(parts)
 
 
-def pooled(keys: Sequence[Key], missing: NDArray[np.bool_]) -> tuple[Integers, NDArray[Any]]:
+def pooled(keys: Sequence[Key], missing: NDArray[np.bool_]) -> tuple[Index, NDArray[Any]]:
     """Return codes and labels where all records that lack a key are of one individual, the last."""
     known = np.flatnonzero(~missing)
     codes = np.empty(missing.size, dtype=np.int64)

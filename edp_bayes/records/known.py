@@ -21,6 +21,7 @@ from edp_bayes.records.pasts import Pasts, pasts_of
 from edp_bayes.records.responses import Responses
 from edp_bayes.records.timeline import Timeline
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
@@ -46,9 +47,6 @@ __all__ = [
     "say_unassessed",
 ]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
-
 # Prior standard deviations of coefficients: of lags, of all others in residual deviations.
 LAG, OTHER = 0.5, 2.0
 TREND, INSIDERS = "trend", "insiders' records"  # names of regressors
@@ -73,7 +71,7 @@ class Regressor:
     values : ndarray
         Shape (n,): centred.
     target : float
-        At the database at hand, as far from the same centre.
+        At the database in question, as far from the same centre.
     lag : bool
         In the units of the response.
     """
@@ -86,7 +84,7 @@ class Regressor:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Explained:
-    """What is known of every database, and of the one at hand, of one query or several.
+    """What is known of every database, and of the one in question, of one query or several.
 
     Attributes
     ----------
@@ -95,13 +93,13 @@ class Explained:
     position : ndarray
         Shape (n,): z_t, place in the series from -1/2 to 1/2.
     target_position : float
-        z at the database at hand.
+        z at the database in question.
     scaled : bool
         Whether the spread changes over the series.
     against : str
         Against whom, in words.
     at : label or None
-        The database at hand; None for the next one.
+        The database in question; None for the next one.
     warnings : tuple of str
         What is doubtful.
     insiders : tuple
@@ -145,7 +143,7 @@ class Explained:
 
     @property
     def target(self) -> Array:
-        """The regressors at the database at hand, shape (regressor,)."""
+        """The regressors at the database in question, shape (regressor,)."""
         return np.array([part.target for part in self.regressors])
 
     @property
@@ -160,7 +158,7 @@ class Explained:
         return self.scaled or any(ordered) or any(map(HARMONIC.search, self.names))
 
     def row_of(self, database: NDArray[Any]) -> int:
-        """Return which of these databases is at hand, their number if it comes after them."""
+        """Return which of these databases is in question, their number if it comes after them."""
         if self.at is None:
             return int(database.size)
         place = labels.positions_of(database)
@@ -187,7 +185,7 @@ class Known(Explained):
     def before(self, count: int) -> Known:
         """Return what was known when so many of the databases had been seen.
 
-        The database at hand is the one after these.
+        The database in question is the one after these.
         """
         seen = self._rows(slice(0, count))
         parts = zip(seen.regressors, self.regressors, strict=True)
@@ -245,7 +243,7 @@ class Known(Explained):
 
     @property
     def row(self) -> int:
-        """Which of the databases that are explained is at hand, their number for the next one."""
+        """Which explained database is in question, their number for the next one."""
         return self.row_of(self.responses.database)
 
     @property
@@ -374,7 +372,7 @@ def say_unassessed(
     more = len(unassessed) - NAMED
     return Sentence(
         f"{len(unassessed):,} of {responses.n_individuals:,} individuals contributed only to the "
-        f"{first}: their risk in the database at hand is not assessed (",
+        f"{first}: their risk in the database in question is not assessed (",
         *named[1:],
         f" and {more:,} more)." if more > 0 else ").",
     )
@@ -640,7 +638,7 @@ def _counted(matrix: csc_array[np.float64], samples: int) -> Index:
 
 
 def _row(responses: Responses, at: Any, first: int) -> int:
-    """Return the place of the database at hand among those explained."""
+    """Return the place of the database in question among those explained."""
     places = labels.positions_of(responses.database)
     key = labels.lookup_key(at, responses.database)
     if key not in places:
@@ -702,7 +700,7 @@ def _uneven(timeline: Timeline) -> str:
 
 
 def _partial(adversary: Adversary, responses: Responses, at: Any) -> list[str]:
-    """Return that the last database, which is cut off, is what a forecast follows, or at hand."""
+    """Return that the last database is cut off, and in question or what a forecast follows."""
     partial = responses.partial
     if partial is None or partial.choice != "keep" or partial.last is None:
         return []
@@ -714,7 +712,7 @@ def _partial(adversary: Adversary, responses: Responses, at: Any) -> list[str]:
             f"adversary expects follows a partial answer; {remedy}."
         ]
     if at is not None and labels.show(at) == last:
-        return [f"The database at hand, {last}, is cut off; {remedy}."]
+        return [f"The database in question, {last}, is cut off; {remedy}."]
     return []
 
 

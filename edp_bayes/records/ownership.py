@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records import arrow_columns
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     import narwhals as nw
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +37,14 @@ class Ownership:
         How many records each stands for, shape (record,): rows of an engine that has counted them.
     """
 
-    database: Integers
-    individual: Integers
+    database: Index
+    individual: Index
     databases: NDArray[Any]
     individuals: NDArray[Any]
-    weight: Integers | None = None
+    weight: Index | None = None
 
     @cached_property
-    def _pairs(self) -> tuple[Integers, Integers]:
+    def _pairs(self) -> tuple[Index, Index]:
         key = self.individual * self.databases.size + self.database
         step = np.diff(key)
         if bool((step >= 0).all()):
@@ -56,51 +54,51 @@ class Ownership:
         return distinct, pair
 
     @property
-    def pair(self) -> Integers:
+    def pair(self) -> Index:
         """Pair of every record, shape (record,)."""
         return self._pairs[1]
 
     @cached_property
-    def pair_database(self) -> Integers:
+    def pair_database(self) -> Index:
         """Database of every pair, shape (pair,)."""
         return self._pairs[0] % self.databases.size
 
     @cached_property
-    def pair_individual(self) -> Integers:
+    def pair_individual(self) -> Index:
         """Individual of every pair, shape (pair,)."""
         return self._pairs[0] // self.databases.size
 
     @cached_property
-    def database_size(self) -> Integers:
+    def database_size(self) -> Index:
         """Records of every database, shape (n,)."""
         return self._counted(self.database, self.databases.size)
 
     @cached_property
-    def individual_size(self) -> Integers:
+    def individual_size(self) -> Index:
         """Records of every individual, shape (m,)."""
         return self._counted(self.individual, self.individuals.size)
 
     @cached_property
-    def pair_size(self) -> Integers:
+    def pair_size(self) -> Index:
         """Records of every pair, shape (pair,)."""
         return self._counted(self.pair, self.pair_database.size)
 
     @cached_property
-    def remaining(self) -> Integers:
+    def remaining(self) -> Index:
         """Records of the pair's database without the pair's individual, shape (pair,)."""
         return self.database_size[self.pair_database] - self.pair_size
 
     @cached_property
-    def presence(self) -> Integers:
+    def presence(self) -> Index:
         """Databases in which every individual owns records, shape (m,)."""
         return np.bincount(self.pair_individual, minlength=self.individuals.size)
 
     @cached_property
-    def _by_database(self) -> tuple[Integers, Integers]:
+    def _by_database(self) -> tuple[Index, Index]:
         order = np.argsort(self.database, kind="stable")
         return order, np.concatenate([[0], np.cumsum(self.database_size)])
 
-    def _counted(self, group: Integers, size: int) -> Integers:
+    def _counted(self, group: Index, size: int) -> Index:
         """Return the records of every group."""
         if self.weight is None:
             return np.bincount(group, minlength=size)
@@ -124,14 +122,14 @@ class Ownership:
         pairs.__dict__.update(known)  # As its properties would find them.
         return pairs
 
-    def take(self, rows: Integers) -> Ownership:
+    def take(self, rows: Index) -> Ownership:
         """Return the owners of some of the records, in the order of the rows."""
         weight = None if self.weight is None else self.weight[rows]
         return Ownership(
             self.database[rows], self.individual[rows], self.databases, self.individuals, weight
         )
 
-    def rows(self, database: int) -> Integers:
+    def rows(self, database: int) -> Index:
         """Return the records of one database in their own order."""
         order, start = self._by_database
         return order[start[database] : start[database + 1]]
@@ -182,7 +180,7 @@ class Records:
     owners: Ownership
     frame: nw.DataFrame[Any]
 
-    def order(self, columns: Iterable[str]) -> Integers:
+    def order(self, columns: Iterable[str]) -> Index:
         """Return the order of the records by individual, database and the numbers in some columns.
 
         Records that are alike in these columns come next to each other in it.
@@ -195,11 +193,11 @@ class Records:
                 keys.append(_plain_numbers(series))
         return _lexical_order(keys)
 
-    def take(self, rows: Integers) -> Records:
+    def take(self, rows: Index) -> Records:
         """Return some of the records, in the order of the rows."""
         return Records(self.owners.take(rows), self.frame[rows])
 
-    def numbers(self, column: str) -> Floats:
+    def numbers(self, column: str) -> Array:
         """Return a numeric or boolean column as float64, shape (record,); errors of `values`."""
         # Adding zero makes -0.0 the 0.0 that it equals.
         return np.asarray(self.values(column), dtype=np.float64) + 0.0
@@ -255,7 +253,7 @@ class Records:
                 f"({int(bad.sum())} of {bad.size} records are missing or not finite)"
             )
 
-    def without(self, pair: int) -> Integers:
+    def without(self, pair: int) -> Index:
         """Return the records of the pair's database that its individual does not own."""
         rows = self.owners.rows(int(self.owners.pair_database[pair]))
         kept: NDArray[np.bool_] = self.owners.individual[rows] != self.owners.pair_individual[pair]
@@ -271,7 +269,7 @@ def _plain_numbers(series: nw.Series[Any]) -> NDArray[Any]:
     return values if values.dtype.kind in "iuf" else values.astype(np.float64)
 
 
-def _lexical_order(keys: Sequence[NDArray[Any]]) -> Integers:
+def _lexical_order(keys: Sequence[NDArray[Any]]) -> Index:
     """Return the order that sorts by the first key, then the others where it is repeated."""
     order = np.argsort(keys[0])
     if len(keys) == 1:

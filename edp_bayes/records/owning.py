@@ -13,9 +13,10 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records import periods
 from edp_bayes.records.cut_off import Moments, Partial, cut_off
 from edp_bayes.records.keys import POOLED, Key, combined, counted, pooled
-from edp_bayes.records.ownership import Integers, Ownership
+from edp_bayes.records.ownership import Ownership
 from edp_bayes.records.spacing import spacing
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Index
 from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Owned:
     """
 
     owners: Ownership
-    rows: Integers | None
+    rows: Index | None
     warnings: tuple[Sentence, ...]
     too_fine: str
     partial: Partial | None = None
@@ -75,7 +76,7 @@ class Ends(NamedTuple):
 
     partial: Partial | None
     warnings: tuple[str, ...]
-    codes: Integers
+    codes: Index
 
 
 NO_ENDS = Ends(None, (), np.empty(0, dtype=np.int64))
@@ -89,7 +90,7 @@ def own(
     empty: str | None,
     missing: str,
     partial: str,
-    weight: Integers | None = None,
+    weight: Index | None = None,
     ends: Ends | None = None,
 ) -> Owned:
     """Return who owns which record.
@@ -152,7 +153,7 @@ def ends_of(
     found: Found,
     every: str | None,
     partial: str,
-    weight: Integers | None,
+    weight: Index | None,
     moments: Moments | None = None,
 ) -> Ends:
     """Return which of the first and the last period look cut off."""
@@ -198,7 +199,7 @@ class Found(NamedTuple):
         The labels as the engine has them, where they are periods in the order of time.
     """
 
-    code: Integers
+    code: Index
     databases: NDArray[Any]
     warnings: list[str]
     times: bool = False
@@ -206,7 +207,7 @@ class Found(NamedTuple):
 
 
 def databases_of(
-    keys: Sequence[Key], every: str | None, empty: str | None, weight: Integers | None = None
+    keys: Sequence[Key], every: str | None, empty: str | None, weight: Index | None = None
 ) -> Found:
     """Return the databases of rows, each of which stands for one record or for its weight."""
     key = keys[0]
@@ -288,8 +289,8 @@ def _apart(
     key: Key,
     found: Any,
     regular: Spacing,
-    code: Integers,
-    weight: Integers | None,
+    code: Index,
+    weight: Index | None,
     before: str,
 ) -> str:
     """Return in words, after some mark, which periods stand far from all others."""
@@ -311,7 +312,7 @@ def _apart(
 
 
 def _of_missing(
-    keys: Sequence[Key], absent: NDArray[np.bool_], missing: str, weight: Integers | None
+    keys: Sequence[Key], absent: NDArray[np.bool_], missing: str, weight: Index | None
 ) -> str:
     names = ", ".join(repr(key.name) for key in keys)
     count, records = counted(absent, weight)
@@ -328,7 +329,7 @@ def _of_missing(
     )
 
 
-def _too_fine(sizes: Integers, times: bool) -> str:
+def _too_fine(sizes: Index, times: bool) -> str:
     """Return in words that databases have few records each, the more so where keys are times."""
     count, records = int((sizes > 0).sum()), int(sizes.sum())
     if records >= count * (FEW_RECORDS_OF_TIMES if times else FEW_RECORDS):

@@ -12,7 +12,7 @@ from edp_bayes.exceptions import InputTypeError
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-    from edp_bayes.records.ownership import Integers
+    from edp_bayes.utils.arrays import Index
 
 __all__ = [
     "EVERY",
@@ -77,7 +77,7 @@ def starts(column: Any, every: str, name: str) -> Any:
     return pa.chunked_array([_of_calendar(number - (number - shift) % count, unit, kind)])
 
 
-def days_of(starts: Any, every: str) -> tuple[Integers, Integers]:
+def days_of(starts: Any, every: str) -> tuple[Index, Index]:
     """Return the first day of periods of a day and more, and that after their last, since 1970."""
     unit, count = EVERY[every]
     first = local(starts).astype(f"M8[{unit}]")
@@ -122,7 +122,7 @@ def has_time_of_day(keys: Any) -> bool:
     return bool((shown.astype("M8[D]") != shown).any())
 
 
-def numbers(keys: Any, every: str | None) -> tuple[Integers, str]:
+def numbers(keys: Any, every: str | None) -> tuple[Index, str]:
     """Return dates or times as whole numbers, and their unit.
 
     Without `every` it is the longest unit that suits them all.
@@ -136,12 +136,12 @@ def numbers(keys: Any, every: str | None) -> tuple[Integers, str]:
     return (instants(keys) if unit == "us" else number), unit
 
 
-def of_numbers(number: Integers, unit: str, kind: Any) -> Any:
+def of_numbers(number: Index, unit: str, kind: Any) -> Any:
     """Return whole numbers of a unit as dates or times of a type."""
     return _as_times(number, kind) if unit == "us" else _of_calendar(number, unit, kind)
 
 
-def in_longest_unit(times: NDArray[np.datetime64]) -> tuple[Integers, str]:
+def in_longest_unit(times: NDArray[np.datetime64]) -> tuple[Index, str]:
     """Return times as whole numbers of the longest calendar unit that suits them all, and it."""
     for unit in ("Y", "M", "D"):
         coarse = times.astype(f"M8[{unit}]")
@@ -162,7 +162,7 @@ def local(column: Any) -> NDArray[np.datetime64]:
     return np.asarray(_numpy(column)).astype("M8[us]")
 
 
-def instants(column: Any) -> Integers:
+def instants(column: Any) -> Index:
     """Return microseconds since the epoch: of UTC where the column has a zone."""
     import pyarrow as pa
 
@@ -182,14 +182,14 @@ def _numpy(column: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _as_times(instants: Integers, kind: Any) -> Any:
+def _as_times(instants: Index, kind: Any) -> Any:
     """Return microseconds as timestamps in the zone of a type."""
     import pyarrow as pa
 
     return pa.array(instants).cast(pa.timestamp("us", getattr(kind, "tz", None)))
 
 
-def _of_calendar(number: Integers, unit: str, kind: Any) -> Any:
+def _of_calendar(number: Index, unit: str, kind: Any) -> Any:
     """Return months, days and the like as dates, or as their first moment in the zone of a type."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
-from edp_bayes.records.ownership import Floats, Ownership
+from edp_bayes.records.ownership import Ownership
 from edp_bayes.records.summaries import Needs, Summaries
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["Query"]
 
@@ -45,7 +46,7 @@ class Query(ABC):
         """Return what the answers follow from, for every individual in every database."""
 
     @abstractmethod
-    def leave_one_out(self, found: Summaries) -> tuple[Floats, Floats]:
+    def leave_one_out(self, found: Summaries) -> tuple[Array, Array]:
         """Return responses, shape (n,), and contributions y_j - y_ij of pairs, shape (pair,)."""
 
     def resolve(self, choices: Sequence[str]) -> Self:
@@ -56,8 +57,6 @@ class Query(ABC):
         """Return the step of the grid on which all answers lie; None where there is none."""
         return None
 
-    def warnings(
-        self, response: Floats, owners: Ownership, contribution: Floats
-    ) -> tuple[str, ...]:
+    def warnings(self, response: Array, owners: Ownership, contribution: Array) -> tuple[str, ...]:
         """Return what is legal but doubtful about responses and contributions."""
         return ()

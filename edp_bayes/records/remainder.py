@@ -19,6 +19,7 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.exact import ExactSum, sum_by, units
 from edp_bayes.records.keys import POOLED
 from edp_bayes.records.ownership import Ownership
+from edp_bayes.utils.arrays import Array, Index
 
 __all__ = [
     "DEFAULT",
@@ -33,9 +34,6 @@ __all__ = [
     "split_individuals",
     "units_of_terms",
 ]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # Pairs of a database and an individual up to which all are collected; beyond, the contributions of
 # so many individuals.

@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.records.ownership import Floats, Integers, Records
+from edp_bayes.records.ownership import Records
 from edp_bayes.utils import labels, validate
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.progress import track
 
 BLOCK = 64
 
 Function = Callable[..., Any]
-Block = tuple[int, Integers]
+Block = tuple[int, Index]
 
 
 def rerun(
@@ -31,7 +32,7 @@ def rerun(
     random_seed: int | None = None,
     workers: int | None = None,
     progressbar: bool = True,
-) -> tuple[Floats, Floats]:
+) -> tuple[Array, Array]:
     """Return responses and contributions of a callable, run once for each pair and database.
 
     Parameters
@@ -93,7 +94,7 @@ class _Runner:
     records: Records
     streams: Callable[[int], Iterable[np.random.SeedSequence | None]]
 
-    def __call__(self, block: Block) -> Floats:
+    def __call__(self, block: Block) -> Array:
         database, pairs = block
         owners = self.records.owners
         rows = owners.rows(database)
@@ -103,7 +104,7 @@ class _Runner:
         individuals = owners.pair_individual[pairs]
         return np.array([self._values(database, rows[owner != i], i) for i in individuals])
 
-    def _values(self, database: int, rows: Integers, individual: int | None) -> list[float]:
+    def _values(self, database: int, rows: Index, individual: int | None) -> list[float]:
         return [
             self._value(database, rows, individual, stream) for stream in self.streams(database)
         ]
@@ -111,7 +112,7 @@ class _Runner:
     def _value(
         self,
         database: int,
-        rows: Integers,
+        rows: Index,
         individual: int | None,
         stream: np.random.SeedSequence | None,
     ) -> float:
@@ -178,7 +179,7 @@ def _seeds(entropy: Any, samples: int, database: int) -> list[np.random.SeedSequ
     return [np.random.SeedSequence(entropy, spawn_key=(database, k)) for k in range(samples)]
 
 
-def _blocks(pair_database: Integers, n_databases: int) -> Iterator[Block]:
+def _blocks(pair_database: Index, n_databases: int) -> Iterator[Block]:
     """Yield every whole database first, so that a faulty query fails early, then the pairs."""
     for database in range(n_databases):
         yield database, np.empty(0, dtype=np.int64)
@@ -195,14 +196,14 @@ def _workers(workers: int | None) -> int:
     return validate.positive_integer(workers, "workers")
 
 
-def _run(runner: _Runner, blocks: list[Block], workers: int) -> Iterator[tuple[Block, Floats]]:
+def _run(runner: _Runner, blocks: list[Block], workers: int) -> Iterator[tuple[Block, Array]]:
     if workers == 1:
         for block in blocks:
             yield block, runner(block)
         return
     pool = ThreadPoolExecutor(workers)
     try:
-        futures: dict[Future[Floats], Block] = {pool.submit(runner, b): b for b in blocks}
+        futures: dict[Future[Array], Block] = {pool.submit(runner, b): b for b in blocks}
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from edp_bayes.records.joined import JointResponses
 
-__all__ = ["Referral", "Responses", "contributing", "entry_columns"]
+__all__ = ["Adjustment", "Responses", "contributing", "entry_columns"]
 
 FEWEST_DATABASES = 8
 FEW_DATABASES = 20
@@ -41,7 +41,7 @@ LEAST_UNIT, LARGEST_UNIT = 1e-30, 1e30
 _OWN_FILES = (os.path.dirname(__file__), "<string>")
 
 
-class Referral(NamedTuple):
+class Adjustment(NamedTuple):
     """How contributions were adjusted to the database in question, as what is known predicts.
 
     Attributes
@@ -68,7 +68,7 @@ class Referral(NamedTuple):
     recent: NDArray[np.float64]
 
     @classmethod
-    def none(cls, m: int) -> Referral:
+    def none(cls, m: int) -> Adjustment:
         """Return that of contributions as they were."""
         return cls(np.zeros(m), np.zeros(m), 1.0, np.ones(m), np.ones(m))
 
@@ -106,7 +106,7 @@ class Responses:
     ask : callable, optional
         Takes a query, None for this one, and labels of individuals, None for all, and returns what
         it answers on the records of these in every database, shape (n,).
-    referral : Referral, optional
+    adjustment : Adjustment, optional
         How contributions were adjusted to the database in question of an adversary.
     step : float, optional
         Responses are rounded to a grid of this step, as counts are to 1: the audit's own mixtures
@@ -190,7 +190,7 @@ class Responses:
     query: str = "query"
     additive: bool = False
     ask: Callable[[Any, Any], NDArray[Any]] | None = field(default=None, repr=False)
-    referral: Referral | None = field(default=None, repr=False)
+    adjustment: Adjustment | None = field(default=None, repr=False)
     step: float | str | None = FOUND
     half_step: NDArray[np.float64] | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
@@ -236,7 +236,7 @@ class Responses:
         alone = plain and self.transform is None and self.remainder is None
         if atoms is not None:
             _refuse_beside_atoms(self, step, free.size)
-        elif alone and self.step == FOUND and step is None and self.referral is None and not tied:
+        elif alone and self.step == FOUND and step is None and self.adjustment is None and not tied:
             own = (*own, *_of_tied_ends(response, contribution))
         transform = transform_of(self.transform)
         if transform is not None:

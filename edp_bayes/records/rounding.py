@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
 __all__ = ["FOUND", "ROUNDING", "checked_step", "coarse_step", "offset_of", "on_grid", "plain_step"]
-
-Array = NDArray[np.float64]
 
 FOUND = "found"  # from the data
 # Numbers this close to each other, relative to their size, differ by rounding alone.

@@ -17,12 +17,13 @@ from edp_bayes.records.clocks import AS_IT_IS, Clock
 from edp_bayes.records.cut_off import Partial
 from edp_bayes.records.doubtful import doubled_records
 from edp_bayes.records.keys import Key, factorise
-from edp_bayes.records.ownership import Integers, Ownership, Records
+from edp_bayes.records.ownership import Ownership, Records
 from edp_bayes.records.owning import Ends, Owned, own
 from edp_bayes.records.query import Query
 from edp_bayes.records.summaries import Summaries, summarise
 from edp_bayes.records.tables import Table
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Index
 from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class AtHand(ABC):
         """Return the records with some columns, or with all."""
 
     @abstractmethod
-    def whole_rows(self, records: Records, rows: Integers) -> nw.DataFrame[Any] | None:
+    def whole_rows(self, records: Records, rows: Index) -> nw.DataFrame[Any] | None:
         """Return some records with all columns, None where that means reading the table again."""
 
     def summaries(self, query: Query) -> tuple[Summaries, tuple[Sentence, ...]]:
@@ -182,7 +183,7 @@ class TableSource(AtHand):
             frame = frame[owned.rows]
         return Records(owned.owners, frame)
 
-    def whole_rows(self, records: Records, rows: Integers) -> nw.DataFrame[Any] | None:
+    def whole_rows(self, records: Records, rows: Index) -> nw.DataFrame[Any] | None:
         """Return some records with all columns, None where that means reading the table again."""
         if not self.table.stable:
             return _if_whole(records, rows, self.columns)
@@ -199,7 +200,7 @@ class TableSource(AtHand):
         self,
         database: Sequence[Key],
         individual: Sequence[Key],
-        weight: Integers | None = None,
+        weight: Index | None = None,
         ends: Ends | None = None,
     ) -> Owned:
         _refuse_empty(database[0].column)
@@ -264,11 +265,11 @@ class SubsampleSource(AtHand, AsGiven):
         owners, rows = self._draw(frame)
         return Records(owners, frame[rows])
 
-    def whole_rows(self, records: Records, rows: Integers) -> nw.DataFrame[Any] | None:
+    def whole_rows(self, records: Records, rows: Index) -> nw.DataFrame[Any] | None:
         """Return some records with all columns, None where that means reading the table again."""
         return _if_whole(records, rows, self.columns)
 
-    def _draw(self, frame: nw.DataFrame[Any]) -> tuple[Ownership, Integers]:
+    def _draw(self, frame: nw.DataFrame[Any]) -> tuple[Ownership, Index]:
         """Return the owners of every record drawn, and its row in the table."""
         _refuse_empty(frame)
         codes, individuals = factorise(frame, self.individual)
@@ -288,7 +289,7 @@ class SubsampleSource(AtHand, AsGiven):
         owners = Ownership(database, individual, np.arange(self.count), individuals[drawn])
         return owners, rows
 
-    def _subset(self, k: int, available: int) -> Integers:
+    def _subset(self, k: int, available: int) -> Index:
         seed = np.random.SeedSequence(self.entropy, spawn_key=(k,))
         return np.sort(np.random.default_rng(seed).choice(available, self.size, replace=False))
 
@@ -345,7 +346,7 @@ class ArraySource(AtHand, AsGiven):
             )
         return Records(self.owners, nw.from_native(pd.DataFrame(data, copy=False), eager_only=True))
 
-    def whole_rows(self, records: Records, rows: Integers) -> nw.DataFrame[Any] | None:
+    def whole_rows(self, records: Records, rows: Index) -> nw.DataFrame[Any] | None:
         """Return some records with all columns."""
         return records.frame[rows]
 
@@ -393,7 +394,7 @@ def _require_dimensions(array: Any, names: tuple[str, ...]) -> None:
         )
 
 
-def _coordinate(array: xr.DataArray, name: str) -> tuple[Integers, NDArray[Any]]:
+def _coordinate(array: xr.DataArray, name: str) -> tuple[Index, NDArray[Any]]:
     """Return the order that sorts a dimension, and its sorted labels."""
     coordinate = labels.as_labels(array[name].values, name)
     labels.refuse_duplicates(coordinate, f"coordinate {name!r}")
@@ -440,7 +441,7 @@ def _refuse_unobserved(present: NDArray[np.bool_], databases: NDArray[Any]) -> N
 
 
 def _label_columns(
-    names: tuple[str, ...], keys: NDArray[Any], codes: Integers
+    names: tuple[str, ...], keys: NDArray[Any], codes: Index
 ) -> dict[str, NDArray[Any]]:
     if len(names) == 1:
         return {names[0]: keys[codes]}
@@ -453,10 +454,10 @@ def _label_columns(
     }
 
 
-def _ranges(start: Integers, length: Integers) -> Integers:
+def _ranges(start: Index, length: Index) -> Index:
     """Return start, start + 1, ... of every range, one after another."""
     ends = np.cumsum(length)
-    ranges: Integers = np.arange(ends[-1]) + np.repeat(start - (ends - length), length)
+    ranges: Index = np.arange(ends[-1]) + np.repeat(start - (ends - length), length)
     return ranges
 
 
@@ -465,7 +466,7 @@ def _refuse_empty(rows: Any) -> None:
         raise InvalidInputError("the table has no records")
 
 
-def _if_whole(records: Records, rows: Integers, columns: Sequence[str]) -> nw.DataFrame[Any] | None:
+def _if_whole(records: Records, rows: Index, columns: Sequence[str]) -> nw.DataFrame[Any] | None:
     return records.frame[rows] if set(columns) <= set(records.frame.columns) else None
 
 

@@ -12,7 +12,7 @@ from edp_bayes.records import periods
 from edp_bayes.records.codes import codes_of
 
 if TYPE_CHECKING:
-    from edp_bayes.records.ownership import Integers
+    from edp_bayes.utils.arrays import Index
 
 __all__ = ["Outlying", "Spacing", "spacing"]
 
@@ -61,10 +61,10 @@ class Spacing:
         Whether these lie at a whole number of steps, too.
     """
 
-    place: Integers
+    place: Index
     count: int
     unit: str
-    labels_at: Callable[[Integers], Any]
+    labels_at: Callable[[Index], Any]
     outlying: tuple[Outlying, ...] = ()
     exact: bool = True
 
@@ -73,7 +73,7 @@ class Spacing:
         """How many places have no record."""
         return self.count - self.place.size
 
-    def first_gaps(self, most: int) -> Integers:
+    def first_gaps(self, most: int) -> Index:
         """Return the first places without a record."""
         before = np.flatnonzero(np.diff(self.place) > 1)[:most]
         runs = [np.arange(self.place[k] + 1, self.place[k + 1])[:most] for k in before]
@@ -83,9 +83,9 @@ class Spacing:
 class _Numbers(NamedTuple):
     """Keys as whole numbers, what one of them is called, and how numbers become keys again."""
 
-    number: Integers
+    number: Index
     unit: str
-    written: Callable[[Integers], Any]
+    written: Callable[[Index], Any]
 
 
 def spacing(keys: Any, every: str | None) -> Spacing | None:
@@ -196,7 +196,7 @@ def _regular(found: _Numbers, every: str | None) -> Spacing | None:
     )
 
 
-def _core(gap: Integers) -> tuple[int, int, list[tuple[int, int]]]:
+def _core(gap: Index) -> tuple[int, int, list[tuple[int, int]]]:
     """Return where the keys lie that no large gap parts from most others, and what it parts.
 
     The latter are pairs of a key that stands apart and its neighbour.

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.exact import ExactSum, sum_by, units
 from edp_bayes.records.in_memory import IN_MEMORY
-from edp_bayes.records.ownership import Floats, Integers, Ownership, Records
+from edp_bayes.records.ownership import Ownership, Records
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -104,7 +105,7 @@ class Spread:
     smallest: float
 
     @classmethod
-    def of(cls, values: Floats) -> Spread:
+    def of(cls, values: Array) -> Spread:
         """Return the spread of some numbers."""
         size = np.abs(values)
         smallest = float(size.min(where=size > 0.0, initial=np.inf))
@@ -142,9 +143,9 @@ class Window:
         Whether these are all records.
     """
 
-    values: Floats
-    pair: Integers
-    below: Integers
+    values: Array
+    pair: Index
+    below: Index
     whole: bool
 
 
@@ -176,12 +177,12 @@ class Summaries:
     owners: Ownership
     sums: Mapping[str, ExactSum] = field(default_factory=dict)
     products: Mapping[tuple[str, str], ExactSum] = field(default_factory=dict)
-    origins: Mapping[str, Floats] = field(default_factory=dict)
-    least: Mapping[str, Floats] = field(default_factory=dict)
-    largest: Mapping[str, Floats] = field(default_factory=dict)
-    holding: Integers | None = None
+    origins: Mapping[str, Array] = field(default_factory=dict)
+    least: Mapping[str, Array] = field(default_factory=dict)
+    largest: Mapping[str, Array] = field(default_factory=dict)
+    holding: Index | None = None
     window: Window | None = None
-    without: Callable[[int, Sequence[str]], list[Floats]] | None = None
+    without: Callable[[int, Sequence[str]], list[Array]] | None = None
 
     def by_database(self, of_pairs: ExactSum) -> ExactSum:
         """Return the sums over every database."""
@@ -197,7 +198,7 @@ class Summaries:
         size = self.owners.database_size
         return self.by_database(self.sums[column]).about(self.origins[column], size)
 
-    def left_without(self, pair: int, columns: Sequence[str]) -> list[Floats]:
+    def left_without(self, pair: int, columns: Sequence[str]) -> list[Array]:
         """Return the values in the pair's database that its individual does not own.
 
         Raises
@@ -243,7 +244,7 @@ class Summaries:
         def summed(of: ExactSum) -> ExactSum:
             return of[twice].by(pair, size)
 
-        def extreme(of: Floats, choose: np.ufunc) -> Floats:
+        def extreme(of: Array, choose: np.ufunc) -> Array:
             found = np.empty(size)
             found[pair] = of[twice]
             choose.at(found, pair, of[twice])
@@ -261,15 +262,13 @@ class Summaries:
         )
 
 
-def _counted(
-    holding: Integers | None, twice: Integers, pair: Integers, size: int
-) -> Integers | None:
+def _counted(holding: Index | None, twice: Index, pair: Index, size: int) -> Index | None:
     if holding is None:
         return None
     return np.bincount(pair, holding[twice], size).astype(np.int64)
 
 
-def _doubled(window: Window, pairs: Integers, pair: Integers, size: int) -> Window:
+def _doubled(window: Window, pairs: Index, pair: Index, size: int) -> Window:
     place = np.full(window.below.size, -1)
     place[pairs] = np.arange(pairs.size)
     rows = np.flatnonzero(place[window.pair] >= 0)
@@ -318,7 +317,7 @@ def summarise(records: Records, needs: Needs) -> Summaries:
     condition = needs.condition
     ranked = None if needs.quantile is None else numbers[needs.quantile[0]]
 
-    def without(which: int, columns: Sequence[str]) -> list[Floats]:
+    def without(which: int, columns: Sequence[str]) -> list[Array]:
         rows = records.without(which)
         return [numbers[name][rows] for name in columns]
 

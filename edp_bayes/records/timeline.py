@@ -13,10 +13,9 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.codes import Coded, numbers_of, texts_of
 from edp_bayes.records.periods import in_longest_unit
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["Timeline", "time_of"]
-
-Array = NDArray[np.float64]
 
 HOUR = 3_600_000_000  # microseconds
 DAYS_A_YEAR = 365.2425

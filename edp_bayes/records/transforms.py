@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["NAMES", "Pair", "Transform", "described", "named", "transform_of"]
-
-Array = NDArray[np.float64]
 
 # Values this close, relative to the largest, may be mapped to the same double.
 FINE = 1e3 * np.finfo(np.float64).eps

@@ -25,6 +25,7 @@ from edp_bayes.report.sections import (
 from edp_bayes.results.basis import on_what, resting
 from edp_bayes.results.verdict import whole_curve
 from edp_bayes.utils import labels, validate
+from edp_bayes.utils.arrays import Index
 from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def describe(
 
 def _of_releases(
     result: PrivacyCurves,
-    shown: curves.Index,
+    shown: Index,
     prob: float,
     *,
     names: bool,
@@ -178,7 +179,7 @@ def _of_releases(
 def _of_individuals(
     result: PrivacyCurves,
     at: int,
-    shown: curves.Index,
+    shown: Index,
     prob: float,
     *,
     names: bool,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["KINDS", "band", "fewest_draws", "pointwise", "simultaneous", "upper_limit"]
-
-Array = NDArray[np.float64]
 
 
 KINDS = ("simultaneous", "pointwise")

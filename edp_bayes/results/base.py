@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.results import bands, crossings, tabling
-from edp_bayes.results.crossings import CurveSource
+from edp_bayes.results import bands, tabling
 from edp_bayes.results.effects import WITHHOLDS, effect_of, withheld
+from edp_bayes.results.epsilon_at import CurveSource, bracket, small_delta
 from edp_bayes.results.release import Release
 from edp_bayes.results.summaries import finite_draws, summary_table
 from edp_bayes.utils import files, validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PROB, default_probability
 from edp_bayes.utils.sentences import restored
 
@@ -36,8 +37,6 @@ __all__ = [
     "IndividualCurves",
     "PrivacyCurves",
 ]
-
-Array = NDArray[np.float64]
 
 TARGETS = (1e-2, 1e-3)
 NAMES = ("labels", "pseudonyms")
@@ -917,7 +916,7 @@ class PrivacyCurves:
                 end = self._end()
                 self._brackets[target] = end, end
             else:
-                self._brackets[target] = crossings.bracket(
+                self._brackets[target] = bracket(
                     *self._drawn, target, self.source, convex=self._convex
                 )
         return self._brackets[target]
@@ -933,7 +932,7 @@ class PrivacyCurves:
 
     def _end(self) -> Array:
         """Return the epsilon of every draw beyond which delta is zero."""
-        instead = crossings.small_delta(*self._drawn)
+        instead = small_delta(*self._drawn)
         if self.source is None and {"atoms", "reduced"} & self.settings.keys():
             raise InvalidInputError(
                 "delta must be above 0 here, found 0: where delta is zero is not known where risks "

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.formatting import at_most, number
 from edp_bayes.utils.shares import highest_share
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
 __all__ = ["basis", "on_what", "resting"]
-
-Array = NDArray[np.float64]
 
 # What the largest of many adds is said where limits are at least this, and more than that times the
 # limit of a single individual.

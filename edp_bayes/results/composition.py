@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results.base import IndividualCurves
-from edp_bayes.results.crossings import small_delta
 from edp_bayes.results.effects import withheld
+from edp_bayes.results.epsilon_at import small_delta
 from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.sentences import restored
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.results.summaries import contributions_shown
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
 __all__ = ["SHARE", "amount_errors"]
-
-Array = NDArray[np.float64]
 
 # An amount that is known to within this share of itself is taken to be learned: the customary p of
 # the p% rule.

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.interval.response_intervals import WIDTHS
 from edp_bayes.records.dependence import combination
-from edp_bayes.results import crossings
 from edp_bayes.results.base import TARGETS, IndividualCurves
+from edp_bayes.results.epsilon_at import small_delta
 from edp_bayes.results.query import Audit
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from edp_bayes.coupling.joint import JointCoupling
 
 __all__ = ["JointAudit"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -199,7 +197,7 @@ class JointAudit(Audit):
             raise InvalidInputError(
                 "delta must be above 0 here, found 0: tails of the densities with and without an "
                 "individual differ without bound, so delta is above zero at every epsilon; "
-                f"{crossings.small_delta(*self._raised._drawn)}"
+                f"{small_delta(*self._raised._drawn)}"
             )
         lower, upper = (self._moved(-1.0)._bracket(target)[0], self._raised._bracket(target)[1])
         return lower, upper

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
 __all__ = ["INNER", "Past", "density_at_hand", "past_of", "query_shown", "written"]
-
-Array = NDArray[np.float64]
 
 INNER = 0.5  # probability of the inner interval
 MOST_DRAWS, VALUES = 500, 20000

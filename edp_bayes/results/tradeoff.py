@@ -10,7 +10,8 @@ import itertools
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from edp_bayes.utils.arrays import Array
 
 __all__ = [
     "curve_at",
@@ -20,8 +21,6 @@ __all__ = [
     "least_power",
     "most_power",
 ]
-
-Array = NDArray[np.float64]
 
 BETWEEN = 4  # points in each cell of the grid where a Gaussian curve is compared
 LARGEST_MU, HALVINGS = 100.0, 50

@@ -6,7 +6,7 @@ Both under names that say so; the exact curves are `delta`.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.divergence import hockey_stick
@@ -20,10 +20,9 @@ from edp_bayes.statistical_privacy.mechanisms import (
     Subsampling,
     parts,
 )
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["normal_approximation", "subsampling_bound"]
-
-Array = NDArray[np.float64]
 
 # Beyond it exp(epsilon) - 1 is exp(epsilon).
 LARGE = 600.0

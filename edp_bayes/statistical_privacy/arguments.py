@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 __all__ = [
     "broadcast",
@@ -19,8 +20,6 @@ __all__ = [
     "probabilities",
     "sizes",
 ]
-
-Array = NDArray[np.float64]
 
 # Counts up to this, and the differences between them, are exact doubles.
 LARGEST_N = 10**15

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy import arguments
@@ -22,10 +22,9 @@ from edp_bayes.statistical_privacy.mechanisms import (
     SamplingWithReplacement,
     any_parts,
 )
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["beta_binomial_delta"]
-
-Array = NDArray[np.float64]
 
 
 def beta_binomial_delta(

@@ -24,10 +24,9 @@ from edp_bayes.statistical_privacy.mechanisms import (
     SamplingWithReplacement,
     any_parts,
 )
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["count_pair", "delta", "delta_minus", "delta_plus", "pure_epsilon"]
-
-Array = NDArray[np.float64]
 
 # Which of the two directions, as the curves of the compiled modules take it.
 _PLUS, _MINUS = False, True

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.divergence.shifts import gaussian_shift, laplace_shift
 from edp_bayes.statistical_privacy import arguments
 from edp_bayes.statistical_privacy.mechanisms import LaplaceNoise, Mechanism, parts
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["differential_privacy_delta", "laplace_epsilon"]
-
-Array = NDArray[np.float64]
 
 
 def differential_privacy_delta(

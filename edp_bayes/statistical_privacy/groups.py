@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy import arguments
@@ -24,10 +24,9 @@ from edp_bayes.statistical_privacy.mechanisms import (
     Subsampling,
     any_parts,
 )
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["group_delta", "worst_curve"]
-
-Array = NDArray[np.float64]
 
 
 def group_delta(

@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy import arguments, curves
 from edp_bayes.statistical_privacy.mechanisms import Mechanism, any_parts
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.validate import LARGEST_EPSILON
 
 __all__ = ["epsilon_at", "smallest"]
-
-Array = NDArray[np.float64]
 
 _HALVINGS = 60
 

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.divergence.composition.doubling import RoundedUp, Sums, powered
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.statistical_privacy import arguments, curves
 from edp_bayes.statistical_privacy.mechanisms import Mechanism
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["PrivacyLoss", "checked_weights", "privacy_loss"]
-
-Array = NDArray[np.float64]
 
 _TOLERANCE = 1e-9
 _EXACT = 2**16  # atoms up to which sums are not rounded

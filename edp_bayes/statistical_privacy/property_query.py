@@ -7,20 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.statistical_privacy import arguments, curves, inversion, losses
 from edp_bayes.statistical_privacy.costs import utility
 from edp_bayes.statistical_privacy.mechanisms import Mechanism
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["PropertyQuery"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

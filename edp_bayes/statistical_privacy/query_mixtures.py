@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.statistical_privacy import arguments
 from edp_bayes.statistical_privacy.losses import checked_weights
 from edp_bayes.statistical_privacy.property_query import PropertyQuery
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["mixture_delta"]
-
-Array = NDArray[np.float64]
 
 
 def mixture_delta(

@@ -13,7 +13,7 @@ from scipy import stats
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.divergence import hockey_stick
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, LAPLACE, rows
-from edp_bayes.divergence.composition import folding, pairs
+from edp_bayes.divergence.composition import convolution, pairs
 from edp_bayes.divergence.composition.coarse import coarse_bounds
 from edp_bayes.divergence.composition.losses import bucket_masses
 from edp_bayes.divergence.composition.rounding import rounded_losses
@@ -246,8 +246,8 @@ def doubled(monkeypatch):
     """Have all sums doubled, also those that fit into one window."""
 
     def only(places=2**9):
-        monkeypatch.setattr(folding, "WIDEST", 0)
-        monkeypatch.setattr(folding, "PLACES", places)
+        monkeypatch.setattr(convolution, "WIDEST", 0)
+        monkeypatch.setattr(convolution, "PLACES", places)
 
     return only
 
@@ -257,7 +257,7 @@ def doubled(monkeypatch):
 def test_doubled_sums_are_those_of_one_window(databases, rho, move, monkeypatch, doubled):
     q = mixture([1.0 - rho, rho], [0.0, 0.0], [1.0, 1.0])
     p = mixture([1.0 - rho, rho], [0.0, move], [1.0, 1.05])
-    monkeypatch.setattr(folding, "WIDEST", 2**40)
+    monkeypatch.setattr(convolution, "WIDEST", 2**40)
     whole = pairs.curves([(p, q)], [databases], EPSILON)
     doubled(2**11)
     found = pairs.curves([(p, q)], [databases], EPSILON)
@@ -351,9 +351,9 @@ def test_statistics_of_all_draws_are_doubled_alike(monkeypatch):
     rng = np.random.default_rng(1)
     places = np.array([-3, -1, 0, 2, 5])
     masses = [rng.dirichlet(np.full(5, 20.0), 3) for _ in range(2)]
-    whole = folding.folded_draws([places], [masses], [40])
-    monkeypatch.setattr(folding, "WIDEST_BY_DRAW", 2**6)
-    found = folding.folded_draws([places], [masses], [40])
+    whole = convolution.folded_draws([places], [masses], [40])
+    monkeypatch.setattr(convolution, "WIDEST_BY_DRAW", 2**6)
+    found = convolution.folded_draws([places], [masses], [40])
     for few, many in zip(found[:2], whole[:2], strict=True):
         np.testing.assert_allclose(few.sum(axis=1), 1.0, atol=1e-9)
         assert few.shape[1] <= 2**6 < many.shape[1]

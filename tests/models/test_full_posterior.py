@@ -308,13 +308,13 @@ KNOWN = edp.Adversary(past=1, season=12)
 
 
 def given_likelihood_of(responses, regression, values):
-    """Return the log likelihood of presence and contributions at the database at hand."""
+    """Return the log likelihood of presence and contributions at the database in question."""
     known = regression.known
     y, c = known.responses.response, known.responses.contribution.toarray()
     own, n = regression.units, y.size
     u = (y - own.centre) / own.spread - regression.design @ values["coefficients"]
     at_hand = own.centre + own.spread * (u - u.mean() + regression.place)
-    y_mode = regression.referred(*regression.mode).response
+    y_mode = regression.adjusted(*regression.mode).response
     unit, mean = y_mode.std(ddof=1), y_mode.mean()
     x, away = (part / known.design.std(axis=0) for part in (known.design, known.target))
     x, away = x - x.mean(axis=0), away - x.mean(axis=0)

@@ -126,8 +126,8 @@ def test_in_one_dimension_it_is_the_regression_of_one_query():
     np.testing.assert_allclose(whole.mode[0][:, 0], single.mode[0], atol=1e-5)
     beta, gamma = single.mode
     np.testing.assert_allclose(
-        whole.referred(beta[:, None], gamma).response[:, 0],
-        single.referred(beta, gamma).response,
+        whole.adjusted(beta[:, None], gamma).response[:, 0],
+        single.adjusted(beta, gamma).response,
         atol=1e-4,
     )
     model = edp.FiniteMixture(components=1)

@@ -93,7 +93,7 @@ FAULTS = (
     ),
     Fault(
         "database too few",
-        "divergence/composition/folding.py",
+        "divergence/composition/convolution.py",
         "product *= power(fft.rfft(on_grid), count)",
         "product *= power(fft.rfft(on_grid), max(count - 1, 1))",
         ("divergence/test_privacy_losses.py",),

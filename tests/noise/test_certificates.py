@@ -17,8 +17,8 @@ from edp_bayes.noise.certificates.kernel_tables import kernel_tables
 from edp_bayes.noise.certificates.log_lipschitz import log_lipschitz
 from edp_bayes.noise.certificates.ratios import beyond, certified_log_ratios
 from edp_bayes.noise.distribution import NoiseDistribution
-from edp_bayes.noise.least.duality import _dual
-from edp_bayes.noise.least.program import Constraint
+from edp_bayes.noise.optimal.duality import _dual
+from edp_bayes.noise.optimal.program import Constraint
 from edp_bayes.noise.posterior import posterior_of
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from edp_bayes.noise.least import program as program_module
-from edp_bayes.noise.least.program import Basis, Constraint, Program
+from edp_bayes.noise.optimal import program as program_module
+from edp_bayes.noise.optimal.program import Basis, Constraint, Program
 
 
 def random_program(rng, rows):

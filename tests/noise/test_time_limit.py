@@ -10,7 +10,7 @@ from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.noise import FixedBandwidth, calibrate, search
 from edp_bayes.noise.calibration import DRAWS
 from edp_bayes.noise.certificates.ratios import certified_log_ratios
-from edp_bayes.noise.least import optimal
+from edp_bayes.noise.optimal import optimal
 from edp_bayes.noise.posterior import posterior_of
 from edp_bayes.noise.scales import smallest_scale
 from edp_bayes.noise.search import OutOfTimeError, TimeLimitError

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.records.dependence import combination
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.labels import show
 
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from edp_bayes.auditing.cells.records import CellRecords, Part
 
 __all__ = ["Difference", "difference", "said_of"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 UNITS = 64 * np.finfo(np.float64).eps  # of the largest row, which a mean is no closer than
 SMALLEST = 1e-10  # of the largest eigenvalue, below which there is no direction

@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 from edp_bayes.coupling.parts import taken
 from edp_bayes.records.joined import MOST_QUERIES
 from edp_bayes.records.responses import Responses
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
 __all__ = ["CELL", "TOGETHER", "TOTAL", "WHOLE", "CellRecords", "Part", "linked", "parts_of"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 CELL, TOTAL, TOGETHER = "cell", "total", "together"
 WHOLE = "(all)"  # values of a column, in the key of a total

@@ -8,12 +8,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from edp_bayes.auditing.cells.records import CellRecords, Part
 from edp_bayes.auditing.cells.work import REVEALED
 from edp_bayes.results.verdict import MET, NOT_ESTABLISHED, NOT_MET, UNDECIDED, no_less_than
+from edp_bayes.utils.arrays import Index
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,9 +27,6 @@ __all__ = [
     "in_words",
     "sharing",
 ]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 NONE = np.zeros((0, 2), dtype=np.int64)  # of pairs
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.auditing.cells.differencing import difference, said_of
 from edp_bayes.auditing.cells.records import CellRecords, Part
@@ -21,10 +20,9 @@ from edp_bayes.records.dependence import linear_dependence
 from edp_bayes.records.joined import MOST_QUERIES, JointResponses
 from edp_bayes.records.responses import Responses
 from edp_bayes.results.verdict import NOT_ESTABLISHED, Target
+from edp_bayes.utils.arrays import Index
 
 __all__ = ["NO_AUDIT", "REVEALED", "CellRow", "CellWork", "quietly"]
-
-Index = NDArray[np.int64]
 
 NO_AUDIT = "no audit"
 REVEALED = "revealed exactly"

@@ -10,17 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.auditing.evaluation import TOP, BlockRisks, evaluate_block
 from edp_bayes.coupling.base import Coupling
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["AnyWork", "Runner", "Work", "in_order", "running", "under_way"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # Blocks under way for each worker; more where little comes back, so that none waits for a long one.
 AHEAD = 2

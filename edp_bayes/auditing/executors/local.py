@@ -7,15 +7,11 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecu
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edp_bayes.auditing.executors.base import AnyWork, in_order, under_way
 from edp_bayes.exceptions import ExecutorError
+from edp_bayes.utils.arrays import Index
 
 __all__ = ["Pool", "Threads", "here"]
-
-Index = NDArray[np.int64]
 
 # Of a pool that does not say how many workers it has.
 UNKNOWN = 8

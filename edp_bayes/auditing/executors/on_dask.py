@@ -9,19 +9,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edp_bayes.auditing.executors.base import AnyWork, in_order, under_way
 from edp_bayes.auditing.executors.worker import Shipment, received, task
 from edp_bayes.exceptions import ExecutorError, InvalidInputError
+from edp_bayes.utils.arrays import Index
 
 if TYPE_CHECKING:
     from distributed import Client
 
 __all__ = ["PROTOCOLS", "Dask", "connected", "is_client"]
-
-Index = NDArray[np.int64]
 
 # Of the addresses of schedulers.
 PROTOCOLS = ("tcp://", "tls://", "ucx://", "ws://", "wss://")

@@ -14,20 +14,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edp_bayes.auditing.executors.base import AnyWork
 from edp_bayes.auditing.executors.worker import Shipment, received, task
 from edp_bayes.exceptions import ExecutorError, InvalidInputError
+from edp_bayes.utils.arrays import Index
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
 __all__ = ["Spark", "connected", "is_session", "waves"]
-
-Index = NDArray[np.int64]
 
 # Of the blocks under way: bytes that the driver sends and collects, and their number.
 MOST_BYTES, MOST_BLOCKS = 2**29, 512

@@ -13,16 +13,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edp_bayes.auditing.executors.base import AnyWork
 from edp_bayes.coupling.parts import Common, Packed, unpack
 from edp_bayes.exceptions import ExecutorError
+from edp_bayes.utils.arrays import Index
 
 __all__ = ["Shipment", "Task", "evaluate", "one_thread", "received", "task"]
-
-Index = NDArray[np.int64]
 
 # Takes what all blocks share and what one needs, and returns what was found, or why not.
 Task = Callable[[bytes, bytes], bytes | str]

@@ -20,14 +20,11 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edp_bayes.utils.arrays import Array, Flags
 from edp_bayes.utils.compiled import compiled
 
 __all__ = ["HYPER", "Field", "fill_table", "forward", "level_edges", "sample_path"]
-
-Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 LEVELS = 141
 STAY_INFINITE = 0.97

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.black_box.cells import Cells
 from edp_bayes.black_box.logistic import ridge_logistic
@@ -28,14 +27,13 @@ from edp_bayes.black_box.posterior.field import (
     sample_path,
 )
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import compiled
 
 if TYPE_CHECKING:
     from edp_bayes.models.sampling import SamplerSettings
 
 __all__ = ["ClippedField", "LogRatioModel"]
-
-Array = NDArray[np.float64]
 
 RATIO_SCALE = 0.3
 CLIP_RANGE = (-7.0, 7.0)

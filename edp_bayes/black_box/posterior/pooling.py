@@ -10,11 +10,10 @@ which may be 0, is pooled in the same way without the logarithm.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["pool", "pool_shares"]
-
-Array = NDArray[np.float64]
 
 LEVELS, MEANS = 31, 31
 SPREADS = np.geomspace(0.02, 2.0, 9)

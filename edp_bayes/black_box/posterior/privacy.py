@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from edp_bayes.black_box.cells import DENSITY, POINT, Cells
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.results.crossings import WholeCurves
+from edp_bayes.results.epsilon_at import WholeCurves
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["CellCurves", "Distributions", "delta_curves", "distributions", "local_epsilon"]
-
-Array = NDArray[np.float64]
 
 BETWEEN = np.linspace(0.0, 1.0, 5)
 BEYOND = np.linspace(0.0, 1.0, 5)
@@ -56,7 +55,7 @@ class CellCurves(WholeCurves):
     def between(
         self, epsilon: Array, left: int, target: float, rows: NDArray[np.int64]
     ) -> tuple[Array, Array]:
-        """Return a lower and an upper bound of delta; see `edp_bayes.results.crossings`."""
+        """Return a lower and an upper bound of delta; see `edp_bayes.results.epsilon_at`."""
         own = self.distributions
         some = Distributions(own.log_ratio[rows], own.p[rows], own.q[rows])
         found = delta_curves(some, epsilon)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import ZERO, compiled
 
 __all__ = [
@@ -18,9 +18,6 @@ __all__ = [
     "tabulate",
     "zones",
 ]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # Family of a mixture. Components are rows (weight, location, a, b, family): a is the scale of the
 # kernel; with noise, a is the Gaussian and b the Laplace scale, or both are Laplace scales.

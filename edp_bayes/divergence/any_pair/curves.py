@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, TABLE_ROWS, tabulate, zones
 from edp_bayes.divergence.any_pair.evaluators import P_SLOPE, VALUES, D, P, Q, evaluator
@@ -38,6 +37,7 @@ from edp_bayes.divergence.any_pair.sign_changes import (
 from edp_bayes.divergence.by_tails.curves import from_tails, serves
 from edp_bayes.divergence.centring import common_location, in_common_units
 from edp_bayes.divergence.logarithmic.curves import fill, is_uneven
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import ZERO, compiled, in_threads
 
 __all__ = [
@@ -51,9 +51,6 @@ __all__ = [
     "centred",
     "curves",
 ]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 FORWARD, BOTH = 0, 1  # H(p || q), or the larger of the two directions
 

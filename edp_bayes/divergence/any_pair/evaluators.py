@@ -12,9 +12,7 @@ import math
 from typing import Any
 
 import numba
-import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
 from edp_bayes.divergence.any_pair.components import (
     A_Q,
@@ -33,12 +31,10 @@ from edp_bayes.divergence.any_pair.components import (
     A,
     B,
 )
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import compiled, decay, inlined, kept
 
 __all__ = ["D_SLOPE", "P_SLOPE", "Q_SLOPE", "VALUES", "D", "P", "Q", "evaluator", "expm1_series"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 P, Q, D, P_SLOPE, Q_SLOPE, D_SLOPE = 0, 1, 2, 3, 4, 5  # rows of the result
 VALUES = 6

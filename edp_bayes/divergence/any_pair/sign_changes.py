@@ -11,10 +11,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edp_bayes.divergence.any_pair.evaluators import D_SLOPE, P_SLOPE, Q_SLOPE, D, P, Q
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import ZERO, borrowing, compiled
 
 __all__ = [
@@ -32,8 +30,6 @@ __all__ = [
     "wait",
 ]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 Evaluate = Callable[[Array, Index, Array, float, Array], None]
 Point = tuple[float, float, float]  # with s and its slope there
 

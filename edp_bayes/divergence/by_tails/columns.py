@@ -17,11 +17,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edp_bayes.divergence.any_pair.components import NORMAL_LAPLACE
 from edp_bayes.divergence.any_pair.evaluators import expm1_series
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import ZERO, borrowing, decay, inlined, mills_ratio, upper_tail
 
 __all__ = [
@@ -39,8 +37,6 @@ __all__ = [
     "noisy_radius",
     "whole",
 ]
-
-Array = NDArray[np.float64]
 
 # Rows of a column: the factors a, c and v, location and 1 / scale of both components, the log
 # ratio of v g to a f as (front, change, shift) give it, the kind, and the scale of Laplace noise.

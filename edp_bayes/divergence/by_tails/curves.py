@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, NORMAL_LAPLACE
 from edp_bayes.divergence.by_tails.columns import add_rows
 from edp_bayes.divergence.by_tails.integrals import Levels, integrate, tail_work
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import compiled, in_threads
 
 __all__ = [
@@ -22,9 +22,6 @@ __all__ = [
     "from_tails",
     "serves",
 ]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 SMALLEST = 1e-100  # mass that is neglected when every result counts
 NEGLIGIBLE = 1e-4  # of the floor: mass of tails that is neglected

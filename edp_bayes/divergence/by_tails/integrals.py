@@ -17,7 +17,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.divergence.any_pair.sign_changes import inverse_hermite, range_between, wait
 from edp_bayes.divergence.by_tails.columns import (
@@ -32,12 +31,11 @@ from edp_bayes.divergence.by_tails.columns import (
     whole,
 )
 from edp_bayes.divergence.by_tails.nodes import MOST_NODES, place
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import ZERO, borrowing, compiled
 
 __all__ = ["Levels", "TailWork", "integrate", "new_levels", "tail_work"]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 Point = tuple[float, float, float]  # with L and its slope there
 
 HALVINGS = 16

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edp_bayes.divergence.by_tails.columns import (
     KIND,
     MU,
@@ -22,11 +19,10 @@ from edp_bayes.divergence.by_tails.columns import (
     V,
     noisy_radius,
 )
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import ZERO, borrowing
 
 __all__ = ["MOST_NODES", "place"]
-
-Array = NDArray[np.float64]
 
 MOST_NODES = 4096
 STEP = 0.5  # of the narrowest component that counts, between nodes

@@ -9,14 +9,12 @@ Masses beyond a cut stand at infinity.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edp_bayes.divergence.composition.folding import SLACK, power
+from edp_bayes.divergence.composition.convolution import SLACK, power
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import in_threads
 
 __all__ = ["coarse_bounds"]
-
-Array = NDArray[np.float64]
 
 SIZE = 1024  # places of the grid
 REACH = 12.0  # of the window on either side, in spreads of all databases together

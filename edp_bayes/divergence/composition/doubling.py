@@ -15,11 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["PLACES", "RoundedDown", "RoundedUp", "Sums", "powered"]
-
-Array = NDArray[np.float64]
 
 PLACES = 2**12  # of the grid of sums, from which on it grows coarser
 TRIMMED = 1e-12  # mass at either end that is moved

@@ -9,18 +9,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, TABLE_ROWS
 from edp_bayes.divergence.any_pair.curves import BATCH, by_level, centred
 from edp_bayes.divergence.any_pair.evaluators import VALUES, evaluator
 from edp_bayes.divergence.any_pair.sign_changes import STACK, Evaluate, Workspace
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import compiled, in_threads
 
 __all__ = ["bucket_masses", "each_component"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # Mass of a component's tails that is neglected: it counts as loss zero.
 NEGLIGIBLE = 1e-22

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edp_bayes.divergence.composition.folding import composed_curves
+from edp_bayes.divergence.composition.convolution import composed_curves
 from edp_bayes.divergence.composition.rounding import RoundedLosses, rounded_losses
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["ExactLosses", "Losses", "RoundedOnce", "composed", "curves"]
-
-Array = NDArray[np.float64]
 
 
 class Losses(Protocol):

@@ -16,15 +16,13 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.divergence.composition.losses import bucket_masses
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["Masses", "RoundedLosses", "refuse_large", "rounded", "rounded_losses"]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 # Takes edges (pair, E) and offsets (pair,) and returns what `bucket_masses` does.
 Masses = Callable[[Array, Array], tuple[Array, Array]]
 

@@ -16,11 +16,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["ORDERS", "MomentScreen", "Screen", "screen_bounds", "screening_epsilons"]
-
-Array = NDArray[np.float64]
 
 ORDERS = np.geomspace(0.4, 4000.0, 28)  # lambda
 LARGEST_EXPONENT = 600.0

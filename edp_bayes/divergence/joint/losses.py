@@ -17,10 +17,9 @@ from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.divergence.composition.rounding import RoundedLosses, rounded
 from edp_bayes.divergence.joint.estimates import PARTS
 from edp_bayes.divergence.joint.points import mixture_points
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["PointLosses", "point_losses"]
-
-Array = NDArray[np.float64]
 
 FURTHEST = 600.0  # losses count as this at most
 

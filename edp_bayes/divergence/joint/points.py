@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.distributions.multivariate import NormalMixture
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["FAR_POINTS", "POINTS", "digital_shifts", "mixture_points"]
-
-Array = NDArray[np.float64]
 
 POINTS, FAR_POINTS = 1024, 4096
 BITS = 30

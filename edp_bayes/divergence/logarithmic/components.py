@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, LAPLACE, NORMAL_LAPLACE
 from edp_bayes.divergence.any_pair.evaluators import _erfcx
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import ZERO, compiled
 
 __all__ = ["FAMILY", "PLACE", "ROWS", "A", "B", "log_sum", "reach_of", "tabulate", "term"]
-
-Array = NDArray[np.float64]
 
 FRONT, PLACE, A, B, FAMILY = 0, 1, 2, 3, 4  # rows of the table: log weight first
 ROWS = 5

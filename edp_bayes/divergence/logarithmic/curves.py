@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from edp_bayes.divergence.logarithmic.integrals import ROUNDING, Work, integral, workspace
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import compiled, in_threads
 
 __all__ = ["UNEVEN", "fill", "is_uneven"]
-
-Array = NDArray[np.float64]
 
 SMALLEST = 1e-100  # mass that is neglected when every result counts
 # Scales of the narrowest component between the farthest locations, beyond which nodes of all

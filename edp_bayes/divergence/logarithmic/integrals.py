@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, LAPLACE, LAPLACE_LAPLACE
 from edp_bayes.divergence.logarithmic.components import (
@@ -32,11 +31,11 @@ from edp_bayes.divergence.logarithmic.components import (
     tabulate,
     term,
 )
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import ZERO, compiled
 
 __all__ = ["ROUNDING", "Work", "integral", "workspace"]
 
-Array = NDArray[np.float64]
 Work = tuple[Array, Array, Array, Array, Array, Array]
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.divergence.any_pair import curves as any_pair
 from edp_bayes.divergence.any_pair.components import LAPLACE
@@ -13,12 +12,10 @@ from edp_bayes.divergence.any_pair.components import rows as component_rows
 from edp_bayes.divergence.logarithmic.curves import fill
 from edp_bayes.divergence.one_scale import interval_sums, knots, shared_scale
 from edp_bayes.divergence.one_scale.shared_scale import LANES
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import compiled, in_threads
 
 __all__ = ["curves", "shift_curves"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 EARLY = 4  # epsilon evaluated for all draws of a block at once, the others draw by draw
 FAR = 600.0  # epsilon beyond which integrals are formed in logarithms: densities are zero at 708

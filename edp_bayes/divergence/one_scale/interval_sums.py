@@ -19,15 +19,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.divergence.one_scale.shared_scale import KEPT, LINE, LOST, D, P, Q, Unsigned
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import compiled, inlined
 
 __all__ = ["integrate", "levels", "marked", "marks", "sums"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 TINY = 2.2250738585072014e-308  # densities of zero count as this in ratios
 

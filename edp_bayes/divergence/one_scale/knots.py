@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import ZERO, compiled
 
 __all__ = ["buffers", "plan"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # Columns of the plan of a knot. All but the last three are rows of a table of weights (n of p,
 # then m of q unless they are the same, a row of zeros, then n differences p - q of pairs, or m

@@ -21,7 +21,6 @@ counts from the end, which vector instructions need.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.divergence.one_scale.knots import (
     AT_P,
@@ -35,12 +34,11 @@ from edp_bayes.divergence.one_scale.knots import (
     STARTS,
     WIDE,
 )
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import compiled, decay
 
 __all__ = ["KEPT", "LANES", "LINE", "LOST", "D", "P", "Q", "Unsigned", "buffer", "knot_values"]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 Unsigned = np.uint64
 
 LANES = 32  # draws whose recurrences run together

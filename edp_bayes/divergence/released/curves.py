@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.divergence.any_pair import curves as any_pair
 from edp_bayes.divergence.integral import component_rows
 from edp_bayes.divergence.released import masses, sign_changes
 from edp_bayes.divergence.released.grid import Grid
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["released_curves"]
-
-Array = NDArray[np.float64]
 
 UNSEEN = 1e-16  # mass of a rounded answer that does not count
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import compiled
 
 __all__ = ["MOST_BINS", "PARTS", "Grid", "edge_after", "edge_before", "edges_within", "moved"]
-
-Array = NDArray[np.float64]
 
 # Bins in reach of a pair up to which their masses are added up one by one.
 MOST_BINS = 512

@@ -17,11 +17,10 @@ from edp_bayes.divergence.any_pair.curves import _add, _collect
 from edp_bayes.divergence.any_pair.evaluators import _half_normal_laplace
 from edp_bayes.divergence.any_pair.sign_changes import signed_level
 from edp_bayes.divergence.released.grid import MOST_BINS, PARTS, Grid, edges_within, moved
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import compiled, in_threads
 
 __all__ = ["curves", "masses"]
-
-Array = NDArray[np.float64]
 
 # Of a component exp(-REACH) is left out, and exp(epsilon) times less: bins of p far out may have
 # that much less of q.

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, TABLE_ROWS, tabulate, zones
 from edp_bayes.divergence.any_pair.curves import (
@@ -30,11 +29,10 @@ from edp_bayes.divergence.any_pair.evaluators import VALUES, D, P, Q, evaluator
 from edp_bayes.divergence.any_pair.sign_changes import STACK, Workspace
 from edp_bayes.divergence.released.grid import Grid, edge_after, edge_before, moved
 from edp_bayes.divergence.released.masses import _level
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import compiled, in_threads
 
 __all__ = ["curves"]
-
-Array = NDArray[np.float64]
 
 
 def curves(p: Array, q: Array, growth: Array, grid: Grid, centre: Array, *, floor: float) -> Array:

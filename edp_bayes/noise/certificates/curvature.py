@@ -6,16 +6,14 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.distributions.lattice import LatticeNoise
 from edp_bayes.distributions.noise import LaplaceNoise, NoNoise
 from edp_bayes.noise.certificates.densities import NoisyDensities
 from edp_bayes.noise.distribution import NoiseDistribution
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["bend", "bending_kernels", "both_values", "values_and_bends"]
-
-Array = NDArray[np.float64]
 
 
 def both_values(p: Array, q: Array, lattice: NoisyDensities) -> list[Array]:

@@ -6,15 +6,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.distributions.lattice import LatticeNoise
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, Noise, NoNoise
 from edp_bayes.noise.distribution import NoiseDistribution
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["NoisyDensities", "noise_rows", "tail_scale"]
-
-Array = NDArray[np.float64]
 
 GAUSSIAN_REACH = 10.0
 COLUMNS = 128  # of a block of a convolution

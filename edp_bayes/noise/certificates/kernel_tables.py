@@ -14,19 +14,16 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.contributions import ContributionDraws
 from edp_bayes.coupling.curves import given_and_without, relative_presence
 from edp_bayes.distributions.lattice import LatticeNoise
 from edp_bayes.distributions.noise import LaplaceNoise
 from edp_bayes.noise.certificates.smoothing import triangle_values
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import compiled, in_threads
 
 __all__ = ["KernelTables", "NoisyKernel", "kernel_tables", "noisy_kernel"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # Shares of epsilon that bounds may lose to the points of a pair, and to both axes of the tables.
 POINTS, PLACES, VARIANCES = 0.05, 0.01, 0.02

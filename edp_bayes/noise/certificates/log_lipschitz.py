@@ -9,17 +9,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.distributions.lattice import LatticeNoise
 from edp_bayes.distributions.noise import LaplaceNoise, Noise
 from edp_bayes.noise.certificates.densities import NoisyDensities
 from edp_bayes.noise.certificates.kernel_tables import noisy_kernel
 from edp_bayes.noise.distribution import NoiseDistribution
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["log_lipschitz", "movement_bound", "presence_share"]
-
-Array = NDArray[np.float64]
 
 FINEST = 64  # points of a lattice cell, at most
 LEVELS = 24

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.distributions.lattice import LatticeNoise
@@ -18,11 +17,9 @@ from edp_bayes.noise.certificates.densities import NoisyDensities, noise_rows, t
 from edp_bayes.noise.certificates.ratios import Pairs, doubtful_pairs, lattice_for, limits
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.posterior import Posterior
+from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["TAILS", "NoisyCoupling"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 NUMBERS = 2**20
 FLOOR = 1e-12  # risks up to this are not distinguished from zero

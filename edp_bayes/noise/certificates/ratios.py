@@ -31,6 +31,7 @@ from edp_bayes.noise.certificates.screening import Screen
 from edp_bayes.noise.distribution import NoiseDistribution
 from edp_bayes.noise.posterior import Posterior
 from edp_bayes.noise.search import check_time
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.progress import track
 
 __all__ = [
@@ -44,9 +45,6 @@ __all__ = [
     "protected_draws",
     "several_scales",
 ]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 NUMBERS = 2**22  # values of a density held at once
 FINEST = 64

@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from edp_bayes.noise.certificates.log_lipschitz import log_lipschitz, movement_bound, presence_share
 from edp_bayes.noise.search import check_time
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.noise.distribution import NoiseDistribution
     from edp_bayes.noise.posterior import Posterior
 
 __all__ = ["Screen"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 LEVELS = 24
 UPWARDS = 1.0 + 1e-6  # tables hold four bytes a number, rounded to the safe side

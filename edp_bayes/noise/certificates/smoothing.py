@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.divergence.any_pair.evaluators import _single
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import compiled
 
 __all__ = ["kernel_sums", "point_values", "sliding_values", "triangle_values"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 REACH = 9.0  # standard deviations beyond which a normal density is left out
 SHORT = 0.1  # widths of a triangle, in standard deviations, up to which a series is as good

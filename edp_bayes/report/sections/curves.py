@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.report.content import Band, Crossing, Curve
 from edp_bayes.results.base import TARGETS
 from edp_bayes.results.summaries import interval
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.formatting import crossing
 
 if TYPE_CHECKING:
@@ -28,9 +29,6 @@ __all__ = [
     "shown_positions",
     "thinned",
 ]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 MOST_EPSILONS = 201
 KINDS = ("pointwise", "simultaneous")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from edp_bayes.report.content import (
     Band,
@@ -22,6 +21,7 @@ from edp_bayes.report.sections.curves import banded, numbers, thinned
 from edp_bayes.results import bands
 from edp_bayes.results.summaries import contributions_shown, interval, log_ratio, most_total
 from edp_bayes.utils import labels
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.formatting import rounded_up
 
 if TYPE_CHECKING:
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
 __all__ = ["distributions", "people", "total_risk"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 MOST_ROWS = 1000
 MOST_DISTRIBUTIONS = 6

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.statistical_privacy.counts.distribution_pairs import binomial_window
 from edp_bayes.statistical_privacy.counts.replacement import of_draws
 from edp_bayes.statistical_privacy.mechanisms import LaplaceNoise, Noise
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["mean_absolute", "mean_absolute_of_draws"]
-
-Array = NDArray[np.float64]
 
 _NEGLIGIBLE = 1e-18
 

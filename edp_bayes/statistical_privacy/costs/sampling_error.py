@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy.counts.arithmetic import Pair, compiled, multiply, subtract
 from edp_bayes.statistical_privacy.counts.binomial import log_mean_excess, masses
 from edp_bayes.statistical_privacy.counts.exact_curves import probabilities
 from edp_bayes.statistical_privacy.counts.noise_tails import LAPLACE
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["mean_absolute", "mean_absolute_with_noise"]
-
-Array = NDArray[np.float64]
 
 _NEGLIGIBLE = 1e-18
 _LARGEST_SUM = 1e9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.statistical_privacy import arguments
@@ -20,10 +20,9 @@ from edp_bayes.statistical_privacy.mechanisms import (
     any_parts,
 )
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["KINDS", "inference_loss", "matching_rate", "matching_scale", "utility_loss"]
-
-Array = NDArray[np.float64]
 
 KINDS = ("squared", "absolute")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edp_bayes.statistical_privacy.counts.arithmetic import (
     Pair,
@@ -20,10 +20,9 @@ from edp_bayes.statistical_privacy.counts.arithmetic import (
     multiply,
     subtract,
 )
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["log_choose", "log_mass", "log_mean_excess", "log_probability", "masses"]
-
-Array = NDArray[np.float64]
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # Terms of the tail beyond which an integral over the beta distribution is cheaper than a sum.

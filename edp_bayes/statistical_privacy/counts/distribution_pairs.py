@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.statistical_privacy.counts.binomial import masses
 from edp_bayes.statistical_privacy.counts.exact_curves import probabilities
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["DistributionPair", "binomial_pair", "binomial_window"]
 
-Array = NDArray[np.float64]
 Window = tuple[int, Array]
 
 

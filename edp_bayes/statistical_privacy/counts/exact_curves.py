@@ -15,9 +15,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edp_bayes.statistical_privacy.counts.arithmetic import (
     Pair,
     add,
@@ -29,10 +26,9 @@ from edp_bayes.statistical_privacy.counts.arithmetic import (
     subtract,
 )
 from edp_bayes.statistical_privacy.counts.binomial import log_mean_excess, log_probability
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["curves", "probabilities"]
-
-Array = NDArray[np.float64]
 
 
 @compiled

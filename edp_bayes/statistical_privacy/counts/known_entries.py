@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.statistical_privacy.counts.arithmetic import Pair, compiled
 from edp_bayes.statistical_privacy.counts.binomial import log_mass
@@ -15,10 +14,9 @@ from edp_bayes.statistical_privacy.counts.distribution_pairs import (
     Window,
     binomial_window,
 )
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["known_pairs", "sampled_pair"]
-
-Array = NDArray[np.float64]
 
 _LEAST = 1e-308
 # Values of a table that serves all distributions together, at most 240 MB.

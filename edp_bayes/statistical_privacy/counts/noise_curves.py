@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy.counts.arithmetic import compiled
@@ -27,11 +26,10 @@ from edp_bayes.statistical_privacy.counts.noise_tails import (
     log_density,
     tail,
 )
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.validate import LARGEST_EPSILON
 
 __all__ = ["check", "curve"]
-
-Array = NDArray[np.float64]
 
 _DECAY = 45.0
 _STEPS = 200

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.statistical_privacy.counts.arithmetic import compiled, divide
@@ -24,10 +23,9 @@ from edp_bayes.statistical_privacy.counts.distribution_pairs import (
     Window,
     binomial_window,
 )
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["known_replacement_pair", "largest_ratio", "of_draws", "replacement_pair"]
-
-Array = NDArray[np.float64]
 
 _LARGEST_SUM = 1e9
 _LARGEST_ARRAY = 10**7

@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 
 from edp_bayes.divergence.composition.doubling import PLACES, RoundedDown, RoundedUp, Sums, powered
 from edp_bayes.divergence.composition.rounding import RoundedLosses
+from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["composed_curves", "folded_draws", "power", "slack"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # What the window and rounding may be wrong by; it is added to upper and taken off lower curves.
 SLACK = 1e-10

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from edp_bayes.distributions.lattice import LatticeNoise
 from edp_bayes.exceptions import EdpBayesError
 from edp_bayes.noise.search import OutOfTimeError, check_time, seconds_left
+from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["Basis", "Constraint", "Program", "Solution", "SolverError"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 NEGLIGIBLE = 1e-13
 AT_ONCE = 2  # constraints for each column that the solver is given at a time

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.noise.certificates.curvature import bending_kernels
-from edp_bayes.noise.least.program import Basis, Constraint, Program
+from edp_bayes.noise.optimal.program import Basis, Constraint, Program
 from edp_bayes.noise.posterior import Posterior
 from edp_bayes.noise.search import OutOfTimeError
+from edp_bayes.utils.arrays import Array
 
 __all__ = ["lower_bound"]
 
-Array = NDArray[np.float64]
 Sides = list[tuple[Array, Array]]
 
 ROUNDS, ATOMS = 6, 12

@@ -1,4 +1,4 @@
-"""Contributions and presence referred to the database at hand."""
+"""Contributions and presence adjusted to the database in question."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import edp_bayes as edp
+from edp_bayes.coupling.adjustment import VARIANCES, _Slopes, adjust
 from edp_bayes.coupling.contributions import ContributionPosterior
 from edp_bayes.coupling.pooling import presence_at_hand
-from edp_bayes.coupling.referral import VARIANCES, _Slopes, refer
 from edp_bayes.coupling.spells import joint_at_hand, recent_odds, responses_at_hand
 from edp_bayes.models.base import fit_as_asked
 from edp_bayes.models.joint_regression import JointRegression
@@ -31,7 +31,7 @@ def seasonal(seed: int, people: int = 30, seasons: int = 15, size: float = 0.5):
 @pytest.mark.parametrize("place", [np.sqrt(2.0), 0.0, -np.sqrt(2.0)])
 def test_a_season_of_their_own_is_referred_to_the_database_at_hand(place):
     data, season = seasonal(1)
-    found = refer(data, season[:, None], np.array([place]), data.response)
+    found = adjust(data, season[:, None], np.array([place]), data.response)
     c = found.contribution.toarray()
     np.testing.assert_allclose(c[:, :15].mean(axis=0), 1.0 + 0.5 * place, atol=0.06)
     assert c[:, :15].std(axis=0).max() < 0.15
@@ -63,7 +63,7 @@ def test_what_a_regression_adds_to_the_mean_covers_it():
     inside = []
     for repetition in range(40):
         data, season = seasonal([3, repetition], people=10, seasons=5, size=0.1)
-        found = refer(data, season[:, None], np.array([np.sqrt(2.0)]), data.response)
+        found = adjust(data, season[:, None], np.array([np.sqrt(2.0)]), data.response)
         drawn = ContributionPosterior.fit(found, 1).draw(np.arange(10), 400)
         rest = 100.0 + data.contribution.toarray().mean(axis=0).sum() - 1.0
         mean = drawn.intercept + drawn.slope * rest
@@ -80,10 +80,10 @@ def test_presence_follows_how_many_are_there():
     y = rng.normal(1000.0, 20.0, N) + there.sum(axis=1)
     data = edp.Responses.from_arrays(y, contribution=there.astype(float), additive=True)
     known = edp.Adversary(trend=True).given(data)
-    found = refer(data, known.design, known.target, y)
-    assert found.referral is not None
+    found = adjust(data, known.design, known.target, y)
+    assert found.adjustment is not None
     # a falling number of individuals
-    assert found.referral.odds == pytest.approx(chance[-1] / chance.mean(), rel=0.2)
+    assert found.adjustment.odds == pytest.approx(chance[-1] / chance.mean(), rel=0.2)
     drawn = ContributionPosterior.fit(found, 1).draw(np.arange(400), 50).presence
     assert drawn.mean() == pytest.approx(chance[-1], abs=0.015)
 
@@ -96,7 +96,7 @@ def test_presence_that_grows_becomes_as_common_as_it_is(people):
     y = rng.normal(1000.0, 20.0, N) + there.sum(axis=1)
     data = edp.Responses.from_arrays(y, contribution=there.astype(float), additive=True)
     known = edp.Adversary(trend=True).given(data)
-    found = refer(data, known.design, known.target, y)
+    found = adjust(data, known.design, known.target, y)
     drawn = ContributionPosterior.fit(found, 1).draw(np.arange(people), 50).presence
     assert drawn.mean() == pytest.approx(chance[-1], abs=0.04)
 
@@ -108,8 +108,8 @@ def test_one_spell_is_no_trend():
         np.random.default_rng(7).normal(100.0, 1.0, N) + there[:, 0], contribution=there
     )
     known = edp.Adversary(trend=True).given(data)
-    found = refer(data, known.design, known.target, data.response)
-    assert 0.5 < found.referral.odds < 6.0
+    found = adjust(data, known.design, known.target, data.response)
+    assert 0.5 < found.adjustment.odds < 6.0
 
 
 @pytest.mark.parametrize("people", [1, 30])
@@ -124,7 +124,7 @@ def test_whoever_comes_in_spells_is_known_less(people):
         data = edp.Responses.from_arrays(y, contribution=there.astype(float), additive=True)
         known = edp.Adversary(past=1).given(data)
         drawn = ContributionPosterior.fit(
-            refer(known.responses, known.design, known.target, y[1:]), 1
+            adjust(known.responses, known.design, known.target, y[1:]), 1
         ).draw(np.arange(people), 400)
         low, high = np.quantile(drawn.presence[..., 0], [0.025, 0.975], axis=0)
         inside.append((low[0] <= 0.5) & (high[0] >= 0.5))
@@ -136,8 +136,8 @@ def test_whoever_comes_in_spells_is_known_less(people):
 
 def test_nothing_known_leaves_contributions_as_they_are():
     data, _ = seasonal(5)
-    found = refer(data, np.empty((N, 0)), np.empty(0), data.response)
-    assert found.referral is None
+    found = adjust(data, np.empty((N, 0)), np.empty(0), data.response)
+    assert found.adjustment is None
     np.testing.assert_array_equal(found.contribution.toarray(), data.contribution.toarray())
 
 
@@ -162,11 +162,11 @@ def test_contributions_that_follow_a_changing_scale_are_as_large_as_it_is(growth
     at_hand = np.exp(growth * (0.5 + 1 / 79))
     for responses, size in ((following, 0.4 * at_hand), (kept, 0.4)):
         regression = Regression.of(adversary.given(responses))
-        found = regression.referred(*regression.mode)
+        found = regression.adjusted(*regression.mode)
         assert found.contribution[:, [0]].mean() == pytest.approx(size, rel=0.12)
 
 
-def test_models_that_overlook_the_referral_say_so():
+def test_models_that_overlook_the_adjustment_say_so():
     """More come at the end, and everybody then contributes more."""
     rng, time = np.random.default_rng(9), np.arange(60)
     there = rng.random((60, 25)) < (0.2 + 0.6 * time / 60)[:, None]
@@ -180,10 +180,10 @@ def test_models_that_overlook_the_referral_say_so():
     kernel = edp.SmoothedBootstrap(kernel="gaussian")
     fitted = fit_as_asked(kernel, regression, settings)
     assert fitted.at_hand.slopes_known > 0
-    # presence is that of the database at hand, as under every model
-    referred = regression.referred(*regression.mode)
-    share = referred.presence / 60
-    wanted = presence_at_hand(share, referred.referral.own_odds)
+    # presence is that of the database in question, as under every model
+    adjusted = regression.adjusted(*regression.mode)
+    share = adjusted.presence / 60
+    wanted = presence_at_hand(share, adjusted.adjustment.own_odds)
     found = fitted.coupling.responses.presence / 60
     np.testing.assert_allclose(found, np.maximum(wanted, share), atol=0.5 / 60 + 1e-9)
     mixture = fit_as_asked(edp.FiniteMixture(components=1), regression, settings)
@@ -217,22 +217,22 @@ def of_presence(there, seed=1):
     return edp.Responses.from_arrays(y, contribution=contribution, additive=True)
 
 
-def referral_of(data, adversary, at=None):
+def adjusted_for(data, adversary, at=None):
     regression = Regression.of(adversary.given(data, at=at))
-    return regression.referred(*regression.mode)
+    return regression.adjusted(*regression.mode)
 
 
 def test_whoever_is_there_stays_and_whoever_left_comes_back_as_others_did():
     there = chains(11)
     data = of_presence(there)
-    found = referral_of(data, edp.Adversary(past=1))
+    found = adjusted_for(data, edp.Adversary(past=1))
     share = found.presence / found.n_databases
-    chance = presence_at_hand(share, found.referral.own_odds)
+    chance = presence_at_hand(share, found.adjustment.own_odds)
     sometimes, here = (share > 0.0) & (share < 1.0), there[-1]
     assert (chance[sometimes & here] >= share[sometimes & here]).all()
     assert chance[sometimes & here].mean() == pytest.approx(0.9 + 0.1 * 0.4, abs=0.06)
     gone = sometimes & ~here
-    usual = presence_at_hand(share, found.referral.odds)
+    usual = presence_at_hand(share, found.adjustment.odds)
     assert (chance[gone] > 0.0).all()
     assert (chance[gone] <= usual[gone] + 1e-12).all()
     # on the safe side of the true rate of coming back, and far below their share
@@ -241,18 +241,18 @@ def test_whoever_is_there_stays_and_whoever_left_comes_back_as_others_did():
 
 def test_presence_without_spells_keeps_its_share():
     there = chains(12, alike=0.0)
-    found = referral_of(of_presence(there), edp.Adversary(past=1))
+    found = adjusted_for(of_presence(there), edp.Adversary(past=1))
     share = found.presence / found.n_databases
     np.testing.assert_allclose(
-        presence_at_hand(share, found.referral.recent), share, rtol=0.35, atol=0.02
+        presence_at_hand(share, found.adjustment.recent), share, rtol=0.35, atol=0.02
     )
 
 
 def test_databases_without_an_order_keep_the_share():
     data = of_presence(chains(13))
     rng = np.random.default_rng(1)
-    found = referral_of(data, edp.Adversary(covariates={"weather": rng.normal(size=40)}))
-    assert (found.referral.recent == 1.0).all()
+    found = adjusted_for(data, edp.Adversary(covariates={"weather": rng.normal(size=40)}))
+    assert (found.adjustment.recent == 1.0).all()
 
 
 def chances(present):
@@ -279,7 +279,7 @@ def test_a_newcomer_stays_as_others_do(k):
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 def test_few_databases_give_presence_between_never_and_always(n):
-    """Every history of two individuals, at every database at hand."""
+    """Every history of two individuals, at every database in question."""
     rows = np.arange(n)
     for code in range(1, 4**n):
         present = np.stack([code >> rows & 1, code >> rows + n & 1], axis=1).astype(bool)
@@ -335,8 +335,8 @@ def test_at_an_earlier_database_spells_are_those_of_the_time():
     there[25:, 0] = True
     there[::7, 1:6] = True
     data = of_presence(there)
-    early = referral_of(data, edp.Adversary(past=1), at=data.database[15]).referral.recent
-    late = referral_of(data, edp.Adversary(past=1)).referral.recent
+    early = adjusted_for(data, edp.Adversary(past=1), at=data.database[15]).adjustment.recent
+    late = adjusted_for(data, edp.Adversary(past=1)).adjustment.recent
     assert early[0] <= 1.0 < late[0]
 
 
@@ -373,14 +373,14 @@ def test_joint_answers_refer_presence_to_the_same_databases():
     )
     joint = edp.Responses.join(data, orders)
     regression = JointRegression.of(edp.Adversary(past=1).given(joint))
-    referred = regression.referred(*regression.mode)
-    found = joint_at_hand(referred)
-    share = np.bincount(referred.contribution.owner, minlength=20) / referred.n_databases
-    wanted = presence_at_hand(share, referred.referral.own_odds)
-    now = np.bincount(found.contribution.owner, minlength=20) / referred.n_databases
-    np.testing.assert_allclose(now, wanted, atol=1.0 / referred.n_databases)
+    adjusted = regression.adjusted(*regression.mode)
+    found = joint_at_hand(adjusted)
+    share = np.bincount(adjusted.contribution.owner, minlength=20) / adjusted.n_databases
+    wanted = presence_at_hand(share, adjusted.adjustment.own_odds)
+    now = np.bincount(found.contribution.owner, minlength=20) / adjusted.n_databases
+    np.testing.assert_allclose(now, wanted, atol=1.0 / adjusted.n_databases)
     assert (now != share).any()
-    assert np.isin(found.contribution.value, referred.contribution.value).all()
+    assert np.isin(found.contribution.value, adjusted.contribution.value).all()
 
 
 def test_samples_of_a_database_move_together():
@@ -390,10 +390,10 @@ def test_samples_of_a_database_move_together():
     data = edp.Responses.from_arrays(
         100.0 + rng.normal(0.0, 5.0, 60) + c.sum(axis=1), contribution=c, samples=2
     )
-    found = referral_of(data, edp.Adversary(past=1))
+    found = adjusted_for(data, edp.Adversary(past=1))
     moved = responses_at_hand(found).contribution.toarray().reshape(29, 2, 15) != 0.0
     assert (moved[:, 0] == moved[:, 1]).all()
-    wanted = presence_at_hand(found.presence / 29, found.referral.own_odds)
+    wanted = presence_at_hand(found.presence / 29, found.adjustment.own_odds)
     np.testing.assert_allclose(moved[:, 0].mean(axis=0), wanted, atol=1.0 / 29)
 
 

@@ -11,12 +11,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.formatting import number
 
 __all__ = ["ACCURACY", "CurveSource", "WholeCurves", "bracket", "small_delta"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 # Brackets are narrowed to this share of epsilon, as far as the source knows the curve.
 ACCURACY = 1e-3

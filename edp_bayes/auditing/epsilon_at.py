@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from edp_bayes.auditing.evaluation import Risks, largest_at
 from edp_bayes.coupling.base import FLOOR, Coupling
 from edp_bayes.exceptions import InputTypeError
+from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["CoupledCurves"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +42,7 @@ class CoupledCurves:
     shared = False
 
     def between(self, epsilon: Array, left: int, target: float, rows: Index) -> tuple[Array, Array]:
-        """Return delta of the riskiest, twice; see `edp_bayes.results.crossings`."""
+        """Return delta of the riskiest, twice; see `edp_bayes.results.epsilon_at`."""
         found = np.zeros_like(epsilon)
         for drawn, p, q in self._pairs_of(left, target, rows):
             _, here, there = np.intersect1d(drawn, rows, assume_unique=True, return_indices=True)
@@ -54,7 +52,7 @@ class CoupledCurves:
         return found, found
 
     def holds(self, epsilon: Array, left: int, target: float, rows: Index) -> NDArray[np.bool_]:
-        """Return whether nobody else is above the target; see `edp_bayes.results.crossings`."""
+        """Return whether nobody else is above the target; see `edp_bayes.results.epsilon_at`."""
         at = max(left, 0)
         rise = self._rise(epsilon) if left < 0 else np.zeros(rows.size)
         held = _raised(self.risks.top[rows, at, -1], rise) <= target

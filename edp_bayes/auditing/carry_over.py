@@ -1,4 +1,4 @@
-"""How contributions echo where later databases follow what the others contributed."""
+"""How contributions carry over where later databases follow what the others contributed."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results.joint import JointAudit
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.auditing.composing import Source
     from edp_bayes.results.query import Audit
 
-__all__ = ["OTHERS", "RELEASED", "checked_past", "echo_of", "with_echo"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
+__all__ = ["OTHERS", "RELEASED", "carry_over_of", "checked_past", "with_carry_over"]
 
 RELEASED, OTHERS = PASTS = ("released", "others")
 
@@ -43,40 +40,41 @@ def _lags(audit: Audit, reach: int) -> Array:
     return np.asarray(slopes.to_numpy()[..., :reach].reshape(-1, reach))
 
 
-def with_echo(source: Source, audit: Audit, chosen: Index) -> Source:
-    """Return what is composed, with the echo of contributions in later databases.
+def with_carry_over(source: Source, audit: Audit, chosen: Index) -> Source:
+    """Return what is composed, with the carry-over of contributions to later databases.
 
-    Upper bounds are of contributions that are as much larger as echoes may make them, where each
-    answer tells its component of the mixture; what tests reach is of what is left of them.
+    Upper bounds are of contributions that are as much larger as the carry-over may make them, where
+    each answer tells its component of the mixture; what tests reach is of what is left of them.
     """
-    from edp_bayes.coupling.echo import Echo, echoed
+    from edp_bayes.coupling.carry_over import CarryOver, carried_over
 
     reach = _reach(audit, source.count)
     if reach < 1:
         return source
     if isinstance(audit, JointAudit):
         raise InvalidInputError(
-            "how contributions to several queries echo in later releases is not bounded: give "
-            "past='released' to compare with the past as it was released, or audit without a past"
+            "how contributions to several queries carry over to later releases is not bounded: "
+            "give past='released' to compare with the past as it was released, or audit without "
+            "a past"
         )
     slopes = _lags(audit, reach)[chosen]
     return replace(
         source,
-        coupling=echoed(source.single, Echo.most(slopes)),
-        least=echoed(source.single, Echo.least(slopes)),
+        coupling=carried_over(source.single, CarryOver.most(slopes)),
+        least=carried_over(source.single, CarryOver.least(slopes)),
     )
 
 
-def echo_of(audit: Audit, count: int) -> float:
-    """Return by how much echoes enlarge contributions at most, the mean of all draws.
+def carry_over_of(audit: Audit, count: int) -> float:
+    """Return by how much the carry-over enlarges contributions at most, the mean of all draws.
 
     One where there are none, infinity where there is no bound.
     """
-    from edp_bayes.coupling.echo import Echo
+    from edp_bayes.coupling.carry_over import CarryOver
 
     reach = _reach(audit, count)
     if reach < 1:
         return 1.0
     if isinstance(audit, JointAudit):
         return np.inf
-    return float(Echo.most(_lags(audit, reach)).sometimes.mean())
+    return float(CarryOver.most(_lags(audit, reach)).sometimes.mean())

@@ -1,18 +1,18 @@
-"""Contributions that echo in later databases: an upper bound of what they reveal there.
+"""Contributions that carry over to later databases: an upper bound of what they reveal there.
 
 An individual who is missing from several databases in a row leaves a mark on each of them, and one
 on those that follow it, where these follow what the others contributed. Given what was released
 before, the answer moves by c_t - sum_l beta_l c_(t-l), with contributions c and lags beta.
 
 Let the rest of an answer be normal, and part it into independent normal pieces whose variances are
-in the proportion of 1, |beta_1|, |beta_2|, ... Each contribution, and each of its echoes, falls on
-a piece of its own. All pieces that one contribution falls on tell of it as much as a single normal
-answer does that it moves by c F, with F = 1 + sum_l |beta_l|, and pieces of different contributions
-are independent: however often the individual comes, so many databases with F times the contribution
-and no echo are an upper bound. Where they always come, contributions have a mean, which moves every
-answer by a known multiple of it: its largest size over all databases is at most
-max_j |1 - beta_1 - ... - beta_j|. Where the rest is a mixture, its component is taken to be known,
-which only adds to the risk.
+in the proportion of 1, |beta_1|, |beta_2|, ... Each contribution, and each part that carries over,
+falls on a piece of its own. All pieces that one contribution falls on tell of it as much as a
+single normal answer does that it moves by c F, with F = 1 + sum_l |beta_l|, and pieces of different
+contributions are independent: however often the individual comes, so many databases with F times
+the contribution and no carry-over are an upper bound. Where they always come, contributions have a
+mean, which moves every answer by a known multiple of it: its largest size over all databases is at
+most max_j |1 - beta_1 - ... - beta_j|. Where the rest is a mixture, its component is taken to be
+known, which only adds to the risk.
 """
 
 from __future__ import annotations
@@ -33,14 +33,13 @@ from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.coupling.stacked import StackedCoupling
 from edp_bayes.distributions.noise import LaplaceNoise
 from edp_bayes.exceptions import InputTypeError
+from edp_bayes.utils.arrays import Array
 
-__all__ = ["Echo", "apart", "echoed", "revealed_curves"]
-
-Array = NDArray[np.float64]
+__all__ = ["CarryOver", "apart", "carried_over", "revealed_curves"]
 
 
 @dataclass(frozen=True, eq=False)
-class Echo:
+class CarryOver:
     """By which factors contributions are multiplied in every draw.
 
     Attributes
@@ -55,28 +54,28 @@ class Echo:
     sometimes: Array
 
     @classmethod
-    def most(cls, slopes: Array) -> Echo:
+    def most(cls, slopes: Array) -> CarryOver:
         """Return an upper bound for the coefficients of lags, shape (draw, lag).
 
         Examples
         --------
-        >>> Echo.most(np.array([[0.3, -0.2]])).sometimes
+        >>> CarryOver.most(np.array([[0.3, -0.2]])).sometimes
         array([1.5])
-        >>> Echo.most(np.array([[-0.4, 0.0]])).always
+        >>> CarryOver.most(np.array([[-0.4, 0.0]])).always
         array([1.4])
         """
         steady = np.abs(1.0 - np.cumsum(slopes, axis=1)).max(axis=1, initial=1.0)
         return cls(steady, 1.0 + np.abs(slopes).sum(axis=1))
 
     @classmethod
-    def least(cls, slopes: Array) -> Echo:
-        """Return what is left of contributions if every echo goes against them."""
+    def least(cls, slopes: Array) -> CarryOver:
+        """Return what is left of contributions if all that carries over goes against them."""
         left = np.maximum(1.0 - np.abs(slopes).sum(axis=1), 0.0)
         return cls(left, left)
 
-    def of(self, rows: NDArray[np.int64]) -> Echo:
+    def of(self, rows: NDArray[np.int64]) -> CarryOver:
         """Return the factors of some draws."""
-        return Echo(self.always[rows], self.sometimes[rows])
+        return CarryOver(self.always[rows], self.sometimes[rows])
 
     def __call__(self, contributions: ContributionDraws, centre: Array) -> ContributionDraws:
         """Multiply contributions.
@@ -97,60 +96,62 @@ class Echo:
 
 
 @dataclass(frozen=True, eq=False)
-class EchoedCoupling(RegressionCoupling):
+class CarriedOverCoupling(RegressionCoupling):
     """A coupling whose contributions are multiplied."""
 
     whole: RegressionCoupling = None  # type: ignore[assignment]
-    echo: Echo = None  # type: ignore[assignment]
+    carry_over: CarryOver = None  # type: ignore[assignment]
 
     def contributions(
         self, individuals: NDArray[np.int64], *, by_component: bool = True
     ) -> ContributionDraws:
         """Return how some individuals contribute, their presence by component."""
         found = self.whole.contributions(individuals, by_component=by_component)
-        return self.echo(found, self.posterior.centre[individuals])
+        return self.carry_over(found, self.posterior.centre[individuals])
 
 
 @singledispatch
-def echoed(coupling: Coupling, echo: Echo) -> Coupling:
+def carried_over(coupling: Coupling, carry_over: CarryOver) -> Coupling:
     """Return the coupling with contributions multiplied.
 
-    Register an implementation for a coupling of your own by ``@echoed.register``.
+    Register an implementation for a coupling of your own by ``@carried_over.register``.
     """
     raise InputTypeError(
         "databases that follow what others contributed need couplings whose contributions can be "
         f"multiplied, found {type(coupling).__name__}: give past='released', or register how with "
-        "edp_bayes.coupling.echo.echoed"
+        "edp_bayes.coupling.carry_over.carried_over"
     )
 
 
-@echoed.register
-def _(coupling: RegressionCoupling, echo: Echo) -> Coupling:
-    return EchoedCoupling(
+@carried_over.register
+def _(coupling: RegressionCoupling, carry_over: CarryOver) -> Coupling:
+    return CarriedOverCoupling(
         coupling.mixture, coupling.posterior, coupling.presence, coupling.noise, coupling.without,
-        whole=coupling, echo=echo,
+        whole=coupling, carry_over=carry_over,
     )  # fmt: skip
 
 
-@echoed.register
-def _(coupling: StackedCoupling, echo: Echo) -> Coupling:
-    blocks = tuple((rows, echoed(inner, echo.of(rows))) for rows, inner in coupling.blocks)
+@carried_over.register
+def _(coupling: StackedCoupling, carry_over: CarryOver) -> Coupling:
+    blocks = tuple(
+        (rows, carried_over(inner, carry_over.of(rows))) for rows, inner in coupling.blocks
+    )
     return StackedCoupling(coupling.mixture, blocks)
 
 
-@echoed.register
-def _(coupling: ReleasedCoupling, echo: Echo) -> Coupling:
+@carried_over.register
+def _(coupling: ReleasedCoupling, carry_over: CarryOver) -> Coupling:
     # a published answer tells no more than the full one
-    return echoed(coupling.full, echo)
+    return carried_over(coupling.full, carry_over)
 
 
-@echoed.register
-def _(coupling: ShiftCoupling, echo: Echo) -> Coupling:
+@carried_over.register
+def _(coupling: ShiftCoupling, carry_over: CarryOver) -> Coupling:
     """Multiply what is known of contributions, in all draws alike: by the largest factor."""
     responses = coupling.responses
     part = Contributions.of(cast(Any, responses), np.arange(responses.n_individuals))
     steady = np.diff(part.contribution.indptr) == part.response.size
-    factor = np.where(steady, echo.always.max(), echo.sometimes.max())
+    factor = np.where(steady, carry_over.always.max(), carry_over.sometimes.max())
     matrix = part.contribution.copy()
     matrix.data = matrix.data * np.repeat(factor, np.diff(matrix.indptr))
     largest = part.largest_contribution * factor
@@ -160,8 +161,8 @@ def _(coupling: ShiftCoupling, echo: Echo) -> Coupling:
 
 
 @taken.register
-def _(coupling: EchoedCoupling, members: NDArray[np.int64]) -> Coupling:
-    return echoed(taken(coupling.whole, members), coupling.echo)
+def _(coupling: CarriedOverCoupling, members: NDArray[np.int64]) -> Coupling:
+    return carried_over(taken(coupling.whole, members), coupling.carry_over)
 
 
 @singledispatch

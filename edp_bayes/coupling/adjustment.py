@@ -21,17 +21,15 @@ from numpy.typing import NDArray
 
 from edp_bayes.coupling.spells import recent_odds
 from edp_bayes.records.joined import JointResponses
-from edp_bayes.records.responses import Referral, entry_columns
+from edp_bayes.records.responses import Adjustment, entry_columns
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
     from edp_bayes.records.responses import Responses
 
-__all__ = ["presence_cells", "refer", "refer_jointly", "regressed", "standardised"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
+__all__ = ["adjust", "adjust_jointly", "presence_cells", "regressed", "standardised"]
 
 # Prior variances of a slope, for a regressor of unit deviation, over that of the residual.
 VARIANCES = np.array([0.0, 0.05, 0.5, 5.0])
@@ -46,7 +44,7 @@ BLOCK = 4096  # individuals
 ADDED = 0.1
 
 
-def refer(
+def adjust(
     responses: Responses,
     design: Array,
     target: Array,
@@ -76,7 +74,7 @@ def refer(
     Returns
     -------
     Responses
-        With a `referral`.
+        With a `adjustment`.
     """
     if design.shape[1] == 0:
         return responses.replaced(response=response, half_step=half_step)
@@ -84,13 +82,13 @@ def refer(
     matrix = responses.contribution.copy()
     present, people, n = presence_cells(responses), responses.n_individuals, responses.n_databases
     matrix.data, degrees, variance = _moved(matrix, responses.samples, x, at)
-    referral = _referral(degrees, variance, present, people, n, x, at, row)
+    adjustment = _adjustment(degrees, variance, present, people, n, x, at, row)
     return responses.replaced(
-        response=response, contribution=matrix, referral=referral, half_step=half_step
+        response=response, contribution=matrix, adjustment=adjustment, half_step=half_step
     )
 
 
-def refer_jointly(
+def adjust_jointly(
     responses: JointResponses,
     design: Array,
     target: Array,
@@ -98,7 +96,7 @@ def refer_jointly(
     *,
     row: int | None = None,
 ) -> JointResponses:
-    """Return several queries' responses at the database in question, as `refer` does those of one.
+    """Return several queries' responses at the database in question, as `adjust` does those of one.
 
     The contributions to every query have a regression of their own, over the databases in which
     the individual contributes to any. What the regressions take and add is the most of them.
@@ -108,7 +106,7 @@ def refer_jointly(
     responses : JointResponses
         Contributions as they were.
     design, target, row
-        As for `refer`.
+        As for `adjust`.
     response : ndarray
         Shape (n, query): the responses adjusted to the database in question.
     """
@@ -132,11 +130,11 @@ def refer_jointly(
             )
         )
     present = presence_cells(responses)
-    referral = _referral(degrees, variance, present, people, n, x, at, row)
-    return JointResponses(tuple(parts), referral)
+    adjustment = _adjustment(degrees, variance, present, people, n, x, at, row)
+    return JointResponses(tuple(parts), adjustment)
 
 
-def _referral(
+def _adjustment(
     degrees: Array,
     variance: Array,
     present: Index,
@@ -145,13 +143,13 @@ def _referral(
     x: Array,
     at: Array,
     row: int | None,
-) -> Referral:
+) -> Adjustment:
     """Return how presence is adjusted, too, by everybody's and by that in the database before."""
     odds, course = _odds(present, people, n, x, at)
     recent = np.ones(people)
     if row:
         recent = recent_odds(present, people, n, course, odds, row)
-    return Referral(degrees, variance, odds, _spells(present, people, n), recent)
+    return Adjustment(degrees, variance, odds, _spells(present, people, n), recent)
 
 
 def standardised(design: Array, target: Array) -> tuple[Array, Array]:
@@ -184,11 +182,11 @@ def regressed(responses: Responses | JointResponses) -> int:
 
     A coupling that takes adjusted contributions as they are takes these slopes for known.
     """
-    if responses.referral is None:
+    if responses.adjustment is None:
         return 0
     present, people = presence_cells(responses), responses.n_individuals
     seen = np.bincount(present // responses.n_databases, minlength=people) > 0
-    return int((responses.referral.variance[seen] > ADDED).sum())
+    return int((responses.adjustment.variance[seen] > ADDED).sum())
 
 
 @dataclass(frozen=True, eq=False)

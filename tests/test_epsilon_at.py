@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 import edp_bayes as edp
 import edp_bayes.statistical_privacy as sp
+from edp_bayes.auditing.epsilon_at import CoupledCurves
 from edp_bayes.auditing.evaluation import evaluate
-from edp_bayes.auditing.refining import CoupledCurves
 from edp_bayes.coupling.stacked import curves_by_draw
-from edp_bayes.results.crossings import ACCURACY, bracket
+from edp_bayes.results.epsilon_at import ACCURACY, bracket
 from edp_bayes.statistical_privacy import LaplaceNoise
 
 TARGETS = [0.05, 0.01, 0.001]

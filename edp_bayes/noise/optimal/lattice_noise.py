@@ -23,17 +23,15 @@ from edp_bayes.noise.certificates.ratios import (
     limits,
 )
 from edp_bayes.noise.distribution import NoiseDistribution
-from edp_bayes.noise.least.duality import lower_bound
-from edp_bayes.noise.least.program import Basis, Constraint, Program, Solution, SolverError
+from edp_bayes.noise.optimal.duality import lower_bound
+from edp_bayes.noise.optimal.program import Basis, Constraint, Program, Solution, SolverError
 from edp_bayes.noise.posterior import Posterior
 from edp_bayes.noise.scales import largest_risk
 from edp_bayes.noise.search import OutOfTimeError, more_time, say, seconds_left
 from edp_bayes.utils import formatting
+from edp_bayes.utils.arrays import Array, Index
 
 __all__ = ["Optimum", "optimal_noise"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 ROUNDS = 60
 REPAIRS = 20
