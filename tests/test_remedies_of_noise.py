@@ -11,7 +11,7 @@ import pytest
 import edp_bayes as edp
 from edp_bayes.models import SamplerSettings, Stacked
 from edp_bayes.noise import FixedBandwidth, NoiseDistribution, search
-from edp_bayes.noise.optimal import optimal
+from edp_bayes.noise.optimal import lattice_noise
 from tests.command_line import printed, refused
 from tests.noise.conftest import make_responses
 
@@ -161,7 +161,7 @@ def test_noise_too_fine_for_a_lattice_is_found_by_each_way_out():
 @pytest.mark.parametrize("most", [29, 37, 53])
 def test_the_least_spacing_that_is_named_is_taken(most, monkeypatch):
     for limit in ("LARGEST_HALF", "MOST_WEIGHTS"):
-        monkeypatch.setattr(optimal, limit, most)
+        monkeypatch.setattr(lattice_noise, limit, most)
     asked = {"epsilon": 0.01, "method": "optimal", "model": FixedBandwidth(0.6)}
     with pytest.raises(edp.InvalidInputError, match="spacing must be at least") as error:
         edp.noise.calibrate(make_responses(), spacing=0.5, **asked)

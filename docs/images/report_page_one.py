@@ -49,7 +49,7 @@ section:not(#page-one), footer, nav {{ display: none !important; }}
 def main(audit: Path) -> None:
     """Write the picture beside this file."""
     with TemporaryDirectory() as folder:
-        page = edp.load_audit(audit).report(Path(folder) / "report.html")
+        page = edp.load(audit).report(Path(folder) / "report.html")
         html = Path(page).read_text(encoding="utf-8")
         free = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", html)
         marked = free.replace("</body>", f"{MARKS.format(marked=list(MARKED))}</body>")

@@ -304,12 +304,12 @@ def _absent(present: Index, people: int, n: int) -> NDArray[np.bool_]:
 
 
 def presence_cells(responses: Responses | JointResponses) -> Index:
-    """Return individual * databases + database of every presence, in order."""
+    """Return individual * databases + database of every presence collected, in order."""
     n = responses.n_databases
     if isinstance(responses, JointResponses):
         return responses.contribution.owner * n + responses.contribution.database
     samples = responses.samples
-    return np.unique(responses.owner * n + responses.contribution.indices // samples)
+    return np.unique(responses.owner * n + responses.collected.indices // samples)
 
 
 def _spells(present: Index, people: int, n: int) -> Array:

@@ -42,7 +42,8 @@ def check_newcomers(
     k - 1 databases after the first. The probability that they stay is at most its upper limit of
     95% (Clopper and Pearson); without others it is one. With that presence their contributions say
     a risk, beside a normal distribution whose standard deviation is the lower limit of 95%. The
-    check fails where that is more than the upper limit of the largest risk.
+    check fails where that is more than the upper limit of the largest risk. Newcomers are looked
+    for among individuals whose contributions were collected.
 
     Parameters
     ----------

@@ -155,7 +155,7 @@ def test_a_joint_audit_by_gibbs_sampling_keeps_what_was_drawn(tmp_path):
     predicted = trace["prior_predictive"]["response"]
     assert predicted.dims == ("chain", "draw", "database", "query")
     assert az.plot_ppc_dist(trace, group="prior_predictive", backend="none").viz.children
-    loaded = edp.load_audit(audit.save(tmp_path / "joint.nc"))
+    loaded = edp.load(audit.save(tmp_path / "joint.nc"))
     np.testing.assert_array_equal(loaded.tree["prior"]["rate"], trace["prior"]["rate"])
     few = edp.audit(responses, model=edp.FiniteMixture(thin=5), keep_parameters=False, **OPTIONS)
     assert not {"parameters", "prior", "prior_predictive"} & set(few.tree.children)

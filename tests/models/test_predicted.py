@@ -34,7 +34,7 @@ def test_the_trace_holds_presence_and_contributions_observed_and_predicted(audit
     assert float(share[0]) == 1.0
     away = predicted["contribution"].mean(("chain", "draw")) - observed["contribution"]
     assert float(away.std()) == pytest.approx(0.3, abs=0.1)
-    loaded = edp.load_audit(audit.save(tmp_path / "audit.nc"))
+    loaded = edp.load(audit.save(tmp_path / "audit.nc"))
     np.testing.assert_array_equal(loaded.trace["observed_data"]["present"], observed["present"])
 
 

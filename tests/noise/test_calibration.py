@@ -20,7 +20,7 @@ from edp_bayes.noise import (
 from edp_bayes.noise.certificates.noisy import NoisyCoupling
 from edp_bayes.noise.certificates.ratios import certified_log_ratios
 from edp_bayes.noise.distribution import as_distribution
-from edp_bayes.noise.optimal import optimal as optimal_module
+from edp_bayes.noise.optimal import lattice_noise as optimal_module
 from edp_bayes.noise.optimal.program import SolverError
 from edp_bayes.noise.posterior import Posterior, posterior_of
 from edp_bayes.noise.scales import exposed

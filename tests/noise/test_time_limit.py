@@ -10,7 +10,7 @@ from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.noise import FixedBandwidth, calibrate, search
 from edp_bayes.noise.calibration import DRAWS
 from edp_bayes.noise.certificates.ratios import certified_log_ratios
-from edp_bayes.noise.optimal import optimal
+from edp_bayes.noise.optimal import lattice_noise
 from edp_bayes.noise.posterior import posterior_of
 from edp_bayes.noise.scales import smallest_scale
 from edp_bayes.noise.search import OutOfTimeError, TimeLimitError
@@ -85,7 +85,7 @@ def test_a_bound_is_known_once_the_program_was_solved(monkeypatch, posterior, un
         if sum(text.startswith("Optimal noise:") for text in said) == rounds:
             clock.looks = 0
 
-    monkeypatch.setattr(optimal, "say", say)
+    monkeypatch.setattr(lattice_noise, "say", say)
     monkeypatch.setattr(search, "now", clock)
     found = calibrate(posterior, epsilon=0.2, **OPTIMAL, progressbar=False, time_limit=50.0)
     lower = found.record["lower_bound"]
@@ -191,7 +191,7 @@ def test_no_linear_program_is_solved_unless_it_is_asked_for_by_name(monkeypatch,
     def fail(*_, **__):
         raise AssertionError("nobody asked for the optimal noise")
 
-    monkeypatch.setattr(optimal, "optimal_noise", fail)
+    monkeypatch.setattr(lattice_noise, "optimal_noise", fail)
     epsilon = 0.2 if ask is edp.noise.calibrate else [0.2]
     found = ask(make_responses(), epsilon=epsilon, chains=1, tune=50, progressbar=False)
     (noise,) = getattr(found, "noises", (found,))
