@@ -17,6 +17,7 @@ from edp_bayes.auditing.query import audit_for_verdict
 from edp_bayes.cli import main
 from edp_bayes.report.cells import SHADES
 from edp_bayes.results.effects import ADVISES, effect_of
+from tests.table_forms import FORMS
 
 OPTIONS = {"draws": 50, "chains": 2, "tune": 50, "random_seed": 1, "progressbar": False}
 MODEL = edp.FiniteMixture(components=2)
@@ -65,6 +66,17 @@ def test_every_cell_and_total_has_a_row_the_worst_first(found):
     places = [rank.index(status) for status in found.table["status"]]
     assert places == sorted(places)
     assert found.worst.equals(found.table.iloc[0])
+
+
+@pytest.mark.parametrize("form", [name for name in FORMS if name != "pandas"])
+def test_every_engine_finds_the_same_cells(form, tmp_path):
+    rows = visits(weeks=20, people=12)
+    given = {"by": ["region"], "epsilon": [0.1], "model": MODEL, **OPTIONS}
+    tables = [
+        edp.audit_cells(databases(table), edp.queries.Count(), **given).table
+        for table in (rows, FORMS[form](rows, tmp_path))
+    ]
+    pd.testing.assert_frame_equal(*tables)
 
 
 def own_responses(region, age):
