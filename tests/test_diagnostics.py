@@ -604,6 +604,19 @@ def seasonal(seed, spread):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(("transform", "said"), [(None, "--transform log"), ("log", "another")])
+def test_a_scale_that_was_chosen_is_not_advised_again(transform, said):
+    rng = np.random.default_rng(1)
+    y = np.exp(rng.normal(size=60))
+    responses = Responses.from_arrays(y, response_without=0.9 * y, transform=transform)
+    expected = np.arange(60.0)
+    scores = rng.normal(size=60) * (1.0 + expected)
+    check = check_databases(responses, scores=scores, expected=expected)["spread, level"]
+    assert not check.passed
+    assert said in check.sentence
+    assert ("logarithm" in check.sentence) == (transform is None)
+
+
 @pytest.mark.parametrize(("spread", "passes"), [(True, False), (False, True)])
 def test_residuals_that_grow_with_what_is_expected_withhold_a_verdict(spread, passes):
     options = {"draws": 60, "chains": 2, "random_seed": 1, "progressbar": False}

@@ -47,9 +47,12 @@ REPEATS = (
     "season for one, knows more than they allow for"
 )
 BY_LEVEL = (
-    "One spread is taken for all levels, so that risks are too small where little is expected. "
+    "One spread is taken for all levels, so that risks are too small where little is expected."
+)
+AS_IT_IS = (
     "Where amounts grow with the level model its logarithm (transform='log', --transform log)."
 )
+ON_SCALE = "On another scale (transform=, --transform), or over longer periods, they may be alike."
 LEFT = "The bands assume that databases are independent given what the adversary knows."
 COMES_AND_GOES = (
     "No model here knows that within a component, and risks may be larger: give what both follow "
@@ -209,7 +212,7 @@ def check_databases(
     raw = responses if records is None else records
     checks = (
         *decide(tests, level),
-        *decide(_level(order, expected), level),
+        *decide(_level(order, expected, scaled=raw.scale is not None), level),
         _ties(raw),
         *_dominance(raw),
     )
@@ -334,7 +337,7 @@ def _drift(
     )
 
 
-def _level(scores: Array, expected: Array | None) -> tuple[PendingTest, ...]:
+def _level(scores: Array, expected: Array | None, *, scaled: bool) -> tuple[PendingTest, ...]:
     """Return the test that residuals are as large where much is expected as where little is."""
     if expected is None or np.ptp(expected) <= 1e-9 * np.abs(expected).max(initial=0.0):
         return ()
@@ -348,7 +351,7 @@ def _level(scores: Array, expected: Array | None) -> tuple[PendingTest, ...]:
             float(p),
             f"rank correlation {rho:.2f}",
             f"Residuals are {'larger' if rho > 0 else 'smaller'} where a larger answer is expected",
-            BY_LEVEL if rho > 0 else "",
+            f"{BY_LEVEL} {ON_SCALE if scaled else AS_IT_IS}" if rho > 0 else "",
         ),
     )
 
