@@ -67,10 +67,16 @@ def context() -> Iterator[None]:
     >>> inside, mpl.rcParams["axes.grid"] == before
     ('#0072B2', True)
     """
+    import matplotlib as mpl
     import matplotlib.style
 
     with matplotlib.style.context(_SHEET):
-        yield
+        try:
+            yield
+        finally:
+            shown = mpl.is_interactive()
+    # The first figure of a notebook chooses the backend, which turns this on.
+    mpl.interactive(shown)
 
 
 def styled[**P, R](draw: Callable[P, R]) -> Callable[P, R]:

@@ -52,6 +52,16 @@ def test_the_style_ends_with_the_figure():
     assert dict(mpl.rcParams) == before
 
 
+def test_a_backend_that_a_figure_chooses_goes_on_showing_figures():
+    before = mpl.is_interactive()
+    try:
+        with style.context():
+            mpl.interactive(True)  # as the first figure of a notebook does
+        assert mpl.is_interactive()
+    finally:
+        mpl.interactive(before)
+
+
 def test_the_sheet_for_notebooks_is_the_style_of_the_figures():
     with plt.style.context("edp_bayes.plots.figures"):
         settings = dict(mpl.rcParams)
