@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.utils.arrays import Array, Index
 
-__all__ = ["FLOOR", "Coupling", "draw_count", "flat", "pair_curves"]
+__all__ = ["FLOOR", "CoarserCoupling", "Coupling", "draw_count", "flat", "pair_curves"]
 
 # Individual risks below this are not looked for; what is left out is bounded and reported.
 FLOOR = 1e-12
@@ -48,6 +51,47 @@ class Coupling(Protocol):
     def pair(self, individual: int) -> tuple[Mixture, Mixture]:
         """Return the densities with and without one individual, shape (chain, draw, component)."""
         ...
+
+
+class CoarserCoupling(ABC):
+    """A coupling of answers that tell less than those of a finer one: no risk is larger."""
+
+    @property
+    @abstractmethod
+    def finer(self) -> Coupling:
+        """The coupling whose risks bound these."""
+
+    @property
+    def n_individuals(self) -> int:
+        """Number of individuals."""
+        return self.finer.n_individuals
+
+    @property
+    def n_draws(self) -> int:
+        """Number of posterior draws, all chains together."""
+        return self.finer.n_draws
+
+    @property
+    def without(self) -> Mapping[int, Mixture]:
+        """The finer distributions without some individuals that are known themselves."""
+        return getattr(self.finer, "without", {})
+
+    @property
+    def reduced(self) -> NDArray[np.bool_] | None:
+        """Whose curves are upper bounds, because contributions were not collected."""
+        found: NDArray[np.bool_] | None = getattr(self.finer, "reduced", None)
+        return found
+
+    @property
+    def floor(self) -> Array | None:
+        """Where curves may be upper bounds, shape (draw, epsilon); None where they are exact."""
+        found: Array | None = getattr(self.finer, "floor", None)
+        return found
+
+    def new_individual(self, epsilon: Array) -> Array:
+        """Return the finer risk of an individual unlike all in the sample, which is never less."""
+        new = getattr(self.finer, "new_individual", None)
+        return np.zeros((self.n_draws, epsilon.size)) if new is None else np.asarray(new(epsilon))
 
 
 def draw_count(mixture: Mixture) -> int:

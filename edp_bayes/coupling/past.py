@@ -11,14 +11,13 @@ convexity this never lowers a risk on average (docs/mathematics/adversary.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.base import FLOOR, Coupling
+from edp_bayes.coupling.base import FLOOR, CoarserCoupling, Coupling
 from edp_bayes.coupling.parts import taken
 from edp_bayes.coupling.regression import SHARE, Centred, RegressionCoupling
 from edp_bayes.coupling.released import NEGLIGIBLE, PAIRS, ReleasedCoupling, components
@@ -33,7 +32,7 @@ A_SPREAD, MOST = 6.0, 24
 
 
 @dataclass(frozen=True, eq=False)
-class PastCoupling:
+class PastCoupling(CoarserCoupling):
     """A coupling whose distributions are mixed over what the past may have been.
 
     Its risks are at most those of the coupling given the past, on average over that.
@@ -108,36 +107,14 @@ class PastCoupling:
         return cls(known, component, moved, np.where(used, 1.0 / size, 0.0))
 
     @property
-    def n_individuals(self) -> int:
-        """Number of individuals."""
-        return self.known.n_individuals
-
-    @property
-    def n_draws(self) -> int:
-        """Number of posterior draws, all chains together."""
-        return self.known.n_draws
+    def finer(self) -> Coupling:
+        """That given the past."""
+        return self.known
 
     @cached_property
     def mixture(self) -> Mixture:
         """Distribution of the response, shape (chain, draw, component), without known noise."""
         return self._mixed(self.known.mixture)
-
-    @property
-    def without(self) -> Mapping[int, Mixture]:
-        """The distributions without some individuals that are known themselves, given the past."""
-        return getattr(self.known, "without", {})
-
-    @property
-    def reduced(self) -> NDArray[np.bool_] | None:
-        """Whose curves are upper bounds, because contributions were not collected."""
-        found: NDArray[np.bool_] | None = getattr(self.known, "reduced", None)
-        return found
-
-    @property
-    def floor(self) -> Array | None:
-        """Where curves may be upper bounds, shape (draw, epsilon); None where they are exact."""
-        found: Array | None = getattr(self.known, "floor", None)
-        return found
 
     @property
     def pilots(self) -> Index:
@@ -176,11 +153,6 @@ class PastCoupling:
         """Return whose risk may matter given the past; nobody else's is more here."""
         return self.known.relevant(epsilon)
 
-    def new_individual(self, epsilon: Array) -> Array:
-        """Return the risk given the past of an individual unlike all in the sample: a bound."""
-        new = getattr(self.known, "new_individual", None)
-        return np.zeros((self.n_draws, epsilon.size)) if new is None else np.asarray(new(epsilon))
-
     def pair(self, individual: int) -> tuple[Mixture, Mixture]:
         """Return the densities with and without one individual, shape (chain, draw, component)."""
         p, q = self.known.pair(individual)
@@ -207,11 +179,6 @@ class PastCoupling:
             # the risk given the past is never below it
             self.known.curves(individuals, epsilon, out=out)
             asked = (out > NEGLIGIBLE).any(axis=2)
-        if self.reduced is not None:
-            some = self.reduced[individuals]
-            if some.any():
-                out[:, some] = self.known.curves(individuals[some], epsilon)
-            asked &= ~some
         columns, rows = np.nonzero(asked.T)
         for start in range(0, rows.size, PAIRS):
             row, column = (part[start : start + PAIRS] for part in (rows, columns))

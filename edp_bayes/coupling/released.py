@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Protocol, runtime_checkable
@@ -10,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.base import FLOOR, Coupling
+from edp_bayes.coupling.base import FLOOR, CoarserCoupling, Coupling
 from edp_bayes.coupling.parts import taken
 from edp_bayes.coupling.regression import SHARE, Centred, RegressionCoupling
 from edp_bayes.coupling.stacked import curves_by_draw, pick
@@ -36,7 +35,7 @@ def grid_of(published: Published) -> Grid:
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedCoupling:
+class ReleasedCoupling(CoarserCoupling):
     """A coupling whose curves are those of what is published of the answer.
 
     Where `least` is given and the risk of a pair in the full answer is below it throughout, the
@@ -64,36 +63,14 @@ class ReleasedCoupling:
     shift: Array | None = None
 
     @property
+    def finer(self) -> Coupling:
+        """That of the full answer."""
+        return self.full
+
+    @property
     def mixture(self) -> Mixture:
         """Distribution of the full answer, shape (chain, draw, component), without known noise."""
         return self.full.mixture
-
-    @property
-    def n_individuals(self) -> int:
-        """Number of individuals."""
-        return self.full.n_individuals
-
-    @property
-    def n_draws(self) -> int:
-        """Number of posterior draws, all chains together."""
-        return self.full.n_draws
-
-    @property
-    def without(self) -> Mapping[int, Mixture]:
-        """The distributions without some individuals that are known themselves."""
-        return getattr(self.full, "without", {})
-
-    @property
-    def reduced(self) -> NDArray[np.bool_] | None:
-        """Whose curves are upper bounds, because contributions were not collected."""
-        found: NDArray[np.bool_] | None = getattr(self.full, "reduced", None)
-        return found
-
-    @property
-    def floor(self) -> Array | None:
-        """Where curves may be upper bounds, shape (draw, epsilon); None where they are exact."""
-        found: Array | None = getattr(self.full, "floor", None)
-        return found
 
     def bounded(self, epsilon: Array, share: float = SHARE) -> ReleasedCoupling:
         """Return the coupling of a large population, see `RegressionCoupling.bounded`.
@@ -105,14 +82,6 @@ class ReleasedCoupling:
             return self
         largest = self.curves(full.pilots, epsilon).max(axis=1)
         return replace(self, full=full.with_floor(share * largest))
-
-    def new_individual(self, epsilon: Array) -> Array:
-        """Return the risk in the full answer of an individual unlike all in the sample.
-
-        What is left of it is never more.
-        """
-        new = getattr(self.full, "new_individual", None)
-        return np.zeros((self.n_draws, epsilon.size)) if new is None else np.asarray(new(epsilon))
 
     def relevant(self, epsilon: Array) -> tuple[Index, Array]:
         """Return whose risk may matter in the full answer; those of none there have none here."""
