@@ -18,6 +18,7 @@ from edp_bayes.results.effects import ADVISES, WITHHOLDS
 from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.summaries import contributions_shown, interval, most_total, riskiest
 from edp_bayes.utils.formatting import percent, risk, risk_limit, short
+from edp_bayes.utils.thinning import spread_evenly
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -354,4 +355,4 @@ def positions(size: int) -> list[int]:
     >>> positions(51)
     [0, 10, 20, 30, 40, 50]
     """
-    return [int(k) for k in np.unique(np.linspace(0, size - 1, EPSILONS).round())]
+    return [int(k) for k in spread_evenly(size, EPSILONS)]

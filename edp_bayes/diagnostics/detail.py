@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from edp_bayes.coupling.base import draw_count
 from edp_bayes.diagnostics.checks import Checks, threshold
 from edp_bayes.diagnostics.predictive import MIN_REPLICATES
+from edp_bayes.distributions.mixtures import Mixture, flat_draws
 from edp_bayes.utils.arrays import Array
+from edp_bayes.utils.thinning import spread_evenly
 
 if TYPE_CHECKING:
-    from edp_bayes.distributions.mixtures import Mixture
     from edp_bayes.records.responses import Responses
 
 __all__ = ["check_detail"]
@@ -84,12 +86,11 @@ def check_detail(mixture_draws: Mixture, responses: Responses) -> Checks:
     [1, 0]
     """
     n = responses.n_databases
-    draws = int(np.prod(_shape(mixture_draws)[:-1]))
     compared = (
         responses.samples == 1
         and responses.half_step is None
         and n <= MOST_DATABASES
-        and draws >= MIN_REPLICATES
+        and draw_count(mixture_draws) >= MIN_REPLICATES
     )
     if not compared:
         return Checks((), 0.0)
@@ -133,17 +134,7 @@ def _left_out(mixture: Mixture, y: Array) -> float:
 
 def _thinned(mixture: Mixture) -> Mixture:
     """Return at most 500 of the draws, evenly spaced, in one leading axis."""
-    from edp_bayes.distributions.mixtures import Mixture
-
-    shape = _shape(mixture)
-    flat = [
-        np.broadcast_to(part, shape).reshape(-1, shape[-1])
-        for part in (mixture.weights, mixture.locations, mixture.scales)
-    ]
-    some = np.unique(np.linspace(0, len(flat[0]) - 1, MOST_DRAWS).round().astype(np.int64))
-    weights, locations, scales = (part[some] for part in flat)
+    draws = flat_draws(mixture)
+    some = draws[spread_evenly(len(draws), MOST_DRAWS)]
+    weights, locations, scales = np.moveaxis(some, 1, 0)
     return Mixture(weights, locations, scales, kernel=mixture.kernel)
-
-
-def _shape(mixture: Mixture) -> tuple[int, ...]:
-    return np.broadcast_shapes(mixture.weights.shape, mixture.locations.shape, mixture.scales.shape)

@@ -11,6 +11,7 @@ from edp_bayes.diagnostics.checks import Checks, threshold
 from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.formatting import risk, risk_limit
 from edp_bayes.utils.sentences import Sentence, name_of
+from edp_bayes.utils.thinning import spread_evenly
 
 if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
@@ -68,7 +69,7 @@ def check_individuals(
     >>> check_individuals(data, epsilon=np.array([0.5]), upper=np.array([0.001])).passed
     False
     """
-    some = np.unique(np.linspace(0, epsilon.size - 1, MOST_LEVELS).round().astype(np.int64))
+    some = spread_evenly(epsilon.size, MOST_LEVELS)
     exposure = raw_exposure(responses, epsilon[some])
     ratio = conflict_ratios(exposure, upper[some])
     person, level = np.unravel_index(int(ratio.argmax()), ratio.shape)

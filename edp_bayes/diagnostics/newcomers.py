@@ -15,6 +15,7 @@ from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.formatting import risk, risk_limit
 from edp_bayes.utils.sentences import Sentence, name_of
 from edp_bayes.utils.shares import highest_share
+from edp_bayes.utils.thinning import spread_evenly
 
 if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
@@ -99,7 +100,7 @@ def check_newcomers(
         own = int(length) - 1
         limit = highest_share(stayed[length] + own, int(of[length]) + own, PROB)
         presence[run == length] = float(limit)
-    some = np.unique(np.linspace(0, epsilon.size - 1, MOST_LEVELS).round().astype(np.int64))
+    some = spread_evenly(epsilon.size, MOST_LEVELS)
     degrees = max(responses.n_databases - 1 - regressors, 1)
     narrow = float(np.sqrt(chdtri(degrees, PROB) / degrees))
     exposure = raw_exposure(responses, epsilon[some], presence=presence, narrower=narrow)

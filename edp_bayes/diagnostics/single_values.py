@@ -13,6 +13,7 @@ from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.formatting import risk, risk_limit
 from edp_bayes.utils.sentences import Sentence, name_of
 from edp_bayes.utils.shares import highest_share
+from edp_bayes.utils.thinning import spread_evenly
 
 if TYPE_CHECKING:
     from edp_bayes.records.responses import Responses
@@ -82,7 +83,7 @@ def check_atoms(responses: Responses, *, epsilon: Array, upper: Array) -> Checks
         return Checks((), 0.0)
     with_them = np.broadcast_to(found.count, (some.size, values.size))
     without = with_them + found.falls[some] - found.leaves[some]
-    levels = np.unique(np.linspace(0, epsilon.size - 1, MOST_LEVELS).round().astype(np.int64))
+    levels = spread_evenly(epsilon.size, MOST_LEVELS)
     growth = np.exp(epsilon[levels])[:, None, None]
     excess = np.maximum(without - growth * with_them, with_them - growth * without)
     limit = np.where(excess >= FEWEST_TIES, highest_share(np.maximum(excess, 0.0), n, PROB), 0.0)

@@ -14,6 +14,7 @@ from edp_bayes.results.past import INNER, Past, density_at_hand, past_of, query_
 from edp_bayes.results.query import Audit
 from edp_bayes.utils.defaults import default_probability
 from edp_bayes.utils.formatting import percent
+from edp_bayes.utils.thinning import spread_evenly
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
@@ -190,7 +191,7 @@ def _dress(canvas: Canvas, y: str, past: Past, densities: xr.Dataset) -> None:
     canvas.each("ticks", "set_ticklabel_visibility", "density", axis="y", visible=False)
     places = past.expected["place"].to_numpy()
     if places.dtype.kind == "M":
-        shown = np.unique(np.linspace(0, places.size - 1, TICKS).round().astype(int))
+        shown = spread_evenly(places.size, TICKS)
         text = [written(places)[k] for k in shown]
         canvas.each("ticks", "set_xticks", "series", values=places[shown], labels=text)
     x = densities["x"].to_numpy()

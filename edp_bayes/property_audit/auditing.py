@@ -25,6 +25,7 @@ from edp_bayes.statistical_privacy.mechanisms import Mechanism, parts
 from edp_bayes.utils import validate
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import DRAWS, TUNE
+from edp_bayes.utils.thinning import spread_evenly
 
 if TYPE_CHECKING:
     from edp_bayes.results.property import PropertyAudit
@@ -249,7 +250,7 @@ def _curves(
             return everything, _stacked([curve for curve, _ in found], settings.chains), error
     size = query.affordable(fit.concentration is not None, total) if wanted is None else wanted
     each = max(1, -(-size // settings.chains))
-    kept = np.unique(np.linspace(0, settings.draws - 1, each).round().astype(np.int64))
+    kept = spread_evenly(settings.draws, each)
     curves = []
     for k in range(fit.prob.shape[-1]):
         strength = None if fit.concentration is None else fit.concentration[:, kept, k].ravel()

@@ -24,6 +24,7 @@ from edp_bayes.utils import files, validate
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PROB, default_probability
 from edp_bayes.utils.sentences import restored
+from edp_bayes.utils.thinning import spread_evenly
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -732,7 +733,7 @@ class PrivacyCurves:
 
         band, size = self.band(prob=PROB), self.epsilon.size
         rows = []
-        for k in np.unique(np.linspace(0, size - 1, SHOWN).round().astype(int)).tolist():
+        for k in spread_evenly(size, SHOWN).tolist():
             ends = [
                 risk(float(band[name][k]), exact=self.exact_zeros)
                 for name in ("median", "lower", "upper")
