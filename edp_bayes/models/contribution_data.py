@@ -79,7 +79,10 @@ class Held:
 
     @cached_property
     def dominant(self) -> Index:
-        """Whose presence does not depend on the component, see `edp_bayes.coupling.dominance`."""
+        """Whose presence does not depend on the component.
+
+        See `edp_bayes.coupling.dominance`.
+        """
         return dominant_individuals(self.at_hand)
 
     @property
