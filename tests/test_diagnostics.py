@@ -199,7 +199,7 @@ def test_dependent_databases_are_named_in_plain_words():
     assert (
         f"The databases are not independent: lag-1 autocorrelation {correlation:.2f}, "
         "Ljung-Box over 10 lags, p < 0.001. The bands assume independent databases and are "
-        "likely too narrow, and whoever has seen the earlier answers knows more: give "
+        "likely too narrow, and a person who has seen the earlier answers knows more: give "
         "adversary=Adversary(past=2, trend=True), --past 2 --trend."
     ) in checks.warnings
     assert not any("Neighbouring databases" in text for text in checks.warnings)

@@ -36,15 +36,16 @@ QUARTILES = 1.349  # between those of a normal distribution, in standard deviati
 LEAST_ADDED = 0.5  # of the upper limit of the largest risk, by coming with the rest
 LEAST_SEEN = 2  # databases with and without an individual
 ALIKE = (
-    "The bands assume independent databases and are likely too narrow, and whoever has seen the "
-    "earlier answers knows more"
+    "The bands assume independent databases and are likely too narrow, and a person who has seen "
+    "the earlier answers knows more"
 )
 OPPOSED = (
-    "The bands assume independent databases, and whoever has seen the earlier answers knows more"
+    "The bands assume independent databases, and a person who has seen the earlier answers knows "
+    "more"
 )
 REPEATS = (
-    "The bands assume independent databases and may be too narrow; whoever knows what repeats, a "
-    "season for one, knows more than they allow for"
+    "The bands assume independent databases and may be too narrow; a person who knows what "
+    "repeats, a season for one, knows more than they allow for"
 )
 BY_LEVEL = (
     "One spread is taken for all levels, so that risks are too small where little is expected."

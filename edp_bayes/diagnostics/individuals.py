@@ -92,7 +92,7 @@ def check_individuals(
         text,
         "See what SmoothedBootstrap() (--model bootstrap) says, which pools nobody."
         if pooled
-        else "The risk of whoever stands out rests on few databases: ask for more of them.",
+        else "The risk of those who stand out rests on few databases: ask for more of them.",
     )
     return Checks((check,), 0.0)
 

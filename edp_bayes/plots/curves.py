@@ -264,7 +264,7 @@ def _visible(band: xr.Dataset) -> xr.Dataset:
 def _dress(canvas: Canvas, audit: PrivacyCurves, quantity: str, label: str, title: str) -> None:
     what, size = audit.subject
     against = getattr(audit, "against", "")
-    parts = [f"{title} of {what}", size, *([f"against {against}"] if against else [])]
+    parts = [f"{title} of {what}", f"{size}, against {against}" if against else size]
     said = [line for part in parts for line in textwrap.wrap(part, TITLE_WIDTH)]
     canvas.title(quantity, "\n".join(said))
     canvas.words(quantity, x="epsilon", y=label)

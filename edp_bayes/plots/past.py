@@ -136,7 +136,7 @@ def plot_past(
     for distribution, color in COLORS.items():
         look = {"color": color, "width": 1.6, "linestyle": LINES[distribution]}
         curve = densities[f"density_{distribution}"].rename("density")
-        label = f"in question, {distribution} {name}"
+        label = f"{distribution} {name}"
         canvas.line(f"density_{distribution}", curve, label, upright=True, **look)
     shown = query_shown(audit, query)
     y = audit.scaled(f"response of {shown}" if audit.joint else audit.axis)

@@ -687,7 +687,7 @@ def refuse_determined(
         raise InvalidInputError(
             f"{', '.join(telling)} determine"
             f"{'s' if len(telling) == 1 else ''} {what}: nothing is random any more, and "
-            "whoever contributes is revealed"
+            "every contributor is revealed"
         )
 
 

@@ -60,11 +60,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class Mark:
-    """One thing drawn: a filled area or a line, with its words in the legend."""
+    """One thing drawn: a filled area or a line, with its words and its `key` in the legend."""
 
     look: str
     path: str
     label: str = ""
+    key: str = "M0,6H26"
 
 
 @dataclass(frozen=True)
@@ -200,11 +201,7 @@ def _seen_figure(seen: SeenSeries, prob: float, name: str) -> Figure:
     y = Axis(min(values) - room, max(values) + room, HEIGHT - BOTTOM, TOP)
     at = x(places[seen.at])
     ends = (y(seen.outer.lower[seen.at]), y(seen.outer.upper[seen.at]))
-    dots = "".join(
-        f"M{x(k + 1.0) - DOT:.1f},{y(value):.1f}a{DOT},{DOT} 0 1,0 {2 * DOT},0"
-        f"a{DOT},{DOT} 0 1,0 {-2 * DOT},0"
-        for k, value in enumerate(seen.responses)
-    )
+    dots = "".join(_dot(x(k + 1.0), y(value)) for k, value in enumerate(seen.responses))
     answer = f"answer to {seen.query}" if seen.query else seen.axis
     return Figure(
         name,
@@ -224,9 +221,13 @@ def _seen_figure(seen: SeenSeries, prob: float, name: str) -> Figure:
         lines=(
             Mark("median", _line(places, seen.median, x, y), "expected: median"),
             Mark("at-hand", f"M{at:.1f},{ends[0]:.1f}V{ends[1]:.1f}", f"in question: {seen.label}"),
-            Mark("seen", dots, "answers"),
+            Mark("seen", dots, "answers", key=_dot(13, 6)),
         ),
     )
+
+
+def _dot(x: float, y: float) -> str:
+    return f"M{x - DOT:.1f},{y:.1f}a{DOT},{DOT} 0 1,0 {2 * DOT},0a{DOT},{DOT} 0 1,0 {-2 * DOT},0"
 
 
 def _dated(dates: Sequence[str]) -> tuple[tuple[float, str], ...]:
