@@ -62,7 +62,7 @@ def test_every_cell_and_total_has_a_row_the_worst_first(found):
     expected = {(r, a) for r in regions for a in ages}
     expected |= {(r, "(all)") for r in regions} | {("(all)", a) for a in ages}
     assert keys == expected | {("(all)", "(all)")}
-    rank = ["revealed exactly", "not established", "not met", "undecided", "no audit", "met"]
+    rank = ["revealed exactly", "not met", "not established", "no audit", "undecided", "met"]
     places = [rank.index(status) for status in found.table["status"]]
     assert places == sorted(places)
     assert found.worst.equals(found.table.iloc[0])
@@ -274,6 +274,39 @@ def test_a_cell_that_cannot_be_audited_has_a_status_and_ends_nothing():
     assert table.loc["north", "status"] != "no audit"
 
 
+@pytest.mark.parametrize("missing", ["error", "drop", "pool"])
+@pytest.mark.parametrize("form", ["pandas", "duckdb"])
+def test_a_record_without_a_cell_is_refused_and_belongs_to_nobody(form, missing, tmp_path):
+    rows = visits(weeks=12, people=9)
+    rows.loc[rows.index[::7], "region"] = None
+    table = edp.Databases.from_table(
+        FORMS[form](rows, tmp_path), database="week", individual="who", missing=missing
+    )
+    lacking = int(rows["region"].isna().sum())
+    with pytest.raises(
+        edp.InvalidInputError,
+        match=rf"'region' has {lacking} missing value.*every record needs a cell",
+    ):
+        edp.audit_cells(table, edp.queries.Count(), by="region", epsilon=[0.1], **OPTIONS)
+
+
+def test_of_a_cell_that_never_changes_it_is_said_that_nothing_hides_anybody():
+    rows = visits(weeks=12, people=12)
+    rows = rows[rows["region"] != "west"]
+    same = pd.DataFrame(
+        {"week": np.repeat(np.arange(12), 3), "region": "west", "who": np.tile([2, 5, 8], 12)}
+    )
+    found = edp.audit_cells(
+        databases(pd.concat([rows, same])), edp.queries.Count(), by="region", epsilon=[0.1],
+        totals=False, model=MODEL, **OPTIONS,
+    )  # fmt: skip
+    west = found.table.set_index("region").loc["west"]
+    assert west["status"] == "no audit"
+    assert "The answer is 3 in all 12 databases" in west["sentence"]
+    assert "nothing random hides who joins or leaves" in west["sentence"]
+    assert list(found.table["status"]).index("no audit") == 0 or found.worst["status"] == "not met"
+
+
 def test_cells_vary_where_their_total_does_not():
     rng = np.random.default_rng(5)
     who = np.tile(np.arange(12), 40)
@@ -286,7 +319,7 @@ def test_cells_vary_where_their_total_does_not():
     )
     table = found.table.set_index("region")
     assert table.loc["(all)", "status"] == "no audit"
-    assert "equal 12" in table.loc["(all)", "sentence"]
+    assert "is 12 in all 40" in table.loc["(all)", "sentence"]
     assert "no audit" not in table.loc[["north", "south"], "status"].tolist()
     # one answer tells the other
     assert found.together.correlated.largest == pytest.approx(-1.0)
@@ -333,6 +366,7 @@ def test_individuals_whose_keys_read_alike_stay_apart():
         ({"by": "who"}, "found 'who', which identifies individuals"),
         ({"by": "week"}, "found 'week', which identifies databases"),
         ({"by": []}, "by must name at least one column"),
+        ({"by": ["region", "region"]}, "by must name each column once, found 'region' twice"),
         ({"query": edp.queries.Mean("cost")}, "cells are audited of sums and counts"),
         ({"delta": 1.5}, "delta of a target"),
     ],

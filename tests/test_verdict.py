@@ -24,6 +24,7 @@ from edp_bayes.results.verdict import (
     reach_verdict,
 )
 from edp_bayes.results.verdict_record import record
+from edp_bayes.utils.formatting import risk_least, risk_limit
 
 GRID = np.array([0.05, 0.1, 0.2, 0.5])
 
@@ -64,6 +65,32 @@ def test_the_status_follows_from_the_limit_and_the_band():
         assert found.status == status
         assert (found.limit, found.lower) == (limit, lower)
         assert str(found).startswith(status.capitalize() + ":")
+
+
+@settings(deadline=None)
+@given(limit=st.floats(1e-5, 0.9), above=st.floats(0.0, 0.02))
+def test_a_limit_that_meets_its_target_is_never_shown_above_it(limit, above):
+    target = limit * (1.0 + above)
+    shown = risk_limit(limit, target=target)
+    assert limit * (1.0 - 1e-9) <= float(shown) <= target * (1.0 + 1e-9)
+    least = risk_least(target, target=limit)
+    assert float(least) <= target * (1.0 + 1e-9)
+    assert target <= limit * (1.0 + 1e-9) or float(least) > limit
+
+
+def test_met_and_not_met_say_a_limit_on_their_side_of_the_target():
+    result = curves(np.full((400, 4), 0.10028))
+    met = result.verdict(epsilon=0.1, delta=0.101)
+    assert (met.status, met.limit_shown) == (MET, "0.101")
+    assert "at most 0.101" in met.claim
+    not_met = result.verdict(epsilon=0.1, delta=0.1)
+    assert "at least 0.1002" in not_met.claim
+
+
+def test_a_probability_beyond_the_draws_is_refused():
+    result = curves(falling(0.02, draws=200))
+    with pytest.raises(edp.InvalidInputError, match="needs at least 10,000 draws, found 200"):
+        result.verdict(epsilon=0.1, delta=0.02, prob=0.9999)
 
 
 def test_the_limit_of_the_whole_curve_is_no_smaller():
@@ -135,8 +162,8 @@ def test_beyond_the_grid_it_says_what_is_not_known():
     ("options", "message"),
     [
         ({"epsilon": -0.1, "delta": 0.1}, "must not be negative"),
-        ({"epsilon": 0.1, "delta": 1.0}, "must lie between 0, included, and 1"),
-        ({"epsilon": 0.1, "delta": -0.1}, "must lie between 0, included, and 1"),
+        ({"epsilon": 0.1, "delta": 1.0}, "must be at least 0 and below 1"),
+        ({"epsilon": 0.1, "delta": -0.1}, "must be at least 0 and below 1"),
         ({"epsilon": math.nan, "delta": 0.1}, "epsilon"),
         ({"prob": 1.5}, "prob"),
         ({"kind": "both"}, "kind"),
@@ -424,7 +451,7 @@ def test_a_plan_says_on_the_command_line_how_many_databases_decide(capsys, table
     [
         (["--check"], "--check is for a target: give --target"),
         (["--target", "0.1"], "--target must be epsilon and delta with a colon"),
-        (["--target", "0.1:2"], "delta of a target must lie between 0"),
+        (["--target", "0.1:2"], "delta of a target must be at least 0"),
         (["--target", "-1:0.1"], "epsilon of a target must not be negative"),
         (["--json", "{out}/audit.nc"], "--json must have a name of its own"),
     ],

@@ -261,6 +261,7 @@ def _individuals(
             "last_seen": ("individual", last_seen(raw)),
             "largest_contribution": ("individual", raw.largest_contribution),
             "signed_contribution": ("individual", _signed(raw)),
+            "contribution_spread": ("individual", _spread(raw)),
             **{name: ("individual", values) for name, values in adjusted.items()},
         },
         coords={"individual": names, "epsilon": epsilon},
@@ -283,6 +284,21 @@ def _signed(responses: Responses) -> Array:
     if (others := responses.remainder) is not None:
         lowest[others.individuals], highest[others.individuals] = others.lowest, others.highest
     return np.where(-lowest > highest, lowest, highest)
+
+
+def _spread(responses: Responses) -> Array:
+    """Return the standard deviation of every individual's contributions, where they are there.
+
+    Of those not collected it is at most half the distance of the largest and the smallest.
+    """
+    data, owner = responses.collected.data, responses.owner
+    size = responses.n_individuals
+    count = np.maximum(np.bincount(owner, minlength=size), 1)
+    mean = np.bincount(owner, data, size) / count
+    spread = np.sqrt(np.bincount(owner, np.square(data - mean[owner]), size) / count)
+    if (others := responses.remainder) is not None:
+        spread[others.individuals] = 0.5 * (others.highest - others.lowest)
+    return spread
 
 
 def _densities(

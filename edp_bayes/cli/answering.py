@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 # Exit codes under --check, the worst last.
-CODES = {"met": 0, "undecided": 4, "not met": 3, "not established": 5}
+CODES = {"met": 0, "undecided": 4, "not established": 5, "not met": 3}
 ALIKE = {"revealed exactly": "not met", "no audit": "not established"}  # of cells
 
 

@@ -96,10 +96,12 @@ def print_report(
     """
     if start:
         console.print()
-    print_verdict(audit.verdict(prob=prob) if verdict is None else verdict, console, start=start)
+    verdict = audit.verdict(prob=prob) if verdict is None else verdict
+    print_verdict(verdict, console, start=start)
     first = float(audit.epsilon[0])
     tailed = f"median and {percent(prob)} equal-tailed interval"
-    risks = (f"Risk by epsilon: median and {percent(prob)} simultaneous band", _risks(audit, prob))
+    title = f"Risk by epsilon: median and {percent(prob)} simultaneous band"
+    risks = (title, _risks(audit, prob, verdict.epsilon))
     if not verbose:
         print_parts((risks, (None, _counted(audit))), console)
         return
@@ -227,7 +229,8 @@ def _header(audit: Audit) -> Table:
     return grid
 
 
-def _risks(audit: IndividualCurves, prob: float) -> Table:
+def _risks(audit: IndividualCurves, prob: float, at: float | None = None) -> Table:
+    """Return both risks at some epsilons of the grid, and at this one if it is there."""
     table = Table()
     heads = ("epsilon", "delta", "band", "delta*", "band", "sum at\nmost")
     for head in heads:
@@ -235,7 +238,10 @@ def _risks(audit: IndividualCurves, prob: float) -> Table:
     delta, total = (audit.band(name, prob=prob) for name in ("delta", "total_risk"))
     bound = most_total(audit, prob)
     exact = audit.exact_zeros
-    for k in positions(audit.epsilon.size):
+    own: Any = (
+        () if at is None else np.flatnonzero(np.isclose(audit.epsilon, at, rtol=1e-9, atol=0.0))
+    )
+    for k in sorted({*positions(audit.epsilon.size), *map(int, own)}):
         cells = [f"{float(audit.epsilon[k]):.4g}"]
         for band in (delta, total):
             lower, middle, upper = (float(band[name][k]) for name in ("lower", "median", "upper"))

@@ -23,7 +23,7 @@ from edp_bayes.records.memory import require_room
 from edp_bayes.records.owning import NO_ENDS, Ends, Owned, databases_of, ends_of
 from edp_bayes.records.query import Query
 from edp_bayes.records.remainder import MOST_PAIRS
-from edp_bayes.records.sources import TableSource
+from edp_bayes.records.sources import NO_CELL, TableSource
 from edp_bayes.records.summaries import Needs, Spread, Summaries, Window, square_units
 from edp_bayes.utils import labels
 from edp_bayes.utils.formatting import first_line
@@ -59,6 +59,7 @@ class EngineSource(TableSource):
         import narwhals.stable.v2 as nw
         import pyarrow as pa
 
+        self._refuse_missing_cells()
         databases, ends, within = self._found
         keyed = self._lacking(self._keyed())
         if within is not None:
@@ -89,6 +90,22 @@ class EngineSource(TableSource):
             owners.individual, counts, owners.individuals.size
         ).astype(np.int64)
         return owned
+
+    def _refuse_missing_cells(self) -> None:
+        """Refuse records without a cell, who are nobody's alone."""
+        import narwhals.stable.v2 as nw
+
+        names = self.individual[: self.cells]
+        if not names:
+            return
+        lacking = [self._absent(name, name).sum().alias(name) for name in names]
+        found = self._collect(self._lazy.select(nw.len().alias(COUNT), *lacking)).to_pylist()[0]
+        for name in names:
+            if found[name]:
+                raise InvalidInputError(
+                    f"key column {name!r} has {found[name]} missing value(s) in {found[COUNT]} "
+                    f"records; {NO_CELL}"
+                )
 
     @cached_property
     def _found(self) -> tuple[pa.Table, Ends, NDArray[np.bool_] | None]:

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     import narwhals as nw
     import xarray as xr
 
+NO_CELL = (
+    "every record needs a cell: leave out those without one, or give them a value of their own, "
+    "such as 'unknown'"
+)
+
 
 class Source(Protocol):
     """Records with their owners, read when they are needed."""
@@ -115,6 +120,8 @@ class TableSource(AtHand):
         How the keys of databases are times, as far as their column does not say it.
     partial_ends : {"keep", "drop"}
         What becomes of a first or last period that is cut off.
+    cells : int
+        How many of the first columns of `individual` say the cell of a record, not whose it is.
     """
 
     table: Table
@@ -125,6 +132,7 @@ class TableSource(AtHand):
     missing: str = "error"
     clock: Clock = AS_IT_IS
     partial_ends: str = "keep"
+    cells: int = 0
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -191,10 +199,10 @@ class TableSource(AtHand):
         return self.table.read(None)[rows if kept is None else kept[rows]]
 
     def _owners(self, frame: nw.DataFrame[Any]) -> Owned:
-        return self._own(
-            [self.clock.key(frame, name) for name in self.database],
-            [Key.of(frame, name) for name in self.individual],
-        )
+        individual = [Key.of(frame, name) for name in self.individual]
+        for key in individual[: self.cells]:
+            key.refuse_missing(NO_CELL)
+        return self._own([self.clock.key(frame, name) for name in self.database], individual)
 
     def _own(
         self,

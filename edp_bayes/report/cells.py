@@ -12,10 +12,10 @@ from edp_bayes.auditing.cells.work import NO_AUDIT, REVEALED
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.report.content import Fact
 from edp_bayes.report.html import page, require_html
-from edp_bayes.report.sections.page_one import release_facts
+from edp_bayes.report.sections.page_one import NOT_COVERED, ONE_RELEASE, release_facts
 from edp_bayes.results.verdict import NOT_ESTABLISHED
 from edp_bayes.utils import files
-from edp_bayes.utils.formatting import number, percent, risk, risk_limit
+from edp_bayes.utils.formatting import number, percent, risk_limit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,12 +157,17 @@ def _content(cells: Cells, title: str | None) -> CellContent:
     first, *rest = cells.by
     counts = cells.table["status"].value_counts(sort=False)
     columns, tiles = _heat_map(cells)
+    what = release.axis(cells.query)
     facts = (
-        *release_facts(release, release.axis(cells.query)),
+        *release_facts(release, f"{what} ({cells.query})" if release.title else what),
         Fact("Cells", f"{len(cells.table):,}, by {', '.join(cells.by)}, totals among them"),
         Fact("Data", f"{cells.databases:,} databases, {cells.individuals:,} individuals"),
+        Fact("One release is", ONE_RELEASE),
         Fact("Against", cells.against or KNOWS),
+        Fact("Not covered", NOT_COVERED),
+        Fact("Target", _target(cells)),
         Fact("Limits", f"hold with {percent(cells.prob)} probability, each by itself"),
+        *_checks(cells),
     )
     return CellContent(
         title=title or release.title or cells.query,
@@ -183,6 +188,26 @@ def _content(cells: Cells, title: str | None) -> CellContent:
         next_review=release.next_review,
         fingerprint=cells.fingerprint[:16],
     )
+
+
+def _target(cells: Cells) -> str:
+    """Return the target of all cells in words: one of each where delta depends on its people."""
+    epsilon, delta = (cells.table[name].to_numpy() for name in ("epsilon", "delta"))
+    low, high = delta.min(), delta.max()
+    said = f"delta = {low:.4g}" if low == high else f"delta = {low:.4g} to {high:.4g}, by cell,"
+    return f"{said} at epsilon = {epsilon[0]:.4g}"
+
+
+def _checks(cells: Cells) -> tuple[Fact, ...]:
+    """Return which checks withhold a verdict, and how many cells break a rule, where asked for."""
+    withheld = cells.table["withheld_by"]
+    names = sorted({text for text in withheld if text})
+    said = f"in {(withheld != '').sum():,} cells: {'; '.join(names)}" if names else "none failed"
+    facts = (Fact("Checks that withhold", said),)
+    if "rules_broken" not in cells.table:
+        return facts
+    broken = int((cells.table["rules_broken"] != "").sum())
+    return (*facts, Fact("Customary rules", f"broken in {broken:,} of {len(cells.table):,} cells"))
 
 
 def _heat_map(
@@ -220,8 +245,8 @@ def _row(cells: Cells, row: pd.Series) -> Row:
         f"{row['individuals']:,}",
         f"{row['alone']:,}",
         row["status"],
-        "none" if math.isnan(limit) else risk_limit(limit),
-        risk(float(row["delta"])),
+        "none" if math.isnan(limit) else risk_limit(limit, target=float(row["delta"])),
+        f"{row['delta']:.4g}",
         _said(row),
     )
 

@@ -23,6 +23,7 @@ from edp_bayes.report.sections import (
     words,
 )
 from edp_bayes.results.basis import on_what, resting
+from edp_bayes.results.release import Release
 from edp_bayes.results.verdict import whole_curve
 from edp_bayes.utils import labels, validate
 from edp_bayes.utils.arrays import Index
@@ -80,6 +81,8 @@ def describe(
     """
     from edp_bayes.results.base import PrivacyCurves
 
+    if title is not None:
+        Release(title=title)  # refuses markup and what is no line of text
     if not isinstance(result, PrivacyCurves):
         # Looked at second: its module takes a second to import.
         from edp_bayes.statistical_privacy.property_query import PropertyQuery

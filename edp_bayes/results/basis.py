@@ -20,7 +20,7 @@ import numpy as np
 import xarray as xr
 
 from edp_bayes.utils.arrays import Array
-from edp_bayes.utils.formatting import at_most, number
+from edp_bayes.utils.formatting import at_most, number, risk_limit
 from edp_bayes.utils.shares import highest_share
 
 if TYPE_CHECKING:
@@ -129,13 +129,13 @@ def on_what(audit: Audit, prob: float, *, kind: str = "simultaneous") -> tuple[s
         )
     shown = "by default the narrowest that the answers can show"
     why = "as stated" if basis.attrs["stated"] else shown
-    width = (
-        f"If no component of the distribution is narrower than {number(basis.attrs['narrowest'])}, "
-        f"{why}, it is"
-    )
+    narrowest = number(basis.attrs["narrowest"])
+    width = f"If no component of the distribution is narrower than {narrowest}, {why}, it is"
+    no_less = f"That no component is narrower than {narrowest}, {why}, shows no smaller one."
     said = []
     for shape, limit, more in zip(basis["shape"].to_numpy(), model, largest, strict=True):
-        parts = [start, f"{width} {at_most(shape) if shape < data else 'no smaller'}."]
+        less = shape < data and risk_limit(shape) != risk_limit(data)
+        parts = [start, f"{width} {at_most(shape)}." if less else no_less]
         below = [rest] if limit < min(shape, data) else []
         said.append(" ".join([*parts, *below, *more]))
     return tuple(said)

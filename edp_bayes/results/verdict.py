@@ -125,7 +125,7 @@ class Target:
         delta = usual if delta is None else validate.number(delta, "delta")
         if not 0.0 <= delta < 1.0:
             raise InvalidInputError(
-                f"delta of a target must lie between 0, included, and 1, found {delta:g}"
+                f"delta of a target must be at least 0 and below 1, found {delta:g}"
             )
         return cls(epsilon, delta, defaults, individuals)
 
@@ -259,6 +259,11 @@ class Verdict:
         return self.target.delta
 
     @property
+    def limit_shown(self) -> str:
+        """The limit as a number: of a target that is met never above it."""
+        return risk_limit(self.limit, target=self.delta)
+
+    @property
     def claim(self) -> str:
         """The answer in one sentence, beginning with the status."""
         if self.status == NOT_ESTABLISHED:
@@ -272,9 +277,10 @@ class Verdict:
             return f"{'Met' if self.status == MET else 'Not met'}: {said}."
         if self.status == MET:
             return f"Met: {where} is {self.limit_said}, {held}."
-        low = risk_least(self.lower)
         if self.status == NOT_MET:
-            return f"Not met: {where} is at least {low}, {held}."
+            least = risk_least(self.lower, target=self.delta)
+            return f"Not met: {where} is at least {least}, {held}."
+        low = risk_least(self.lower)
         return (
             f"Undecided: {where} lies between {low} and {risk_limit(self.upper)}, {held}, and the "
             "target between them."
@@ -412,6 +418,7 @@ def reach_verdict(
     upper = result.upper("delta", kind=kind, prob=prob).to_numpy()
     limit = 1.0 if left < 0 else float(upper[left])
     lower = 0.0 if right == grid.size else float(band["lower"][right])
+    _refuse_beyond_draws(result, prob)
     reason = result.withheld
     if reason is not None:
         status = NOT_ESTABLISHED
@@ -448,8 +455,18 @@ def reach_verdict(
         more="" if more is None else more.sentence,
         decided_by=None if more is None else more.databases,
         helps=_helps(result, target) if status in (NOT_MET, UNDECIDED) else (),
-        limit_said=at_most(limit, exact=exact, resting=resting(result)),
+        limit_said=at_most(limit, exact=exact, resting=resting(result), target=target.delta),
     )
+
+
+def _refuse_beyond_draws(result: PrivacyCurves, prob: float) -> None:
+    """Refuse a probability of which the draws hold no quantile."""
+    draws = result.delta.sizes["chain"] * result.delta.sizes["draw"]
+    if draws > 1 and draws * (1.0 - prob) < 1.0 - 1e-9:
+        raise InvalidInputError(
+            f"prob = {prob:g} needs at least {math.ceil(round(1.0 / (1.0 - prob), 6)):,} draws, found "
+            f"{draws:,}: audit with more draws (draws=), or take a smaller prob"
+        )
 
 
 def _places(grid: np.ndarray, epsilon: float) -> tuple[int, int, int]:

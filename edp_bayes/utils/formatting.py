@@ -20,11 +20,12 @@ __all__ = [
 ]
 
 SMALLEST = 1e-6
+MOST_DIGITS = 15
 LONGEST = 120
 KNOWN = 0.01  # an epsilon known to a hundredth is given as it is
 
 
-def risk(value: float, *, exact: bool = False) -> str:
+def risk(value: float, *, exact: bool = False, digits: int = 2) -> str:
     """Return a probability with two digits, in few characters, as for a table.
 
     Parameters
@@ -34,6 +35,8 @@ def risk(value: float, *, exact: bool = False) -> str:
     exact : bool
         Whether a zero is that. Otherwise it is a number too small to be known, and no more is said
         of it than that it is small.
+    digits : int
+        How many, if not two.
 
     Examples
     --------
@@ -44,9 +47,11 @@ def risk(value: float, *, exact: bool = False) -> str:
     """
     if value < SMALLEST:
         return "0" if exact and value == 0.0 else "< 1e-6"
-    if value < 1.0 and float(f"{value:.2g}") == 1.0:
+    if value < 1.0 and float(f"{value:.{digits}g}") == 1.0:
         return "> 0.99"
-    return f"{value:.2g}" if value >= 1e-3 else f"{value:.1e}".replace("e-0", "e-")
+    if value >= 1e-3:
+        return f"{value:.{digits}g}"
+    return f"{value:.{digits - 1}e}".replace("e-0", "e-")
 
 
 def about(value: float, *, exact: bool = False) -> str:
@@ -60,7 +65,7 @@ def about(value: float, *, exact: bool = False) -> str:
     return risk(value, exact=exact).replace("< ", "below ").replace("> ", "above ")
 
 
-def at_most(value: float, *, exact: bool = False, resting: str = "") -> str:
+def at_most(value: float, *, exact: bool = False, resting: str = "", target: float = 1.0) -> str:
     """Return what an upper limit of a probability says, in words that follow "is".
 
     Parameters
@@ -69,6 +74,8 @@ def at_most(value: float, *, exact: bool = False, resting: str = "") -> str:
         As for `risk`.
     resting : str
         What a limit rests on that is zero or too small to be known.
+    target
+        As for `risk_limit`.
 
     Examples
     --------
@@ -78,37 +85,55 @@ def at_most(value: float, *, exact: bool = False, resting: str = "") -> str:
     'below 1e-6, resting on the model'
     """
     if value >= SMALLEST:
-        return f"at most {risk_limit(value)}"
+        return f"at most {risk_limit(value, target=target)}"
     said = "exactly 0" if exact and value == 0.0 else "below 1e-6"
     return f"{said}, {resting}" if resting else said
 
 
-def risk_limit(value: float, *, exact: bool = False) -> str:
+def risk_limit(value: float, *, exact: bool = False, target: float = 1.0) -> str:
     """Return an upper limit of a probability with two digits, rounded up, as for a table.
+
+    One that is at most a target is never shown above it: it has as many digits as that takes.
 
     Examples
     --------
     >>> [risk_limit(value) for value in (0.2001, 0.0451, 0.2, 3e-9, 0.0)]
     ['0.21', '0.046', '0.2', '< 1e-6', '< 1e-6']
+    >>> risk_limit(0.10028, target=0.101)
+    '0.101'
     """
     if value < SMALLEST:
         return risk(value, exact=exact)
-    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return risk(min(math.ceil(value / unit - 1e-9) * unit, 1.0))
+    least = math.floor(math.log10(value))
+    for digits in range(1, MOST_DIGITS):
+        unit = 10.0 ** (least - digits)
+        shown = min(math.ceil(value / unit - 1e-9) * unit, 1.0)
+        if shown <= target * (1.0 + 1e-12) or value > target:
+            return risk(shown, digits=digits + 1)
+    return f"{value!r}"
 
 
-def risk_least(value: float) -> str:
+def risk_least(value: float, *, target: float = 0.0) -> str:
     """Return a lower limit of a probability with two digits, rounded down.
+
+    One that is above a target is shown above it: it has as many digits as that takes.
 
     Examples
     --------
     >>> [risk_least(value) for value in (0.2099, 0.0451, 0.2, 3e-9, 0.0)]
     ['0.2', '0.045', '0.2', '0', '0']
+    >>> risk_least(0.20084, target=0.2)
+    '0.2008'
     """
     if value < SMALLEST:
         return "0"
-    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return risk(math.floor(value / unit + 1e-9) * unit)
+    least = math.floor(math.log10(value))
+    for digits in range(1, MOST_DIGITS):
+        unit = 10.0 ** (least - digits)
+        shown = math.floor(value / unit + 1e-9) * unit
+        if shown > target or value <= target:
+            return risk(shown, digits=digits + 1)
+    return f"{value!r}"
 
 
 def enough(value: float, digits: int = 6) -> str:

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 import edp_bayes as edp
 from edp_bayes.report.describing import describe
 from edp_bayes.report.sections.page_one import _singling_out as singling_out
-from edp_bayes.results.inference import amount_errors
+from edp_bayes.results.inference import CELLS, FINEST, KNOWN_TO, _left, amount_errors
 from edp_bayes.results.release import Release
 
 WORDS = {
@@ -49,7 +49,7 @@ def test_it_names_what_is_released_and_by_whom(audit, tmp_path):
     assert facts["Released"] == "Weekly revenue, dollars (arrays)"
     assert (facts["By whom"], facts["To whom"]) == ("CD shop", "anybody")
     assert facts["Period"] == "April to June"
-    assert facts["Protected"] == "6 individuals"
+    assert facts["Individuals"] == "6"
     assert content.title == "Privacy of Weekly revenue"
     page = named.report(tmp_path / "report.html").read_text(encoding="utf-8")
     for words in WORDS.values():
@@ -132,6 +132,28 @@ def test_an_amount_is_learned_no_closer_than_the_answer_can_be_predicted():
     audit = edp.audit(one, epsilon=[0.1], draws=200, random_seed=1, progressbar=False)
     # the half-width of a normal answer of standard deviation 1, over the amount 0.5
     assert np.median(amount_errors(audit, 0.95)) == pytest.approx(1.96 / 0.5, rel=0.15)
+
+
+@pytest.mark.parametrize("apart", [30.0, 1e3, 1e4])
+def test_an_answer_of_modes_far_apart_tells_an_amount_as_closely_as_its_modes_are_wide(apart):
+    """The whole spread of the answer is of no help to who knows the amount roughly."""
+    amount, sd = 150.0, 1.0
+    half = np.geomspace(FINEST, 1.0, CELLS) * KNOWN_TO * amount
+    offsets = np.concatenate([-half[::-1], [0.0], half])
+    modes = edp.Mixture([0.5, 0.5], [0.0, apart], sd)
+    # those of both modes where the amount is not known well enough to tell these apart
+    expected = 2.0 * 1.96 * sd * (1 if apart > KNOWN_TO * amount else 2)
+    assert _left(modes, modes.locations, offsets, 0.95) == pytest.approx(expected, rel=0.03)
+
+
+def test_that_an_answer_of_two_modes_hides_an_amount_is_not_said():
+    rng = np.random.default_rng(2)
+    amounts = np.column_stack([rng.uniform(50.0, 150.0, 60), rng.uniform(0.0, 1.0, 60)])
+    modes = rng.choice([0.0, 1e4], 60) + rng.normal(size=60)
+    one = edp.Responses.from_arrays(modes + amounts.sum(axis=1), contribution=amounts)
+    audit = edp.audit(one, epsilon=[0.1], draws=50, chains=2, random_seed=1, progressbar=False)
+    assert np.median(amount_errors(audit, 0.95)) < 1.0
+    assert row(describe(audit, epsilon=0.1, delta=0.05), "Inference").status != "met"
 
 
 @pytest.mark.full

@@ -304,6 +304,9 @@ def _columns(databases: Databases, by: str | Sequence[str]) -> tuple[str, ...]:
         raise InvalidInputError("cells are those of a table: make databases by from_table")
     if not names:
         raise InvalidInputError("by must name at least one column")
+    twice = [name for k, name in enumerate(names) if name in names[:k]]
+    if twice:
+        raise InvalidInputError(f"by must name each column once, found {twice[0]!r} twice")
     for name in names:
         if name in keys:
             raise InvalidInputError(
@@ -321,4 +324,4 @@ def _columns(databases: Databases, by: str | Sequence[str]) -> tuple[str, ...]:
 def _finer(databases: Databases, by: tuple[str, ...]) -> Databases:
     """Return databases whose individuals are those of each cell, apart."""
     source: Any = databases._source
-    return Databases(replace(source, individual=(*by, *source.individual)))
+    return Databases(replace(source, individual=(*by, *source.individual), cells=len(by)))

@@ -25,7 +25,7 @@ __all__ = ["BETWEEN", "ORDER", "Cells"]
 BETWEEN = " | "  # names of rules
 
 # From the worst on.
-ORDER = (REVEALED, NOT_ESTABLISHED, NOT_MET, UNDECIDED, NO_AUDIT, MET)
+ORDER = (REVEALED, NOT_MET, NOT_ESTABLISHED, NO_AUDIT, UNDECIDED, MET)
 
 
 @dataclass(frozen=True, eq=False)

@@ -107,6 +107,13 @@ class CellWork:
         ):
             said = f"The answer, {published.words}, is the same in all databases"
             return _without_limit(asked, NO_AUDIT, f"No audit: {said}.")
+        answers = records.answers(part.columns[0]) if len(part.columns) == 1 else None
+        if answers is not None and individuals > 1 and np.ptp(answers) == 0.0:
+            said = (
+                f"The answer is {answers[0]:.6g} in all {answers.size} databases, so that nothing "
+                "random hides who joins or leaves"
+            )
+            return _without_limit(asked, NO_AUDIT, f"No audit: {said}.")
         if individuals == 1:
             said = "One individual alone is in this cell: the answer is their contribution."
             return _without_limit(asked, REVEALED, f"Revealed exactly. {said}")

@@ -16,9 +16,9 @@ from edp_bayes.report.content import CheckRow, Fact, NoiseFound, PageOne, RiskRo
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.base import NOBODY_KNOWN
 from edp_bayes.results.effects import ADVISES, WITHHOLDS, shown
-from edp_bayes.results.inference import SHARE, amount_errors
+from edp_bayes.results.inference import KNOWN_TO, SHARE, amount_errors
 from edp_bayes.results.verdict import MET, NOT_ESTABLISHED, NOT_MET, UNDECIDED, Verdict
-from edp_bayes.utils.formatting import number, percent, risk, risk_least, risk_limit
+from edp_bayes.utils.formatting import number, percent, risk_least, risk_limit
 
 if TYPE_CHECKING:
     from edp_bayes.results.base import PrivacyCurves
@@ -106,11 +106,11 @@ def _facts(result: PrivacyCurves, kind: str) -> tuple[Fact, ...]:
         what = f"{what}, {settings['released']['words']}"
     if kind == "query":
         against = against or NOBODY_KNOWN
-    protected = "not counted" if individuals is None else f"{int(individuals):,} individuals"
+    protected = "not counted" if individuals is None else f"{int(individuals):,}"
     facts = [
         *release_facts(release, what),
         Fact("Data", size),
-        Fact("Protected", protected),
+        Fact("Individuals", protected),
     ]
     if kind in ("query", "composition"):
         facts.append(Fact("One release is", ONE_RELEASE))
@@ -144,10 +144,10 @@ def _singling_out(verdict: Verdict) -> RiskRow:
     # delta: added, 1 - (a + b) / 2 is at most this.
     inverse = math.exp(-verdict.epsilon)
     guessed = (1.0 + inverse * verdict.limit) / (1.0 + inverse)
-    limit = risk_limit(verdict.limit)
+    limit = verdict.limit_shown
     return RiskRow(
         risk="Singling out",
-        number=f"δ({verdict.epsilon:.4g}) at most {limit}; target {risk(verdict.delta)}",
+        number=f"δ({verdict.epsilon:.4g}) at most {limit}; target {verdict.delta:.4g}",
         band=f"{risk_least(verdict.lower)} to {risk_limit(verdict.upper)}",
         meaning=(
             f"Where membership is 50% likely before an answer, a reader of it guesses right with a "
@@ -173,7 +173,7 @@ def _linkability(
     queries = settings.get("queries")
     parts.append(f"{len(queries)} queries together" if queries else "one query")
     parts.append(
-        "differences of these queries included" if queries else "no difference from other tables"
+        "differences of these queries included" if queries else "differences from other tables not"
     )
     if releases is None:
         return RiskRow(
@@ -212,11 +212,14 @@ def _inference(result: PrivacyCurves, verdict: Verdict, prob: float) -> RiskRow:
     status = MET if least >= SHARE else NOT_MET if high < SHARE else UNDECIDED
     return RiskRow(
         risk="Inference",
-        number=f"known to ± {number(least, 2)} times itself at best; target {percent(SHARE)}",
+        number=(
+            f"known to ± {number(least, 2)} times itself at best; default target {percent(SHARE)}"
+        ),
         band=f"{number(low, 2)} to {number(high, 2)}",
         meaning=(
-            "Half of the predictive interval of the answer, over the largest amount that an "
-            "individual contributed: an answer tells that amount no closer."
+            f"Half the length of the amounts that an answer leaves with {percent(prob)} "
+            "probability, over the largest amount that an individual contributed. Beforehand it is "
+            f"taken to be known to within {KNOWN_TO:g} times itself."
         ),
         basis="the model",
         status=status,
