@@ -463,9 +463,10 @@ def _refuse_beyond_draws(result: PrivacyCurves, prob: float) -> None:
     """Refuse a probability of which the draws hold no quantile."""
     draws = result.delta.sizes["chain"] * result.delta.sizes["draw"]
     if draws > 1 and draws * (1.0 - prob) < 1.0 - 1e-9:
+        needed = math.ceil(round(1.0 / (1.0 - prob), 6))
         raise InvalidInputError(
-            f"prob = {prob:g} needs at least {math.ceil(round(1.0 / (1.0 - prob), 6)):,} draws, found "
-            f"{draws:,}: audit with more draws (draws=), or take a smaller prob"
+            f"prob = {prob:g} needs at least {needed:,} draws, found {draws:,}: audit with more "
+            "draws (draws=), or take a smaller prob"
         )
 
 
