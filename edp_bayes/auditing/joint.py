@@ -8,8 +8,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from edp_bayes.auditing.evaluation import riskiest
-from edp_bayes.auditing.joint_evaluation import evaluate_joint
+from edp_bayes.auditing.evaluation import evaluate, riskiest
 from edp_bayes.auditing.store import described, opened
 from edp_bayes.models.joint import fit_joint
 from edp_bayes.models.joint_regression import fit_joint_given
@@ -64,7 +63,7 @@ def audit_joint(
             fitted = fit_joint(model, responses.of_queries(dependence.kept), dependence, settings)
         else:
             fitted = fit_joint_given(model, regression, settings)
-        risks = evaluate_joint(
+        risks = evaluate(
             fitted.coupling,
             epsilon,
             progressbar=settings.progressbar,

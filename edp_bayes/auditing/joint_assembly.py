@@ -33,7 +33,7 @@ from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
-    from edp_bayes.auditing.joint_evaluation import JointRisks
+    from edp_bayes.auditing.evaluation import Risks
     from edp_bayes.coupling.joint import JointCoupling
     from edp_bayes.models.joint import FittedJoint
     from edp_bayes.models.joint_regression import JointRegression
@@ -54,7 +54,7 @@ def assemble_joint(
     dependence: Dependence,
     fitted: FittedJoint,
     epsilon: Array,
-    risks: JointRisks,
+    risks: Risks,
     kept: Index,
     settings: SamplerSettings,
     appear_once: bool = False,
@@ -68,10 +68,9 @@ def assemble_joint(
     names, coupling = labels.as_coordinate(responses.individual), fitted.coupling
     curves = coupling.curves(kept, epsilon)
     lines = _Lines.of(coupling, kept, shape)
-    tested = lower_bounds(
-        lines, np.arange(kept.size), np.maximum(curves.value - curves.error, 0.0), risks.delta[1],
-        risks.total_risk[1], epsilon,
-    )  # fmt: skip
+    least = risks.least_delta, risks.least_total_risk
+    below = np.maximum(curves.value - curves.error, 0.0)
+    tested = lower_bounds(lines, np.arange(kept.size), below, *least, epsilon)
     chains = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
     coords = {**chains, "epsilon": epsilon, "individual": names[kept]}
 
@@ -87,8 +86,9 @@ def assemble_joint(
         return xr.Dataset(found, coords=coords)
 
     quantities = ("delta", "total_risk", "total_risk_bound")
-    posterior = dataset(curves.value, {name: getattr(risks, name)[0] for name in quantities})
-    raised = {name: getattr(risks, name)[2] - getattr(risks, name)[0] for name in quantities}
+    found = {name: getattr(risks, name) for name in quantities}
+    posterior = dataset(curves.value, found)
+    raised = {name: risks.safe(name) - found[name] for name in quantities}
     tests = tested.individual_delta, tested.delta, tested.total_risk
     # of those revealed exactly the bound is their risk itself
     revealed = np.isin(kept, list(coupling.revealed))
@@ -261,7 +261,7 @@ def _shaped(mixture: Mixture, shape: tuple[int, int]) -> Mixture:
 def _individuals(
     responses: JointResponses,
     coupling: JointCoupling,
-    risks: JointRisks,
+    risks: Risks,
     names: NDArray[Any],
     epsilon: Array,
 ) -> xr.Dataset:
@@ -270,7 +270,8 @@ def _individuals(
     Contributions are in standard deviations of all answers together, and adjusted to the database
     in question where there is an adversary.
     """
-    found = coupling.responses.contribution
+    assert risks.errors is not None
+    found = coupling.responses.entries
     length = np.sqrt((coupling.units.shrink(found.value) ** 2).sum(axis=1))
     largest = np.zeros(responses.n_individuals)
     np.maximum.at(largest, found.owner, length)
@@ -279,7 +280,7 @@ def _individuals(
             "mean": (("individual", "epsilon"), risks.mean),
             "sd": (("individual", "epsilon"), risks.deviation),
             "median": (("individual", "epsilon"), risks.median),
-            "integration_error": (("individual", "epsilon"), risks.error),
+            "integration_error": (("individual", "epsilon"), risks.errors.individual),
             "presence": ("individual", responses.presence),
             "last_seen": ("individual", last_seen(*responses.parts)),
             "adjusted_contribution": ("individual", largest),
@@ -310,12 +311,6 @@ def _mixture(
     )
 
 
-def _raw(released: JointResponses, insiders: tuple[Any, ...]) -> JointResponses:
-    """Return the responses of all databases as they were, without individuals who are insiders."""
-    rows = np.arange(released.n_databases)
-    return JointResponses(tuple(explained(part, rows, insiders) for part in released.parts))
-
-
 def _modelled(fitted: FittedJoint) -> JointResponses:
     """Return what was fitted, of everybody."""
     found = fitted.coupling.responses
@@ -338,7 +333,7 @@ def _checks(
     kept, hand = _modelled(fitted), fitted.at_hand
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
-    raw = _raw(released, insiders)
+    raw = explained(released, np.arange(released.n_databases), insiders)
     tests: list[diagnostics.Checks] = [
         diagnostics.check_individuals(kept, epsilon=grid, upper=limit, pooled=fitted.pooled),
         diagnostics.check_identifier(released, appear_once=appear_once),

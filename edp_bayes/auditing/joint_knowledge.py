@@ -39,7 +39,7 @@ def known_group(
     """
     known = regression.known
     everything = np.arange(released.n_databases)
-    rest = [explained(part, everything, known.insiders).response for part in released.parts]
+    rest = explained(released, everything, known.insiders)
     ones = np.ones((len(known.design), int(known.scaled)))
     return xr.Dataset(
         {
@@ -56,7 +56,7 @@ def known_group(
             "score": (("database", "query"), at_hand.scores),
             "centre": ("query", regression.units.centre),
             "released": (("release", "answer"), released.response),
-            "less_insiders": (("release", "answer"), np.stack(rest, axis=1)),
+            "less_insiders": (("release", "answer"), rest.response),
         },
         coords={
             **chains,

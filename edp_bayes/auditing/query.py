@@ -465,7 +465,7 @@ def _refuse_reduced(
     responses: Responses | JointResponses, asked: list[Any], adversary: Adversary | None
 ) -> None:
     """Refuse what needs contributions that were not collected."""
-    if isinstance(responses, JointResponses) or responses.remainder is None:
+    if responses.remainder is None:
         return
     if adversary is not None:
         require_collected(responses.remainder, "an audit against an adversary")

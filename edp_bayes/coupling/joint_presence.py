@@ -26,7 +26,7 @@ from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import compiled, in_threads
 
 if TYPE_CHECKING:
-    from edp_bayes.records.joined import JointContributions
+    from edp_bayes.records.entries import Entries
 
 __all__ = ["JointPresence"]
 
@@ -43,7 +43,7 @@ class JointPresence:
         Distribution of the whitened responses, shape (draw, component).
     response : ndarray
         Shape (n, d): whitened.
-    contribution : JointContributions
+    entries : Entries
         Who contributes where.
     rank : ndarray of int
         Place of every individual in the order of sorted labels.
@@ -53,7 +53,7 @@ class JointPresence:
 
     mixture: NormalMixture
     response: Array
-    contribution: JointContributions
+    entries: Entries
     rank: Index
     seed: int
 
@@ -63,7 +63,7 @@ class JointPresence:
         if some.size == 0:
             return
         labels, counts = self._labels, self._counts
-        start, database = self.contribution.start, self.contribution.database
+        start, database = self.entries.start, self.entries.database
         for column in some:
             stream = [self.seed, int(self.rank[individuals[column]])]
             source = np.random.Generator(np.random.Philox(key=stream, counter=OWN))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edp_bayes.coupling.dominance import dominant_individuals, responses_without
 from edp_bayes.coupling.joint import JointCoupling
 from edp_bayes.coupling.joint_contributions import JointContributionPosterior
-from edp_bayes.coupling.joint_dominance import joint_without
 from edp_bayes.diagnostics.convergence import DIVERGING
 from edp_bayes.diagnostics.predictive import ADVICE
 from edp_bayes.diagnostics.truncation import Truncation
@@ -174,12 +174,14 @@ def _fit_mixture(
     draw, weights, attributes = _drawer(model, responses, settings)
     units = Units.of(responses.response)
     drawn: JointDraws = draw(responses.response, units)
-    without = joint_without(
-        responses,
-        units,
-        lambda y, own, stream: draw(y, own, stream=stream).mixture,
-        leave=[one.individual for one in dependence.revealed if one.alone],
-    )
+    # without these the responses depend linearly, and nothing is drawn
+    alone = [one.individual for one in dependence.revealed if one.alone]
+    dominant = dominant_individuals(responses)
+    without = {}
+    for person, rest, stream in responses_without(responses, dominant[~np.isin(dominant, alone)]):
+        own = Units.of(rest)
+        apart: JointDraws = draw(rest, own, stream=stream)
+        without[person] = apart.mixture.in_units(own).whitened(units)
     truncated: tuple[Truncation, ...] = ()
     if not weights.dirichlet:
         truncated = (Truncation(drawn.concentration, weights.components),)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edp_bayes.coupling.joint_shift import JointShiftCoupling
-from edp_bayes.coupling.spells import joint_at_hand
+from edp_bayes.coupling.spells import responses_at_hand
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import DefaultKernel
@@ -72,7 +72,7 @@ def fit_joint_bootstrap(
         coupling=JointShiftCoupling(
             mixture=joined_chains(mixture),
             units=units,
-            responses=joint_at_hand(responses),
+            responses=responses_at_hand(responses),
             revealed={one.individual: (one.databases, one.alone) for one in dependence.revealed},
             seed=settings.random_seed or 0,
         ),

@@ -69,7 +69,6 @@ class CellWork:
     options: Mapping[str, Any] = field(default_factory=dict)
     published: Published | None = None
 
-    found = CellRow
     numbers = NUMBERS
 
     def evaluate(self, members: Index) -> CellRow:
