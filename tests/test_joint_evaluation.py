@@ -178,7 +178,7 @@ def test_a_store_continues_with_the_same_bits(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("edp_bayes.auditing.joint.riskiest", killed)
+        patch.setattr("edp_bayes.auditing.query.riskiest", killed)
         with pytest.raises(KeyboardInterrupt):
             edp.audit(both, store=path, **options)
     assert sorted(part.name for part in path.glob("block-*")) == [

@@ -52,7 +52,8 @@ def with_carry_over(source: Source, audit: Audit, chosen: Index) -> Source:
         return source
     if audit.joint:
         raise InvalidInputError(
-            "how contributions to several queries carry over to later releases is not bounded: "
+            "how contributions to several queries carry over to later releases is not bounded, "
+            "since each moves the later answers to all of them, in directions of their own: "
             "give past='released' to compare with the past as it was released, or audit without "
             "a past"
         )

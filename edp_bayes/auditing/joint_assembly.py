@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
-from edp_bayes.auditing.assembly import by_epsilon, checked, groups_of_fit, new_ones
+from edp_bayes.auditing.assembly import checked, common_record, groups_of_fit, new_ones, observed
 from edp_bayes.auditing.drawn_groups import drawn_groups
 from edp_bayes.auditing.joint_knowledge import answers_at_hand, known_group
 from edp_bayes.auditing.lower_bounds import lower_bounds
@@ -51,7 +51,6 @@ def assemble_joint(
     responses: JointResponses,
     released: JointResponses,
     regression: JointRegression | None,
-    dependence: Dependence,
     fitted: FittedJoint,
     epsilon: Array,
     risks: Risks,
@@ -111,14 +110,19 @@ def assemble_joint(
         "individuals": _individuals(responses, coupling, risks, names, epsilon),
         "densities": lines.densities(names[kept], shape),
         "direction": xr.Dataset(
-            {"direction": (("individual", "query"), lines.in_all(responses, dependence, kept))},
+            {
+                "direction": (
+                    ("individual", "query"),
+                    lines.in_all(responses, fitted.dependence, kept),
+                )
+            },
             coords={"individual": names[kept], "query": list(responses.names)},
         ),
-        "mixture": _mixture(fitted, responses, dependence, chains),
-        "observed_data": _observed(responses if fitted.at_hand is None else _modelled(fitted)),
+        "mixture": _mixture(fitted, responses, chains),
+        "observed_data": observed(responses if fitted.at_hand is None else fitted.responses),
         **groups_of_fit(fitted, responses.database, chains),
         **(
-            drawn_groups(fitted, _modelled(fitted), _observed(_modelled(fitted)), settings)
+            drawn_groups(fitted, fitted.responses, observed(fitted.responses), settings)
             if keep_parameters
             else {}
         ),
@@ -131,29 +135,17 @@ def assemble_joint(
         )
     insiders = () if regression is None else regression.known.insiders
     checks, warnings = _checks(
-        responses, dependence, fitted, posterior, settings, regression, released, insiders,
-        appear_once,
-    )  # fmt: skip
-    partial = released.parts[0].partial
+        responses, fitted, posterior, settings, regression, released, insiders, appear_once
+    )
     record = {
         "query": responses.query,
         "queries": list(responses.names),
-        "redundant": [n for k, n in enumerate(responses.names) if k not in dependence.kept],
+        "redundant": [n for k, n in enumerate(responses.names) if k not in fitted.dependence.kept],
         "databases": released.n_databases,
         "individuals": responses.n_individuals,
         "samples": 1,
         "fingerprint": released.fingerprint,
-        **({"read_as": released.read_as} if released.read_as else {}),
-        **({} if partial is None else {"partial": partial.words}),
-        **settings.record,
-        **({} if regression is None else regression.record),
-        "screened_out": by_epsilon(epsilon, risks.screened_bound),
-        **(
-            {"bounded": by_epsilon(epsilon, risks.bounded.max(axis=0))}
-            if np.any(risks.bounded)
-            else {}
-        ),
-        **fitted.attributes,
+        **common_record(released, settings, regression, fitted, epsilon, risks),
     }
     noises = [
         {"query": name, "distribution": type(part.noise).__name__, "scale": part.noise.scale}
@@ -243,16 +235,6 @@ class _Lines:
         )
 
 
-def _observed(responses: JointResponses) -> xr.Dataset:
-    return xr.Dataset(
-        {"response": (("database", "query"), responses.response)},
-        coords={
-            "database": labels.as_coordinate(responses.database),
-            "query": list(responses.names),
-        },
-    )
-
-
 def _shaped(mixture: Mixture, shape: tuple[int, int]) -> Mixture:
     parts = (mixture.weights, mixture.locations, mixture.scales)
     return Mixture(*(part.reshape(*shape, -1) for part in parts))
@@ -289,9 +271,8 @@ def _individuals(
     )
 
 
-def _mixture(
-    fitted: FittedJoint, responses: JointResponses, dependence: Dependence, chains: dict[str, Any]
-) -> xr.Dataset:
+def _mixture(fitted: FittedJoint, responses: JointResponses, chains: dict[str, Any]) -> xr.Dataset:
+    dependence = fitted.dependence
     kept = [responses.names[k] for k in dependence.kept]
     mixture = fitted.mixture
     if fitted.at_hand is not None:
@@ -311,16 +292,8 @@ def _mixture(
     )
 
 
-def _modelled(fitted: FittedJoint) -> JointResponses:
-    """Return what was fitted, of everybody."""
-    found = fitted.coupling.responses
-    assert isinstance(found, JointResponses)
-    return found
-
-
 def _checks(
     responses: JointResponses,
-    dependence: Dependence,
     fitted: FittedJoint,
     posterior: xr.Dataset,
     settings: SamplerSettings,
@@ -330,7 +303,7 @@ def _checks(
     appear_once: bool,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return every check as a row, and the sentences of those that failed."""
-    kept, hand = _modelled(fitted), fitted.at_hand
+    kept, hand = fitted.responses, fitted.at_hand
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
     raw = explained(released, np.arange(released.n_databases), insiders)
@@ -357,5 +330,5 @@ def _checks(
             )
         )
     known = () if regression is None else regression.known.warnings
-    doubts = [*responses.warnings, *dependence.warnings, *known, *fitted.warnings]
+    doubts = [*responses.warnings, *fitted.dependence.warnings, *known, *fitted.warnings]
     return checked(tests, posterior, kept, fitted, doubts)

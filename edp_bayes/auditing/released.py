@@ -163,7 +163,9 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
     if audit.joint:
         raise InvalidInputError(
             "what rounding, bins or suppression leave of the risk is known for one answer, not for "
-            "several queries together: audit each query on its own for that"
+            "several queries together: the probability that correlated answers lie in a cell has "
+            "no closed form, and cells are as many as the products of the answers' bins. Their "
+            "risk is at most that of the whole answers, which is this audit"
         )
     refuse_atoms(audit.settings.get("atoms"), "what rounding or bins leave of the risk")
     if "transform" in audit.settings:

@@ -59,6 +59,10 @@ class FittedJoint:
         Shape (chain, draw, component), in the responses' units, without known noise.
     coupling : JointCoupling
         From the same draws, all chains together.
+    responses : JointResponses
+        What was fitted, as it is coupled.
+    dependence : Dependence
+        Which queries follow from others, and whom combinations of the answers reveal.
     log_likelihood : ndarray
         Shape (chain, draw, database).
     predictive : ndarray, optional
@@ -91,6 +95,8 @@ class FittedJoint:
 
     mixture: NormalMixture
     coupling: JointCoupling
+    responses: JointResponses
+    dependence: Dependence
     log_likelihood: Array
     predictive: Array | None = None
     log_prior: xr.Dataset | None = None
@@ -189,6 +195,8 @@ def _fit_mixture(
     return FittedJoint(
         mixture=drawn.mixture.in_units(units),
         coupling=coupled(drawn.mixture, units, responses, dependence, settings, without),
+        responses=responses,
+        dependence=dependence,
         log_likelihood=drawn.mixture.logpdf(units.whiten(responses.response))
         - np.log(np.diagonal(units.factor)).sum(),
         log_prior=_log_prior(model, drawn, weights),
