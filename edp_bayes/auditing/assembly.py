@@ -49,7 +49,15 @@ if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
     from edp_bayes.records.responses import Responses
 
-__all__ = ["assemble", "checked", "common_record", "groups_of_fit", "new_ones", "observed"]
+__all__ = [
+    "assemble",
+    "checked",
+    "common_record",
+    "groups_of_fit",
+    "known_attributes",
+    "new_ones",
+    "observed",
+]
 
 # Of which values log densities are, where a transform is modelled.
 ON_SCALE = "on the modelled scale"
@@ -361,6 +369,24 @@ def _next_response(fitted: FittedModel) -> Mixture:
     return fitted.mixture if fitted.at_hand is None else fitted.at_hand.next_response
 
 
+def known_attributes(
+    regression: Regression | JointRegression, released: Responses | JointResponses
+) -> dict[str, Any]:
+    """Return what the group known says of the adversary and of the database in question."""
+    known = regression.known
+    return {
+        "target_position": known.target_position,
+        "row": known.row,
+        "scaled": int(known.scaled),
+        "past": known.past,
+        "insiders": json.dumps([released.index_of(name) for name in known.insiders]),
+        "own": "".join(
+            name_of(released.individual, released.index_of(label)).label
+            for label in known.tellers[:1]
+        ),
+    }
+
+
 def _known(
     regression: Regression, at_hand: AtHand, released: Responses, chains: Mapping[str, Any]
 ) -> xr.Dataset:
@@ -393,15 +419,7 @@ def _known(
         attrs={
             "centre": regression.units.centre,
             "spread": regression.units.spread,
-            "target_position": known.target_position,
-            "row": known.row,
-            "scaled": int(known.scaled),
-            "past": known.past,
-            "insiders": json.dumps([released.index_of(name) for name in known.insiders]),
-            "own": "".join(
-                name_of(released.individual, released.index_of(label)).label
-                for label in known.tellers[:1]
-            ),
+            **known_attributes(regression, released),
         },
     )
 

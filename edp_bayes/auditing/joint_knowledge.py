@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from edp_bayes.auditing.assembly import known_attributes
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.records.known import explained
 from edp_bayes.utils import labels
@@ -66,14 +66,7 @@ def known_group(
             "database": labels.as_coordinate(known.responses.database),
             "release": labels.as_coordinate(released.database),
         },
-        attrs={
-            "target_position": known.target_position,
-            "row": known.row,
-            "scaled": int(known.scaled),
-            "past": known.past,
-            "insiders": json.dumps([released.index_of(name) for name in known.insiders]),
-            "own": "",
-        },
+        attrs=known_attributes(regression, released),
     )
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.adjustment import adjust, regressed
-from edp_bayes.coupling.joint_shift import JointShiftCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.models.conditional import DRAWN, Conditional, unused_transitions
@@ -255,9 +254,7 @@ def fit_joint_given(
             growth=growth,
             shift=moved @ regression.units.factor.T,
             scores=np.stack(scores, axis=1),
-            slopes_known=regressed(responses)
-            if isinstance(fitted.coupling, JointShiftCoupling)
-            else 0,
+            slopes_known=0 if fitted.pooled else regressed(responses),
         ),
     )
 
