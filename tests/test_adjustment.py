@@ -9,7 +9,7 @@ import edp_bayes as edp
 from edp_bayes.coupling.adjustment import VARIANCES, _Slopes, adjust
 from edp_bayes.coupling.contributions import ContributionPosterior
 from edp_bayes.coupling.pooling import presence_at_hand
-from edp_bayes.coupling.spells import joint_at_hand, recent_odds, responses_at_hand
+from edp_bayes.coupling.spells import recent_odds, responses_at_hand
 from edp_bayes.models.base import fit_as_asked
 from edp_bayes.models.joint_regression import JointRegression
 from edp_bayes.models.regression import Regression
@@ -374,13 +374,13 @@ def test_joint_answers_refer_presence_to_the_same_databases():
     joint = edp.Responses.join(data, orders)
     regression = JointRegression.of(edp.Adversary(past=1).given(joint))
     adjusted = regression.adjusted(*regression.mode)
-    found = joint_at_hand(adjusted)
-    share = np.bincount(adjusted.contribution.owner, minlength=20) / adjusted.n_databases
+    found = responses_at_hand(adjusted)
+    share = np.bincount(adjusted.entries.owner, minlength=20) / adjusted.n_databases
     wanted = presence_at_hand(share, adjusted.adjustment.own_odds)
-    now = np.bincount(found.contribution.owner, minlength=20) / adjusted.n_databases
+    now = np.bincount(found.entries.owner, minlength=20) / adjusted.n_databases
     np.testing.assert_allclose(now, wanted, atol=1.0 / adjusted.n_databases)
     assert (now != share).any()
-    assert np.isin(found.contribution.value, adjusted.contribution.value).all()
+    assert np.isin(found.entries.value, adjusted.entries.value).all()
 
 
 def test_samples_of_a_database_move_together():

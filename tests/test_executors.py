@@ -25,7 +25,6 @@ from edp_bayes.auditing.evaluation import canonical_blocks, evaluate
 from edp_bayes.auditing.executors.base import Work, running
 from edp_bayes.auditing.executors.worker import Shipment, received, task
 from edp_bayes.auditing.executors.worker import evaluate as evaluate_bytes
-from edp_bayes.auditing.joint_evaluation import evaluate_joint
 from edp_bayes.coupling.parts import taken
 from edp_bayes.coupling.released import ReleasedCoupling
 from edp_bayes.distributions.published import Published
@@ -71,7 +70,7 @@ def joint():
         (
             coupling,
             {
-                k: evaluate_joint(coupling, JOINT_EPSILON, progressbar=False, exact_up_to=k)
+                k: evaluate(coupling, JOINT_EPSILON, progressbar=False, exact_up_to=k)
                 for k in (1, 150)
             },
         )
@@ -145,12 +144,10 @@ def test_every_executor_gives_the_same_bits_of_several_queries(executor, request
     with running(executor(request)) as run:
         for coupling, expected in joint:
             for exact_up_to, risks in expected.items():
-                found = evaluate_joint(
+                found = evaluate(
                     coupling, JOINT_EPSILON, progressbar=False, run=run, exact_up_to=exact_up_to
                 )
-                for name in vars(risks):
-                    ours, theirs = getattr(found, name), getattr(risks, name)
-                    assert np.array_equal(ours, theirs), name
+                same(risks, found)
 
 
 @pytest.fixture(scope="module")

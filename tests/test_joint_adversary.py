@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import edp_bayes as edp
-from edp_bayes.coupling.adjustment import adjust, adjust_jointly
+from edp_bayes.coupling.adjustment import adjust
 from edp_bayes.coupling.pooling import presence_at_hand
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.joint_regression import joint_regression_on
@@ -205,8 +205,8 @@ def test_contributions_to_every_query_are_referred():
     price[:, :10] += 0.5 * season[:, None]
     y = rng.normal(100.0, 5.0, (N, 2))
     both = joined(of(y[:, 0], price, "price"), of(y[:, 1], count, "count"))
-    found = adjust_jointly(both, season[:, None], np.array([np.sqrt(2.0)]), y)
-    c = found.contribution.value.reshape(20, N, 2)
+    found = adjust(both, season[:, None], np.array([np.sqrt(2.0)]), y)
+    c = found.entries.value.reshape(20, N, 2)
     np.testing.assert_allclose(c[:10, :, 0].mean(axis=1), 2.0 + 0.5 * np.sqrt(2.0), atol=0.1)
     np.testing.assert_allclose(c[:10, :, 1].mean(axis=1), 3.0, atol=0.1)
     # each query as on its own, the uncertainty that of the worse of them

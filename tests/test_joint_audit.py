@@ -78,7 +78,7 @@ def test_the_order_of_rows_and_columns_does_not_matter():
     )
     plain, again = (edp.Responses.join(revenue, one) for one in (orders, mixed))
     assert again.fingerprint == plain.fingerprint
-    assert np.array_equal(again.contribution.value, plain.contribution.value)
+    assert np.array_equal(again.entries.value, plain.entries.value)
 
 
 def test_contributions_to_either_query_are_presence():
@@ -86,7 +86,7 @@ def test_contributions_to_either_query_are_presence():
     one[:3], two[2:5] = 1.0, 2.0
     y = np.random.default_rng(1).normal(size=(2, 20))
     both = edp.Responses.join(of(y[0], one, "one"), of(y[1], two, "two"))
-    database, value = both.contribution.of(0)
+    database, value = both.entries.of(0)
     assert database.tolist() == [0, 1, 2, 3, 4]
     assert value.tolist() == [[1, 0], [1, 0], [1, 2], [0, 2], [0, 2]]
 
@@ -374,7 +374,7 @@ def test_checks_name_the_query(audit):
 @pytest.mark.full
 def test_the_same_seed_gives_the_same_numbers_whatever_the_blocks(audit, monkeypatch):
     model = MODEL if "Dirichlet" in audit.settings["model"] else edp.SmoothedBootstrap()
-    monkeypatch.setattr("edp_bayes.auditing.joint_evaluation.BLOCK_NUMBERS", 1)
+    monkeypatch.setattr("edp_bayes.auditing.evaluation.ESTIMATED_NUMBERS", 1)
     again = edp.audit(
         edp.Responses.join(*shop()), epsilon=[0.1, 0.5, 1.0], model=model, cores=1, **FEW
     )

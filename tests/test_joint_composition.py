@@ -7,7 +7,7 @@ import pytest
 from joint_cases import joint_coupling, joint_responses
 
 import edp_bayes as edp
-from edp_bayes.auditing.composing import Source, bounds, composed_risks
+from edp_bayes.auditing.composing import JointSource, bounds, composed_risks
 from edp_bayes.coupling.joint import JointCoupling
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, rows
@@ -94,7 +94,7 @@ def test_moments_bound_those_at_points(coupling):
 @pytest.mark.full
 def test_one_database_is_the_audit_itself(coupling):
     size, people = coupling.n_draws, coupling.n_individuals
-    source = Source(coupling, 1, np.arange(people), np.arange(size))
+    source = JointSource(coupling, 1, np.arange(people), np.arange(size))
     risks = composed_risks([source], EPSILON, keep=people, progressbar=False)
     plain = coupling.curves(risks.kept, EPSILON)
     middle = 0.5 * (risks.individual + risks.individual_lower)

@@ -43,12 +43,21 @@ if TYPE_CHECKING:
     from edp_bayes.coupling.base import Coupling
     from edp_bayes.models.base import FittedModel
     from edp_bayes.models.joint import FittedJoint
+    from edp_bayes.models.joint_regression import JointRegression
     from edp_bayes.models.regression import AtHand, Regression
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.records.joined import JointResponses
     from edp_bayes.records.responses import Responses
 
-__all__ = ["assemble", "by_epsilon", "checked", "groups_of_fit"]
+__all__ = [
+    "assemble",
+    "checked",
+    "common_record",
+    "groups_of_fit",
+    "known_attributes",
+    "new_ones",
+    "observed",
+]
 
 # Of which values log densities are, where a transform is modelled.
 ON_SCALE = "on the modelled scale"
@@ -116,7 +125,7 @@ def assemble(
         more,
         advice=not for_verdict,
     )
-    observed = _observed(responses)
+    seen = observed(responses)
     groups: dict[str, xr.Dataset] = {
         "posterior": posterior,
         "lower_bounds": xr.Dataset(
@@ -134,10 +143,10 @@ def assemble(
             {} if for_verdict else {"densities": _densities(responses, fitted, kept, names, chains)}
         ),
         "mixture": _mixture(_next_response(fitted), chains),
-        "observed_data": observed,
-        **({} if released.scale is None else {"answers": _observed(released)}),
+        "observed_data": seen,
+        **({} if released.scale is None else {"answers": observed(released)}),
         **({} if for_verdict else groups_of_fit(fitted, responses.database, chains)),
-        **(drawn_groups(fitted, responses, observed, settings) if keep_parameters else {}),
+        **(drawn_groups(fitted, responses, seen, settings) if keep_parameters else {}),
     }
     if new_individual:
         groups["new_individual"] = _new_individual(fitted, risks, epsilon, settings, chains)
@@ -154,17 +163,7 @@ def assemble(
         "fingerprint": released.fingerprint,
         **({} if released.atoms is None else {"atoms": at_atoms(released).record}),
         **_scale(released),
-        **({"read_as": released.read_as} if released.read_as else {}),
-        **({} if released.partial is None else {"partial": released.partial.words}),
-        **settings.record,
-        **({} if regression is None else regression.record),
-        "screened_out": by_epsilon(epsilon, risks.screened_bound),
-        **(
-            {"bounded": by_epsilon(epsilon, risks.bounded.max(axis=0))}
-            if np.any(risks.floor)
-            else {}
-        ),
-        **fitted.attributes,
+        **common_record(released, settings, regression, fitted, epsilon, risks),
     }
     if risks.reduced is not None:
         most = upper_limit(risks.reduced, PROB)
@@ -182,6 +181,28 @@ def assemble(
     if isinstance(fitted.coupling, ReleasedCoupling):
         return Audit(tree, ReleasedCurves(fitted.coupling, epsilon, risks))
     return Audit(tree, CoupledCurves(fitted.coupling, epsilon, risks))
+
+
+def common_record(
+    released: Responses | JointResponses,
+    settings: SamplerSettings,
+    regression: Regression | JointRegression | None,
+    fitted: FittedModel | FittedJoint,
+    epsilon: Array,
+    risks: Risks,
+) -> dict[str, Any]:
+    """Return what stands in the settings of an audit of one query and of several."""
+    partial = released.parts[0].partial
+    bounded = np.any(risks.floor if risks.errors is None else risks.bounded)
+    return {
+        **({"read_as": released.read_as} if released.read_as else {}),
+        **({} if partial is None else {"partial": partial.words}),
+        **settings.record,
+        **({} if regression is None else regression.record),
+        "screened_out": by_epsilon(epsilon, risks.screened_bound),
+        **({"bounded": by_epsilon(epsilon, risks.bounded.max(axis=0))} if bounded else {}),
+        **fitted.attributes,
+    }
 
 
 def _scale(released: Responses) -> dict[str, str]:
@@ -364,6 +385,24 @@ def _next_response(fitted: FittedModel) -> Mixture:
     return fitted.mixture if fitted.at_hand is None else fitted.at_hand.next_response
 
 
+def known_attributes(
+    regression: Regression | JointRegression, released: Responses | JointResponses
+) -> dict[str, Any]:
+    """Return what the group known says of the adversary and of the database in question."""
+    known = regression.known
+    return {
+        "target_position": known.target_position,
+        "row": known.row,
+        "scaled": int(known.scaled),
+        "past": known.past,
+        "insiders": json.dumps([released.index_of(name) for name in known.insiders]),
+        "own": "".join(
+            name_of(released.individual, released.index_of(label)).label
+            for label in known.tellers[:1]
+        ),
+    }
+
+
 def _known(
     regression: Regression, at_hand: AtHand, released: Responses, chains: Mapping[str, Any]
 ) -> xr.Dataset:
@@ -396,15 +435,7 @@ def _known(
         attrs={
             "centre": regression.units.centre,
             "spread": regression.units.spread,
-            "target_position": known.target_position,
-            "row": known.row,
-            "scaled": int(known.scaled),
-            "past": known.past,
-            "insiders": json.dumps([released.index_of(name) for name in known.insiders]),
-            "own": "".join(
-                name_of(released.individual, released.index_of(label)).label
-                for label in known.tellers[:1]
-            ),
+            **known_attributes(regression, released),
         },
     )
 
@@ -460,12 +491,16 @@ def _without(without: Mapping[int, Mixture], chains: Mapping[str, Any]) -> xr.Da
     )
 
 
-def _observed(responses: Responses) -> xr.Dataset:
-    values = responses.response.reshape(responses.n_databases, responses.samples)
-    database = labels.as_coordinate(responses.database)
+def observed(responses: Responses | JointResponses) -> xr.Dataset:
+    """Return the group observed_data, with a dim for samples or for queries where there are any."""
+    values = responses.response.reshape(responses.n_databases, -1)
+    coords: dict[str, Any] = {"database": labels.as_coordinate(responses.database)}
+    if responses.response.ndim > 1:
+        coords["query"] = list(responses.names)
+        return xr.Dataset({"response": (("database", "query"), values)}, coords)
     if responses.samples == 1:
-        return xr.Dataset({"response": ("database", values[:, 0])}, {"database": database})
-    return xr.Dataset({"response": (("database", "sample"), values)}, {"database": database})
+        return xr.Dataset({"response": ("database", values[:, 0])}, coords)
+    return xr.Dataset({"response": (("database", "sample"), values)}, coords)
 
 
 def _checks(

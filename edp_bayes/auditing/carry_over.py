@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from edp_bayes.auditing.composing import SingleSource
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.results.joint import JointAudit
 from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
@@ -51,17 +50,21 @@ def with_carry_over(source: Source, audit: Audit, chosen: Index) -> Source:
     reach = _reach(audit, source.count)
     if reach < 1:
         return source
-    if isinstance(audit, JointAudit):
+    if audit.joint:
         raise InvalidInputError(
-            "how contributions to several queries carry over to later releases is not bounded: "
+            "how contributions to several queries carry over to later releases is not bounded, "
+            "since each moves the later answers to all of them, in directions of their own: "
             "give past='released' to compare with the past as it was released, or audit without "
             "a past"
         )
     slopes = _lags(audit, reach)[chosen]
-    return replace(
-        source,
-        coupling=carried_over(source.single, CarryOver.most(slopes)),
-        least=carried_over(source.single, CarryOver.least(slopes)),
+    most, least = CarryOver.most(slopes), CarryOver.least(slopes)
+    return SingleSource(
+        carried_over(source.coupling, most),
+        source.count,
+        source.position,
+        source.order,
+        least=carried_over(source.coupling, least),
     )
 
 
@@ -75,6 +78,6 @@ def carry_over_of(audit: Audit, count: int) -> float:
     reach = _reach(audit, count)
     if reach < 1:
         return 1.0
-    if isinstance(audit, JointAudit):
+    if audit.joint:
         return np.inf
     return float(CarryOver.most(_lags(audit, reach)).sometimes.mean())

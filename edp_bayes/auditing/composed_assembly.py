@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes.auditing.carry_over import RELEASED, carry_over_of
-from edp_bayes.auditing.composed_parts import CURVE, OWN, TOTALS, fit_of, on_grid
+from edp_bayes.auditing.composed_parts import CURVE, OWN, TOTALS, on_grid
 from edp_bayes.auditing.composing import THRESHOLD
 from edp_bayes.auditing.sharing import alike_only, names_of, shared
 from edp_bayes.records.adversary import Adversary
@@ -92,7 +92,7 @@ def _evaluated(audit: Audit, keep: int, epsilon: Array, progressbar: bool) -> Gr
     from edp_bayes.auditing.evaluation import evaluate, riskiest
     from edp_bayes.auditing.lower_bounds import lower_bounds
 
-    fit = fit_of(audit)
+    fit = audit.fit
     risks = evaluate(fit, epsilon, progressbar=progressbar, exact_up_to=EXACT_UP_TO)
     kept = riskiest(risks.mean, keep)
     curves = risks.curves_of(kept, fit, epsilon)

@@ -14,23 +14,16 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes.auditing.sharing import names_of
-from edp_bayes.coupling.joint import JointCoupling
-from edp_bayes.results.joint import JointAudit
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import EXACT_UP_TO
 
 if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
-__all__ = ["CURVE", "OWN", "TOTALS", "fit_of", "itself", "on_grid", "part_groups", "whole_draws"]
+__all__ = ["CURVE", "OWN", "TOTALS", "itself", "on_grid", "part_groups", "whole_draws"]
 
 TOTALS = ("delta", "total_risk", "total_risk_bound")
 CURVE, OWN = ("chain", "draw", "epsilon"), ("chain", "draw", "individual", "epsilon")
-
-
-def fit_of(audit: Audit) -> Any:
-    """Return the fit of an audit, None where it is gone."""
-    return audit.fit if isinstance(audit, JointAudit) else getattr(audit.source, "coupling", None)
 
 
 def itself(audits: Sequence[Audit], counts: Sequence[int], epsilon: Array) -> bool:
@@ -40,7 +33,7 @@ def itself(audits: Sequence[Audit], counts: Sequence[int], epsilon: Array) -> bo
     """
     if len(audits) > 1 or counts[0] > 1:
         return False
-    return not isinstance(audits[0], JointAudit) or on_grid(audits[0], epsilon)
+    return not audits[0].joint or on_grid(audits[0], epsilon)
 
 
 def on_grid(audit: Audit, epsilon: Array) -> bool:
@@ -55,17 +48,10 @@ def whole_draws(audit: Audit, epsilon: Array, progressbar: bool) -> xr.Dataset:
     """
     if on_grid(audit, epsilon):
         return audit.safe_draws[list(TOTALS)].sel(epsilon=epsilon)
-    fit = fit_of(audit)
-    if isinstance(fit, JointCoupling):
-        from edp_bayes.auditing.joint_evaluation import evaluate_joint
+    from edp_bayes.auditing.evaluation import evaluate
 
-        joint = evaluate_joint(fit, epsilon, progressbar=progressbar, exact_up_to=EXACT_UP_TO)
-        found = {name: getattr(joint, name)[2] for name in TOTALS}
-    else:
-        from edp_bayes.auditing.evaluation import evaluate
-
-        risks = evaluate(fit, epsilon, progressbar=progressbar, exact_up_to=EXACT_UP_TO)
-        found = {name: getattr(risks, name) for name in TOTALS}
+    risks = evaluate(audit.fit, epsilon, progressbar=progressbar, exact_up_to=EXACT_UP_TO)
+    found = {name: risks.safe(name) for name in TOTALS}
     lead = {name: audit.delta[name] for name in ("chain", "draw")}
     shape = (*(one.size for one in lead.values()), -1)
     return xr.Dataset(
@@ -111,8 +97,6 @@ def _own(audit: Audit, place: int, epsilon: Array) -> Array:
         one = kept.isel(individual=known.index(label)).sel(epsilon=epsilon)
         values = one.transpose("chain", "draw", "epsilon").to_numpy()
         return np.asarray(values.reshape(-1, epsilon.size))
-    fit = fit_of(audit)
+    fit = audit.fit
     curves = fit.curves(np.array([place]), epsilon)
-    if isinstance(fit, JointCoupling):
-        curves = np.minimum(curves.value + curves.error, 1.0)
-    return np.asarray(curves[:, 0])
+    return np.asarray((curves.raised if audit.joint else curves)[:, 0])

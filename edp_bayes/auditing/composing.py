@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edp_bayes.coupling.base import Coupling
-from edp_bayes.coupling.joint import JointCoupling
 from edp_bayes.divergence.composition.pairs import ExactLosses
 from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.progress import track
 
 if TYPE_CHECKING:
+    from edp_bayes.coupling.joint import JointCoupling
     from edp_bayes.distributions.mixtures import Mixture
     from edp_bayes.divergence.composition.pairs import Losses
     from edp_bayes.divergence.composition.screening import MomentScreen, Screen
 
-__all__ = ["THRESHOLD", "ComposedRisks", "Source", "blocks", "bounds", "composed_risks"]
+__all__ = [
+    "THRESHOLD",
+    "ComposedRisks",
+    "JointSource",
+    "SingleSource",
+    "Source",
+    "blocks",
+    "bounds",
+    "composed_risks",
+]
 
 BLOCK_NUMBERS = 2**22
 # Individuals whose bound is at most this enter delta* by it, and of every draw and epsilon only
@@ -31,7 +41,7 @@ ALMOST_ONE = 1.0 - 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class Source(ABC):
     """One kind of database: an audit's draws, how many databases, and whose risk is where.
 
     Attributes
@@ -44,37 +54,70 @@ class Source:
         Shape (individual,): position in the coupling, -1 for who is never in these databases.
     order : ndarray of int
         Shape (draw,): which of the coupling's draws goes with each draw of the composition.
+    """
+
+    coupling: Any
+    count: int
+    position: Index
+    order: Index
+
+    @property
+    def carries_over(self) -> bool:
+        """Whether contributions carry over to later databases."""
+        return False
+
+    @abstractmethod
+    def screen(self, people: Index, grid: Array) -> Screen | MomentScreen:
+        """Return what bounds the risks of some individuals over several databases."""
+
+    @abstractmethod
+    def curves(self, people: Index, epsilon: Array) -> Array:
+        """Return delta_i(epsilon) of one database, shape (draw, individual, epsilon)."""
+
+    @abstractmethod
+    def losses(self, person: int, rows: Index) -> Losses | None:
+        """Return the privacy losses of an individual in some draws; None where there is none."""
+
+    def least_losses(self, person: int, rows: Index) -> Losses | None:
+        """Return the privacy losses, at least, where contributions carry over."""
+        return self.losses(person, rows)
+
+    def unrevealed(self, person: int, rows: Index) -> Array:
+        """Return the probability that a database does not reveal an individual exactly, by draw."""
+        return np.ones(rows.size)
+
+    @abstractmethod
+    def line(self, person: int) -> tuple[Mixture, Mixture] | None:
+        """Return the distributions of one answer with and without an individual, for tests."""
+
+
+@dataclass(frozen=True, eq=False)
+class SingleSource(Source):
+    """Databases of one query.
+
+    Attributes
+    ----------
     least : Coupling, optional
         Where contributions carry over to later databases: that of what is left of them at least.
         The other is then that of the largest, and each answer is taken to tell its component.
     """
 
-    coupling: Coupling | JointCoupling
-    count: int
-    position: Index
-    order: Index
+    coupling: Coupling
     least: Coupling | None = None
 
     @property
     def carries_over(self) -> bool:
-        """Whether contributions carry over."""
+        """Whether contributions carry over to later databases."""
         return self.least is not None
 
-    def screen(self, people: Index, grid: Array) -> Screen | MomentScreen:
+    def screen(self, people: Index, grid: Array) -> Screen:
         """Return what bounds the risks of some individuals over several databases."""
-        from edp_bayes.divergence.composition.screening import ORDERS, MomentScreen, Screen
+        from edp_bayes.divergence.composition.screening import Screen
 
-        place = self.position[people]
-        known = place >= 0
-        if isinstance(self.coupling, JointCoupling):
-            moments = np.zeros((self.order.size, people.size, ORDERS.size))
-            if known.any():
-                moments[:, known] = self.coupling.log_moments(place[known], ORDERS)[self.order]
-            return MomentScreen(moments)
         return Screen(self.curves(people, grid), grid)
 
     def curves(self, people: Index, epsilon: Array) -> Array:
-        """Return delta_i(epsilon) of one database of one query, (draw, individual, epsilon)."""
+        """Return delta_i(epsilon) of one database, shape (draw, individual, epsilon)."""
         from edp_bayes.coupling.carry_over import revealed_curves
 
         place = self.position[people]
@@ -83,52 +126,23 @@ class Source:
         if known.any():
             some = place[known]
             found[:, known] = (
-                revealed_curves(self.single, some, epsilon)
+                revealed_curves(self.coupling, some, epsilon)
                 if self.carries_over
-                else self.single.curves(some, epsilon)
+                else self.coupling.curves(some, epsilon)
             )[self.order]
         return found
 
     def losses(self, person: int, rows: Index) -> Losses | None:
         """Return the privacy losses of an individual in some draws; None where there is none."""
-        place = int(self.position[person])
-        if place >= 0 and isinstance(self.coupling, JointCoupling):
-            return self.coupling.losses(place, self.order[rows])
-        found = self.pair(person, rows)
-        return None if found is None else ExactLosses(*found)
-
-    def unrevealed(self, person: int, rows: Index) -> Array:
-        """Return the probability that a database does not reveal an individual exactly, by draw."""
-        place = int(self.position[person])
-        if isinstance(self.coupling, JointCoupling) and place in self.coupling.revealed:
-            return np.asarray(1.0 - self.coupling.share(place)[self.order[rows]])
-        return np.ones(rows.size)
-
-    def line(self, person: int) -> tuple[Mixture, Mixture] | None:
-        """Return the distributions of one answer with and without an individual, for tests."""
-        place = int(self.position[person])
-        if place < 0:
-            return None
-        if isinstance(self.coupling, JointCoupling):
-            return self.coupling.line(place)
-        coupling = self.single if self.least is None else self.least
-        return coupling.pair(place)
-
-    @property
-    def single(self) -> Coupling:
-        """The coupling of one query."""
-        assert not isinstance(self.coupling, JointCoupling)
-        return self.coupling
-
-    def pair(self, person: int, rows: Index) -> tuple[Array, Array] | None:
-        """Return the components with and without an individual in some draws."""
         from edp_bayes.coupling.carry_over import apart
 
-        found = self._pair(self.single, person, rows)
-        if found is None or not self.carries_over:
-            return found
-        size = self.coupling.mixture.weights.shape[-1]
-        return apart(found[0], size), apart(found[1], size)
+        found = self._pair(self.coupling, person, rows)
+        if found is None:
+            return None
+        if self.carries_over:
+            size = self.coupling.mixture.weights.shape[-1]
+            found = apart(found[0], size), apart(found[1], size)
+        return ExactLosses(*found)
 
     def least_losses(self, person: int, rows: Index) -> Losses | None:
         """Return the privacy losses, at least, where contributions carry over."""
@@ -136,6 +150,13 @@ class Source:
             return self.losses(person, rows)
         found = self._pair(self.least, person, rows)
         return None if found is None else ExactLosses(*found)
+
+    def line(self, person: int) -> tuple[Mixture, Mixture] | None:
+        """Return the distributions of the answer with and without an individual, for tests."""
+        place = int(self.position[person])
+        if place < 0:
+            return None
+        return (self.coupling if self.least is None else self.least).pair(place)
 
     def _pair(self, coupling: Coupling, person: int, rows: Index) -> tuple[Array, Array] | None:
         from edp_bayes.divergence.integral import component_rows
@@ -150,6 +171,50 @@ class Source:
                 component_rows(some.weights, some.locations, some.scales, some.kernel, some.noise)
             )
         return found[0], found[1]
+
+
+@dataclass(frozen=True, eq=False)
+class JointSource(Source):
+    """Databases of several queries that are published together."""
+
+    coupling: JointCoupling
+
+    def screen(self, people: Index, grid: Array) -> MomentScreen:
+        """Return what bounds the risks of some individuals over several databases."""
+        from edp_bayes.divergence.composition.screening import ORDERS, MomentScreen
+
+        place = self.position[people]
+        known = place >= 0
+        moments = np.zeros((self.order.size, people.size, ORDERS.size))
+        if known.any():
+            moments[:, known] = self.coupling.log_moments(place[known], ORDERS)[self.order]
+        return MomentScreen(moments)
+
+    def curves(self, people: Index, epsilon: Array) -> Array:
+        """Return delta_i(epsilon) of one database with the errors of its integrals added."""
+        place = self.position[people]
+        known = place >= 0
+        found = np.zeros((self.order.size, people.size, epsilon.size))
+        if known.any():
+            found[:, known] = self.coupling.curves(place[known], epsilon).raised[self.order]
+        return found
+
+    def losses(self, person: int, rows: Index) -> Losses | None:
+        """Return the privacy losses of an individual in some draws; None where there is none."""
+        place = int(self.position[person])
+        return None if place < 0 else self.coupling.losses(place, self.order[rows])
+
+    def unrevealed(self, person: int, rows: Index) -> Array:
+        """Return the probability that a database does not reveal an individual exactly, by draw."""
+        place = int(self.position[person])
+        if place not in self.coupling.revealed:
+            return np.ones(rows.size)
+        return np.asarray(1.0 - self.coupling.share(place)[self.order[rows]])
+
+    def line(self, person: int) -> tuple[Mixture, Mixture] | None:
+        """Return the distributions along what exposes an individual most, for tests."""
+        place = int(self.position[person])
+        return None if place < 0 else self.coupling.line(place)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.auditing.carry_over import RELEASED, carry_over_of, checked_past, with_carry_over
-from edp_bayes.auditing.composed_parts import fit_of, itself, part_groups
+from edp_bayes.auditing.composed_parts import itself, part_groups
 from edp_bayes.auditing.composed_tests import tested_risks
-from edp_bayes.auditing.composing import Source, composed_risks
+from edp_bayes.auditing.composing import JointSource, SingleSource, Source, composed_risks
 from edp_bayes.auditing.sharing import names_of, refuse_shared
 from edp_bayes.coupling.past import given_in_full
 from edp_bayes.coupling.stacked import pick
@@ -203,17 +203,18 @@ def sources_of(
         people = np.array(list(dict.fromkeys(label for part in names for label in part.tolist())))
     for part, count in zip(audits, counts, strict=True):
         _refuse_partial_past(part, count, past)
-    sources = []
+    sources: list[Source] = []
     for k, (part, count) in enumerate(zip(audits, counts, strict=True)):
         chosen = np.arange(np.prod(shapes[k])).reshape(shapes[k])[:chains, :each:step].ravel()
         order = np.arange(chosen.size)
         if k and not shared:
             # a seed that two audits have in common must not pair their draws
             order = np.random.default_rng([k, chosen.size]).permutation(chosen.size)
-        coupling = _coupling(part) if count == 1 else given_in_full(_coupling(part))
+        coupling: Any = _coupling(part) if count == 1 else given_in_full(_coupling(part))
         if chosen.size < coupling.n_draws:
             coupling = pick(coupling, chosen)
-        source = Source(coupling, count, _positions(people, names[k]), order)
+        kind = JointSource if part.joint else SingleSource
+        source = kind(coupling, count, _positions(people, names[k]), order)
         sources.append(source if past == RELEASED else with_carry_over(source, part, chosen))
     taken = np.arange(np.prod(shapes[0])).reshape(shapes[0])[:chains, :each:step]
     return sources, people, taken, SHARED if shared else INDEPENDENT
@@ -237,7 +238,7 @@ def _audits(audits: Audit | Iterable[Audit], *, fresh: bool) -> list[Audit]:
 
 def _coupling(audit: Audit) -> Any:
     """Return the fit of an audit, or say that it is gone."""
-    found = fit_of(audit)
+    found = audit.fit
     if "reduced" in audit.settings:
         raise InvalidInputError(
             "the risks of individuals whose contributions were not collected are bounded for the "

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.auditing.integral_errors import BlockErrors, IntegralErrors
 from edp_bayes.coupling.base import Coupling
 from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.progress import track
@@ -22,6 +23,7 @@ __all__ = [
     "Risks",
     "canonical_blocks",
     "combine",
+    "estimated",
     "evaluate",
     "evaluate_block",
     "largest_at",
@@ -39,6 +41,10 @@ BELOW = 1.0 - 1e-9
 FEW = 128
 # The largest risks of every draw that are known one by one.
 TOP = 8
+# Numbers held at once where integrals have errors, each pair of a draw and an individual many.
+ESTIMATED_NUMBERS = 2**24
+# Individuals beyond whom it pays to know first how large the largest risk is.
+LED = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +78,8 @@ class Risks:
         collected; None where all were.
     evaluated : ndarray or None
         Shape (chain * draw, epsilon): the largest delta_i of all others.
+    errors : IntegralErrors or None
+        What integrals leave open; None where they are exact.
     """
 
     delta: Array
@@ -90,16 +98,26 @@ class Risks:
     copied: Array | None = None
     reduced: Array | None = None
     evaluated: Array | None = None
+    errors: IntegralErrors | None = None
+
+    def safe(self, name: str) -> Array:
+        """Return a quantity as upper limits are made of it: errors of integrals added."""
+        found: Array = getattr(self, name) if self.errors is None else getattr(self.errors, name)[1]
+        return found
 
     @property
     def least_delta(self) -> Array:
         """Lower end of delta: zero where it may be no more than an upper bound."""
+        if self.errors is not None:
+            return np.asarray(self.errors.delta[0])
         delta = self.delta if self.evaluated is None else self.evaluated
         return np.where(delta > self.floor, delta, 0.0)
 
     @property
     def least_total_risk(self) -> Array:
         """delta* of all whose risks are no upper bounds."""
+        if self.errors is not None:
+            return np.asarray(self.errors.total_risk[0])
         survival = (1.0 - self.total_risk) * np.exp(self.bounded)
         return np.maximum(1.0 - survival, 0.0)
 
@@ -127,6 +145,8 @@ class BlockRisks:
         Shape (row, epsilon): delta_i of members in the draws they were asked for in.
     curves : ndarray or None
         Shape (draw, member, epsilon), if they are to be kept.
+    errors : BlockErrors or None
+        What integrals leave open; None where they are exact.
     """
 
     largest: Array
@@ -141,10 +161,11 @@ class BlockRisks:
     who: Index
     copied: Array
     curves: Array | None = None
+    errors: BlockErrors | None = None
 
 
 def evaluate(
-    coupling: Coupling,
+    coupling: Any,
     epsilon: Array,
     *,
     progressbar: bool,
@@ -157,7 +178,7 @@ def evaluate(
 
     Parameters
     ----------
-    coupling : Coupling
+    coupling : Coupling or JointCoupling
         The fit.
     epsilon : ndarray
         Shape (epsilon,).
@@ -181,6 +202,8 @@ def evaluate(
         bounded = getattr(coupling, "bounded", None)
         share = {"share": BELOW} if only_largest else {}
         coupling = coupling if bounded is None else bounded(epsilon, **share)
+    elif coupling.n_individuals > LED and estimated(coupling):
+        coupling = coupling.led(epsilon)
     relevant, screened_bound = coupling.relevant(epsilon)
     reduced: NDArray[np.bool_] | None = getattr(coupling, "reduced", None)
     blocks = canonical_blocks(relevant)
@@ -189,6 +212,7 @@ def evaluate(
         blocks += canonical_blocks(relevant[reduced[relevant]])
     everybody = relevant.size == coupling.n_individuals
     exact = getattr(coupling, "floor", None) is None and reduced is None
+    exact &= not estimated(coupling)
     keep = exact and everybody and relevant.size <= _step(coupling, epsilon)
     found = (run or here)(Work(coupling, epsilon, copies, keep), blocks)
     shown = track(found, "Individuals", total=len(blocks), show=progressbar)
@@ -214,7 +238,7 @@ def canonical_blocks(individuals: Index) -> list[Index]:
 
 
 def evaluate_block(
-    coupling: Coupling,
+    coupling: Any,
     members: Index,
     epsilon: Array,
     *,
@@ -251,13 +275,19 @@ def evaluate_block(
     rows = _rows_of(members, copies)
     copied = np.zeros((rows.size, levels))
     step = members.size if keep_curves else _step(coupling, epsilon)
+    errors = BlockErrors.zeros(size, members.size, levels) if estimated(coupling) else None
     # One buffer for all steps: fresh memory for each costs as much as the integrals.
-    buffer = np.empty((size, min(step, members.size), levels))
+    buffer = np.empty((size, min(step, members.size), levels)) if errors is None else None
     for start in range(0, members.size, step):
         part = slice(start, start + step)
         some = members[part]
-        whole = some.size == buffer.shape[1]
-        curves = coupling.curves(some, epsilon, out=buffer if whole else None)
+        if errors is None:
+            whole = buffer is not None and some.size == buffer.shape[1]
+            curves = coupling.curves(some, epsilon, out=buffer if whole else None)
+        else:
+            found = coupling.curves(some, epsilon)
+            curves = found.value
+            errors.add_curves(part, found)
         accumulate(curves, largest, log_survival, total, floor, log_bounded)
         if not bounded:  # Nobody is asked at other epsilons of whom there is a bound alone.
             keep_largest(curves, some, top, who)
@@ -271,7 +301,7 @@ def evaluate_block(
         largest=largest,
         log_survival=log_survival,
         total=total,
-        log_bounded=log_bounded,
+        log_bounded=log_bounded if errors is None else errors.log_bounded,
         mean=mean,
         deviation=deviation,
         median=median,
@@ -280,6 +310,7 @@ def evaluate_block(
         who=who,
         copied=copied,
         curves=buffer if keep_curves else None,
+        errors=errors,
     )
 
 
@@ -316,6 +347,7 @@ def combine(
     mean, deviation, highest, median = np.zeros((4, people, levels))
     copied = None if copies is None else np.zeros((size, levels))
     curves: list[Array | None] = []
+    errors: BlockErrors | None = None
     for members, block in blocks:
         into = most if reduced is not None and reduced[members].any() else largest
         np.maximum(into, block.largest, out=into)
@@ -328,6 +360,9 @@ def combine(
         if copied is not None:
             copied[_rows_of(members, copies)] = block.copied
         curves.append(block.curves)
+        if block.errors is not None:
+            errors = errors or BlockErrors.zeros(*shape)
+            errors.add_block(members, block.errors)
     kept = [part for part in curves if part is not None]
     everybody = sum(part.shape[1] for part in kept) == people
     delta = np.maximum(largest, most)
@@ -341,21 +376,27 @@ def combine(
         deviation=deviation,
         median=median,
         highest=highest,
-        screened_bound=screened_bound,
+        screened_bound=screened_bound if errors is None else errors.skipped.max(axis=0),
         curves=np.concatenate(kept, axis=1) if everybody else None,
         top=top,
         who=who,
         copied=copied,
         floor=np.zeros((size, levels)) if floor is None else floor,
-        bounded=-log_bounded,
+        bounded=-log_bounded if errors is None else errors.bounded,
         reduced=None if reduced is None else most,
         evaluated=None if reduced is None else largest,
+        errors=None if errors is None else errors.of_sums(log_survival, total),
     )
 
 
-def _floor(coupling: Coupling, epsilon: Array) -> Array:
-    """Return where risks may be upper bounds, zeros where none is."""
-    floor: Array | None = getattr(coupling, "floor", None)
+def estimated(coupling: Any) -> bool:
+    """Return whether integrals have errors, as in several dimensions: curves say which."""
+    return bool(getattr(coupling, "estimated", False))
+
+
+def _floor(coupling: Any, epsilon: Array) -> Array:
+    """Return where risks may be upper bounds, zeros where none is or curves say themselves."""
+    floor: Array | None = None if estimated(coupling) else getattr(coupling, "floor", None)
     return np.zeros((coupling.n_draws, epsilon.size)) if floor is None else floor
 
 
@@ -366,10 +407,13 @@ def _rows_of(members: Index, copies: Index | None) -> Index:
     return np.flatnonzero(np.isin(copies, members))
 
 
-def _step(coupling: Coupling, epsilon: Array) -> int:
+def _step(coupling: Any, epsilon: Array) -> int:
     """Return how many individuals memory is for at once."""
+    if estimated(coupling):
+        each = coupling.n_draws * (5 * epsilon.size + coupling.width)
+        return max(1, ESTIMATED_NUMBERS // int(each))
     widest: int = max(epsilon.size, coupling.mixture.weights.shape[-1])
-    return max(1, BLOCK_NUMBERS // (coupling.n_draws * widest))
+    return max(1, BLOCK_NUMBERS // int(coupling.n_draws * widest))
 
 
 def _largest_of_both(top: Array, who: Index, more: Array, whose: Index) -> tuple[Array, Index]:

@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
-from edp_bayes.auditing.assembly import by_epsilon, checked, groups_of_fit, new_ones
+from edp_bayes.auditing.assembly import checked, common_record, groups_of_fit, new_ones, observed
 from edp_bayes.auditing.drawn_groups import drawn_groups
 from edp_bayes.auditing.joint_knowledge import answers_at_hand, known_group
 from edp_bayes.auditing.lower_bounds import lower_bounds
@@ -33,7 +33,7 @@ from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
-    from edp_bayes.auditing.joint_evaluation import JointRisks
+    from edp_bayes.auditing.evaluation import Risks
     from edp_bayes.coupling.joint import JointCoupling
     from edp_bayes.models.joint import FittedJoint
     from edp_bayes.models.joint_regression import JointRegression
@@ -51,10 +51,9 @@ def assemble_joint(
     responses: JointResponses,
     released: JointResponses,
     regression: JointRegression | None,
-    dependence: Dependence,
     fitted: FittedJoint,
     epsilon: Array,
-    risks: JointRisks,
+    risks: Risks,
     kept: Index,
     settings: SamplerSettings,
     appear_once: bool = False,
@@ -68,10 +67,9 @@ def assemble_joint(
     names, coupling = labels.as_coordinate(responses.individual), fitted.coupling
     curves = coupling.curves(kept, epsilon)
     lines = _Lines.of(coupling, kept, shape)
-    tested = lower_bounds(
-        lines, np.arange(kept.size), np.maximum(curves.value - curves.error, 0.0), risks.delta[1],
-        risks.total_risk[1], epsilon,
-    )  # fmt: skip
+    least = risks.least_delta, risks.least_total_risk
+    below = np.maximum(curves.value - curves.error, 0.0)
+    tested = lower_bounds(lines, np.arange(kept.size), below, *least, epsilon)
     chains = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
     coords = {**chains, "epsilon": epsilon, "individual": names[kept]}
 
@@ -87,8 +85,9 @@ def assemble_joint(
         return xr.Dataset(found, coords=coords)
 
     quantities = ("delta", "total_risk", "total_risk_bound")
-    posterior = dataset(curves.value, {name: getattr(risks, name)[0] for name in quantities})
-    raised = {name: getattr(risks, name)[2] - getattr(risks, name)[0] for name in quantities}
+    found = {name: getattr(risks, name) for name in quantities}
+    posterior = dataset(curves.value, found)
+    raised = {name: risks.safe(name) - found[name] for name in quantities}
     tests = tested.individual_delta, tested.delta, tested.total_risk
     # of those revealed exactly the bound is their risk itself
     revealed = np.isin(kept, list(coupling.revealed))
@@ -111,14 +110,19 @@ def assemble_joint(
         "individuals": _individuals(responses, coupling, risks, names, epsilon),
         "densities": lines.densities(names[kept], shape),
         "direction": xr.Dataset(
-            {"direction": (("individual", "query"), lines.in_all(responses, dependence, kept))},
+            {
+                "direction": (
+                    ("individual", "query"),
+                    lines.in_all(responses, fitted.dependence, kept),
+                )
+            },
             coords={"individual": names[kept], "query": list(responses.names)},
         ),
-        "mixture": _mixture(fitted, responses, dependence, chains),
-        "observed_data": _observed(responses if fitted.at_hand is None else _modelled(fitted)),
+        "mixture": _mixture(fitted, responses, chains),
+        "observed_data": observed(responses if fitted.at_hand is None else fitted.responses),
         **groups_of_fit(fitted, responses.database, chains),
         **(
-            drawn_groups(fitted, _modelled(fitted), _observed(_modelled(fitted)), settings)
+            drawn_groups(fitted, fitted.responses, observed(fitted.responses), settings)
             if keep_parameters
             else {}
         ),
@@ -131,29 +135,17 @@ def assemble_joint(
         )
     insiders = () if regression is None else regression.known.insiders
     checks, warnings = _checks(
-        responses, dependence, fitted, posterior, settings, regression, released, insiders,
-        appear_once,
-    )  # fmt: skip
-    partial = released.parts[0].partial
+        responses, fitted, posterior, settings, regression, released, insiders, appear_once
+    )
     record = {
         "query": responses.query,
         "queries": list(responses.names),
-        "redundant": [n for k, n in enumerate(responses.names) if k not in dependence.kept],
+        "redundant": [n for k, n in enumerate(responses.names) if k not in fitted.dependence.kept],
         "databases": released.n_databases,
         "individuals": responses.n_individuals,
         "samples": 1,
         "fingerprint": released.fingerprint,
-        **({"read_as": released.read_as} if released.read_as else {}),
-        **({} if partial is None else {"partial": partial.words}),
-        **settings.record,
-        **({} if regression is None else regression.record),
-        "screened_out": by_epsilon(epsilon, risks.screened_bound),
-        **(
-            {"bounded": by_epsilon(epsilon, risks.bounded.max(axis=0))}
-            if np.any(risks.bounded)
-            else {}
-        ),
-        **fitted.attributes,
+        **common_record(released, settings, regression, fitted, epsilon, risks),
     }
     noises = [
         {"query": name, "distribution": type(part.noise).__name__, "scale": part.noise.scale}
@@ -243,16 +235,6 @@ class _Lines:
         )
 
 
-def _observed(responses: JointResponses) -> xr.Dataset:
-    return xr.Dataset(
-        {"response": (("database", "query"), responses.response)},
-        coords={
-            "database": labels.as_coordinate(responses.database),
-            "query": list(responses.names),
-        },
-    )
-
-
 def _shaped(mixture: Mixture, shape: tuple[int, int]) -> Mixture:
     parts = (mixture.weights, mixture.locations, mixture.scales)
     return Mixture(*(part.reshape(*shape, -1) for part in parts))
@@ -261,7 +243,7 @@ def _shaped(mixture: Mixture, shape: tuple[int, int]) -> Mixture:
 def _individuals(
     responses: JointResponses,
     coupling: JointCoupling,
-    risks: JointRisks,
+    risks: Risks,
     names: NDArray[Any],
     epsilon: Array,
 ) -> xr.Dataset:
@@ -270,7 +252,8 @@ def _individuals(
     Contributions are in standard deviations of all answers together, and adjusted to the database
     in question where there is an adversary.
     """
-    found = coupling.responses.contribution
+    assert risks.errors is not None
+    found = coupling.responses.entries
     length = np.sqrt((coupling.units.shrink(found.value) ** 2).sum(axis=1))
     largest = np.zeros(responses.n_individuals)
     np.maximum.at(largest, found.owner, length)
@@ -279,7 +262,7 @@ def _individuals(
             "mean": (("individual", "epsilon"), risks.mean),
             "sd": (("individual", "epsilon"), risks.deviation),
             "median": (("individual", "epsilon"), risks.median),
-            "integration_error": (("individual", "epsilon"), risks.error),
+            "integration_error": (("individual", "epsilon"), risks.errors.individual),
             "presence": ("individual", responses.presence),
             "last_seen": ("individual", last_seen(*responses.parts)),
             "adjusted_contribution": ("individual", largest),
@@ -288,9 +271,8 @@ def _individuals(
     )
 
 
-def _mixture(
-    fitted: FittedJoint, responses: JointResponses, dependence: Dependence, chains: dict[str, Any]
-) -> xr.Dataset:
+def _mixture(fitted: FittedJoint, responses: JointResponses, chains: dict[str, Any]) -> xr.Dataset:
+    dependence = fitted.dependence
     kept = [responses.names[k] for k in dependence.kept]
     mixture = fitted.mixture
     if fitted.at_hand is not None:
@@ -310,22 +292,8 @@ def _mixture(
     )
 
 
-def _raw(released: JointResponses, insiders: tuple[Any, ...]) -> JointResponses:
-    """Return the responses of all databases as they were, without individuals who are insiders."""
-    rows = np.arange(released.n_databases)
-    return JointResponses(tuple(explained(part, rows, insiders) for part in released.parts))
-
-
-def _modelled(fitted: FittedJoint) -> JointResponses:
-    """Return what was fitted, of everybody."""
-    found = fitted.coupling.responses
-    assert isinstance(found, JointResponses)
-    return found
-
-
 def _checks(
     responses: JointResponses,
-    dependence: Dependence,
     fitted: FittedJoint,
     posterior: xr.Dataset,
     settings: SamplerSettings,
@@ -335,10 +303,10 @@ def _checks(
     appear_once: bool,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return every check as a row, and the sentences of those that failed."""
-    kept, hand = _modelled(fitted), fitted.at_hand
+    kept, hand = fitted.responses, fitted.at_hand
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
-    raw = _raw(released, insiders)
+    raw = explained(released, np.arange(released.n_databases), insiders)
     tests: list[diagnostics.Checks] = [
         diagnostics.check_individuals(kept, epsilon=grid, upper=limit, pooled=fitted.pooled),
         diagnostics.check_identifier(released, appear_once=appear_once),
@@ -362,5 +330,5 @@ def _checks(
             )
         )
     known = () if regression is None else regression.known.warnings
-    doubts = [*responses.warnings, *dependence.warnings, *known, *fitted.warnings]
+    doubts = [*responses.warnings, *fitted.dependence.warnings, *known, *fitted.warnings]
     return checked(tests, posterior, kept, fitted, doubts)

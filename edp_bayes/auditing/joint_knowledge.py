@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from edp_bayes.auditing.assembly import known_attributes
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.records.known import explained
 from edp_bayes.utils import labels
@@ -39,7 +39,7 @@ def known_group(
     """
     known = regression.known
     everything = np.arange(released.n_databases)
-    rest = [explained(part, everything, known.insiders).response for part in released.parts]
+    rest = explained(released, everything, known.insiders)
     ones = np.ones((len(known.design), int(known.scaled)))
     return xr.Dataset(
         {
@@ -56,7 +56,7 @@ def known_group(
             "score": (("database", "query"), at_hand.scores),
             "centre": ("query", regression.units.centre),
             "released": (("release", "answer"), released.response),
-            "less_insiders": (("release", "answer"), np.stack(rest, axis=1)),
+            "less_insiders": (("release", "answer"), rest.response),
         },
         coords={
             **chains,
@@ -66,14 +66,7 @@ def known_group(
             "database": labels.as_coordinate(known.responses.database),
             "release": labels.as_coordinate(released.database),
         },
-        attrs={
-            "target_position": known.target_position,
-            "row": known.row,
-            "scaled": int(known.scaled),
-            "past": known.past,
-            "insiders": json.dumps([released.index_of(name) for name in known.insiders]),
-            "own": "",
-        },
+        attrs=known_attributes(regression, released),
     )
 
 

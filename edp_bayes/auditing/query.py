@@ -16,17 +16,22 @@ from numpy.typing import ArrayLike
 
 from edp_bayes.auditing.evaluation import Risks, evaluate, riskiest
 from edp_bayes.auditing.executors.base import Runner, running
-from edp_bayes.auditing.joint import audit_joint
 from edp_bayes.auditing.rounded import modelled_step, rounded_coupling
 from edp_bayes.auditing.store import described, opened, remove, seed_in
 from edp_bayes.auditing.unseen_past import with_pasts
 from edp_bayes.coupling.atoms import AtomCoupling
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel, FittedModel, fit_as_asked
-from edp_bayes.models.joint_regression import joint_regression_on
+from edp_bayes.models.joint import FittedJoint, fit_joint
+from edp_bayes.models.joint_regression import (
+    JointRegression,
+    fit_joint_given,
+    joint_regression_on,
+)
 from edp_bayes.models.regression import Regression, regression_on
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.records.adversary import Adversary
+from edp_bayes.records.dependence import linear_dependence
 from edp_bayes.records.joined import JointResponses
 from edp_bayes.records.known import Explained, known
 from edp_bayes.records.remainder import require_collected
@@ -272,11 +277,10 @@ class Asked:
     for_verdict: bool = False
 
 
-def _audited(
-    responses: Responses | JointResponses, asked: Asked, settings: SamplerSettings
-) -> Audit:
+def _audited(responses: Any, asked: Asked, settings: SamplerSettings) -> Audit:
     """Return the audit that is asked for."""
     from edp_bayes.auditing.assembly import assemble
+    from edp_bayes.auditing.joint_assembly import assemble_joint
     from edp_bayes.diagnostics.convergence import require_enough_draws
     from edp_bayes.models.default import model_of_sampler
 
@@ -296,30 +300,12 @@ def _audited(
     _refuse_reduced(responses, wanted, adversary)
     chosen, partly = model_of_sampler(asked.model, settings.sampler, responses)
     require_enough_draws(settings.chains, settings.draws)
-    if isinstance(responses, JointResponses):
-        given = joint_regression_on(responses, adversary, asked.at)
-        if given is not None:
-            _refuse_insiders(wanted, responses, given.known)
-        with running(asked.executor) as run:
-            joint = audit_joint(
-                responses,
-                epsilon=grid,
-                model=chosen,
-                regression=given,
-                individuals=wanted,
-                keep=keep,
-                settings=settings,
-                run=run,
-                store=store,
-                exact_up_to=exact_up_to,
-                appear_once=asked.appear_once,
-                keep_parameters=asked.keep_parameters,
-            )
-        if store is not None and not asked.keep_store:
-            remove(store)
-        return joint
-    responses, unlike = modelled_step(responses, chosen)
-    first = regression_on(responses, adversary, asked.at)
+    several = len(responses.parts) > 1
+    unlike: tuple[str, ...] = ()
+    regress: Any = joint_regression_on if several else regression_on
+    if not several:
+        responses, unlike = modelled_step(responses, chosen)
+    first = regress(responses, adversary, asked.at)
     if first is not None:
         _refuse_insiders(wanted, responses, first.known)
     released = responses
@@ -337,41 +323,45 @@ def _audited(
             checks.append(check)
     fitted, risks = found.fitted, found.risks
     fitted = replace(fitted, warnings=(*fitted.warnings, *unlike, *partly))
-    responses = fitted.at_hand.responses if fitted.at_hand is not None else responses.on_scale
+    responses = found.responses
     named = list(dict.fromkeys(responses.index_of(label) for label in wanted))
     order = responses.order
     some = ~responses.reduced[order]  # Of all others there is a bound alone.
     place = np.cumsum(some) - 1
     kept = order[some][riskiest(risks.mean[order[some]], keep, place[responses.rank[named]])]
     with working("Diagnostics", show=settings.progressbar):
-        result = assemble(
-            responses=responses,
-            released=released,
-            regression=found.regression,
-            fitted=fitted,
-            epsilon=grid,
-            risks=risks,
-            kept=kept,
-            settings=settings,
-            more=checks,
-            appear_once=asked.appear_once,
-            new_individual=not asked.only_largest,
-            for_verdict=asked.for_verdict,
-            keep_parameters=asked.keep_parameters and not asked.for_verdict,
-        )
+        common: dict[str, Any] = {
+            "responses": responses,
+            "released": released,
+            "regression": found.regression,
+            "fitted": fitted,
+            "epsilon": grid,
+            "risks": risks,
+            "kept": kept,
+            "settings": settings,
+            "appear_once": asked.appear_once,
+        }
+        if several:
+            result: Audit = assemble_joint(**common, keep_parameters=asked.keep_parameters)
+        else:
+            result = assemble(
+                **common,
+                more=checks,
+                new_individual=not asked.only_largest,
+                for_verdict=asked.for_verdict,
+                keep_parameters=asked.keep_parameters and not asked.for_verdict,
+            )
     if store is not None and not asked.keep_store:
         remove(Path(store) / SECOND)
         remove(store)
     return result
 
 
-def _on_scale_asked(
-    responses: Responses | JointResponses, transform: Any
-) -> Responses | JointResponses:
+def _on_scale_asked(responses: Any, transform: Any) -> Any:
     """Return responses that are modelled on the scale asked for."""
     if transform is None:
         return responses
-    if isinstance(responses, JointResponses):
+    if len(responses.parts) > 1:
         raise InvalidInputError(
             "a joint audit models every answer on its own scale: leave out transform, or audit "
             "each query alone"
@@ -388,58 +378,85 @@ def _warned(result: Audit, responses: Responses | JointResponses) -> Audit:
 
 
 class _Drawn(NamedTuple):
-    """A fit and everybody's risk under it."""
+    """A fit, everybody's risk under it, and the responses whose risks they are."""
 
-    regression: Regression | None
-    fitted: FittedModel
+    regression: Any
+    fitted: Any
     risks: Risks
+    responses: Any
 
 
 def _drawn(
     model: DensityModel,
-    responses: Responses,
+    responses: Responses | JointResponses,
     settings: SamplerSettings,
     grid: Array,
     run: Runner,
     exact_up_to: int,
     only_largest: bool,
-    regression: Regression | None,
+    regression: Regression | JointRegression | None,
     store: str | PathLike[str] | None,
 ) -> _Drawn:
     """Fit the model and evaluate everybody; a store keeps what is finished."""
+    several = len(responses.parts) > 1
     with ExitStack() as stack:
         if store is not None:
             description = described(responses, regression, model, grid, settings, exact_up_to)
             description["only_largest"] = str(only_largest)
             held = stack.enter_context(opened(store, description))
             settings, run = replace(settings, keep=held.draws), held.keeping(run)
-        fitted = fit_as_asked(model, responses if regression is None else regression, settings)
-        mixed = with_pasts(fitted.coupling, regression, fitted.at_hand, settings)
-        fitted = replace(fitted, coupling=mixed)
-        if responses.step is not None:
-            rounded = rounded_coupling(fitted.coupling, responses, regression, fitted.at_hand)
-            fitted = replace(fitted, coupling=rounded)
-        if responses.atoms is not None:
-            seed = int(settings.generator("atoms").integers(2**32))
-            whole = AtomCoupling.of(fitted.coupling, responses, seed)
-            fitted = replace(fitted, coupling=whole)
-        slope = responses.log_slope if regression is None else regression.known.log_slope
-        fitted = fitted.per_answer(slope)
-        if fitted.at_hand is not None:
-            responses = fitted.at_hand.responses
+        fit: Any = _fitted_jointly if several else _fitted
+        fitted, individuals = fit(model, responses, regression, settings)
         copies = settings.generator("copies").integers(
-            0, responses.n_individuals, fitted.coupling.n_draws
+            0, individuals.n_individuals, fitted.coupling.n_draws
         )
         risks = evaluate(
             fitted.coupling,
             grid,
             progressbar=settings.progressbar,
-            copies=responses.order[copies],
+            copies=individuals.order[copies],
             run=run,
             exact_up_to=exact_up_to,
-            only_largest=only_largest,
+            only_largest=only_largest and not several,
         )
-    return _Drawn(regression, fitted, risks)
+    return _Drawn(regression, fitted, risks, individuals)
+
+
+def _fitted(
+    model: DensityModel,
+    responses: Responses,
+    regression: Regression | None,
+    settings: SamplerSettings,
+) -> tuple[FittedModel, Responses]:
+    """Fit the model to one query, and return the responses in question, too."""
+    fitted = fit_as_asked(model, responses if regression is None else regression, settings)
+    mixed = with_pasts(fitted.coupling, regression, fitted.at_hand, settings)
+    fitted = replace(fitted, coupling=mixed)
+    if responses.step is not None:
+        rounded = rounded_coupling(fitted.coupling, responses, regression, fitted.at_hand)
+        fitted = replace(fitted, coupling=rounded)
+    if responses.atoms is not None:
+        seed = int(settings.generator("atoms").integers(2**32))
+        whole = AtomCoupling.of(fitted.coupling, responses, seed)
+        fitted = replace(fitted, coupling=whole)
+    slope = responses.log_slope if regression is None else regression.known.log_slope
+    fitted = fitted.per_answer(slope)
+    at_hand = fitted.at_hand
+    return fitted, responses.on_scale if at_hand is None else at_hand.responses
+
+
+def _fitted_jointly(
+    model: DensityModel,
+    responses: JointResponses,
+    regression: JointRegression | None,
+    settings: SamplerSettings,
+) -> tuple[FittedJoint, JointResponses]:
+    """Fit the model to several queries, and return the responses to all that are explained."""
+    if regression is not None:
+        return fit_joint_given(model, regression, settings), regression.known.responses
+    dependence = linear_dependence(responses)
+    kept = responses.of_queries(dependence.kept)
+    return fit_joint(model, kept, dependence, settings), responses
 
 
 def _worst(
@@ -465,7 +482,7 @@ def _refuse_reduced(
     responses: Responses | JointResponses, asked: list[Any], adversary: Adversary | None
 ) -> None:
     """Refuse what needs contributions that were not collected."""
-    if isinstance(responses, JointResponses) or responses.remainder is None:
+    if responses.remainder is None:
         return
     if adversary is not None:
         require_collected(responses.remainder, "an audit against an adversary")

@@ -20,7 +20,6 @@ from edp_bayes.distributions.published import Published
 from edp_bayes.divergence.released.grid import MOST_BINS
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.atoms import refuse_atoms
-from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.query import Audit
 from edp_bayes.utils.arrays import Array, Index
 
@@ -161,10 +160,12 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
             "the risks of individuals whose contributions were not collected are bounded for the "
             "answer itself alone: collect all of them, and audit again"
         )
-    if isinstance(audit, JointAudit):
+    if audit.joint:
         raise InvalidInputError(
             "what rounding, bins or suppression leave of the risk is known for one answer, not for "
-            "several queries together: audit each query on its own for that"
+            "several queries together: the probability that correlated answers lie in a cell has "
+            "no closed form, and cells are as many as the products of the answers' bins. Their "
+            "risk is at most that of the whole answers, which is this audit"
         )
     refuse_atoms(audit.settings.get("atoms"), "what rounding or bins leave of the risk")
     if "transform" in audit.settings:

@@ -15,7 +15,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.auditing.evaluation import BlockRisks
+from edp_bayes.auditing.integral_errors import BlockErrors
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.records.joined import JointResponses
 from edp_bayes.utils import checksums, files, leftovers
 from edp_bayes.utils.arrays import Index
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from edp_bayes.models.joint_regression import JointRegression
     from edp_bayes.models.regression import Regression
     from edp_bayes.models.sampling import SamplerSettings
+    from edp_bayes.records.joined import JointResponses
     from edp_bayes.records.responses import Responses
 
 __all__ = ["Store", "described", "opened", "remove", "seed_in"]
@@ -46,6 +48,7 @@ __all__ = ["Store", "described", "opened", "remove", "seed_in"]
 SETTINGS, FIT = "settings.json", "fit.json"
 OWN = (SETTINGS, FIT, "draws-*.nc", "block-*.npz")
 SEED = "random_seed"
+ERRORS = "errors_"  # before the names of arrays that say what integrals leave open
 DIGITS = 10  # of log densities that tell models apart
 
 
@@ -62,21 +65,14 @@ def described(
 
     from edp_bayes import __version__
 
-    noise: Any
-    step: Any
-    if isinstance(responses, JointResponses):
-        noise = [part.noise for part in responses.parts]
-        step = [part.step for part in responses.parts]
-    else:
-        noise, step = responses.noise, responses.step
     found: dict[str, Any] = {
         "version of edp_bayes": __version__,
         "version of numpy": np.__version__,
         "version of numba": numba.__version__,
         "fingerprint of the data": responses.fingerprint,
         "query": responses.query,
-        "noise": noise,
-        "step": step,
+        "noise": [part.noise for part in responses.parts],
+        "step": [part.step for part in responses.parts],
         "epsilon": epsilon.tolist(),
         "exact_up_to": exact_up_to,
         # where a function lies in memory is another matter in each run
@@ -190,7 +186,7 @@ class Store:
             for path, members in zip(paths, blocks, strict=True):
                 if int(members[0]) in waiting:
                     found = next(new)
-                elif (kept := _load(path, members, work.found)) is not None:
+                elif (kept := _load(path, members)) is not None:
                     yield kept
                     continue
                 else:  # damaged
@@ -235,27 +231,29 @@ def _digest_of(model: Any) -> str:
     return checksums.checksum({name: f"{value:.{DIGITS}g}" for name, value in found.items()})
 
 
-def _load(path: Path, members: Index, kind: type[Any]) -> Any:
+def _load(path: Path, members: Index) -> BlockRisks | None:
     """Return a block that was kept; None where it is damaged."""
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as kept:
-            if not np.array_equal(kept["members"], members):
-                return None
-            return kind(**{name: kept[name] for name in _names(kind)})
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            found: dict[str, Any] = dict(kept)
+        if not np.array_equal(found.pop("members"), members):
+            return None
+        names = [name for name in found if name.startswith(ERRORS)]
+        errors = {name.removeprefix(ERRORS): found.pop(name) for name in names}
+        return BlockRisks(**found, errors=BlockErrors(**errors) if errors else None)
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
         return None
 
 
-def _save(path: Path, members: Index, found: Any) -> None:
+def _save(path: Path, members: Index, found: BlockRisks) -> None:
+    """Keep all of a block but risks of every draw, which are evaluated again."""
+    arrays: dict[str, Any] = dict(vars(found))
+    del arrays["curves"]
+    if (errors := arrays.pop("errors")) is not None:
+        arrays |= {ERRORS + name: value for name, value in vars(errors).items()}
     content = io.BytesIO()
-    names = _names(type(found))
-    np.savez(content, members=members, **{name: getattr(found, name) for name in names})
+    np.savez(content, allow_pickle=False, members=members, **arrays)
     _write(path, content.getvalue())
-
-
-def _names(kind: type[Any]) -> list[str]:
-    """Return what is kept of a block: all but risks of every draw, which are evaluated again."""
-    return [part.name for part in fields(kind) if part.name != "curves"]
 
 
 def _write(path: Path, content: bytes) -> None:

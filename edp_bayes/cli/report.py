@@ -264,9 +264,12 @@ def crossings(audit: PrivacyCurves, prob: float) -> Table:
 
 def _last(audit: Audit, prob: float, tailed: str) -> tuple[tuple[str | None, Any], ...]:
     """Return what stands before the checks: intervals, or the combination of several queries."""
-    if isinstance(audit, JointAudit):
-        name = short(clean(str(audit.direction["individual"].to_numpy()[0])))
-        said = f"The combination of the answers that exposes {name} most: {audit.direction_of()}."
+    if audit.joint:
+        together = JointAudit(audit.tree)
+        name = short(clean(str(together.direction["individual"].to_numpy()[0])))
+        said = (
+            f"The combination of the answers that exposes {name} most: {together.direction_of()}."
+        )
         return ((None, Text(f"{said} {TOGETHER}")),)
     if not audit.intervals_known:
         return ()

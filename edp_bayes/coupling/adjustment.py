@@ -21,15 +21,14 @@ from numpy.typing import NDArray
 
 from edp_bayes.coupling.spells import recent_odds
 from edp_bayes.records.joined import JointResponses
-from edp_bayes.records.responses import Adjustment, entry_columns
+from edp_bayes.records.responses import Adjustment, Responses, contributing, entry_columns
 from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from edp_bayes.records.responses import Responses
 
-__all__ = ["adjust", "adjust_jointly", "presence_cells", "regressed", "standardised"]
+__all__ = ["adjust", "regressed", "standardised"]
 
 # Prior variances of a slope, for a regressor of unit deviation, over that of the residual.
 VARIANCES = np.array([0.0, 0.05, 0.5, 5.0])
@@ -44,27 +43,31 @@ BLOCK = 4096  # individuals
 ADDED = 0.1
 
 
-def adjust(
-    responses: Responses,
+def adjust[R: (Responses, JointResponses)](
+    responses: R,
     design: Array,
     target: Array,
     response: Array,
     *,
     row: int | None = None,
     half_step: Array | None = None,
-) -> Responses:
+) -> R:
     """Return responses at the database in question, with contributions and presence adjusted to it.
+
+    The contributions to each of several queries have a regression of their own, over the databases
+    in which the individual contributes to any. What the regressions take and add is the most of
+    them.
 
     Parameters
     ----------
-    responses : Responses
+    responses : Responses or JointResponses
         Contributions as they were.
     design : ndarray
         Shape (n, regressor): x_t, centred.
     target : ndarray
         Shape (regressor,): x*.
     response : ndarray
-        Shape (n * samples,): the responses adjusted to the database in question.
+        Shape (n * samples,) or (n, query): the responses adjusted to the database in question.
     row : int, optional
         Which of the databases is in question, n for the next one, where they are in the order of
         time.
@@ -73,65 +76,36 @@ def adjust(
 
     Returns
     -------
-    Responses
-        With a `adjustment`.
+    Responses or JointResponses
+        With an `adjustment`.
     """
-    if design.shape[1] == 0:
-        return responses.replaced(response=response, half_step=half_step)
-    x, at = standardised(design, target)
-    matrix = responses.contribution.copy()
-    present, people, n = presence_cells(responses), responses.n_individuals, responses.n_databases
-    matrix.data, degrees, variance = _moved(matrix, responses.samples, x, at)
-    adjustment = _adjustment(degrees, variance, present, people, n, x, at, row)
-    return responses.replaced(
-        response=response, contribution=matrix, adjustment=adjustment, half_step=half_step
-    )
-
-
-def adjust_jointly(
-    responses: JointResponses,
-    design: Array,
-    target: Array,
-    response: Array,
-    *,
-    row: int | None = None,
-) -> JointResponses:
-    """Return several queries' responses at the database in question, as `adjust` does those of one.
-
-    The contributions to every query have a regression of their own, over the databases in which
-    the individual contributes to any. What the regressions take and add is the most of them.
-
-    Parameters
-    ----------
-    responses : JointResponses
-        Contributions as they were.
-    design, target, row
-        As for `adjust`.
-    response : ndarray
-        Shape (n, query): the responses adjusted to the database in question.
-    """
-    from scipy.sparse import csc_array
-
-    answers = [np.ascontiguousarray(column) for column in response.T]
+    answers = response.reshape(len(response), -1).T
     if design.shape[1] == 0:
         pairs = zip(responses.parts, answers, strict=True)
-        return JointResponses(tuple(part.replaced(response=y) for part, y in pairs))
-    x, at = standardised(design, target)
-    found, people, n = responses.contribution, responses.n_individuals, responses.n_databases
-    parts, degrees, variance = [], np.zeros(people), np.zeros(people)
-    for part, y, own in zip(responses.parts, answers, found.value.T, strict=True):
-        matrix = csc_array((own.copy(), found.database, found.start), shape=(n, people))
-        matrix.data, taken, added = _moved(matrix, 1, x, at)
-        degrees, variance = np.maximum(degrees, taken), np.maximum(variance, added)
-        count = np.bincount(found.owner[matrix.data != 0.0], minlength=people)
-        parts.append(
-            part.replaced(
-                response=y, contribution=matrix, presence=np.maximum(part.presence, count)
-            )
+        return responses.of_parts(
+            [part.replaced(response=one, half_step=half_step) for part, one in pairs]
         )
-    present = presence_cells(responses)
-    adjustment = _adjustment(degrees, variance, present, people, n, x, at, row)
-    return JointResponses(tuple(parts), adjustment)
+    x, at = standardised(design, target)
+    people, n, samples = responses.n_individuals, responses.n_databases, responses.samples
+    matrices = responses.entries.matrices(len(response))
+    degrees, variance = np.zeros((2, people))
+    for matrix in matrices:
+        matrix.data, taken, added = _moved(matrix, samples, x, at)
+        degrees, variance = np.maximum(degrees, taken), np.maximum(variance, added)
+        matrix.eliminate_zeros()
+    adjustment = _adjustment(degrees, variance, responses.presence_cells, people, n, x, at, row)
+    return responses.of_parts(
+        [
+            part.replaced(
+                response=one,
+                contribution=matrix,
+                presence=np.maximum(part.presence, contributing(matrix, n, samples)),
+                adjustment=adjustment,
+                half_step=half_step,
+            )
+            for part, one, matrix in zip(responses.parts, answers, matrices, strict=True)
+        ]
+    )
 
 
 def _adjustment(
@@ -184,7 +158,7 @@ def regressed(responses: Responses | JointResponses) -> int:
     """
     if responses.adjustment is None:
         return 0
-    present, people = presence_cells(responses), responses.n_individuals
+    present, people = responses.presence_cells, responses.n_individuals
     seen = np.bincount(present // responses.n_databases, minlength=people) > 0
     return int((responses.adjustment.variance[seen] > ADDED).sum())
 
@@ -301,15 +275,6 @@ def _absent(present: Index, people: int, n: int) -> NDArray[np.bool_]:
     """Whether an individual is sometimes absent, and not always."""
     count = np.bincount(present // n, minlength=people)
     return np.asarray((count > 0) & (count < n))
-
-
-def presence_cells(responses: Responses | JointResponses) -> Index:
-    """Return individual * databases + database of every presence collected, in order."""
-    n = responses.n_databases
-    if isinstance(responses, JointResponses):
-        return responses.contribution.owner * n + responses.contribution.database
-    samples = responses.samples
-    return np.unique(responses.owner * n + responses.collected.indices // samples)
 
 
 def _spells(present: Index, people: int, n: int) -> Array:

@@ -3,42 +3,45 @@
 What remains of the response without such an individual is a small difference of large variances,
 which the distribution of the response cannot tell. The responses without them are observed, so the
 density model is fitted to these, and their contributions are added back, see
-`edp_bayes.coupling.regression.RegressionCoupling`.
+`edp_bayes.coupling.regression.RegressionCoupling`. Of several queries it is the variance of some
+combination.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edp_bayes.coupling.exposure import CONSTANT
+from edp_bayes.coupling.exposure import CONSTANT, units_of
 from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.records.entries import outer
 from edp_bayes.utils import labels
 from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
+    from edp_bayes.records.joined import JointResponses
     from edp_bayes.records.responses import Responses
 
-__all__ = ["dominant_individuals", "fit_without"]
+__all__ = ["dominant_individuals", "fit_without", "responses_without"]
 
 LEAST_SHARE = 0.5
 MOST = 3
 
 
-def dominant_individuals(responses: Responses) -> Index:
+def dominant_individuals(responses: Responses | JointResponses) -> Index:
     """Return whose contributions have at least half the variance of the response, at most three.
 
     Parameters
     ----------
-    responses : Responses
-        Leave-one-out responses.
+    responses : Responses or JointResponses
+        Leave-one-out responses; of several queries half the variance in some direction.
 
     Returns
     -------
     ndarray of int
-        Positions, those of the largest variance first.
+        Positions, those of the largest share first.
 
     Examples
     --------
@@ -50,15 +53,26 @@ def dominant_individuals(responses: Responses) -> Index:
     >>> dominant_individuals(edp.Responses.from_arrays(response, contribution=contribution))
     array([0])
     """
-    c, rows, owner = responses.collected, responses.response.size, responses.owner
-    mean = np.bincount(owner, c.data, responses.n_individuals) / rows
-    square = np.bincount(owner, c.data**2, responses.n_individuals) / rows
+    units, found, rows = units_of(responses), responses.entries, len(responses.response)
+    c = units.shrink(found.value)
+    middle, square = found.total(c), found.total(outer(c))
     if (others := responses.remainder) is not None:
-        mean[others.individuals] = others.contribution / rows
-        square[others.individuals] = others.contribution_square / rows
-    share = (square - mean**2) / responses.response.var()
+        unit = units.factor[0, 0]
+        middle[others.individuals, 0] = others.contribution / unit
+        square[others.individuals, 0, 0] = others.contribution_square / unit**2
+    about = square - outer(middle) / rows
+    share = np.linalg.eigvalsh(about)[:, -1] / (rows - 1.0)  # the units' variance is of n - 1
     order = np.argsort(-share, kind="stable")[:MOST]
     return np.asarray(order[share[order] >= LEAST_SHARE], dtype=np.int64)
+
+
+def responses_without(
+    responses: Responses | JointResponses, individuals: Index
+) -> Iterator[tuple[int, Array, str]]:
+    """Yield individuals, the responses without each, and the name of a stream for each."""
+    for person in map(int, individuals):
+        label = responses.individual[person]
+        yield person, responses.response_without(label), f"without {labels.as_text(label)}"
 
 
 def fit_without(
@@ -84,13 +98,9 @@ def fit_without(
     deviation = float(responses.response.std())
     found = {}
     people = dominant_individuals(responses) if individuals is None else individuals
-    for person in map(int, people):
-        label = responses.individual[person]
-        rest = responses.response_without(label)
+    for person, rest, stream in responses_without(responses, people):
         if np.ptp(rest) > CONSTANT * deviation:
-            found[person] = draw(
-                rest.reshape(-1, responses.samples), f"without {labels.as_text(label)}"
-            )
+            found[person] = draw(rest.reshape(-1, responses.samples), stream)
         else:
             place = np.full((*shape, 1), rest.mean())
             found[person] = Mixture(1.0, place, CONSTANT * deviation)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edp_bayes.coupling.pooling import presence_at_hand
-from edp_bayes.utils.arrays import Array
+from edp_bayes.distributions.multivariate import Units
+from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
     from edp_bayes.records.responses import Adjustment, Responses
 
-__all__ = ["CONSTANT", "raw_exposure"]
+__all__ = ["CONSTANT", "raw_exposure", "units_of"]
 
 # Responses without an individual are constant below this share of the standard deviation of all
 # responses; a regression on them takes it as a share of the variance.
@@ -64,37 +64,35 @@ def raw_exposure(
     array([[0.125],
            [0.   ]])
     """
-    from edp_bayes.records.joined import JointResponses
+    units, found, others = units_of(responses), responses.entries, responses.remainder
+    values, vectors = np.linalg.eigh(
+        responses.covariance_without(units) + units.spread(responses.noise_variance)
+    )
+    axes = vectors / (narrower * np.sqrt(np.maximum(values, CONSTANT**2)))[:, None]
 
-    if isinstance(responses, JointResponses):
-        from edp_bayes.coupling.joint_exposure import joint_shifts
+    def lengths(contribution: Array, owner: Index) -> Array:
+        turned = np.einsum("eb,eba->ea", units.shrink(contribution), axes[owner])
+        return np.asarray(np.sqrt((turned**2).sum(axis=1)))
 
-        return _of_shifts(
-            joint_shifts(responses) / narrower,
-            responses.contribution.owner,
-            (responses.n_databases, responses.n_individuals),
-            epsilon,
-            responses.adjustment,
-            presence,
-        )
-    c, people = responses.collected, responses.n_individuals
-    owner, others = responses.owner, responses.remainder
-    least = CONSTANT * float(responses.response.std())
-    known = 0.0 if responses.noise is None else responses.noise.variance
-    spread = narrower * np.maximum(np.sqrt(responses.variance_without + known), least)
-    shift = np.abs(c.data) / spread[owner]
-    sizes = (responses.response.size, people)
-    out = _of_shifts(shift, owner, sizes, epsilon, responses.adjustment, presence)
+    shift = lengths(found.value, found.owner)
+    sizes = (len(responses.response), responses.n_individuals)
+    out = _of_shifts(shift, found.owner, sizes, epsilon, responses.adjustment, presence)
     if others is not None:
         # as if all contributions of these were as large as their largest
-        shift = others.largest / spread[others.individuals]
+        shift = lengths(others.largest[:, None], others.individuals)
         out[others.individuals] = _of_alike(shift, others.count / responses.n_databases, epsilon)
     return out
 
 
+def units_of(responses: Responses | JointResponses) -> Units:
+    """Return the units in which the responses to one query or several have covariance one."""
+    y = responses.response
+    return Units.of(y.reshape(len(y), -1))
+
+
 def _of_shifts(
     shift: Array,
-    owner: NDArray[np.int64],
+    owner: Index,
     sizes: tuple[int, int],
     epsilon: Array,
     adjustment: Adjustment | None,

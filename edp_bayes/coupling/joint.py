@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,11 @@ class JointCurves(NamedTuple):
     split: Array
     skipped: Array
     bounded: NDArray[np.bool_]
+
+    @property
+    def raised(self) -> Array:
+        """The curves with their standard errors added, at most one."""
+        return np.minimum(self.value + self.error, 1.0)
 
     @classmethod
     def zeros(cls, draws: int, people: int, levels: int) -> JointCurves:
@@ -112,6 +117,9 @@ class JointCoupling:
     whole: JointCoupling | None = None
     rows: Index | None = None
 
+    # integrals have errors, which `curves` gives
+    estimated: ClassVar[bool] = True
+
     @property
     def n_individuals(self) -> int:
         """Number of individuals."""
@@ -131,8 +139,7 @@ class JointCoupling:
     @cached_property
     def noise(self) -> Array:
         """Covariance of the known noise in whitened units, shape (d, d)."""
-        inverse = np.linalg.inv(self.units.factor)
-        return np.asarray(inverse @ np.diag(self.responses.noise_variance) @ inverse.T)
+        return self.units.spread(self.responses.noise_variance)
 
     def contributions(
         self, individuals: Index, *, by_component: bool = True
@@ -159,6 +166,18 @@ class JointCoupling:
         found = plain.curves(self._leaders(epsilon), epsilon)
         largest = (found.value - found.error).max(axis=1)
         return replace(self, floor=np.maximum(largest, FLOOR), integrated=integrated)
+
+    def led(self, epsilon: Array) -> JointCoupling:
+        """Return the coupling with a floor, all of whose curves are integrated."""
+        return self.with_floor(epsilon, integrated=True)
+
+    def bounded(self, epsilon: Array) -> JointCoupling:
+        """Return the coupling whose curves below a floor are bounds."""
+        return self.with_floor(epsilon, integrated=False)
+
+    def relevant(self, epsilon: Array) -> tuple[Index, Array]:
+        """Return everybody: who does not matter shows draw by draw, see `JointCurves.skipped`."""
+        return np.arange(self.n_individuals), np.zeros(epsilon.size)
 
     def curves(self, individuals: Index, epsilon: Array) -> JointCurves:
         """Return delta_i(eps) of some individuals."""
@@ -379,7 +398,7 @@ class JointCoupling:
         return JointPresence(
             self.mixture,
             self.units.whiten(self.responses.response),
-            self.responses.contribution,
+            self.responses.entries,
             self.responses.rank,
             self.seed,
         )

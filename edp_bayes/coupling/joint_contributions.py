@@ -28,7 +28,7 @@ from edp_bayes.coupling.pooling import (
     presence_at_hand,
     stand_out,
 )
-from edp_bayes.records.joined import outer
+from edp_bayes.records.entries import outer
 from edp_bayes.records.responses import Adjustment
 from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import compiled, in_threads
@@ -331,7 +331,7 @@ class _Statistics:
 
     @classmethod
     def of(cls, responses: JointResponses, units: Units) -> _Statistics:
-        found = responses.contribution
+        found = responses.entries
         z, c = units.whiten(responses.response), units.shrink(found.value)
         n, people, total = responses.n_databases, responses.n_individuals, found.total
         centre = -total(c) / n

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.presence import FEWEST
+from edp_bayes.coupling.presence import active_components, label_counts
 from edp_bayes.coupling.presence_sampler import (
     PRESENCES,
     draw_beta,
@@ -22,11 +22,11 @@ from edp_bayes.coupling.presence_sampler import (
     log_bayes_factor,
 )
 from edp_bayes.distributions.multivariate import NormalMixture
-from edp_bayes.utils.arrays import Array, Index
+from edp_bayes.utils.arrays import Array, Flags, Index
 from edp_bayes.utils.compiled import compiled, in_threads
 
 if TYPE_CHECKING:
-    from edp_bayes.records.joined import JointContributions
+    from edp_bayes.records.entries import Entries
 
 __all__ = ["JointPresence"]
 
@@ -43,7 +43,7 @@ class JointPresence:
         Distribution of the whitened responses, shape (draw, component).
     response : ndarray
         Shape (n, d): whitened.
-    contribution : JointContributions
+    entries : Entries
         Who contributes where.
     rank : ndarray of int
         Place of every individual in the order of sorted labels.
@@ -53,7 +53,7 @@ class JointPresence:
 
     mixture: NormalMixture
     response: Array
-    contribution: JointContributions
+    entries: Entries
     rank: Index
     seed: int
 
@@ -63,7 +63,7 @@ class JointPresence:
         if some.size == 0:
             return
         labels, counts = self._labels, self._counts
-        start, database = self.contribution.start, self.contribution.database
+        start, database = self.entries.start, self.entries.database
         for column in some:
             stream = [self.seed, int(self.rank[individuals[column]])]
             source = np.random.Generator(np.random.Philox(key=stream, counter=OWN))
@@ -73,11 +73,9 @@ class JointPresence:
             presence[:, column] = own
 
     @cached_property
-    def _active(self) -> NDArray[np.bool_]:
-        """Which components get a share of their own, the heaviest at least: (draw, component)."""
-        weights = self.mixture.weights
-        heaviest = weights == weights.max(axis=1, keepdims=True)
-        return (weights * len(self.response) >= FEWEST) | heaviest
+    def _active(self) -> Flags:
+        """Which components get a share of their own: (draw, component)."""
+        return active_components(self.mixture.weights, len(self.response))
 
     @cached_property
     def _labels(self) -> NDArray[np.int32]:
@@ -97,10 +95,8 @@ class JointPresence:
     @cached_property
     def _counts(self) -> Array:
         """Databases of every component, shape (draw, component)."""
-        draws, components = self.mixture.weights.shape
-        places = self._labels + components * np.arange(draws)[:, None]
-        counts = np.bincount(places.ravel(), minlength=draws * components)
-        return counts.reshape(draws, components).astype(np.float64)
+        counts = label_counts(self._labels, self.mixture.weights.shape[1])
+        return counts.astype(np.float64)
 
 
 @compiled

@@ -53,13 +53,13 @@ class JointShiftCoupling(JointCoupling):
 
     def pair(self, individual: int) -> tuple[NormalMixture, NormalMixture]:
         """Return the distributions with and without one individual, whitened, without noise."""
-        database, value = self.responses.contribution.of(individual)
+        database, value = self.responses.entries.of(individual)
         moved = self.mixture.locations.copy()
         moved[:, database] -= self.units.shrink(value)
         return self.mixture, self.mixture._replace(locations=moved)
 
     def _moves(self, people: Index) -> Any:
-        found = self.responses.contribution
+        found = self.responses.entries
         return found.start, found.database, self.units.shrink(found.value)
 
     def _bounds(self, people: Index, moves: Any, growth: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -111,7 +111,7 @@ class JointShiftCoupling(JointCoupling):
         return out
 
     def _leaders(self, epsilon: Array) -> Index:
-        found = self.responses.contribution
+        found = self.responses.entries
         whole = self.mixture.covariances[:, 0].mean(axis=0) + self.noise
         moves = self.units.shrink(found.value)
         length = np.einsum("ea,ab,eb->e", moves, np.linalg.inv(whole), moves)

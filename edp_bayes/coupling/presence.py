@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.coupling.presence_sampler import Seen, draw_labels, draw_shares
 from edp_bayes.distributions.mixtures import Mixture, flat_draws
-from edp_bayes.utils.arrays import Array, Index
+from edp_bayes.utils.arrays import Array, Flags, Index
 from edp_bayes.utils.compiled import in_threads
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from edp_bayes.coupling.parts import Contributions
     from edp_bayes.records.responses import Responses
 
-__all__ = ["FEWEST", "PresencePosterior"]
+__all__ = ["FEWEST", "PresencePosterior", "active_components", "label_counts"]
 
 SWEEPS = 5  # of the sampler
 # A rare individual is in at most this share of the databases, or in as few.
@@ -130,11 +130,9 @@ class PresencePosterior:
         return 0.0 if noise is None else noise.variance / unit
 
     @cached_property
-    def active(self) -> NDArray[np.bool_]:
-        """Which components get a share of their own, the heaviest at least: (draw, component)."""
-        weights = self._base[:, 0]
-        heaviest = weights == weights.max(axis=1, keepdims=True)
-        return (weights * self.responses.n_databases >= FEWEST) | heaviest
+    def active(self) -> Flags:
+        """Which components get a share of their own: (draw, component)."""
+        return active_components(self._base[:, 0], self.responses.n_databases)
 
     @cached_property
     def _labels(self) -> NDArray[np.int32]:
@@ -151,7 +149,18 @@ class PresencePosterior:
     @cached_property
     def _counts(self) -> Index:
         """How often each component labels a response: (draw, component)."""
-        draws, components = self.active.shape
-        places = self._labels + components * np.arange(draws)[:, None]
-        counts = np.bincount(places.ravel(), minlength=draws * components)
-        return counts.reshape(draws, components)
+        return label_counts(self._labels, self.active.shape[1])
+
+
+def active_components(weights: Array, databases: int) -> Flags:
+    """Return which components get a share of their own, the heaviest always: (draw, k)."""
+    heaviest = weights == weights.max(axis=1, keepdims=True)
+    return np.asarray((weights * databases >= FEWEST) | heaviest)
+
+
+def label_counts(labels: NDArray[np.int32], components: int) -> Index:
+    """Return how often each component is among labels (draw, response): (draw, component)."""
+    draws = len(labels)
+    places = labels + components * np.arange(draws)[:, None]
+    counts = np.bincount(places.ravel(), minlength=draws * components)
+    return counts.reshape(draws, components)

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.records.responses import contributing
 from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
     from edp_bayes.records.responses import Responses
 
-__all__ = ["joint_at_hand", "newcomers", "recent_odds", "responses_at_hand", "runs"]
+__all__ = ["newcomers", "recent_odds", "responses_at_hand", "runs"]
 
 LEAST = 3  # presences of whom an autocorrelation of their own is learned
 MOST_ALIKE = 0.9
@@ -199,61 +200,38 @@ def _returns(owner: Index, place: Index, count: Array, n: int) -> float:
     return float((back[seen].sum() + 0.5) / (np.maximum(away[seen], 0).sum() + 1.0))
 
 
-def responses_at_hand(responses: Responses) -> Responses:
+def responses_at_hand[R: (Responses, JointResponses)](responses: R) -> R:
     """Return responses whose individuals are present as often as in the database in question.
 
     For couplings that move each database by what an individual contributed there. Those who have
     left keep their largest contributions, and those who stay have theirs in further databases, too:
-    all in as many as the odds of the adjustment say.
+    all in as many as the odds of the adjustment say. Answers to several queries move in the same
+    databases.
     """
-    from edp_bayes.coupling.adjustment import presence_cells
-
     adjustment = responses.adjustment
     if adjustment is None or responses.remainder is not None:
         return responses
-    samples = responses.samples
-    n, matrix, cells = responses.n_databases, responses.contribution, presence_cells(responses)
+    samples, n, cells = responses.samples, responses.n_databases, responses.presence_cells
+    found, spread = responses.entries, responses.response.std(axis=0)
+    size = (np.abs(found.value) / np.maximum(spread, 1e-300)).sum(axis=1)
     weight = np.zeros(cells.size)
-    entry = responses.owner * n + matrix.indices // samples
-    np.maximum.at(weight, np.searchsorted(cells, entry), np.abs(matrix.data))
-    order = responses.response_by_database.mean(axis=1)
+    entry = found.owner * n + found.database // samples
+    np.maximum.at(weight, np.searchsorted(cells, entry), size)
+    order = responses.parts[0].response_by_database.mean(axis=1)
     moved = _taken(cells, weight, responses.n_individuals, n, adjustment.own_odds, order)
     if moved is None:
         return responses
-    changed = _rearranged(matrix, samples, *moved)
-    return responses.replaced(
-        contribution=changed,
-        half_step=responses.half_step,
-        presence=_counts(changed, samples),
-    )
-
-
-def joint_at_hand(responses: JointResponses) -> JointResponses:
-    """Return the same of several queries: all answers move in the same databases."""
-    from edp_bayes.coupling.adjustment import presence_cells
-    from edp_bayes.records.joined import JointResponses
-
-    adjustment = responses.adjustment
-    if adjustment is None:
-        return responses
-    cells = presence_cells(responses)
-    spread = responses.response.std(axis=0)
-    weight = (np.abs(responses.contribution.value) / np.maximum(spread, 1e-300)).sum(axis=1)
-    moved = _taken(
-        cells, weight, responses.n_individuals, responses.n_databases, adjustment.own_odds,
-        responses.response[:, 0],
-    )  # fmt: skip
-    if moved is None:
-        return responses
-    parts = []
-    for part in responses.parts:
-        changed = _rearranged(part.contribution, 1, *moved)
-        parts.append(
+    matrices = [_rearranged(part.contribution, samples, *moved) for part in responses.parts]
+    return responses.of_parts(
+        [
             part.replaced(
-                contribution=changed, half_step=part.half_step, presence=_counts(changed, 1)
+                contribution=matrix,
+                half_step=part.half_step,
+                presence=contributing(matrix, n, samples),
             )
-        )
-    return JointResponses(tuple(parts), adjustment)
+            for part, matrix in zip(responses.parts, matrices, strict=True)
+        ]
+    )
 
 
 def _taken(
@@ -302,9 +280,3 @@ def _rearranged(matrix, samples: int, owner: Index, database: Index, donor: Inde
     values = np.asarray(matrix.tocsr()[taken, columns]).ravel()
     kept = values != 0.0
     return csc_array((values[kept], (rows[kept], columns[kept])), shape=matrix.shape)
-
-
-def _counts(matrix, samples: int) -> Index:  # type: ignore[no-untyped-def]
-    from edp_bayes.records.responses import contributing
-
-    return contributing(matrix, matrix.shape[0] // samples, samples)

@@ -55,9 +55,7 @@ def check_identifier(responses: Responses | JointResponses, *, appear_once: bool
     >>> check_identifier(data).passed, check_identifier(data, appear_once=True).passed
     (False, True)
     """
-    from edp_bayes.records.joined import JointResponses
-
-    first = responses.parts[0] if isinstance(responses, JointResponses) else responses
+    first = responses.parts[0]
     people, once = first.n_individuals, int((first.presence == 1).sum())
     share = once / people
     text = f"{once:,} of {people:,} individuals are in one database alone"

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edp_bayes.coupling.adjustment import presence_cells
 from edp_bayes.coupling.exposure import raw_exposure
 from edp_bayes.coupling.spells import newcomers, runs
 from edp_bayes.diagnostics.checks import Checks, threshold
@@ -89,7 +88,7 @@ def check_newcomers(
     from scipy.special import chdtri
 
     n = records.n_databases
-    owner, place = np.divmod(presence_cells(records), n)
+    owner, place = np.divmod(records.presence_cells, n)
     run = newcomers(owner, place, records.n_individuals, n)
     new = run >= fewest
     if not new.any():

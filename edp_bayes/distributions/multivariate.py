@@ -34,6 +34,11 @@ class Units(NamedTuple):
         sign = np.where(np.diagonal(triangle) < 0.0, -1.0, 1.0)
         return cls(centre, np.ascontiguousarray((triangle * sign[:, None]).T))
 
+    def spread(self, variance: Array) -> Array:
+        """Return what is independent for every response, of variances (d,), as covariance of z."""
+        inverse = np.linalg.inv(self.factor)
+        return np.asarray(inverse @ np.diag(variance) @ inverse.T)
+
     def whiten(self, y: Array) -> Array:
         """Return z of responses (..., d)."""
         return self.shrink(y - self.centre)

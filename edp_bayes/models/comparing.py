@@ -303,7 +303,9 @@ def _given_scores(
     return scores, ahead
 
 
-def one_step_ahead(model: DensityModel, known: Known, settings: SamplerSettings) -> Array:
+def one_step_ahead(
+    model: DensityModel, known: Known[Responses], settings: SamplerSettings
+) -> Array:
     """Return the log predictive density of each of the last third given those before it.
 
     Raises

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edp_bayes.coupling.dominance import dominant_individuals, responses_without
 from edp_bayes.coupling.joint import JointCoupling
 from edp_bayes.coupling.joint_contributions import JointContributionPosterior
-from edp_bayes.coupling.joint_dominance import joint_without
 from edp_bayes.diagnostics.convergence import DIVERGING
 from edp_bayes.diagnostics.predictive import ADVICE
 from edp_bayes.diagnostics.truncation import Truncation
@@ -59,6 +59,10 @@ class FittedJoint:
         Shape (chain, draw, component), in the responses' units, without known noise.
     coupling : JointCoupling
         From the same draws, all chains together.
+    responses : JointResponses
+        What was fitted, as it is coupled.
+    dependence : Dependence
+        Which queries follow from others, and whom combinations of the answers reveal.
     log_likelihood : ndarray
         Shape (chain, draw, database).
     predictive : ndarray, optional
@@ -91,6 +95,8 @@ class FittedJoint:
 
     mixture: NormalMixture
     coupling: JointCoupling
+    responses: JointResponses
+    dependence: Dependence
     log_likelihood: Array
     predictive: Array | None = None
     log_prior: xr.Dataset | None = None
@@ -174,12 +180,14 @@ def _fit_mixture(
     draw, weights, attributes = _drawer(model, responses, settings)
     units = Units.of(responses.response)
     drawn: JointDraws = draw(responses.response, units)
-    without = joint_without(
-        responses,
-        units,
-        lambda y, own, stream: draw(y, own, stream=stream).mixture,
-        leave=[one.individual for one in dependence.revealed if one.alone],
-    )
+    # without these the responses depend linearly, and nothing is drawn
+    alone = [one.individual for one in dependence.revealed if one.alone]
+    dominant = dominant_individuals(responses)
+    without = {}
+    for person, rest, stream in responses_without(responses, dominant[~np.isin(dominant, alone)]):
+        own = Units.of(rest)
+        apart: JointDraws = draw(rest, own, stream=stream)
+        without[person] = apart.mixture.in_units(own).whitened(units)
     truncated: tuple[Truncation, ...] = ()
     if not weights.dirichlet:
         truncated = (Truncation(drawn.concentration, weights.components),)
@@ -187,6 +195,8 @@ def _fit_mixture(
     return FittedJoint(
         mixture=drawn.mixture.in_units(units),
         coupling=coupled(drawn.mixture, units, responses, dependence, settings, without),
+        responses=responses,
+        dependence=dependence,
         log_likelihood=drawn.mixture.logpdf(units.whiten(responses.response))
         - np.log(np.diagonal(units.factor)).sum(),
         log_prior=_log_prior(model, drawn, weights),

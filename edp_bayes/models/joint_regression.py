@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.adjustment import adjust_jointly, regressed
-from edp_bayes.coupling.joint_shift import JointShiftCoupling
+from edp_bayes.coupling.adjustment import adjust, regressed
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.models.conditional import DRAWN, Conditional, unused_transitions
 from edp_bayes.models.regression import refuse_no_adversary, scores_of
 from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
 from edp_bayes.records.dependence import Dependence, linear_dependence
-from edp_bayes.records.joint_known import JointKnown
-from edp_bayes.records.known import LAG, OTHER
+from edp_bayes.records.known import LAG, OTHER, Known
 from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ class JointRegression(Conditional):
 
     Attributes
     ----------
-    known : JointKnown
+    known : Known
         What is known.
     dependence : Dependence
         What depends linearly given that, and which queries are kept.
@@ -54,12 +52,12 @@ class JointRegression(Conditional):
         c and F, of the queries that are kept.
     """
 
-    known: JointKnown
+    known: Known[JointResponses]
     dependence: Dependence
     units: Units
 
     @classmethod
-    def of(cls, known: JointKnown) -> JointRegression:
+    def of(cls, known: Known[JointResponses]) -> JointRegression:
         """Look for linear dependence, and take the units from least squares."""
         dependence = linear_dependence(known.responses, known.design)
         y = known.responses.response[:, list(dependence.kept)]
@@ -133,7 +131,7 @@ class JointRegression(Conditional):
         moved = (residuals - residuals.mean(axis=0)) * self.growth(gamma) + self.place
         response = self.units.centre + moved @ self.units.factor.T
         row = self.known.row if self.known.timed else None
-        return adjust_jointly(self.responses, *self.predicting(gamma), response, row=row)
+        return adjust(self.responses, *self.predicting(gamma), response, row=row)
 
     def in_responses(self, beta: Array) -> Array:
         """Return coefficients (..., p, query) in the units of the responses and of `known`."""
@@ -256,9 +254,7 @@ def fit_joint_given(
             growth=growth,
             shift=moved @ regression.units.factor.T,
             scores=np.stack(scores, axis=1),
-            slopes_known=regressed(responses)
-            if isinstance(fitted.coupling, JointShiftCoupling)
-            else 0,
+            slopes_known=0 if fitted.pooled else regressed(responses),
         ),
     )
 
@@ -282,7 +278,7 @@ def _stretched(mixture: NormalMixture, place: Array, factor: Array) -> NormalMix
 def _stretched_coupling(coupling: JointCoupling, factor: Array) -> JointCoupling:
     """Return a coupling with every draw scaled; individuals contribute what they did."""
     responses, units = coupling.responses, coupling.units
-    found = responses.contribution
+    found = responses.entries
     lost = found.total(units.shrink(found.value)) / responses.n_databases
     without = {i: _stretched(mixture, -lost[i], factor) for i, mixture in coupling.without.items()}
     origin = np.zeros(coupling.mixture.dimensions)

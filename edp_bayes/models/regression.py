@@ -58,11 +58,11 @@ class Regression(Conditional):
         c and s.
     """
 
-    known: Known
+    known: Known[Responses]
     units: Standardisation
 
     @classmethod
-    def of(cls, known: Known) -> Regression:
+    def of(cls, known: Known[Responses]) -> Regression:
         """Take the units from least squares."""
         y = known.responses.response_by_database.mean(axis=1)
         full = np.column_stack([np.ones(y.size), known.design])

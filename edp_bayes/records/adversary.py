@@ -12,7 +12,6 @@ from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     from edp_bayes.records.joined import JointResponses
-    from edp_bayes.records.joint_known import JointKnown
     from edp_bayes.records.known import Known
     from edp_bayes.records.responses import Responses
 
@@ -196,12 +195,12 @@ class Adversary:
         return known
 
     @overload
-    def given(self, responses: Responses, *, at: Any = None) -> Known: ...
+    def given(self, responses: Responses, *, at: Any = None) -> Known[Responses]: ...
 
     @overload
-    def given(self, responses: JointResponses, *, at: Any = None) -> JointKnown: ...
+    def given(self, responses: JointResponses, *, at: Any = None) -> Known[JointResponses]: ...
 
-    def given(self, responses: Responses | JointResponses, *, at: Any = None) -> Known | JointKnown:
+    def given(self, responses: Any, *, at: Any = None) -> Any:
         """Return what they know of every database, as regressors of its response.
 
         Parameters
@@ -224,12 +223,6 @@ class Adversary:
         leakage : delta for adversaries who know more and more
         audit : audit a query
         """
-        from edp_bayes.records.joined import JointResponses
-
-        if isinstance(responses, JointResponses):
-            from edp_bayes.records.joint_known import joint_known
-
-            return joint_known(self, responses, at)
         from edp_bayes.records.known import known
 
         return known(self, responses, at)

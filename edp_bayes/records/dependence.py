@@ -155,7 +155,7 @@ def _found(
     given: _Given,
 ) -> Dependence:
     y = given.left((responses.response - responses.response.mean(axis=0)) / scale)
-    entries = responses.contribution
+    entries = responses.entries
     c = entries.value / scale
     people, kept = responses.n_individuals, list(queries)
     warnings: list[str] = []
@@ -214,7 +214,7 @@ def _candidates(
     responses: JointResponses, y: Array, c: Array, kept: list[int], given: _Given
 ) -> list[int]:
     """Return who may leave a constant combination, by a loose look at covariances."""
-    entries, c = responses.contribution, c[:, kept]
+    entries, c = responses.entries, c[:, kept]
     covariance = entries.covariance_without(y[:, kept], c)
     if given.basis.shape[1] > 1:
         # y is what is left of the responses; of the contributions what follows is subtracted here

@@ -6,76 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.distributions.multivariate import Units
 from edp_bayes.distributions.noise import LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.records.entries import Entries
 from edp_bayes.records.remainder import require_collected
 from edp_bayes.records.responses import Adjustment, Responses
 from edp_bayes.utils import labels
-from edp_bayes.utils.arrays import Array, Index
+from edp_bayes.utils.arrays import Array, Flags, Index
 from edp_bayes.utils.sentences import Sentence
 
 __all__ = [
     "MOST_QUERIES",
-    "JointContributions",
     "JointResponses",
     "SomeJointResponses",
     "join",
-    "outer",
 ]
 
 MOST_QUERIES = 5
-
-
-class JointContributions(NamedTuple):
-    """Contributions to all queries, by individual.
-
-    Attributes
-    ----------
-    owner, database : ndarray of int
-        Shape (entry,): whose, increasing, and in which database, increasing for each individual.
-        An entry is there where any query's contribution is not zero.
-    value : ndarray
-        Shape (entry, query).
-    start : ndarray of int
-        Shape (m + 1,): individual i owns the entries from start[i] to start[i + 1].
-    """
-
-    owner: Index
-    database: Index
-    value: Array
-    start: Index
-
-    def of(self, individual: int) -> tuple[Index, Array]:
-        """Return databases and contributions of one individual."""
-        own = slice(int(self.start[individual]), int(self.start[individual + 1]))
-        return self.database[own], self.value[own]
-
-    def total(self, values: Array) -> Array:
-        """Return sums by individual of one number or array of each entry, shape (m, ...)."""
-        people = self.start.size - 1
-        flat = values.reshape(len(values), -1)
-        sums = [np.bincount(self.owner, part, people) for part in flat.T]
-        return np.stack(sums, axis=1).reshape(people, *values.shape[1:])
-
-    def covariance_without(self, response: Array, contribution: Array) -> Array:
-        """Return that of the responses without each individual, shape (m, query, query).
-
-        Of responses whose means are zero, and their contributions in the same units.
-        """
-        n, own = len(response), response[self.database]
-        moved = outer(own - contribution) - outer(own)
-        mean = self.total(contribution) / n
-        return np.asarray(response.T @ response / n + self.total(moved) / n - outer(mean))
-
-
-def outer(rows: Array) -> Array:
-    """Return the product of every row with itself, shape (row, query, query)."""
-    return np.asarray(rows[:, :, None] * rows[:, None, :])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,8 +42,6 @@ class JointResponses:
     ----------
     parts : tuple of Responses
         One for each query, individuals and databases in the same order.
-    adjustment : Adjustment, optional
-        How contributions were adjusted to the database in question of an adversary.
 
     See Also
     --------
@@ -112,7 +63,16 @@ class JointResponses:
     """
 
     parts: tuple[Responses, ...]
-    adjustment: Adjustment | None = None
+
+    @property
+    def samples(self) -> int:
+        """Responses a database to each query: one."""
+        return self.parts[0].samples
+
+    @property
+    def adjustment(self) -> Adjustment | None:
+        """How contributions were adjusted to the database in question of an adversary."""
+        return self.parts[0].adjustment
 
     @property
     def n_databases(self) -> int:
@@ -173,7 +133,7 @@ class JointResponses:
         return np.stack([part.response for part in self.parts], axis=1)
 
     @cached_property
-    def contribution(self) -> JointContributions:
+    def entries(self) -> Entries:
         """Contributions of every individual to all queries."""
         n, people = self.n_databases, self.n_individuals
         keys = [part.owner * n + part.contribution.indices for part in self.parts]
@@ -183,7 +143,34 @@ class JointResponses:
             value[np.searchsorted(cells, key), column] = part.contribution.data
         owner, database = cells // n, cells % n
         start = np.searchsorted(owner, np.arange(people + 1))
-        return JointContributions(owner, database, value, start)
+        return Entries(owner, database, value, start)
+
+    @property
+    def remainder(self) -> None:
+        """Nothing: everybody's contributions are collected."""
+        return None
+
+    @cached_property
+    def reduced(self) -> Flags:
+        """Whose contributions were not collected, shape (m,): nobody's."""
+        return np.zeros(self.n_individuals, dtype=bool)
+
+    @property
+    def presence_cells(self) -> Index:
+        """Individual * databases + database of every presence, in order."""
+        return np.asarray(self.entries.owner * self.n_databases + self.entries.database)
+
+    def covariance_without(self, units: Units) -> Array:
+        """Return that of the responses without every individual, in some units, (m, d, d)."""
+        z, c = units.whiten(self.response), units.shrink(self.entries.value)
+        return self.entries.covariance_without(z, c)
+
+    def response_without(self, individual: Any) -> Array:
+        """Return the responses without one individual, shape (n, d)."""
+        rest = self.response.copy()
+        database, value = self.entries.of(self.index_of(individual))
+        rest[database] -= value
+        return rest
 
     @cached_property
     def presence(self) -> Index:
@@ -211,13 +198,17 @@ class JointResponses:
 
     def of_queries(self, some: Sequence[int]) -> JointResponses:
         """Return the same with some of the queries."""
-        return JointResponses(tuple(self.parts[k] for k in some), self.adjustment)
+        return JointResponses(tuple(self.parts[k] for k in some))
+
+    def of_parts(self, parts: Sequence[Responses]) -> JointResponses:
+        """Return what has other `parts`."""
+        return JointResponses(tuple(parts))
 
     def __repr__(self) -> str:
         """Return the sizes, not the arrays."""
         return (
             f"JointResponses({self.query}: {self.n_databases} databases, {self.n_individuals} "
-            f"individuals, {self.contribution.owner.size} contributions)"
+            f"individuals, {self.entries.owner.size} contributions)"
         )
 
 
@@ -226,7 +217,7 @@ class SomeJointResponses:
     """Contributions of some individuals to several queries; attributes as `JointResponses`."""
 
     response: Array
-    contribution: JointContributions
+    entries: Entries
     rank: Index
     noise_variance: Array
 
@@ -235,12 +226,12 @@ class SomeJointResponses:
         cls, responses: JointResponses | SomeJointResponses, members: Index
     ) -> SomeJointResponses:
         """Take those of some individuals."""
-        found = responses.contribution
+        found = responses.entries
         count = found.start[members + 1] - found.start[members]
         start = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
         owner = np.repeat(np.arange(members.size), count)
         entry = np.arange(owner.size) - start[owner] + found.start[members][owner]
-        some = JointContributions(owner, found.database[entry], found.value[entry], start)
+        some = Entries(owner, found.database[entry], found.value[entry], start)
         return cls(responses.response, some, responses.rank[members], responses.noise_variance)
 
     @property

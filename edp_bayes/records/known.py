@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.adversary import CALENDAR, Adversary
 from edp_bayes.records.covariates import Covariate, aligned, buckets
+from edp_bayes.records.dependence import linear_dependence
 from edp_bayes.records.pasts import Pasts, pasts_of
 from edp_bayes.records.responses import Responses
 from edp_bayes.records.timeline import Timeline
@@ -40,11 +41,7 @@ __all__ = [
     "explained",
     "fits",
     "known",
-    "refuse_determined",
-    "refuse_many",
-    "regressed",
     "say_many",
-    "say_unassessed",
 ]
 
 # Prior standard deviations of coefficients: of lags, of all others in residual deviations.
@@ -166,23 +163,27 @@ class Explained:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Known(Explained):
-    """The same of one query; further attributes are those of `Explained`.
+class Known[R: (Responses, JointResponses)](Explained):
+    """The same with the responses; further attributes are those of `Explained`.
 
     Attributes
     ----------
-    responses : Responses
-        Of the databases that are explained: the first ones serve as lags only. Contributions of
-        insiders are subtracted, and insiders are no longer among the individuals. They are on the
-        scale on which they are modelled, and so are the lags.
+    responses : Responses or JointResponses
+        Of the databases that are explained: the first ones serve as lags only. What insiders
+        contributed to sums is subtracted, and insiders are no longer among the individuals. They
+        are on the scale on which they are modelled, and so are the lags.
     log_slope : ndarray
         Shape (n,): what makes their log densities those of the answers, see `Responses.log_slope`.
+    lagged : tuple of int
+        Queries whose earlier answers are the first regressors, those of one lag after those of the
+        lag before. Of a query that follows from the others there are none.
     """
 
-    responses: Responses
+    responses: R
     log_slope: Array
+    lagged: tuple[int, ...] = (0,)
 
-    def before(self, count: int) -> Known:
+    def before(self: Known[Responses], count: int) -> Known[Responses]:
         """Return what was known when so many of the databases had been seen.
 
         The database in question is the one after these.
@@ -202,13 +203,13 @@ class Known(Explained):
             at=self.responses.database[count],
         )
 
-    def last(self, count: int) -> Known:
+    def last(self: Known[Responses], count: int) -> Known[Responses]:
         """Return the same of the last databases alone."""
         first = self.position.size - count
         return self if first == 0 else self._rows(slice(first, None))
 
     @property
-    def bare(self) -> Known:
+    def bare(self: Known[Responses]) -> Known[Responses]:
         """The same of one individual of no importance, where only the response counts."""
         from scipy.sparse import csc_array
 
@@ -223,7 +224,7 @@ class Known(Explained):
             ),
         )
 
-    def _rows(self, rows: slice) -> Known:
+    def _rows(self: Known[Responses], rows: slice) -> Known[Responses]:
         chosen = np.arange(self.position.size)[rows]
         parts = [
             replace(
@@ -248,31 +249,106 @@ class Known(Explained):
 
     @property
     def past(self) -> int:
-        """Number of lags."""
-        return sum(part.lag for part in self.regressors)
+        """Number of lags of each query."""
+        return sum(part.lag for part in self.regressors) // len(self.lagged)
 
 
-def known(adversary: Adversary, responses: Responses, at: Any, *, teller: int = 0) -> Known:
+def known[R: (Responses, JointResponses)](
+    adversary: Adversary, responses: R, at: Any, *, teller: int = 0
+) -> Known[R]:
     """Return what an adversary knows; see `Adversary.given`.
 
     Where they know their own contribution, they are the individual whose tells most, or next most.
+    The past of several queries is that of all of them: the answers y_t follow c + x_t' C +
+    exp(gamma z_t) u_t with the earlier answers to every query among x_t, a vector autoregression.
     """
+    several = len(responses.parts) > 1
+    past: int = adversary.past
+    if several:
+        _refuse_for_several(adversary)
+        databases = responses.n_databases
+        refuse_many(past * len(responses.parts), databases - past, databases)
     if adversary.own:
         return _with_own(adversary, responses, at, teller)
-    found = regressed(adversary, responses, at)
-    if found.unassessed:
-        said = say_unassessed(found.unassessed, responses, adversary.past)
-        found = replace(found, warnings=(*found.warnings, said))
-    count, n = len(found.regressors), found.position.size
+    parts: list[Known[Any]] = [regressed(adversary, responses.parts[0], at)]
+    # what is not a query's own is the same for all
+    own = replace(
+        adversary, trend=False, season=None, covariates=None, knows=None, bins=None,
+        changing_scale=False,
+    )  # fmt: skip
+    parts += [regressed(own, part, at) for part in responses.parts[1:]]
+    first = parts[0]
+    rest: Any = responses.of_parts([part.responses for part in parts])
+    lagged: tuple[int, ...] = first.lagged
+    regressors = first.regressors
+    if several:
+        lagged = linear_dependence(rest).kept
+        regressors = (
+            *_lags_of(parts, responses.names, lagged, past),
+            *_others_of(parts, responses.names),
+        )
+    shared = set.intersection(*(set(part.unassessed) for part in parts))
+    unassessed = tuple(label for label in first.unassessed if label in shared)
+    warnings = [said for part in parts for said in part.warnings]
+    if unassessed:
+        warnings.append(say_unassessed(unassessed, responses, past))
+    count, n = len(regressors), rest.n_databases
     refuse_many(count, n, responses.n_databases)
-    refuse_determined(found.responses, found.regressors)
+    for name, part in zip(responses.names, rest.parts, strict=True):
+        what = f"the answers to {name}" if several else "the response"
+        refuse_determined(part, regressors, what)
     if count > MANY * n:
-        found = replace(found, warnings=(*found.warnings, say_many(count, n)))
-    return found
+        warnings.append(say_many(count, n))
+    return replace(
+        first,
+        responses=rest,
+        lagged=lagged,
+        regressors=regressors,
+        warnings=tuple(dict.fromkeys(warnings)),
+        unassessed=unassessed,
+    )
 
 
-def regressed(adversary: Adversary, responses: Responses, at: Any) -> Known:
-    """Return what an adversary knows, however many regressors that are."""
+def _refuse_for_several(adversary: Adversary) -> None:
+    """Refuse what has no answer, or none that so few databases show, for several queries."""
+    if adversary.own:
+        raise InvalidInputError(
+            "a joint audit takes no own=True: which individual's own contribution tells most has "
+            "no single answer for several queries, since what narrows one combination of the "
+            "answers may leave others as wide. Give those who tell most as insiders=[...]"
+        )
+    if adversary.past_published is not None:
+        raise InvalidInputError(
+            "a joint audit takes no past_published: how the past lies in intervals of several "
+            "answers together is not learned from so few databases, and knowing it in full never "
+            "lowers the risk. Leave it out, or audit each query on its own"
+        )
+
+
+def _lags_of(
+    parts: Sequence[Known[Any]], names: tuple[str, ...], lagged: tuple[int, ...], past: int
+) -> list[Regressor]:
+    """Return the earlier answers to several queries, lag by lag."""
+    return [
+        replace(part, name=f"{part.name} of {names[k]}")
+        for lag in range(past)
+        for k in lagged
+        for part in (parts[k].regressors[lag],)
+    ]
+
+
+def _others_of(parts: Sequence[Known[Any]], names: tuple[str, ...]) -> list[Regressor]:
+    """Return all that is no lag, with the answer to every query on insiders' records."""
+    return [
+        replace(one, name=f"{INSIDERS}, {name}") if one.name == INSIDERS else one
+        for part, name in zip(parts, names, strict=True)
+        for one in part.regressors
+        if not one.lag
+    ]
+
+
+def regressed(adversary: Adversary, responses: Responses, at: Any) -> Known[Responses]:
+    """Return what an adversary knows of one query, however many regressors that are."""
     if responses.atoms is not None:
         raise InvalidInputError(
             "atoms are modelled of an answer of which nothing else is known: leave out the "
@@ -378,12 +454,16 @@ def say_unassessed(
     )
 
 
-def explained(responses: Responses, rows: Index, insiders: tuple[Any, ...]) -> Responses:
+def explained[R: (Responses, JointResponses)](
+    responses: R, rows: Index, insiders: tuple[Any, ...]
+) -> R:
     """Return the responses of some databases, less what insiders contributed to a sum.
 
     They are answers as they were given, on their own scale.
     """
-    return _kept(_less(responses, insiders), rows, insiders)
+    return responses.of_parts(
+        [_kept(_less(part, insiders), rows, insiders) for part in responses.parts]
+    )
 
 
 def _pasts(
@@ -534,7 +614,7 @@ def _insiders(adversary: Adversary, responses: Responses) -> tuple[Any, ...]:
     return tuple(responses.individual[np.unique(chosen)].tolist())
 
 
-def _with_own(adversary: Adversary, responses: Responses, at: Any, teller: int) -> Known:
+def _with_own(adversary: Adversary, responses: Any, at: Any, teller: int) -> Known[Any]:
     """Return what is known where one whose contribution tells most is an insider."""
     others = replace(adversary, own=False)
     base = known(others, responses, at)
@@ -549,7 +629,7 @@ def _with_own(adversary: Adversary, responses: Responses, at: Any, teller: int) 
     )
 
 
-def _tellers(known: Known) -> tuple[Any, ...]:
+def _tellers(known: Known[Responses]) -> tuple[Any, ...]:
     """Return the two whose own contribution, given all else, leaves the least variance.
 
     Risks grow as the response narrows. So what tells most is worst for all others, and what tells

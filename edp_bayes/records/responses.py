@@ -18,6 +18,7 @@ from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.records.atoms import checked_atoms, places, tied_ends
 from edp_bayes.records.cut_off import Partial
+from edp_bayes.records.entries import Entries
 from edp_bayes.records.remainder import WAY_OUT, NotCollected, Remainder
 from edp_bayes.records.rounding import FOUND, ROUNDING, checked_step
 from edp_bayes.records.transforms import Transform, transform_of
@@ -27,6 +28,7 @@ from edp_bayes.utils.sentences import Sentence
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
+    from edp_bayes.distributions.multivariate import Units
     from edp_bayes.records.joined import JointResponses
 
 __all__ = ["Adjustment", "Responses", "contributing", "entry_columns"]
@@ -402,6 +404,11 @@ class Responses:
             warnings.simplefilter("ignore", EdpBayesWarning)
             return replace(self, **changes)
 
+    def of_parts(self, parts: Sequence[Responses]) -> Responses:
+        """Return what has other `parts`, of which there is one."""
+        (one,) = parts
+        return one
+
     @cached_property
     def on_scale(self) -> Responses:
         """Responses and contributions as a density models them; these if it models them all.
@@ -522,6 +529,37 @@ class Responses:
             largest[self.remainder.individuals] = self.remainder.largest
         largest.setflags(write=False)
         return largest
+
+    @property
+    def parts(self) -> tuple[Responses, ...]:
+        """The queries, of which this is the only one: as of several, see `JointResponses`."""
+        return (self,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of every query, of which this is the only one."""
+        return (self.query,)
+
+    @property
+    def entries(self) -> Entries:
+        """Contributions entry by entry, as those to several queries; collected ones alone."""
+        matrix: Any = self.collected
+        return Entries(self.owner, matrix.indices, matrix.data[:, None], matrix.indptr)
+
+    @cached_property
+    def presence_cells(self) -> NDArray[np.int64]:
+        """Individual * databases + database of every presence collected, in order."""
+        place = self.collected.indices // self.samples
+        return np.unique(self.owner * self.n_databases + place)
+
+    @property
+    def noise_variance(self) -> NDArray[np.float64]:
+        """Variance of the known noise, shape (1,)."""
+        return np.array([0.0 if self.noise is None else self.noise.variance])
+
+    def covariance_without(self, units: Units) -> NDArray[np.float64]:
+        """Return `variance_without` in some units, shape (m, 1, 1)."""
+        return np.asarray((self.variance_without / units.factor[0, 0] ** 2)[:, None, None])
 
     @cached_property
     def variance_without(self) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
 import xarray as xr
 from numpy.typing import ArrayLike
@@ -106,27 +106,6 @@ class JointAudit(Audit):
         group = self.tree["mixture"].to_dataset()
         return NormalMixture(
             *(group[name].to_numpy() for name in ("weights", "locations", "covariances"))
-        )
-
-    @property
-    def mixture(self) -> NoReturn:
-        """Refused: the distribution is in several dimensions, see `joint_mixture`."""
-        raise InvalidInputError(
-            "a joint audit has no distribution of a single answer, which intervals, noise and "
-            "leakage need: audit each query on its own for these; joint_mixture is the "
-            "distribution of all answers"
-        )
-
-    @property
-    def without(self) -> dict[int, Any]:
-        """Nothing: kept for single queries only."""
-        return {}
-
-    def new_individual(self) -> NoReturn:
-        """Refused: the pool of single queries is in one dimension."""
-        raise InvalidInputError(
-            "a joint audit does not draw an individual who is not in the sample: audit each query "
-            "on its own for that"
         )
 
     def summary(

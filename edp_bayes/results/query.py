@@ -187,6 +187,11 @@ class Audit(IndividualCurves):
         return "integration_error" in self.tree.children
 
     @property
+    def fit(self) -> Any:
+        """The coupling that it was made from, to compose it; None where it is gone."""
+        return getattr(self.source, "coupling", None)
+
+    @property
     def exact_zeros(self) -> bool:
         """Whether a risk of zero is that, rather than a number too small to be known.
 
@@ -235,6 +240,12 @@ class Audit(IndividualCurves):
     @property
     def mixture(self) -> Mixture:
         """Draws of the response's distribution, (chain, draw, component), with known noise."""
+        if self.joint:
+            raise InvalidInputError(
+                "a joint audit has no distribution of a single answer, which intervals, noise and "
+                "leakage need: audit each query on its own for these; joint_mixture is the "
+                "distribution of all answers"
+            )
         group = self.tree["mixture"].to_dataset()
         parts = (group[name].to_numpy() for name in ("weights", "locations", "scales"))
         noise = self._record("noise")
@@ -331,9 +342,14 @@ class Audit(IndividualCurves):
         Raises
         ------
         InvalidInputError
-            If the audit was of the largest risk alone (`only_largest`), or was saved by a version
-            that did not keep these draws.
+            If the audit was of several queries or of the largest risk alone (`only_largest`), or
+            was saved by a version that did not keep these draws.
         """
+        if self.joint:
+            raise InvalidInputError(
+                "a joint audit does not draw an individual who is not in the sample: audit each "
+                "query on its own for that"
+            )
         if "new_individual" not in self.tree.children:
             raise InvalidInputError(
                 "this audit holds no draws of a new individual: audit again, without only_largest"

@@ -69,7 +69,6 @@ class CellWork:
     options: Mapping[str, Any] = field(default_factory=dict)
     published: Published | None = None
 
-    found = CellRow
     numbers = NUMBERS
 
     def evaluate(self, members: Index) -> CellRow:
@@ -127,8 +126,9 @@ class CellWork:
             return _without_limit(asked, NOT_ESTABLISHED, f"Not established. {said}.")
         try:
             responses = records.responses(part)
-            given = responses[0] if len(responses) == 1 else Responses.join(*responses)
-            if isinstance(given, JointResponses):
+            given: Responses | JointResponses = responses[0]
+            if len(responses) > 1:
+                given = Responses.join(*responses)
                 dependence = linear_dependence(given)
                 if dependence.revealed:
                     who = next(one for one in dependence.warnings if REVEALED in one)

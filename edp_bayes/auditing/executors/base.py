@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from edp_bayes.auditing.evaluation import TOP, BlockRisks, evaluate_block
-from edp_bayes.coupling.base import Coupling
+from edp_bayes.auditing.evaluation import TOP, BlockRisks, estimated, evaluate_block
+from edp_bayes.auditing.integral_errors import BlockErrors
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.utils import validate
 from edp_bayes.utils.arrays import Array, Index
@@ -31,7 +31,7 @@ class Work:
     Attributes
     ----------
     coupling : Coupling
-        The fit.
+        The fit, of one query or of several; None elsewhere.
     epsilon : ndarray
         Shape (epsilon,).
     copies : ndarray or None
@@ -40,12 +40,10 @@ class Work:
         Whether risks of all draws are kept, where that costs nothing.
     """
 
-    coupling: Coupling
+    coupling: Any
     epsilon: Array
     copies: Index | None = None
     keep_curves: bool = False
-
-    found: ClassVar[type[BlockRisks]] = BlockRisks
 
     def evaluate(self, members: Index) -> BlockRisks:
         """Evaluate a block here."""
@@ -53,7 +51,7 @@ class Work:
             self.coupling, members, self.epsilon, copies=self.copies, keep_curves=self.keep_curves
         )
 
-    def evaluate_part(self, coupling: Coupling, members: Index) -> BlockRisks:
+    def evaluate_part(self, coupling: Any, members: Index) -> BlockRisks:
         """Evaluate a block of which the coupling is a part of the whole."""
         places = None
         if self.copies is not None:
@@ -66,20 +64,18 @@ class Work:
     @property
     def numbers(self) -> int:
         """Numbers that come back for each block, but for those of each individual."""
-        return self.coupling.n_draws * self.epsilon.size * (2 * TOP + 3)
+        each = 2 * TOP + 3
+        if estimated(self.coupling):
+            each += BlockErrors.zeros(0, 0, 0).numbers
+        return int(self.coupling.n_draws) * self.epsilon.size * each
 
 
 class AnyWork(Protocol):
-    """What is to be evaluated, of one query (`Work`) or of several."""
+    """What is to be evaluated: individuals (`Work`), or cells of a table."""
 
     @property
     def coupling(self) -> Any:
         """The fit; None elsewhere."""
-        ...
-
-    @property
-    def found(self) -> type[Any]:
-        """Class of what is found of a block."""
         ...
 
     @property
