@@ -203,3 +203,15 @@ def test_it_is_found_once_and_where_it_is_asked_for(monkeypatch):
     assert verdict.helps
     assert audit.with_release(title="Sales").verdict(delta=0.01).helps
     assert len(calls) == 1
+
+
+def test_a_result_keeps_what_was_found_or_what_its_default_target_needs():
+    rng = np.random.default_rng(5)
+    c = 0.02 + 0.001 * rng.standard_normal((40, 2))
+    responses = edp.Responses.from_arrays(rng.standard_normal(40), contribution=c)
+    audit = edp.audit(responses, epsilon=[0.1], model=edp.SmoothedBootstrap(), **QUICK)
+    assert audit.verdict().status == "met"
+    assert audit.with_pseudonyms().rounding is None
+    said = audit.verdict(delta=0.0).helps
+    assert said[1].startswith("Rounding to ")
+    assert audit.with_pseudonyms().verdict(delta=0.0).helps == said

@@ -386,13 +386,19 @@ class Audit(IndividualCurves):
 
     @property
     def _whole(self) -> xr.DataTree:
-        """The tree, with what rounding would leave where the default target is not met."""
+        """The tree, with what rounding would leave if it was found or the default target is missed.
+
+        So verdicts without the fit say the same.
+        """
         from edp_bayes.results.verdict import NOT_MET, UNDECIDED
 
         tree = self.tree
         if self.source is None or ROUNDING in tree.children:
             return tree
-        if self.verdict().status in (NOT_MET, UNDECIDED) and (found := self.rounding) is not None:
+        wanted = getattr(self.source, "rounding", ()) or (
+            self.verdict().status in (NOT_MET, UNDECIDED)
+        )
+        if wanted and (found := self.rounding) is not None:
             tree = tree.copy()
             tree[ROUNDING] = xr.DataTree(found)
         return tree
