@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from edp_bayes.coupling.base import Coupling
 from edp_bayes.coupling.joint import JointCoupling
+from edp_bayes.coupling.released import ReleasedCoupling
+from edp_bayes.divergence.composition.binned import AtMost
 from edp_bayes.divergence.composition.pairs import ExactLosses
 from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.progress import track
 
 if TYPE_CHECKING:
     from edp_bayes.distributions.mixtures import Mixture
+    from edp_bayes.distributions.published import Published
     from edp_bayes.divergence.composition.pairs import Losses
     from edp_bayes.divergence.composition.screening import MomentScreen, Screen
 
@@ -47,6 +51,8 @@ class Source:
     least : Coupling, optional
         Where contributions carry over to later databases: that of what is left of them at least.
         The other is then that of the largest, and each answer is taken to tell its component.
+    bounded : bool
+        Whether risks are those of answers that tell more than what is published.
     """
 
     coupling: Coupling | JointCoupling
@@ -54,6 +60,7 @@ class Source:
     position: Index
     order: Index
     least: Coupling | None = None
+    bounded: bool = False
 
     @property
     def carries_over(self) -> bool:
@@ -91,11 +98,13 @@ class Source:
 
     def losses(self, person: int, rows: Index) -> Losses | None:
         """Return the privacy losses of an individual in some draws; None where there is none."""
-        place = int(self.position[person])
-        if place >= 0 and isinstance(self.coupling, JointCoupling):
-            return self.coupling.losses(place, self.order[rows])
-        found = self.pair(person, rows)
-        return None if found is None else ExactLosses(*found)
+        return self._losses(self.coupling, person, rows, self.pair)
+
+    def least_losses(self, person: int, rows: Index) -> Losses | None:
+        """Return the privacy losses, at least, where contributions carry over."""
+        if self.least is None:
+            return self.losses(person, rows)
+        return self._losses(self.least, person, rows, partial(self._pair, self.least))
 
     def unrevealed(self, person: int, rows: Index) -> Array:
         """Return the probability that a database does not reveal an individual exactly, by draw."""
@@ -105,9 +114,12 @@ class Source:
         return np.ones(rows.size)
 
     def line(self, person: int) -> tuple[Mixture, Mixture] | None:
-        """Return the distributions of one answer with and without an individual, for tests."""
+        """Return the distributions of one answer with and without an individual, for tests.
+
+        None where they are never in it, or tests of what is published are not known.
+        """
         place = int(self.position[person])
-        if place < 0:
+        if place < 0 or self.bounded:
             return None
         if isinstance(self.coupling, JointCoupling):
             return self.coupling.line(place)
@@ -120,6 +132,12 @@ class Source:
         assert not isinstance(self.coupling, JointCoupling)
         return self.coupling
 
+    @property
+    def published(self) -> Published | None:
+        """What is published of the answers that tests see; None for the whole of them."""
+        coupling = self.least or self.coupling
+        return coupling.published if isinstance(coupling, ReleasedCoupling) else None
+
     def pair(self, person: int, rows: Index) -> tuple[Array, Array] | None:
         """Return the components with and without an individual in some draws."""
         from edp_bayes.coupling.carry_over import apart
@@ -130,12 +148,20 @@ class Source:
         size = self.coupling.mixture.weights.shape[-1]
         return apart(found[0], size), apart(found[1], size)
 
-    def least_losses(self, person: int, rows: Index) -> Losses | None:
-        """Return the privacy losses, at least, where contributions carry over."""
-        if self.least is None:
-            return self.losses(person, rows)
-        found = self._pair(self.least, person, rows)
-        return None if found is None else ExactLosses(*found)
+    def _losses(
+        self,
+        coupling: Coupling | JointCoupling,
+        person: int,
+        rows: Index,
+        pair: Callable[[int, Index], tuple[Array, Array] | None],
+    ) -> Losses | None:
+        place = int(self.position[person])
+        if place >= 0 and isinstance(coupling, JointCoupling | ReleasedCoupling):
+            return coupling.losses(place, self.order[rows])
+        found = pair(person, rows)
+        if found is None:
+            return None
+        return AtMost(ExactLosses(*found)) if self.bounded else ExactLosses(*found)
 
     def _pair(self, coupling: Coupling, person: int, rows: Index) -> tuple[Array, Array] | None:
         from edp_bayes.divergence.integral import component_rows
