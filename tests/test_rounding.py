@@ -162,7 +162,7 @@ def test_every_place_says_the_same(plain, tmp_path):
 
 
 def test_what_was_not_found_is_not_said(plain, tmp_path):
-    bare = edp.Audit(plain.tree)
+    bare = edp.Audit(plain.tree.drop_nodes("rounding", errors="ignore"))
     assert bare.rounding is None
     assert "Rounding (released), a coarser period" in bare.verdict(delta=1e-5).helps[-1]
     rounded = plain.released(rounded_to=1.0, progressbar=False)

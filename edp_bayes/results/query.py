@@ -384,24 +384,22 @@ class Audit(IndividualCurves):
 
         return rounding_of(self)
 
-    @property
-    def _whole(self) -> xr.DataTree:
-        """The tree, with what rounding would leave if it was found or the default target is missed.
+    def _completed(self) -> xr.DataTree:
+        """Return the tree, with what rounding would leave where it was found or is needed.
 
-        So verdicts without the fit say the same.
+        It is needed where the default target is missed. From then on it is part of the result, so
+        that verdicts without the fit say the same.
         """
         from edp_bayes.results.verdict import NOT_MET, UNDECIDED
 
-        tree = self.tree
-        if self.source is None or ROUNDING in tree.children:
-            return tree
+        if self.source is None or ROUNDING in self.tree.children:
+            return self.tree
         wanted = getattr(self.source, "rounding", ()) or (
             self.verdict().status in (NOT_MET, UNDECIDED)
         )
         if wanted and (found := self.rounding) is not None:
-            tree = tree.copy()
-            tree[ROUNDING] = xr.DataTree(found)
-        return tree
+            self.tree[ROUNDING] = xr.DataTree(found)
+        return self.tree
 
     @property
     def _convex(self) -> bool:
