@@ -15,6 +15,7 @@ from edp_bayes.distributions.noise import GaussianNoise
 from edp_bayes.exceptions import EdpBayesError, EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.records.remainder import require_collected
 from edp_bayes.records.responses import Responses
+from edp_bayes.records.rounding import moved_by, rounding_steps
 from edp_bayes.results.query import Audit, require_audit_of
 from edp_bayes.results.tried import Remedy, Tried
 from edp_bayes.results.verdict import MET, Verdict
@@ -29,13 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDIES", "remedies"]
 
-# What is tried: steps of rounding and standard deviations of noise, in those of the answers;
+# What is tried beside steps of rounding: standard deviations of noise, in those of the answers;
 # databases that become one; and the shares of contributions above which these are cut.
-STEPS = (0.2, 5.0)
 NOISE = (0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
 PERIODS = (2, 4)
 CUTS = (0.99, 0.9, 0.5)
-ONE_TWO_FIVE = (1.0, 2.0, 5.0)
 
 
 def remedies(
@@ -194,39 +193,15 @@ def _mildest(kind: str, tried: Iterator[Remedy]) -> Remedy:
 
 def _rounding(given: _Given) -> Iterator[Remedy]:
     y, n = given.responses.response, given.responses.n_databases
-    step = _step(given.responses)
-    for size in _sizes(given.spread, step):
+    for size in rounding_steps(given.spread, _step(given.responses)):
         rounded = given.audit.released(rounded_to=size, progressbar=False)
-        moved = size * np.round(y / size) - y
-        yield Remedy(
-            "rounding",
-            f"rounding to {number(size)}",
-            given.verdict(rounded),
-            _moves(moved, given),
-            n,
-        )
+        what = f"rounding to {number(size)}"
+        yield Remedy("rounding", what, given.verdict(rounded), moved_by(y, size), n)
 
 
 def _step(responses: Responses) -> float | None:
     """Return the step of the grid on which answers lie."""
     return float(responses.step) if responses.step is not None else None
-
-
-def _sizes(spread: float, step: float | None) -> Iterator[float]:
-    """Yield steps of rounding, rising; odd multiples of the step of answers on a grid."""
-    least, most = (limit * spread for limit in STEPS)
-    power = 10.0 ** math.floor(math.log10(least))
-    while power <= most:
-        for one in ONE_TWO_FIVE:
-            size = one * power
-            if step:
-                # an edge lies between two values of the grid
-                size = step * (2.0 * math.floor(size / step / 2.0) + 1.0)
-                if size == step:
-                    continue
-            if least <= size <= most:
-                yield size
-        power *= 10.0
 
 
 def _noise(given: _Given) -> Iterator[Remedy]:

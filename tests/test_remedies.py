@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import edp_bayes as edp
 from edp_bayes.cli import main
-from edp_bayes.mitigation import CUTS, NOISE, _cuts, _limited, _sizes, _together
+from edp_bayes.mitigation import CUTS, NOISE, _cuts, _limited, _together
+from edp_bayes.records.rounding import rounding_steps
 from edp_bayes.report.describing import describe
 
 FEW = {"draws": 60, "chains": 2, "tune": 100, "random_seed": 1, "progressbar": False}
@@ -93,9 +94,9 @@ def test_a_limit_cuts_contributions_and_takes_off_what_is_cut(seed, most):
 
 
 def test_what_is_tried_is_in_order_and_on_the_grid():
-    sizes = list(_sizes(3.0, None))
+    sizes = list(rounding_steps(3.0, None))
     assert sizes == [1.0, 2.0, 5.0, 10.0]
-    whole = list(_sizes(30.0, 1.0))
+    whole = list(rounding_steps(30.0, 1.0))
     assert whole == sorted(whole)
     assert all(size % 2 == 1 and size > 1 for size in whole)
     cuts = list(_cuts(np.arange(1.0, 101.0), None))

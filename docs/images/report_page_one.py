@@ -56,7 +56,7 @@ def main(audit: Path) -> None:
         Path(page).write_text(marked, encoding="utf-8")
         browser = shutil.which("chromium") or "chromium"
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-        size = f"--window-size={WIDTH},1386"
+        size = f"--window-size={WIDTH},1486"
         picture = f"--screenshot={HERE / 'report_page_one.png'}"
         subprocess.run([browser, *flags, size, picture, Path(page).as_uri()], check=True)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edp_bayes.auditing.composing import SingleSource
+from edp_bayes.coupling.released import ReleasedCoupling
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils.arrays import Array, Index
 
@@ -57,15 +58,14 @@ def with_carry_over(source: Source, audit: Audit, chosen: Index) -> Source:
             "give past='released' to compare with the past as it was released, or audit without "
             "a past"
         )
-    slopes = _lags(audit, reach)[chosen]
-    most, least = CarryOver.most(slopes), CarryOver.least(slopes)
-    return SingleSource(
-        carried_over(source.coupling, most),
-        source.count,
-        source.position,
-        source.order,
-        least=carried_over(source.coupling, least),
+    slopes, single = _lags(audit, reach)[chosen], source.coupling
+    most, least = (
+        carried_over(single, factors(slopes)) for factors in (CarryOver.most, CarryOver.least)
     )
+    if isinstance(single, ReleasedCoupling):
+        # of what is left, no more is told than what is published
+        least = replace(single, full=least)
+    return replace(source, coupling=most, least=least)
 
 
 def carry_over_of(audit: Audit, count: int) -> float:

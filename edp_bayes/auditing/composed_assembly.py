@@ -155,7 +155,7 @@ def composed_groups(
     tested : ndarray
         Shape (draw, kept, epsilon): what tests chosen once reach.
     enlarged : bool
-        Whether risks are those of enlarged contributions, or of more than what is published.
+        Whether risks are those of enlarged contributions.
     """
     chains = np.unravel_index(rows, (first.delta.sizes["chain"], first.delta.sizes["draw"]))
     coords = {

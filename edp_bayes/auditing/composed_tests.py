@@ -2,7 +2,8 @@
 
 As for one database (`edp_bayes.auditing.lower_bounds`), the test is that for the posterior means of
 the densities: the sum over all answers of the logarithm of their ratio in the cell of the answer,
-against a threshold. In every draw what it reaches is a lower bound of the individual's risk.
+against a threshold. Of published answers cells are unions of what is published. In every draw what
+it reaches is a lower bound of the individual's risk.
 """
 
 from __future__ import annotations
@@ -38,10 +39,12 @@ def _tested(sources: Sequence[Source], person: int, epsilon: Array) -> Array:
         line = source.line(person)
         if line is not None:
             p, q = line
-            cells = Cells.of(p)
-            masses = (cells.masses, cell_masses(q, cells.edges))
+            cells = Cells.of(p, source.published)
+            masses = (cells.masses, cell_masses(q, cells.edges, cells.noise))
             parts.append([mass.reshape(-1, mass.shape[-1])[source.order] for mass in masses])
             counts.append(source.count)
+    if not parts:
+        return np.zeros((sources[0].order.size, epsilon.size))
     ratios = [_log_ratio(p.mean(axis=0), q.mean(axis=0)) for p, q in parts]
     variance = sum(
         k * float((p.mean(axis=0) * np.minimum(ratio, 1.0) ** 2).sum())

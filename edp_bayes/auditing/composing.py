@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edp_bayes.coupling.base import Coupling
+from edp_bayes.coupling.released import ReleasedCoupling
+from edp_bayes.divergence.composition.binned import AtMost
 from edp_bayes.divergence.composition.pairs import ExactLosses
 from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.progress import track
@@ -17,6 +20,7 @@ from edp_bayes.utils.progress import track
 if TYPE_CHECKING:
     from edp_bayes.coupling.joint import JointCoupling
     from edp_bayes.distributions.mixtures import Mixture
+    from edp_bayes.distributions.published import Published
     from edp_bayes.divergence.composition.pairs import Losses
     from edp_bayes.divergence.composition.screening import MomentScreen, Screen
 
@@ -90,6 +94,11 @@ class Source(ABC):
     def line(self, person: int) -> tuple[Mixture, Mixture] | None:
         """Return the distributions of one answer with and without an individual, for tests."""
 
+    @property
+    def published(self) -> Published | None:
+        """What is published of the answers that tests see; None for the whole of them."""
+        return None
+
 
 @dataclass(frozen=True, eq=False)
 class SingleSource(Source):
@@ -100,10 +109,13 @@ class SingleSource(Source):
     least : Coupling, optional
         Where contributions carry over to later databases: that of what is left of them at least.
         The other is then that of the largest, and each answer is taken to tell its component.
+    bounded : bool
+        Whether risks are those of answers that tell more than what is published.
     """
 
     coupling: Coupling
     least: Coupling | None = None
+    bounded: bool = False
 
     @property
     def carries_over(self) -> bool:
@@ -134,29 +146,52 @@ class SingleSource(Source):
 
     def losses(self, person: int, rows: Index) -> Losses | None:
         """Return the privacy losses of an individual in some draws; None where there is none."""
-        from edp_bayes.coupling.carry_over import apart
-
-        found = self._pair(self.coupling, person, rows)
-        if found is None:
-            return None
-        if self.carries_over:
-            size = self.coupling.mixture.weights.shape[-1]
-            found = apart(found[0], size), apart(found[1], size)
-        return ExactLosses(*found)
+        return self._losses(self.coupling, person, rows, self.pair)
 
     def least_losses(self, person: int, rows: Index) -> Losses | None:
         """Return the privacy losses, at least, where contributions carry over."""
         if self.least is None:
             return self.losses(person, rows)
-        found = self._pair(self.least, person, rows)
-        return None if found is None else ExactLosses(*found)
+        return self._losses(self.least, person, rows, partial(self._pair, self.least))
 
     def line(self, person: int) -> tuple[Mixture, Mixture] | None:
-        """Return the distributions of the answer with and without an individual, for tests."""
+        """Return the distributions of the answer with and without an individual, for tests.
+
+        None where they are never in it, or tests of what is published are not known.
+        """
         place = int(self.position[person])
-        if place < 0:
+        return None if place < 0 or self.bounded else (self.least or self.coupling).pair(place)
+
+    @property
+    def published(self) -> Published | None:
+        """What is published of the answers that tests see; None for the whole of them."""
+        coupling = self.least or self.coupling
+        return coupling.published if isinstance(coupling, ReleasedCoupling) else None
+
+    def pair(self, person: int, rows: Index) -> tuple[Array, Array] | None:
+        """Return the components with and without an individual in some draws."""
+        from edp_bayes.coupling.carry_over import apart
+
+        found = self._pair(self.coupling, person, rows)
+        if found is None or not self.carries_over:
+            return found
+        size = self.coupling.mixture.weights.shape[-1]
+        return apart(found[0], size), apart(found[1], size)
+
+    def _losses(
+        self,
+        coupling: Coupling,
+        person: int,
+        rows: Index,
+        pair: Callable[[int, Index], tuple[Array, Array] | None],
+    ) -> Losses | None:
+        place = int(self.position[person])
+        if place >= 0 and isinstance(coupling, ReleasedCoupling):
+            return coupling.losses(place, self.order[rows])
+        found = pair(person, rows)
+        if found is None:
             return None
-        return (self.coupling if self.least is None else self.least).pair(place)
+        return AtMost(ExactLosses(*found)) if self.bounded else ExactLosses(*found)
 
     def _pair(self, coupling: Coupling, person: int, rows: Index) -> tuple[Array, Array] | None:
         from edp_bayes.divergence.integral import component_rows

@@ -127,8 +127,11 @@ def compose(
     (`edp_bayes.coupling.carry_over`); a warning says by how much. In either case each database is
     as the one in question. Of several queries together the carry-over is not bounded.
 
-    Where that past is known as it was published, the releases are bounded by whole answers whose
-    past is known in full, whatever will be published: lower ends are then zero.
+    Of what is published of an answer (`edp_bayes.released`) the bins compose. Where it is no bin of
+    a few, curves are those of an answer that tells more, an upper bound; lower ends are what tests
+    of what is published reach. Where an adversary's past is known as it was published, releases
+    are bounded by whole answers whose past is known in full, whatever will be published: these say
+    nothing of lower ends.
 
     References
     ----------
@@ -167,13 +170,10 @@ def compose(
             parts, counts, None if sum(counts) == 1 else draws, past
         )
         risks = composed_risks(sources, grid, keep=keep, progressbar=progressbar)
-        if bounded := any(map(_of_whole_answers, parts, counts)):
-            tested = np.zeros_like(risks.individual)
-        else:
-            tested = np.minimum(tested_risks(sources, risks.kept, grid), risks.individual)
+        tested = np.minimum(tested_risks(sources, risks.kept, grid), risks.individual)
         carries_over = past != RELEASED and max(map(carry_over_of, parts, counts)) > 1.0
         groups = composed_assembly.composed_groups(
-            parts[0], people, rows, grid, risks, tested, enlarged=carries_over or bounded
+            parts[0], people, rows, grid, risks, tested, enlarged=carries_over
         )
         groups = groups.beside(part_groups(parts, people[risks.kept], grid, progressbar))
     result = composed_assembly.assemble(parts, counts, people, groups, assumed, past, fresh=fresh)
@@ -210,11 +210,17 @@ def sources_of(
         if k and not shared:
             # a seed that two audits have in common must not pair their draws
             order = np.random.default_rng([k, chosen.size]).permutation(chosen.size)
-        coupling: Any = _coupling(part) if count == 1 else given_in_full(_coupling(part))
+        published = _coupling(part)
+        coupling: Any = published if count == 1 else given_in_full(published)
+        bounded = coupling is not published
         if chosen.size < coupling.n_draws:
             coupling = pick(coupling, chosen)
-        kind = JointSource if part.joint else SingleSource
-        source = kind(coupling, count, _positions(people, names[k]), order)
+        where = _positions(people, names[k])
+        source: Source = (
+            JointSource(coupling, count, where, order)
+            if part.joint
+            else SingleSource(coupling, count, where, order, bounded=bounded)
+        )
         sources.append(source if past == RELEASED else with_carry_over(source, part, chosen))
     taken = np.arange(np.prod(shapes[0])).reshape(shapes[0])[:chains, :each:step]
     return sources, people, taken, SHARED if shared else INDEPENDENT
@@ -270,11 +276,6 @@ def _refuse_partial_past(audit: Audit, count: int, past: str) -> None:
             "how contributions carry over to later releases through answers of which a part was "
             "published is not bounded: give past='released'"
         )
-
-
-def _of_whole_answers(audit: Audit, count: int) -> bool:
-    """Return whether risks are those of more than what is published, and so upper bounds alone."""
-    return count > 1 and "past_published" in audit.settings
 
 
 def _counts(databases: int | Sequence[int], kinds: int) -> list[int]:

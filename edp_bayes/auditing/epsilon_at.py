@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from edp_bayes.auditing.evaluation import Risks, largest_at
 from edp_bayes.coupling.base import FLOOR, Coupling
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.utils.arrays import Array, Index
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 __all__ = ["CoupledCurves"]
 
@@ -113,6 +117,11 @@ class CoupledCurves:
                 self._pairs.append((drawn, *_components(self.coupling, person, drawn)))
             self._held.update({(row, left, target): who for row, who in people.items()})
         return self._pairs
+
+    @cached_property
+    def rounding(self) -> list[xr.Dataset | None]:
+        """What rounding would leave, once it was found, see `edp_bayes.auditing.rounding`."""
+        return []
 
     @cached_property
     def _joined(self) -> dict[tuple[int, int, float], set[int]]:

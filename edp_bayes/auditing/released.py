@@ -21,12 +21,13 @@ from edp_bayes.divergence.released.grid import MOST_BINS
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.atoms import refuse_atoms
 from edp_bayes.results.query import Audit
+from edp_bayes.results.rounding import ROUNDING
 from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.base import Coupling
 
-__all__ = ["ReleasedCurves", "audit_released", "released"]
+__all__ = ["ReleasedCurves", "audit_released", "released", "released_coupling"]
 
 AS_CONTINUOUS = "audit the answers as continuous, responses.replaced(step=None) (--no-step)"
 AT_WORST = "ask for rounded_to= with offset='worst' (--offset worst)"
@@ -154,6 +155,38 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
     The riskiest are evaluated first: where the risk of another in the full answer is below theirs
     it need not be reduced to know the largest.
     """
+    source, exact = audit.source, released_coupling(audit, published)
+    assert isinstance(source, CoupledCurves)
+    kept = _positions(audit)
+    curves = exact.curves(kept, source.epsilon)
+    before = source.risks
+    people = np.flatnonzero(before.highest[:, 0] > NEGLIGIBLE)
+    coupling = replace(exact, people=people)
+    if exact.costly():
+        coupling = replace(coupling, least=curves.max(axis=1))
+    risks = evaluate(coupling, source.epsilon, progressbar=progressbar)
+    # equal but for rounding where nothing is lost
+    risks = replace(
+        risks,
+        delta=np.minimum(risks.delta, before.delta),
+        total_risk=np.minimum(risks.total_risk, before.total_risk),
+        total_risk_bound=np.minimum(risks.total_risk_bound, before.total_risk_bound),
+    )
+    curves = np.minimum(curves, before.curves_of(kept, source.coupling, source.epsilon))
+    return Audit(
+        _tree(audit, exact, published, kept, curves, risks),
+        ReleasedCurves(exact, source.epsilon, risks),
+    )
+
+
+def released_coupling(audit: Audit, published: Published) -> ReleasedCoupling:
+    """Return the coupling of what is published of the answer, from the fit of an audit.
+
+    Raises
+    ------
+    InvalidInputError
+        If what is left of the risks is not known, or the audit has no fit.
+    """
     source = audit.source
     if "reduced" in audit.settings:
         raise InvalidInputError(
@@ -179,8 +212,7 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
             "what is published is known as long as an audit has its fit, and this one was loaded "
             "or made without; audit again"
         )
-    full, asked = source.coupling, published
-    shift = _shift(audit)
+    full = source.coupling
     if isinstance(full, ReleasedCoupling):
         if "released" in audit.settings:
             raise InvalidInputError(
@@ -196,32 +228,13 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
         published, full = published.of_rounded(full.published), full.full
     else:
         _refuse_insiders(audit, published, None)
-    kept = _positions(audit)
-    exact = ReleasedCoupling(full, published, shift=shift)
+    exact = ReleasedCoupling(full, published, shift=_shift(audit))
     if published.noise_after is not None and exact.many_values():
         raise InvalidInputError(
             f"noise_after is added to at most {MOST_BINS} rounded answers, and here are more: "
             "round more coarsely, or audit an answer with the noise alone (noise= of the query)"
         )
-    curves = exact.curves(kept, source.epsilon)
-    before = source.risks
-    people = np.flatnonzero(before.highest[:, 0] > NEGLIGIBLE)
-    coupling = replace(exact, people=people)
-    if exact.costly():
-        coupling = replace(coupling, least=curves.max(axis=1))
-    risks = evaluate(coupling, source.epsilon, progressbar=progressbar)
-    # equal but for rounding where nothing is lost
-    risks = replace(
-        risks,
-        delta=np.minimum(risks.delta, before.delta),
-        total_risk=np.minimum(risks.total_risk, before.total_risk),
-        total_risk_bound=np.minimum(risks.total_risk_bound, before.total_risk_bound),
-    )
-    curves = np.minimum(curves, before.curves_of(kept, source.coupling, source.epsilon))
-    return Audit(
-        _tree(audit, exact, asked, kept, curves, risks),
-        ReleasedCurves(exact, source.epsilon, risks),
-    )
+    return exact
 
 
 def _shift(audit: Audit) -> Array | None:
@@ -278,8 +291,9 @@ def _tree(
     groups["lower_bounds"] = _replaced(groups["lower_bounds"], below)
     summaries = {"mean": risks.mean, "sd": risks.deviation, "median": risks.median}
     groups["individuals"] = _replaced(groups["individuals"], summaries)
-    # the predictive draws are of the full answer
-    groups.pop("new_individual", None)
+    # the predictive draws, and what rounding would leave, are of the full answer
+    for name in ("new_individual", ROUNDING):
+        groups.pop(name, None)
     tree = xr.DataTree.from_dict(groups)
     settings = dict(audit.settings)
     settings["released"] = published.record | {"query": settings["query"]}

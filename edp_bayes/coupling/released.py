@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.published import Published
 from edp_bayes.divergence.released.grid import Grid
 from edp_bayes.utils.arrays import Array, Index
+
+if TYPE_CHECKING:
+    from edp_bayes.divergence.composition.pairs import Losses
 
 __all__ = ["NEGLIGIBLE", "ReleasedCoupling", "grid_of"]
 
@@ -97,6 +100,25 @@ class ReleasedCoupling(CoarserCoupling):
             return p, q
         shift = self.shift.reshape(p.weights.shape[:-1])[..., None]
         return replace(p, locations=p.locations + shift), replace(q, locations=q.locations + shift)
+
+    def losses(self, individual: int, rows: Index) -> Losses:
+        """Return the privacy losses of what is published, in some draws.
+
+        Where it is no bin of a few, those of an answer that tells more: of the bins before noise,
+        or else of the full answer.
+        """
+        from edp_bayes.divergence.composition.binned import AtMost, BinLosses
+        from edp_bayes.divergence.composition.pairs import ExactLosses
+        from edp_bayes.divergence.released.masses import masses
+
+        p, q, centre = components(self.full, np.array([individual]), rows, np.zeros_like(rows))
+        if not self.published.worst:
+            centre = centre if self.shift is None else centre + self.shift[rows]
+            _, found, size = masses(p, q, grid_of(self.published), centre)
+            if (size > 0).all():
+                bins = BinLosses(*np.moveaxis(found[:, :, : size.max()], 1, 0))
+                return bins if self.published.noise_after is None else AtMost(bins)
+        return AtMost(ExactLosses(p, q))
 
     def costly(self) -> bool:
         """Whether the risk of a pair takes longer than that of the full answer."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +15,17 @@ from edp_bayes.utils.arrays import Array
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-__all__ = ["FOUND", "ROUNDING", "checked_step", "coarse_step", "offset_of", "on_grid", "plain_step"]
+__all__ = [
+    "FOUND",
+    "ROUNDING",
+    "checked_step",
+    "coarse_step",
+    "moved_by",
+    "offset_of",
+    "on_grid",
+    "plain_step",
+    "rounding_steps",
+]
 
 FOUND = "found"  # from the data
 # Numbers this close to each other, relative to their size, differ by rounding alone.
@@ -21,6 +33,9 @@ ROUNDING = 16 * np.finfo(np.float64).eps
 NEAR = 1e-6  # of a step: nearer to a value of the grid than this is on it
 MOST_PARTS = 4  # steps in the smallest difference of two responses
 COARSE = 25.0  # steps in a standard deviation up to which a grid matters
+# Steps of rounding that are tried, in standard deviations of the answers; their first digits.
+TRIED = (0.2, 5.0)
+ONE_TWO_FIVE = (1.0, 2.0, 5.0)
 
 
 def offset_of(response: Array, step: float) -> float:
@@ -92,3 +107,42 @@ def checked_step(
 def on_grid(values: Array, step: float) -> bool:
     """Return whether all values are whole multiples of a step."""
     return bool((np.abs(values / step - np.round(values / step)) < NEAR).all())
+
+
+def rounding_steps(spread: float, step: float | None) -> Iterator[float]:
+    """Yield the steps of rounding that are tried, rising: 1, 2 or 5 times a power of ten.
+
+    From a fifth of the spread of the answers to five times that. Of answers on a grid they are odd
+    multiples of its step, so that every edge lies between two answers.
+
+    Examples
+    --------
+    >>> list(rounding_steps(3.0, None)), list(rounding_steps(3.0, 1.0))
+    ([1.0, 2.0, 5.0, 10.0], [3.0, 5.0, 11.0])
+    """
+    least, most = (limit * spread for limit in TRIED)
+    power = 10.0 ** math.floor(math.log10(least))
+    while power <= most:
+        for one in ONE_TWO_FIVE:
+            size = one * power
+            if step:
+                size = step * (2.0 * math.floor(size / step / 2.0) + 1.0)
+                if size == step:
+                    continue
+            if least <= size <= most:
+                yield size
+        power *= 10.0
+
+
+def moved_by(response: Array, size: float) -> float:
+    """Return by how much rounding moves the answers, in their standard deviations.
+
+    The root mean square.
+
+    Examples
+    --------
+    >>> round(moved_by(np.array([1.0, 2.0, 6.0, 7.0]), 5.0), 3)
+    0.62
+    """
+    moved = size * np.round(response / size) - response
+    return float(np.sqrt(np.mean(moved**2)) / response.std())

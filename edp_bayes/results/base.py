@@ -875,7 +875,7 @@ class PrivacyCurves:
             return files.save_tree(self.with_pseudonyms(key=key).tree, Path(path))
         if key is not None:
             raise InvalidInputError("a key is for pseudonyms: leave it out, or names='pseudonyms'")
-        return files.save_tree(self.tree, Path(path))
+        return files.save_tree(self._completed(), Path(path))
 
     def with_pseudonyms(self, *, key: bytes | str | None = None) -> Self:
         """Return the same result with pseudonyms in the place of individuals' labels.
@@ -908,7 +908,11 @@ class PrivacyCurves:
             return self
         if PSEUDONYMS in self.tree.attrs:
             raise InvalidInputError("names are pseudonyms already in this result")
-        return type(self)(hidden(self.tree, namer(self, names=False, key=key)))
+        return type(self)(hidden(self._completed(), namer(self, names=False, key=key)))
+
+    def _completed(self) -> xr.DataTree:
+        """Return the tree with all that a result without its fit has to know."""
+        return self.tree
 
     def _bracket(self, target: float) -> tuple[Array, Array]:
         """Return the epsilons of every draw between which delta falls to the target."""

@@ -28,6 +28,10 @@ FINITE: dict[str, dict[str, tuple[float, float]]] = {
     "new_individual": {"delta": RISK, "exceeds": RISK},
     "integration_error": dict.fromkeys(RISKS, RISK),
     "direction": {"direction": (-1.0, 1.0)},
+    "rounding": {
+        **dict.fromkeys(("delta", "least"), RISK),
+        **dict.fromkeys(("rounded_to", "moves"), POSITIVE),
+    },
     "lower_bounds": dict.fromkeys(RISKS, (-np.inf, 1.0)),
     "individuals": {
         "mean": RISK,

@@ -19,6 +19,7 @@ from edp_bayes.records.known import INSIDERS
 from edp_bayes.records.transforms import described, named
 from edp_bayes.results.base import BAND_KINDS, TARGETS, IndividualCurves
 from edp_bayes.results.pictures import Pictures
+from edp_bayes.results.rounding import ROUNDING
 from edp_bayes.results.summaries import contributions_shown, summary_table
 from edp_bayes.results.tried import Tried
 from edp_bayes.utils import validate
@@ -361,6 +362,60 @@ class Audit(IndividualCurves):
         from edp_bayes.auditing.released import released
 
         return released(self, **options)
+
+    @property
+    def rounding(self) -> xr.Dataset | None:
+        """What rounding the answer would leave of delta, by some draws of the fit.
+
+        Found when it is first asked for, as by ``verdict().helps`` where a target is not met, and
+        saved with the result. ``delta``, dims (rounded_to, sample, epsilon), is at least the
+        largest risk of the answer rounded to each step, draw by draw: of the riskiest individuals
+        what rounding leaves, of all others that of the full answer. ``least`` is at most it: the
+        riskiest alone. ``moves``, dims rounded_to, is the root mean square by which rounding moves
+        an answer, in standard deviations of the answers. None where that is not known: the result
+        was saved without, or `edp_bayes.released` refuses it.
+
+        See Also
+        --------
+        edp_bayes.released : the audit of the rounded answer
+        edp_bayes.remedies : what would help where a target is not met
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import edp_bayes as edp
+        >>> rng = np.random.default_rng(1)
+        >>> responses = edp.Responses.from_arrays(
+        ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.2, (40, 3))
+        ... )
+        >>> audit = edp.audit(
+        ...     responses, epsilon=[0.1], draws=50, random_seed=1, progressbar=False
+        ... )
+        >>> audit.rounding["rounded_to"].values
+        array([0.2, 0.5, 1. , 2. ])
+        """
+        if ROUNDING in self.tree.children:
+            return self.tree[ROUNDING].to_dataset()
+        from edp_bayes.auditing.rounding import rounding_of
+
+        return rounding_of(self)
+
+    def _completed(self) -> xr.DataTree:
+        """Return the tree, with what rounding would leave where it was found or is needed.
+
+        It is needed where the default target is missed. From then on it is part of the result, so
+        that verdicts without the fit say the same.
+        """
+        from edp_bayes.results.verdict import NOT_MET, UNDECIDED
+
+        if self.source is None or ROUNDING in self.tree.children:
+            return self.tree
+        wanted = getattr(self.source, "rounding", ()) or (
+            self.verdict().status in (NOT_MET, UNDECIDED)
+        )
+        if wanted and (found := self.rounding) is not None:
+            self.tree[ROUNDING] = xr.DataTree(found)
+        return self.tree
 
     @property
     def _convex(self) -> bool:

@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import default_probability
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CI_KINDS",
+    "answers_of",
     "by_risk",
     "contributions_shown",
     "finite_draws",
@@ -156,12 +158,19 @@ def largest_and_spread(audit: Audit) -> tuple[float, float] | None:
     largest = float(abs(contribution).max())
     if largest == 0.0 or json.loads(audit.tree.attrs["noise"]) is not None:
         return None
-    known = audit.tree.children.get("known")
-    if "answers" in audit.tree.children:  # on their own scale
-        answers = audit.tree["answers"]["response"]
+    return largest, float(answers_of(audit).std(ddof=1))
+
+
+def answers_of(audit: Audit) -> Array:
+    """Return the answers as they were released, of all databases that a result holds."""
+    groups = audit.tree.children
+    if "answers" in groups:  # on their own scale
+        answers = groups["answers"]["response"]
+    elif "known" in groups:
+        answers = groups["known"]["released"]
     else:
-        answers = audit.tree["observed_data"]["response"] if known is None else known["released"]
-    return largest, float(answers.to_numpy().std(ddof=1))
+        answers = groups["observed_data"]["response"]
+    return np.asarray(answers.to_numpy(), dtype=np.float64).ravel()
 
 
 def contributions_shown(audit: Audit) -> tuple[xr.DataArray, str]:

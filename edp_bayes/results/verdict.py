@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.results.basis import on_what, resting
 from edp_bayes.results.more_databases import Needed, needed
+from edp_bayes.results.rounding import may_be_rounded, rounding_sentence
 from edp_bayes.results.summaries import largest_and_spread
 from edp_bayes.utils import validate
 from edp_bayes.utils.formatting import (
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.results.base import PrivacyCurves
+    from edp_bayes.results.query import Audit
 
 __all__ = [
     "MET",
@@ -196,12 +200,12 @@ class Verdict:
         was given, else by an estimate from the limit and the posterior median.
     decided_by : int or None
         That number; None where it is not known, or no number may show the target to be met.
-    helps : tuple of str
-        What would help where the target is not met or undecided, in sentences.
     exact : bool
         Whether delta is computed rather than estimated.
     limit_said : str
         The limit in words.
+    helping : callable
+        Returns `helps`, which takes a while: it is asked for that alone.
 
     See Also
     --------
@@ -244,9 +248,9 @@ class Verdict:
     out_of_reach: str = ""
     more: str = ""
     decided_by: int | None = None
-    helps: tuple[str, ...] = ()
     exact: bool = False
     limit_said: str = ""
+    helping: Callable[[], tuple[str, ...]] = field(default=tuple, repr=False, compare=False)
 
     @property
     def epsilon(self) -> float:
@@ -257,6 +261,11 @@ class Verdict:
     def delta(self) -> float:
         """The delta of the target."""
         return self.target.delta
+
+    @cached_property
+    def helps(self) -> tuple[str, ...]:
+        """What would help where the target is not met or undecided, in sentences."""
+        return self.helping()
 
     @property
     def limit_shown(self) -> str:
@@ -454,8 +463,12 @@ def reach_verdict(
         out_of_reach=_out_of_reach(result, target) if undecided else "",
         more="" if more is None else more.sentence,
         decided_by=None if more is None else more.databases,
-        helps=_helps(result, target) if status in (NOT_MET, UNDECIDED) else (),
         limit_said=at_most(limit, exact=exact, resting=resting(result), target=target.delta),
+        helping=(
+            partial(_helps, result, target, left, prob=prob, kind=kind)
+            if status in (NOT_MET, UNDECIDED)
+            else tuple
+        ),
     )
 
 
@@ -532,8 +545,10 @@ def _planned(plan: Any, target: Target) -> Needed:
     return Needed(plan.databases, str(plan))
 
 
-def _helps(result: PrivacyCurves, target: Target) -> tuple[str, ...]:
-    """Return what was tried for this target, or what may help: noise, with its figure."""
+def _helps(
+    result: PrivacyCurves, target: Target, at: int, *, prob: float, kind: str
+) -> tuple[str, ...]:
+    """Return what was tried for this target, or what may help: noise and rounding, with figures."""
     from edp_bayes.results.query import Audit
 
     if not isinstance(result, Audit) or "individuals" not in result.tree.children:
@@ -543,19 +558,29 @@ def _helps(result: PrivacyCurves, target: Target) -> tuple[str, ...]:
         record = json.loads(tried)
         if (record["epsilon"], record["delta"]) == (target.epsilon, target.delta):
             return tuple(record["sentences"])
+    known = result.rounding if at >= 0 else None
+    rounding = "" if known is None else rounding_sentence(known, target, at, prob=prob, kind=kind)
+    whole = may_be_rounded(result)
+    may = "A" if rounding or not whole else "Rounding (released), a"
     again = (
-        "Rounding (released), a coarser period or another query may do: each is an audit of its "
-        "own (edp_bayes.compare)."
+        f"{may} coarser period or another query may do: each is an audit of its own "
+        "(edp_bayes.compare)."
     )
+    if whole:
+        again += " edp_bayes.remedies (--remedies) tries what may help on the data."
+    return tuple(filter(None, (_noise(result, target), rounding, again)))
+
+
+def _noise(result: Audit, target: Target) -> str:
+    """Return which Laplace noise is always enough; empty where that is not known."""
     need = largest_and_spread(result)
     if need is None or target.epsilon == 0.0:
-        return (again,)
+        return ""
     largest, spread = rounded_up(need[0]), need[1]
     scale = largest / target.epsilon
     times = math.sqrt(2.0) * scale / spread if spread > 0.0 else math.inf
     return (
         f"Laplace noise of scale {number(scale, 3)} on the answer is enough as long as nobody "
         f"contributes more than {number(largest)}: its standard deviation is {number(times, 3)} "
-        "times that of the answers. edp_bayes.noise.calibrate finds how much less does.",
-        again,
+        "times that of the answers. edp_bayes.noise.calibrate finds how much less does."
     )
