@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Generator, Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
 BEGUN = time.monotonic()
+REPORTED = 0.0  # CPU seconds of this process when it last reported a phase of a test, or began
 
 # A process that compiles every module it imports starts 5 s later, and tests start many. Where no
 # bytecode may lie beside the sources it lies here, for all of them and for the next run.
@@ -39,6 +41,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Files of slow tests come first, so that no worker is left alone with one at the end.
     """
+    global REPORTED
+    REPORTED = processor_time()
     full = {item for item in items if item.get_closest_marker("full")}
     named = config.option.markexpr or config.option.keyword or any("::" in a for a in config.args)
     if full and not named:
@@ -60,16 +64,48 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(f"the {minutes:g} minutes for tests marked full are over")
 
 
+def processor_time() -> float:
+    """Return the CPU seconds of this process and of those it has waited for."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note the CPU seconds since the last report: wall seconds tell little on a shared machine."""
+    global REPORTED
+    report = yield
+    before, REPORTED = REPORTED, processor_time()
+    report.processor = REPORTED - before
+    return report
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the ten slowest files."""
-    seconds: Counter[str] = Counter()
+    """Print the CPU seconds of all tests, of the ten slowest files and of the ten slowest tests."""
+    files: Counter[str] = Counter()
+    tests: Counter[str] = Counter()
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
-                seconds[report.nodeid.partition("::")[0]] += report.duration
-    terminalreporter.section("slowest files")
-    for name, taken in seconds.most_common(10):
+                seconds = getattr(report, "processor", 0.0)  # a worker that crashed notes nothing
+                files[report.nodeid.partition("::")[0]] += seconds
+                tests[report.nodeid] += seconds
+    terminalreporter.section(f"slowest files and tests, of {files.total():.0f} CPU seconds")
+    for name, taken in (*files.most_common(10), *tests.most_common(10)):
         terminalreporter.write_line(f"{taken:7.1f} s  {name}")
+
+
+@pytest.fixture
+def quickly_compiled() -> Iterator[None]:
+    """Compile PyTensor's functions for single evaluations, in a third of the time.
+
+    The rewrites that keep densities finite far out are left out.
+    """
+    import pytensor
+
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -279,6 +279,7 @@ def test_the_bootstrap_predicts_bins(kernel):
     np.testing.assert_allclose(fitted.log_likelihood[0, 0], score, rtol=0.02, atol=0.02)
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
 def test_the_twin_has_the_likelihood_of_bins(kernel):
     pytest.importorskip("pymc")

@@ -128,6 +128,7 @@ def test_draws_of_other_responses_are_refused(responses):
     assert same.delta.sizes["draw"] == 30
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("model", [edp.FiniteMixture(2), edp.DirichletProcessMixture(components=3)])
 def test_a_mixture_is_built_of_what_an_adversary_knows(responses, model):
     adversary = edp.Adversary(past=1)

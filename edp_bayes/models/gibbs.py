@@ -385,7 +385,7 @@ def sweep_chain(
     count = np.empty(K)
     total = np.empty(K)
     squares = np.empty(K)
-    mass = np.empty(K)
+    mass, constant, half = np.empty(K), np.empty(K), np.empty(K)
     for sweep in range(tune + draws * thin):
         count[:] = 0.0
         total[:] = 0.0
@@ -407,8 +407,10 @@ def sweep_chain(
             _residuals(raw_mean, raw_square, given, beta, gamma, mean, square)
         # P(label_j = k | .) proportional to w_k v_k^-1/2 exp(-mean_i (u_ji - mu_k)^2 / (2 v_k)),
         # normalised by the largest; 1e-300 keeps the logarithm of an empty weight finite
-        constant = np.log(w + 1e-300) - 0.5 * np.log(v)
-        half = 0.5 / v
+        # (by a loop: arrays added up take a second to compile)
+        for k in range(K):
+            constant[k] = math.log(w[k] + 1e-300) - 0.5 * math.log(v[k])
+            half[k] = 0.5 / v[k]
         for j in range(n):
             # Loops without branches become vector instructions.
             for k in range(K):
@@ -443,10 +445,13 @@ def sweep_chain(
             pull += mu[k]
             scatter += (mu[k] - centre) ** 2
         if dirichlet > 0.0:
+            whole = 0.0
             for k in range(K):
                 # w | . ~ Dirichlet(dirichlet + n_k)
                 w[k] = rng.standard_gamma(dirichlet + count[k])
-            w /= w.sum()
+                whole += w[k]
+            for k in range(K):
+                w[k] /= whole
         else:
             # Sticks V_k | . ~ Beta(1 + n_k, alpha + sum_l>k n_l), w_k = V_k prod_l<k (1 - V_l);
             # remains is 1 - V_k, a ratio of gamma variables, which keeps its digits next to zero.

@@ -7,13 +7,14 @@ import os
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, cached_property, partial
 from typing import Any, cast
 
 import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
+from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic
 
 from edp_bayes.exceptions import EdpBayesWarning
@@ -22,7 +23,13 @@ from edp_bayes.utils.leftovers import Folder
 BLOCKS_PER_THREAD = 8
 
 # Divisions follow IEEE rules; products may be fused with sums, but no sum is ever reordered.
-RULES: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+# Nothing passes compiled functions on by their address, which takes an entry for C.
+RULES: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract"},
+    "no_cfunc_wrapper": True,
+}
 
 # A counter that starts here, and not at a literal 0, does not make the functions it is passed to
 # compile a second time.
@@ -36,7 +43,7 @@ def compiled[F: Callable[..., Any]](function: F) -> F:
 
 def inlined[F: Callable[..., Any]](function: F) -> F:
     """Compile a formula into whatever calls it, so that loops around it can become vectors."""
-    return kept(numba.njit(cache=True, forceinline=True, **RULES), function)
+    return kept(partial(_inner, cache=True, forceinline=True), function)
 
 
 def borrowing[F: Callable[..., Any]](function: F) -> F:
@@ -44,12 +51,32 @@ def borrowing[F: Callable[..., Any]](function: F) -> F:
 
     The counts at every use of an array take longer than the arithmetic of a short helper.
     """
-    return kept(numba.njit(cache=True, _nrt=False, **RULES), function)
+    return kept(partial(_inner, cache=True, _nrt=False), function)
 
 
 def generic[F: Callable[..., Any]](function: F) -> F:
     """Compile a closure that borrows arrays as part of what calls it, which is kept on disk."""
-    return cast(F, numba.njit(_nrt=False, **RULES)(function))
+    return _inner(function, _nrt=False)
+
+
+class Inner(CPUDispatcher):  # type: ignore[misc]
+    """A compiled function for compiled callers; another caller's first call compiles one for it."""
+
+    @cached_property
+    def _caller(self) -> Callable[..., Any]:
+        # A function that captures another is not kept on disk.
+        return cast(Callable[..., Any], numba.njit(**RULES)(lambda *arguments: self(*arguments)))
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function from the interpreter, as tests do."""
+        return self._caller(*arguments)
+
+
+def _inner[F: Callable[..., Any]](function: F, **options: Any) -> F:
+    """Compile a function without an entry for the interpreter, a seventh of the compilation."""
+    made = numba.njit(no_cpython_wrapper=True, **RULES, **options)(function)
+    made.__class__ = Inner
+    return cast(F, made)
 
 
 def kept[F: Callable[..., Any]](compiler: Callable[[F], Any], function: F) -> F:

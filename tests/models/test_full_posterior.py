@@ -95,6 +95,7 @@ def test_there_are_people_of_both_kinds():
     assert (size > 0.5 * responses.response.std(ddof=1)).tolist() == [False, False, True, False]
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("seed", range(4))
 def test_the_likelihood_is_that_of_its_formula(seed):
     responses = world()
@@ -134,6 +135,7 @@ def test_the_densities_with_and_without_are_of_the_same_draw(audit):
         assert not np.allclose((q.weights * q.locations).sum(-1).ravel(), found)
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 def test_dims_name_who_and_what_can_be_predicted():
     import pymc as pm
 
@@ -342,6 +344,7 @@ def given_likelihood_of(responses, regression, values):
     return total
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("seed", range(2))
 def test_given_an_adversary_the_likelihood_is_that_of_its_formula(seed):
     from edp_bayes.models.regression import Regression
@@ -515,6 +518,7 @@ def test_presence_and_contributions_are_predicted_out_of_sample():
     assert (present[..., 0] == 1).all()  # always there, and so predicted
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 def test_the_response_may_have_a_model_of_ones_own():
     import pymc as pm
     import pytensor.tensor as pt

@@ -3,7 +3,6 @@
 import arviz as az
 import numpy as np
 import pymc as pm
-import pytensor
 import pytest
 import xarray as xr
 from scipy import stats
@@ -20,17 +19,11 @@ SETTINGS = SamplerSettings(random_seed=1)
 MODELS = [edp.FiniteMixture(2), edp.DirichletProcessMixture(components=3)]
 
 pytestmark = [
+    pytest.mark.usefixtures("quickly_compiled"),
     pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning"),
     # the smooth floor of components, which the draws have been through
     pytest.mark.filterwarnings("ignore:The effect of Potentials:UserWarning"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def quickly_compiled():
-    """Compile for single evaluations, which is most of what takes time here."""
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
-        yield
 
 
 def joined():

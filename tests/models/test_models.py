@@ -208,6 +208,7 @@ def test_variances_are_inverse_gamma_with_the_floor_in_their_rate(floors, monkey
     assert floors < 40.0 or stats.kstest(found, without.cdf).pvalue < 1e-3
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.full
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
 @pytest.mark.parametrize("rounded", [False, True], ids=["continuous", "rounded"])

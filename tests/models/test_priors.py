@@ -124,6 +124,7 @@ def test_sensitivity_is_that_to_the_prior_given():
     )
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("model", MODELS)
 def test_every_variable_of_the_model_takes_a_prior(model):
     """Those named are the variables, each of one number or of one for each component."""
@@ -151,6 +152,7 @@ def test_every_variable_of_the_model_takes_a_prior(model):
     assert np.isfinite(built.compile_logp()(built.initial_point()))
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 def test_a_prior_given_for_two_parameters_is_of_two_independent_ones():
     same = pm.HalfNormal.dist(2.0)
     built = edp.FiniteMixture(priors={"rate": same, "precision": same}).build(world())

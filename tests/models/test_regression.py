@@ -347,6 +347,7 @@ def test_new_regressors_give_new_predictions(growing):
     np.testing.assert_allclose(drawn.std(axis=0), deviation, rtol=0.05)
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 def test_the_responses_of_a_model_are_data():
     import pymc as pm
 

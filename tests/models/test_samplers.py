@@ -84,7 +84,7 @@ def test_gibbs_sampling_needs_no_nutpie():
 
 
 @pytest.mark.usefixtures("without_nutpie")
-@pytest.mark.parametrize("sampler", [None, "pymc"])
+@pytest.mark.parametrize("sampler", [None, pytest.param("pymc", marks=pytest.mark.full)])
 def test_a_model_of_ones_own_is_drawn_by_pymc_without_nutpie(sampler):
     own = edp.PyMCMixture(FiniteMixture(components=1).build)
     audit = edp.audit(responses(), epsilon=[0.1], model=own, sampler=sampler, cores=1, **QUICK)

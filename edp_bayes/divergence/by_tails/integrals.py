@@ -14,7 +14,7 @@ takes `edp_bayes.divergence.any_pair`.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -46,8 +46,8 @@ FLATTEST = 1e-290  # density below which a log ratio is not known
 # Rows of the sign changes: where, between what, the value of L, up or down, the number of its
 # threshold, counted from 0, or from -1 downwards, and the width of the interval between nodes.
 WHERE, LOW, HIGH, VALUE, RISES, NUMBER, WIDTH = range(7)
-# Where a set begins or ends that is not at a sign change.
-CLOSED, BEFORE_ALL, AFTER_ALL = -1, -2, -3
+# Where a set begins or ends that is not at a sign change; the last is no literal, as ZERO.
+CLOSED, BEFORE_ALL, AFTER_ALL = -1, -2, cast(int, np.int64(-3))
 
 
 class Levels(NamedTuple):
@@ -218,7 +218,7 @@ def _resolve(
         turn = _may_turn(start, end, levels, min(before, after), max(before, after))
         if turn and depth < HALVINGS:
             work.one[0] = 0.5 * (start[0] + end[0])
-            fill_values(work.columns, count, work.one, 1, cut, work.at)
+            fill_values(work.columns, count, work.one, work.one.size, cut, work.at)
             centre = _point(work.one[0], work.at, ZERO)
             size = wait(stack, size, centre, end, depth + 1.0)
             size = wait(stack, size, start, centre, depth + 1.0)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from edp_bayes.utils.compiled import borrowing, generic, inlined
+from edp_bayes.utils.compiled import ZERO, borrowing, generic, inlined
 
 __all__ = ["sweep"]
 
@@ -21,6 +21,8 @@ NEWTON = 40
 TURNS = 8
 CUBIC_STEPS = 3
 FLAT = 1e-4  # of the slopes at the ends: then s at its turn is known to 1e-8 of its rise
+# The rows of state at which a direction begins; not literals, for the reason of ZERO.
+FORWARD, BACKWARD = ZERO, cast(int, np.int64(3))
 CLOSE_ENOUGH = 1e-3  # of the width of a piece: a Newton step after which the next is below rounding
 
 
@@ -95,10 +97,10 @@ def sweep(point: Callable[..., Any], tails: Callable[..., Any]) -> Callable[...,
             # (g - q / (1 + low))_+ over {s < low}: masses of q - (1 + low) g, over -(1 + low)
             weight = 1.0 + low[e]
             below, above = tails(near, j, root(near, j, start, end, low[e]), weight)
-            _cross(state, 0, e, not rises, -below / weight, -above / weight, forward)
+            _cross(state, FORWARD, e, not rises, -below / weight, -above / weight, forward)
         for e in range(min(first[1], last[1]), max(first[1], last[1])):
             below, above = tails(near, j, root(near, j, start, end, high[e]), 1.0 + high[e])
-            _cross(state, 3, e, rises, below, above, backward)
+            _cross(state, BACKWARD, e, rises, below, above, backward)
 
     @generic
     def integrate(near, x, count, s, slope, levels):  # type: ignore[no-untyped-def]
@@ -106,9 +108,9 @@ def sweep(point: Callable[..., Any], tails: Callable[..., Any]) -> Callable[...,
         low, high, state, forward, backward = levels
         for e in range(low.size):
             forward[e] = backward[e] = 0.0
-            state[0, e] = 1.0 if s[0] < low[e] else 0.0
-            state[3, e] = 1.0 if s[0] > high[e] else 0.0
-        below, above = _passed(low, high, s[0], 0, 0)
+            state[FORWARD, e] = 1.0 if s[0] < low[e] else 0.0
+            state[BACKWARD, e] = 1.0 if s[0] > high[e] else 0.0
+        below, above = _passed(low, high, s[0], ZERO, ZERO)
         bottom, top = _neighbours(low, high, below, above)
         for j in range(1, count):
             # no threshold is passed between two nodes, and s does not turn there
@@ -136,10 +138,10 @@ def sweep(point: Callable[..., Any], tails: Callable[..., Any]) -> Callable[...,
                 piece(near, j, start, end, first, last, levels)
         for e in range(low.size):
             # A set still open extends to plus infinity.
-            if state[0, e] == 2.0:
-                forward[e] += state[2, e]
-            if state[3, e] == 2.0:
-                backward[e] += state[5, e]
+            if state[FORWARD, e] == 2.0:
+                forward[e] += state[FORWARD + 2, e]
+            if state[BACKWARD, e] == 2.0:
+                backward[e] += state[BACKWARD + 2, e]
 
     return integrate
 

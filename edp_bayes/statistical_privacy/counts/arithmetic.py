@@ -28,7 +28,8 @@ _UNDERFLOW = 745.0
 
 def compiled[F: Callable[..., Any]](function: F) -> F:
     """Compile a function, keep the result on disk, and fuse or reorder no operation."""
-    return kept(numba.njit(cache=True, nogil=True, error_model="numpy"), function)
+    rules = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    return kept(numba.njit(cache=True, **rules), function)
 
 
 @compiled
