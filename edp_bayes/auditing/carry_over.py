@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from edp_bayes.auditing.composing import SingleSource
 from edp_bayes.coupling.released import ReleasedCoupling
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils.arrays import Array, Index
@@ -58,6 +59,7 @@ def with_carry_over(source: Source, audit: Audit, chosen: Index) -> Source:
             "give past='released' to compare with the past as it was released, or audit without "
             "a past"
         )
+    assert isinstance(source, SingleSource)
     slopes, single = _lags(audit, reach)[chosen], source.coupling
     most, least = (
         carried_over(single, factors(slopes)) for factors in (CarryOver.most, CarryOver.least)
