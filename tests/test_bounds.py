@@ -11,7 +11,7 @@ from edp_bayes.auditing.evaluation import BELOW, evaluate
 from edp_bayes.coupling.base import FLOOR
 from edp_bayes.coupling.bounds import bound_curves
 from edp_bayes.coupling.contributions import ContributionDraws
-from edp_bayes.coupling.curves import pair_components
+from edp_bayes.coupling.curves import coupled_curves, pair_components
 from edp_bayes.coupling.regression import LEAST, SHARE
 from edp_bayes.coupling.released import ReleasedCoupling
 from edp_bayes.coupling.stacked import pick
@@ -153,6 +153,43 @@ def test_an_audit_of_the_largest_risk_alone(responses):
     assert limits[0] == pytest.approx(limits[1], abs=1e-15)
     assert (found.total_risk >= exact.total_risk - 1e-12).all()
     assert "bounded" in found.settings
+
+
+def test_of_many_epsilons_bounds_by_cells_are_tight_and_above():
+    """Of pairs in draws of their own, each with a floor somewhat above its risk."""
+    rng, epsilon = np.random.default_rng(3), np.linspace(0.002, 0.1, 50)
+    pairs, k = 400, 5
+    base = np.stack(
+        [
+            rng.dirichlet(np.full(k, 0.7), pairs),
+            rng.standard_normal((pairs, k)),
+            rng.lognormal(0.0, 0.3, (pairs, k)),
+        ],
+        axis=1,
+    )
+    size = 0.1 * rng.standard_normal((3, pairs, 1))
+    contributions = ContributionDraws(
+        rng.beta(1.0, 1.0, (pairs, 1, k)), size[0], 0.1 * size[1], np.abs(size[2])
+    )
+    exact, close = np.zeros((pairs, 1, 50)), np.zeros((pairs, 1), dtype=bool)
+    coupled_curves(
+        base, contributions, epsilon, noise_scale=0.0, floor=FLOOR, out=exact, close=close
+    )
+    assert close.mean() > 0.95
+    served = []
+    for by_cells in (False, True):
+        out, done = np.zeros_like(exact), np.zeros_like(close)
+        floor = np.maximum(1.3 * exact[:, 0], LEAST)
+        bound_curves(
+            base, contributions, epsilon, noise_scale=0.0, floor=floor, out=out, done=done,
+            by_cells=by_cells,
+        )  # fmt: skip
+        some = done & close
+        assert (out[some] >= exact[some] - FLOOR).all()
+        assert (out <= floor[:, None]).all()
+        assert not out[~done].any()
+        served.append(done.mean())
+    assert served[1] > served[0] + 0.1
 
 
 def test_small_populations_are_exact(coupling):

@@ -130,12 +130,13 @@ class PastCoupling(CoarserCoupling):
         """
         if self.pilots.size == 0:
             return self
-        return self.with_floor(share * self.curves(self.pilots, epsilon).max(axis=1))
+        largest = self.curves(self.pilots, epsilon).max(axis=1)
+        return self.with_floor(share * largest, by_cells=share > SHARE)
 
-    def with_floor(self, floor: Array) -> PastCoupling:
+    def with_floor(self, floor: Array, *, by_cells: bool = False) -> PastCoupling:
         """Return the coupling whose curves may be upper bounds where they are not above a floor."""
         assert isinstance(self.known, RegressionCoupling)
-        return replace(self, known=self.known.with_floor(floor))
+        return replace(self, known=self.known.with_floor(floor, by_cells=by_cells))
 
     def centred(self, individuals: Index) -> Centred:
         """Return what is drawn of individuals given the past, see `RegressionCoupling.centred`."""

@@ -93,6 +93,7 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  #
     without, proposed = np.empty((2, size)), np.empty((2, size))
     component, mass = np.empty(n, dtype=np.int64), np.empty((size, n))
     share, probability, known = np.empty(size), np.empty(size), np.empty(size)
+    left = np.empty(n)
     n_present, n_absent, terms = np.empty(size), np.empty(size), np.empty((3, size))
     places, order = np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     unit = 1.0 if gaussian else 2.0
@@ -120,12 +121,10 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  #
             for k in range(count):
                 without[0, places[k]] = base[s, 1, places[k]]
                 without[1, places[k]] = math.sqrt(base[s, 2, places[k]] ** 2 + noise)
-        own = False
-        for sweep in range(FEW_SWEEPS if small else sweeps):
+        own, last = False, (FEW_SWEEPS if small else sweeps) - 1
+        for sweep in range(last + 1):
             if sweep > 0:
-                # P(component_j = k | .) proportional to mass[k, j]
-                for j in range(n):
-                    component[j] = _choose(mass, j, count, rng.random())
+                _draw_components(rng, mass, count, left, component)
             for k in range(count):
                 n_present[k], n_absent[k] = 0.0, known[k]
             for j in range(n):
@@ -163,10 +162,12 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  #
                         without, proposed = proposed, without
                     for k in range(count):
                         probability[k] = share[k]
-                        _fill_masses(
-                            rest, present, probability[k], base[s, 0, places[k]],
-                            without[0, places[k]], without[1, places[k]], gaussian, mass[k],
-                        )  # fmt: skip
+                        # nothing is drawn by them after the last sweep but by random walks
+                        if sweep < last or (own and not small):
+                            _fill_masses(
+                                rest, present, probability[k], base[s, 0, places[k]],
+                                without[0, places[k]], without[1, places[k]], gaussian, mass[k],
+                            )  # fmt: skip
             if own and not small:
                 _walk(
                     rng, base[s], places[:count], seen, known, second, contribution, probability,
@@ -238,15 +239,17 @@ def draw_labels(rng, base, gaussian, y, active, out):  # type: ignore[no-untyped
     in proportion to w_k times its density, among the active ones.
     """
     size = base.shape[2]
-    mass = np.empty((size, y.size))
+    mass, left = np.empty((size, y.size)), np.empty(y.size)
+    component = np.empty(y.size, dtype=np.int64)
     places, present = np.empty(size, dtype=np.int64), np.ones(y.size, dtype=np.bool_)
     for s in range(len(base)):
         count = _list_places(active, s, places)
         for k in range(count):
             part = base[s, :, places[k]]
             _fill_masses(y, present, 1.0, part[0], part[1], part[2], gaussian, mass[k])
+        _draw_components(rng, mass, count, left, component)
         for j in range(y.size):
-            out[s, j] = places[_choose(mass, j, count, rng.random())]
+            out[s, j] = places[component[j]]
 
 
 @borrowing
@@ -326,17 +329,27 @@ def _log_density(rest, component, places, given, gaussian):  # type: ignore[no-u
 
 
 @borrowing
-def _choose(mass, j, count, uniform):  # type: ignore[no-untyped-def]
-    """Return a component drawn for database j, in proportion to mass[:, j]."""
-    total = 0.0
-    for k in range(count):
-        total += mass[k, j]
-    left = uniform * total
+def _draw_components(rng, mass, count, left, component):  # type: ignore[no-untyped-def]
+    """Draw the component of every response, P(component_j = k | .) proportional to mass[k, j].
+
+    What a uniform share of all masses leaves of them falls from component to component, and is
+    below zero from the one that is drawn on. left and component are (response,); loops over them
+    are without branches, so that they become vector instructions.
+    """
+    for j in range(left.size):
+        left[j] = mass[0, j]
+    for k in range(1, count):
+        row = mass[k]
+        for j in range(left.size):
+            left[j] += row[j]
+    for j in range(left.size):
+        left[j] *= rng.random()
+        component[j] = 0
     for k in range(count - 1):
-        left -= mass[k, j]
-        if left < 0.0:
-            return k
-    return count - 1
+        row = mass[k]
+        for j in range(left.size):
+            left[j] -= row[j]
+            component[j] += 1 if left[j] >= 0.0 else 0
 
 
 @borrowing
@@ -345,9 +358,11 @@ def log_bayes_factor(n_present, n_absent, count, second, rho, weight, terms):  #
 
     Terms of components whose counts are those of the last time are taken from there: rows of terms
     are counts present, counts absent, and the term. With p_k and a_k these counts it is
-    sum_k log B(2 + p_k, second + a_k) / B(2, second) - p_k log rho - a_k log(1 - rho).
+    sum_k log B(2 + p_k, second + a_k) / B(2, second) - p_k log rho - a_k log(1 - rho), and
+    B(2, second) = 1 / (second (second + 1)).
     """
     total, product, absent, common = 0.0, 1.0, 0.0, math.log1p(-rho)
+    front, back = math.log(second * (second + 1.0)), math.log(rho)
     for k in range(count):
         if weight == 1.0 and n_present[k] <= FEW_PRESENCES:
             absent += n_absent[k]
@@ -357,8 +372,8 @@ def log_bayes_factor(n_present, n_absent, count, second, rho, weight, terms):  #
             terms[0, k], terms[1, k] = n_present[k], n_absent[k]
             terms[2, k] = (
                 _log_beta(PRESENCES + n_present[k], second + n_absent[k])
-                - _log_beta(PRESENCES, second)
-                - n_present[k] * math.log(rho)
+                + front
+                - n_present[k] * back
                 - n_absent[k] * common
             )
         total += terms[2, k]

@@ -80,6 +80,8 @@ class RegressionCoupling:
     floor : ndarray, optional
         Shape (draw, epsilon): curves at these epsilons may be upper bounds, not above it, in the
         place of risks that are not above it either, see `bounded`.
+    by_cells : bool
+        Whether the floor is about as high as the largest risk, so that bounds must be tight.
     reduced : ndarray of bool, optional
         Shape (m,): whose contributions were not collected. Their curves are upper bounds, whatever
         their presence in each component, see `edp_bayes.coupling.reduced`; they have no pair.
@@ -92,6 +94,7 @@ class RegressionCoupling:
     without: Mapping[int, Mixture] = field(default_factory=dict)
     floor: Array | None = None
     reduced: NDArray[np.bool_] | None = None
+    by_cells: bool = False
 
     @classmethod
     def fit(
@@ -151,11 +154,14 @@ class RegressionCoupling:
         if pilots.size == 0:
             return self
         largest = replace(self, floor=None).curves(pilots, epsilon).max(axis=1)
-        return self.with_floor(share * largest)
+        return self.with_floor(share * largest, by_cells=share > SHARE)
 
-    def with_floor(self, floor: Array) -> RegressionCoupling:
-        """Return the coupling whose curves may be upper bounds where they are not above a floor."""
-        return replace(self, floor=np.maximum(floor, LEAST))
+    def with_floor(self, floor: Array, *, by_cells: bool = False) -> RegressionCoupling:
+        """Return the coupling whose curves may be upper bounds where they are not above a floor.
+
+        By cells bounds are tighter and take longer, see `edp_bayes.coupling.bounds`.
+        """
+        return replace(self, floor=np.maximum(floor, LEAST), by_cells=by_cells)
 
     def without_integrals(
         self, individuals: Index, epsilon: Array, drawn: Centred
@@ -282,8 +288,8 @@ class RegressionCoupling:
         noise_scale = 0.0 if self.noise is None else self.noise.scale
         if self.floor is not None:
             bound_curves(
-                base, contributions, epsilon, noise_scale=noise_scale, floor=self.floor, out=out,
-                done=done,
+                base, contributions, epsilon, noise_scale=noise_scale, floor=self.floor,
+                by_cells=self.by_cells, out=out, done=done,
             )  # fmt: skip
         coupled_curves(
             base, contributions, epsilon, noise_scale=noise_scale, floor=FLOOR, out=out, close=done

@@ -84,7 +84,7 @@ class ReleasedCoupling(CoarserCoupling):
         if not isinstance(full, _Bounded) or full.pilots.size == 0:
             return self
         largest = self.curves(full.pilots, epsilon).max(axis=1)
-        return replace(self, full=full.with_floor(share * largest))
+        return replace(self, full=full.with_floor(share * largest, by_cells=share > SHARE))
 
     def relevant(self, epsilon: Array) -> tuple[Index, Array]:
         """Return whose risk may matter in the full answer; those of none there have none here."""
@@ -190,7 +190,7 @@ class _Bounded(Protocol):
     @property
     def pilots(self) -> Index: ...
 
-    def with_floor(self, floor: Array) -> Coupling: ...
+    def with_floor(self, floor: Array, *, by_cells: bool = False) -> Coupling: ...
 
     def centred(self, individuals: Index) -> Centred: ...
 

@@ -16,8 +16,10 @@ from scipy import integrate
 
 import edp_bayes as edp
 from edp_bayes.auditing.evaluation import evaluate
+from edp_bayes.auditing.query import audit_for_verdict
 from edp_bayes.auditing.rounded import rounded_coupling
 from edp_bayes.models import DirichletProcessMixture, SamplerSettings
+from edp_bayes.utils.defaults import CELL_CHAINS, CELL_DRAWS, CELL_KEEP, CELL_TUNE
 
 DATA = Path(os.environ.get("EDP_BAYES_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 GRID = np.linspace(0.01, 0.30, 50)
@@ -254,6 +256,34 @@ def largest() -> list[Row]:
     return rows
 
 
+def cell() -> list[Row]:
+    """A cell of 1,000 individuals as `edp.audit_cells` audits it: a count, and a sum of amounts.
+
+    Each individual is present in a share of the 100 databases between 0.1 and 1.
+    """
+    rows: list[Row] = []
+    for name in ("count", "sum of log-normal amounts"):
+        rng = np.random.default_rng(1)
+        there = rng.random((100, 1000)) < rng.uniform(0.1, 1.0, 1000)
+        amounts = np.ones((100, 1000))
+        if name != "count":
+            amounts = rng.lognormal(0.0, 1.0, (100, 1000)).round(2)
+        contribution = sp.csc_array(there * amounts)
+        total = np.asarray(contribution.sum(axis=1)).ravel()
+        responses = edp.Responses.from_arrays(total, contribution=contribution, additive=True)
+        for epsilon in ([0.1], np.linspace(0.01, 0.5, 50)):
+            seconds = []
+            for _ in range(2):  # the first one compiles
+                start = time.process_time()
+                audit_for_verdict(
+                    responses, epsilon=epsilon, only_largest=True, random_seed=1, progressbar=False,
+                    draws=CELL_DRAWS, tune=CELL_TUNE, chains=CELL_CHAINS, keep=CELL_KEEP,
+                )  # fmt: skip
+                seconds.append(time.process_time() - start)
+            rows.append((f"{name}, {len(epsilon)} epsilons: processor time", f"{seconds[1]:.1f} s"))
+    return rows
+
+
 def full_posterior() -> list[Row]:
     """The full posterior beside empirical Bayes, 41 databases and 50 individuals, and 100."""
     rows: list[Row] = []
@@ -341,6 +371,7 @@ CASES: dict[str, Callable[[], list[Row]]] = {
         millions,
         large,
         largest,
+        cell,
         full_posterior,
         conditional,
         doubtful,

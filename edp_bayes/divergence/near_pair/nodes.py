@@ -17,10 +17,11 @@ FARTHEST = 10.0  # standard deviations: a component farther away adds nothing to
 
 
 @compiled
-def place_nodes(base, nodes):  # type: ignore[no-untyped-def]
+def place_nodes(base, nodes, step=STEP, negligible=NEGLIGIBLE):  # type: ignore[no-untyped-def]
     """Fill nodes (2, MOST_NODES) with points and the steps after them; return their number.
 
-    base is (3, K), weights, locations and standard deviations. Returns 0 for a mixture that
+    base is (3, K), weights, locations and standard deviations; step is in the narrowest of these
+    that counts, and tails of a mass that is negligible need no nodes. Returns 0 for a mixture that
     needs more nodes than there is room for.
     """
     size = base.shape[1]
@@ -28,9 +29,9 @@ def place_nodes(base, nodes):  # type: ignore[no-untyped-def]
     x, last = np.inf, -np.inf
     for k in range(size):
         reach[0, k], reach[1, k] = np.inf, -np.inf
-        if base[0, k] > NEGLIGIBLE:
-            # beyond z sd a normal tail is below exp(-z^2 / 2); w times that is NEGLIGIBLE at half
-            half = math.sqrt(2.0 * math.log(base[0, k] / NEGLIGIBLE)) * base[2, k]
+        if base[0, k] > negligible:
+            # beyond z sd a normal tail is below exp(-z^2 / 2); w times that is negligible at half
+            half = math.sqrt(2.0 * math.log(base[0, k] / negligible)) * base[2, k]
             reach[0, k], reach[1, k] = base[1, k] - half, base[1, k] + half
             x, last = min(x, reach[0, k]), max(last, reach[1, k])
     count = 0
@@ -42,9 +43,9 @@ def place_nodes(base, nodes):  # type: ignore[no-untyped-def]
             # Steps become shorter towards a narrow component, and longer after it.
             away = max(reach[0, k] - x, x - reach[1, k])
             width = min(width, max(base[2, k], 0.5 * away))
-        nodes[0, count], nodes[1, count] = x, STEP * width
+        nodes[0, count], nodes[1, count] = x, step * width
         count += 1
-        x = _within(reach, x + STEP * width)
+        x = _within(reach, x + step * width)
     return count
 
 

@@ -18,7 +18,7 @@ from edp_bayes.divergence.any_pair.evaluators import _half_normal_laplace
 from edp_bayes.divergence.any_pair.sign_changes import signed_level
 from edp_bayes.divergence.released.grid import MOST_BINS, PARTS, Grid, edges_within, moved
 from edp_bayes.utils.arrays import Array
-from edp_bayes.utils.compiled import compiled, in_threads
+from edp_bayes.utils.compiled import compiled, in_threads, upper_tail
 
 __all__ = ["curves", "masses"]
 
@@ -223,37 +223,43 @@ def _same(first, second):  # type: ignore[no-untyped-def]
 def _add_component(row, in_p, in_q, reach, edges, count, bins):  # type: ignore[no-untyped-def]
     """Add the masses of a component, as differences of tails on one side of its location."""
     mu, radius = row[1], _radius(row, reach)
-    b = np.searchsorted(edges[:count], mu - radius)
-    tail, left = 0.0, True
-    while b <= count:
-        inside = b < count and edges[b] <= mu + radius
-        if not inside:
-            mass = 1.0 - tail if left else tail
-        else:
-            u = edges[b] - mu
-            here = _tail(abs(u), row)
-            if u <= 0.0:
-                mass = here - tail
-            elif left:
-                mass = 1.0 - tail - here
-                left = False
-            else:
-                mass = tail - here
-            tail = here
-        bins[P, b] += in_p * mass
-        bins[Q, b] += in_q * mass
-        bins[D, b] += (in_p - in_q) * mass
-        if not inside:
-            break
-        b += 1
+    first = np.searchsorted(edges[:count], mu - radius)
+    middle = np.searchsorted(edges[:count], mu, side="right")
+    last = np.searchsorted(edges[:count], mu + radius, side="right")
+    # One more at each end, where nothing is left; loops have no branches for vector instructions.
+    tails = np.zeros(last - first + 2)
+    _fill_tails(edges[first:last], row, tails[1:])
+    left = middle - first + 1
+    for place, factor in ((P, in_p), (Q, in_q), (D, in_p - in_q)):
+        _add_masses(tails, first, left, factor, bins[place])
+
+
+@compiled
+def _fill_tails(edges, row, out):  # type: ignore[no-untyped-def]
+    """Fill in the mass of a component beyond each edge, as seen from its location."""
+    if row[4] == GAUSSIAN:
+        mu, rate = row[1], 1.0 / row[2]
+        for b in range(edges.size):
+            out[b] = upper_tail(abs(edges[b] - mu) * rate)
+    else:
+        for b in range(edges.size):
+            out[b] = _tail(abs(edges[b] - row[1]), row)
+
+
+@compiled
+def _add_masses(tails, first, left, factor, out):  # type: ignore[no-untyped-def]
+    """Add differences of tails to the bins from the first on; `left` of them begin left of it."""
+    for b in range(left - 1):
+        out[first + b] += factor * (tails[b + 1] - tails[b])
+    out[first + left - 1] += factor * (1.0 - tails[left - 1] - tails[left])
+    for b in range(left, tails.size - 1):
+        out[first + b] += factor * (tails[b] - tails[b + 1])
 
 
 @compiled
 def _tail(u, row):  # type: ignore[no-untyped-def]
     """Return the mass of a component beyond a distance from its location."""
     a, b, family = row[2], row[3], row[4]
-    if family == GAUSSIAN:
-        return 0.5 * math.erfc(u / (math.sqrt(2.0) * a))
     if family == LAPLACE:
         return 0.5 * math.exp(-u / a)
     if family == NORMAL_LAPLACE:
