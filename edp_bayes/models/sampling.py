@@ -62,6 +62,8 @@ SAMPLE_OPTIONS = frozenset(
 # Fields of the settings that are no options by these names.
 OURS = ("sample_kwargs", "keep")
 TARGET_ACCEPT = 0.95
+# What PyMC and nutpie say where the log density is not finite at the start.
+AT_THE_START = ("initial evaluation", "initialization points", "initial energy")
 OF_NUTS = ("max_treedepth", "step_scale")
 
 
@@ -284,8 +286,7 @@ def _sample(model: Any, settings: SamplerSettings) -> xr.DataTree:
             )
         except (ValueError, RuntimeError, pm.exceptions.SamplingError) as error:
             raise SamplingError(
-                "PyMC could not sample the model, which must have free variables, none of them "
-                "discrete, and a finite log density where sampling starts: "
+                f"PyMC could not sample the model{_required(model, error)}: "
                 f"{str(error).strip().partition('\n')[0]}"
             ) from error
         except (ImportError, TypeError, AttributeError) as error:
@@ -297,6 +298,16 @@ def _sample(model: Any, settings: SamplerSettings) -> xr.DataTree:
                 "version that can; sampler='pymc' comes with PyMC"
             ) from error
     return refuse_incomplete(tree, settings)
+
+
+def _required(model: Any, error: Exception) -> str:
+    """Return what the model must have and has not; nothing where something else failed."""
+    free = model.free_RVs
+    if not free or any(variable.dtype.startswith(("int", "uint", "bool")) for variable in free):
+        return ", which must have free variables, none of them discrete"
+    if any(words in str(error).lower() for words in AT_THE_START):
+        return ", which must have a finite log density where sampling starts"
+    return ""
 
 
 def _refuse_starts_elsewhere(model: Any, starts: Any) -> None:

@@ -1,6 +1,7 @@
 """The density models: their posteriors against independent computations."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
@@ -574,3 +575,19 @@ def test_what_is_no_model_of_pymc_is_refused():
 
     with pytest.raises(SamplingError, match="could not sample the model, which must have free"):
         edp.PyMCMixture(discrete).fit(responses, settings(draws=10, tune=10, chains=1))
+
+
+def test_what_a_model_must_have_is_said_only_where_it_is_missing():
+    with pm.Model() as model:
+        pm.Normal("x")
+    asked = SamplerSettings(
+        draws=10, tune=10, chains=1, sampler="pymc", progressbar=False,
+        sample_kwargs={"init": "nonsense"},
+    )  # fmt: skip
+    with pytest.raises(SamplingError, match=r"could not sample the model: Unknown init"):
+        sample_nuts(model, asked)
+    with model:
+        pm.Potential("nothing", pm.math.log(-pm.math.abs(model["x"])))
+    asked = replace(asked, sample_kwargs={})
+    with pytest.raises(SamplingError, match="model, which must have a finite log density where"):
+        sample_nuts(model, asked)
