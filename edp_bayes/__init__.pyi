@@ -10,11 +10,11 @@ from . import property_audit as property_audit
 from . import queries as queries
 from . import report as report
 from . import statistical_privacy as statistical_privacy
+from .adversary.adversary import Adversary as Adversary
 from .auditing.attacking import Attack as Attack
 from .auditing.attacking import attack as attack
 from .auditing.cells import audit_cells as audit_cells
 from .auditing.cells.result import Cells as Cells
-from .auditing.composition import compose as compose
 from .auditing.disclosure import disclosure as disclosure
 from .auditing.guarantee import guarantee as guarantee
 from .auditing.ideal import smallest_delta as smallest_delta
@@ -23,7 +23,6 @@ from .auditing.leakage import leakage as leakage
 from .auditing.planning import plan as plan
 from .auditing.query import audit as audit
 from .auditing.released import released as released
-from .auditing.releases import releases_until as releases_until
 from .auditing.trace import audit_trace as audit_trace
 from .black_box.auditing import audit_mechanism as audit_mechanism
 from .black_box.auditing import audit_mechanisms as audit_mechanisms
@@ -52,10 +51,11 @@ from .models.smoothed_bootstrap import SmoothedBootstrap as SmoothedBootstrap
 from .models.stacking import Stacked as Stacked
 from .plugin import local_privacy as local_privacy
 from .property_audit.auditing import audit_property as audit_property
-from .records.adversary import Adversary as Adversary
-from .records.databases import Databases as Databases
-from .records.joined import JointResponses as JointResponses
-from .records.responses import Responses as Responses
+from .releases.composition import compose as compose
+from .releases.how_many import releases_until as releases_until
+from .responses.databases import Databases as Databases
+from .responses.joined import JointResponses as JointResponses
+from .responses.responses import Responses as Responses
 from .results.composition import ComposedAudit as ComposedAudit
 from .results.joint import JointAudit as JointAudit
 from .results.mechanism import MechanismAudit as MechanismAudit

@@ -14,8 +14,8 @@ import numpy as np
 from edp_bayes.distributions.noise import GaussianNoise
 from edp_bayes.exceptions import EdpBayesError, EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.records.remainder import require_collected
-from edp_bayes.records.responses import Responses
-from edp_bayes.records.rounding import moved_by, rounding_steps
+from edp_bayes.responses.responses import Responses
+from edp_bayes.responses.rounding import moved_by, rounding_steps
 from edp_bayes.results.query import Audit, require_audit_of
 from edp_bayes.results.tried import Remedy, Tried
 from edp_bayes.results.verdict import MET, Verdict
@@ -25,8 +25,8 @@ from edp_bayes.utils.formatting import number
 from edp_bayes.utils.progress import track
 
 if TYPE_CHECKING:
+    from edp_bayes.adversary.adversary import Adversary
     from edp_bayes.models.base import DensityModel
-    from edp_bayes.records.adversary import Adversary
 
 __all__ = ["REMEDIES", "remedies"]
 
@@ -231,7 +231,7 @@ def _with_noise(given: _Given, share: float) -> Remedy:
 
 
 def _period(given: _Given) -> Iterator[Remedy]:
-    from edp_bayes.records.timeline import Timeline
+    from edp_bayes.adversary.timeline import Timeline
 
     _require_sum(given.responses)
     timeline = Timeline.of(given.responses.database)

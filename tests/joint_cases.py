@@ -5,7 +5,7 @@ import numpy as np
 import edp_bayes as edp
 from edp_bayes.models.joint import fit_joint
 from edp_bayes.models.sampling import SamplerSettings
-from edp_bayes.records.dependence import linear_dependence
+from edp_bayes.responses.dependence import linear_dependence
 
 MODELS = {
     "mixture": edp.DirichletProcessMixture(components=6),

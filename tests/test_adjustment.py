@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import edp_bayes as edp
-from edp_bayes.coupling.adjustment import VARIANCES, _Slopes, adjust
-from edp_bayes.coupling.contributions import ContributionPosterior
-from edp_bayes.coupling.pooling import presence_at_hand
-from edp_bayes.coupling.spells import recent_odds, responses_at_hand
+from edp_bayes.coupling.contributions.adjustment import VARIANCES, _Slopes, adjust
+from edp_bayes.coupling.contributions.pooling import presence_at_hand
+from edp_bayes.coupling.contributions.posterior import ContributionPosterior
+from edp_bayes.coupling.contributions.spells import recent_odds, responses_at_hand
 from edp_bayes.models.base import fit_as_asked
 from edp_bayes.models.joint_regression import JointRegression
 from edp_bayes.models.regression import Regression

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edp_bayes as edp
+from edp_bayes.adversary.timeline import Timeline
 from edp_bayes.diagnostics.own import check_own
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.records.timeline import Timeline
 
 N = 48
 DAYS = np.arange("2020-01-06", "2021-12-01", 7, dtype="M8[D]")[:N]

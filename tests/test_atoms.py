@@ -13,11 +13,11 @@ from scipy.stats import norm
 
 import edp_bayes as edp
 from edp_bayes.coupling.atoms import AtomCoupling
-from edp_bayes.coupling.parts import taken
-from edp_bayes.coupling.stacked import curves_by_draw, pick
+from edp_bayes.coupling.views.some_draws import curves_by_draw, pick
+from edp_bayes.coupling.views.some_individuals import taken
 from edp_bayes.divergence.shifts import gaussian_shift
 from edp_bayes.models import DirichletProcessMixture, SamplerSettings
-from edp_bayes.records.atoms import at_atoms, places, tied_ends
+from edp_bayes.responses.atoms import at_atoms, places, tied_ends
 
 GRID = np.array([0.05, 0.2, 0.5])
 QUICK = {"draws": 100, "chains": 2, "random_seed": 1, "progressbar": False}

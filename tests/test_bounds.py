@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 import edp_bayes as edp
 from edp_bayes.auditing.evaluation import BELOW, evaluate
 from edp_bayes.coupling.base import FLOOR
-from edp_bayes.coupling.bounds import bound_curves
-from edp_bayes.coupling.contributions import ContributionDraws
-from edp_bayes.coupling.curves import coupled_curves, pair_components
+from edp_bayes.coupling.contributions.posterior import ContributionDraws
+from edp_bayes.coupling.curves.bounds import bound_curves
+from edp_bayes.coupling.curves.one_answer import coupled_curves, pair_components
 from edp_bayes.coupling.regression import LEAST, SHARE
-from edp_bayes.coupling.released import ReleasedCoupling
-from edp_bayes.coupling.stacked import pick
+from edp_bayes.coupling.views.published import ReleasedCoupling
+from edp_bayes.coupling.views.some_draws import pick
 from edp_bayes.distributions.published import Published
 from edp_bayes.divergence import gaussian
 from edp_bayes.divergence.released.curves import released_curves

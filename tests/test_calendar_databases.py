@@ -18,8 +18,8 @@ import edp_bayes as edp
 from edp_bayes import queries
 from edp_bayes.cli import main
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
-from edp_bayes.records.databases import Databases
 from edp_bayes.records.periods import EVERY
+from edp_bayes.responses.databases import Databases
 from tests.command_line import printed, refused
 
 BERLIN = ZoneInfo("Europe/Berlin")

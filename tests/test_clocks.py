@@ -13,9 +13,9 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
-from edp_bayes.records import large_files, large_texts
-from edp_bayes.records.clocks import Clock, Offsets, with_offsets, zone_of
 from edp_bayes.records.engine import EngineSource
+from edp_bayes.tables import large_files, large_texts
+from edp_bayes.tables.clocks import Clock, Offsets, with_offsets, zone_of
 
 BERLIN = "Europe/Berlin"
 PERIODS = ("hour", "day", "week", "month")

@@ -13,15 +13,15 @@ import pytest
 from scipy import stats
 
 import edp_bayes as edp
-from edp_bayes.auditing.composition import sources_of
-from edp_bayes.auditing.releases import MOST_RELEASES
 from edp_bayes.cli import main
-from edp_bayes.coupling.carry_over import CarryOver, apart, carried_over, revealed_curves
-from edp_bayes.coupling.contributions import ContributionDraws
+from edp_bayes.coupling.contributions.posterior import ContributionDraws
+from edp_bayes.coupling.views.enlarged import CarryOver, apart, carried_over, revealed_curves
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, rows
 from edp_bayes.divergence.composition import pairs
 from edp_bayes.divergence.shifts import gaussian_shift
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.releases.composition import sources_of
+from edp_bayes.releases.how_many import MOST_RELEASES
 from edp_bayes.report.sections.words import in_words
 
 EPSILON = np.array([0.1, 0.5, 1.0])

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import edp_bayes as edp
-from edp_bayes.coupling import contributions, pooling
-from edp_bayes.coupling.contributions import ContributionPosterior
+from edp_bayes.coupling.contributions import pooling
+from edp_bayes.coupling.contributions import posterior as contributions
+from edp_bayes.coupling.contributions.posterior import ContributionPosterior
 
 
 def make_responses(contribution, rest):

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import edp_bayes as edp
-from edp_bayes.coupling import curves as module
-from edp_bayes.coupling.contributions import ContributionDraws
-from edp_bayes.coupling.curves import pair_components
+from edp_bayes.coupling.contributions.posterior import ContributionDraws
+from edp_bayes.coupling.curves import one_answer as module
+from edp_bayes.coupling.curves.one_answer import pair_components
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, rows
 from edp_bayes.divergence.any_pair.curves import BOTH, FAR, by_cells

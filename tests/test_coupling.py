@@ -125,7 +125,7 @@ def test_bootstrap_moves_every_database_by_its_contribution(responses):
     tau=st.floats(0.001, 4.0),
 )
 def test_adding_the_contribution_back_gives_the_components_of_p(rho, a, b, tau):
-    from edp_bayes.coupling.contributions import ContributionDraws
+    from edp_bayes.coupling.contributions.posterior import ContributionDraws
 
     mixture = Mixture([[[0.3, 0.7]]], [[[-1.0, 2.0]]], [[[2.0, 3.0]]])
     coupling = RegressionCoupling(mixture, posterior=None)

@@ -12,7 +12,7 @@ import edp_bayes as edp
 from edp_bayes import queries
 from edp_bayes.data import load_cdnow
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.records.databases import Databases
+from edp_bayes.responses.databases import Databases
 from tests.command_line import printed, refused
 from tests.table_forms import FORMS
 

@@ -13,7 +13,7 @@ import xarray as xr
 from edp_bayes import queries
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.noise import LaplaceNoise
-from edp_bayes.records.databases import Databases
+from edp_bayes.responses.databases import Databases
 from edp_bayes.utils import labels
 
 pytestmark = [

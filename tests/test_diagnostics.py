@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edp_bayes as edp
+from edp_bayes.adversary.adversary import Adversary
 from edp_bayes.auditing.query import audit
 from edp_bayes.diagnostics import (
     check_databases,
@@ -28,8 +29,7 @@ from edp_bayes.diagnostics.predictive import skewness
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.noise import LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.records.adversary import Adversary
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 
 N = 41
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edp_bayes import queries
-from edp_bayes.records.databases import Databases
 from edp_bayes.records.doubtful_labels import doubtful_labels
+from edp_bayes.responses.databases import Databases
 from edp_bayes.utils import labels
 from tests.command_line import printed
 from tests.table_forms import FORMS as ALL_FORMS

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from edp_bayes import queries
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
-from edp_bayes.records.databases import Databases
+from edp_bayes.responses.databases import Databases
 from tests.command_line import refused
 
 KEYS = {"database": "week", "individual": "who"}

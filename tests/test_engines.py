@@ -114,11 +114,11 @@ def test_pairs_of_few_records_need_fewer_parts_and_those_of_many_are_asked_again
 )
 def test_pairs_that_memory_does_not_hold_are_refused_before_they_are_collected(query, monkeypatch):
     databases = Databases.from_table(LAZY["duckdb"](TABLE), **KEYS)
-    monkeypatch.setattr("edp_bayes.records.memory.used", lambda: 0)
-    monkeypatch.setattr("edp_bayes.records.memory.allowed", lambda: 20_000)
+    monkeypatch.setattr("edp_bayes.tables.memory.used", lambda: 0)
+    monkeypatch.setattr("edp_bayes.tables.memory.allowed", lambda: 20_000)
     with pytest.raises(InvalidInputError, match=r"^1\d\d pairs of a database and an indiv"):
         databases.respond(query)
-    monkeypatch.setattr("edp_bayes.records.memory.allowed", lambda: 200_000)
+    monkeypatch.setattr("edp_bayes.tables.memory.allowed", lambda: 200_000)
     databases.respond(query)
 
 
@@ -186,7 +186,7 @@ def test_a_quantile_is_refused_where_ranks_are_not_given():
 @pytest.fixture
 def nothing_in_memory(monkeypatch):
     """Every Parquet file is one with more records than are read at once."""
-    monkeypatch.setattr("edp_bayes.records.large_files.MOST_IN_MEMORY", 0)
+    monkeypatch.setattr("edp_bayes.tables.large_files.MOST_IN_MEMORY", 0)
 
 
 def write_folder(table, folder):

@@ -10,7 +10,7 @@ import edp_bayes as edp
 import edp_bayes.statistical_privacy as sp
 from edp_bayes.auditing.epsilon_at import CoupledCurves
 from edp_bayes.auditing.evaluation import evaluate
-from edp_bayes.coupling.stacked import curves_by_draw
+from edp_bayes.coupling.views.some_draws import curves_by_draw
 from edp_bayes.results.epsilon_at import ACCURACY, bracket
 from edp_bayes.statistical_privacy import LaplaceNoise
 

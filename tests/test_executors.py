@@ -25,8 +25,8 @@ from edp_bayes.auditing.evaluation import canonical_blocks, evaluate
 from edp_bayes.auditing.executors.base import Work, running
 from edp_bayes.auditing.executors.worker import Shipment, received, task
 from edp_bayes.auditing.executors.worker import evaluate as evaluate_bytes
-from edp_bayes.coupling.parts import taken
-from edp_bayes.coupling.released import ReleasedCoupling
+from edp_bayes.coupling.views.published import ReleasedCoupling
+from edp_bayes.coupling.views.some_individuals import taken
 from edp_bayes.distributions.published import Published
 from edp_bayes.exceptions import ExecutorError, InputTypeError, InvalidInputError
 from edp_bayes.models.sampling import SamplerSettings
@@ -225,7 +225,7 @@ def test_workers_get_no_labels_and_only_what_a_block_needs(couplings):
 
 def test_what_all_blocks_share_is_sent_once(couplings, monkeypatch):
     """The floor of bounds has a number for each draw and epsilon."""
-    monkeypatch.setattr("edp_bayes.coupling.parts.SHARED_BYTES", 1)
+    monkeypatch.setattr("edp_bayes.coupling.views.some_individuals.SHARED_BYTES", 1)
     bounded = couplings["mixture"].bounded(EPSILON)
     plain, load = (Shipment(Work(of, EPSILON)) for of in (couplings["mixture"], bounded))
     blocks = canonical_blocks(np.arange(PEOPLE))

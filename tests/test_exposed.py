@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import edp_bayes as edp
 from edp_bayes import noise
-from edp_bayes.coupling import pooling
-from edp_bayes.coupling.contributions import ContributionPosterior
-from edp_bayes.coupling.dominance import dominant_individuals
-from edp_bayes.coupling.exposure import raw_exposure
+from edp_bayes.coupling.contributions import pooling
+from edp_bayes.coupling.contributions.dominance import dominant_individuals
+from edp_bayes.coupling.contributions.exposure import raw_exposure
+from edp_bayes.coupling.contributions.posterior import ContributionPosterior
 from edp_bayes.diagnostics import check_individuals
 from edp_bayes.models import DirichletProcessMixture, SamplerSettings
 from edp_bayes.noise.calibration import _refuse_exposed

@@ -17,10 +17,10 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
-from edp_bayes.records import large_texts
 from edp_bayes.records.engine import EngineSource
-from edp_bayes.records.marks import Marks, decide, shown
-from edp_bayes.records.packed import unpacked
+from edp_bayes.tables import large_texts
+from edp_bayes.tables.marks import Marks, decide, shown
+from edp_bayes.tables.packed import unpacked
 from tests.command_line import refused
 
 RNG = np.random.default_rng(7)

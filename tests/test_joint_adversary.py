@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 import edp_bayes as edp
-from edp_bayes.coupling.adjustment import adjust
-from edp_bayes.coupling.pooling import presence_at_hand
+from edp_bayes.coupling.contributions.adjustment import adjust
+from edp_bayes.coupling.contributions.pooling import presence_at_hand
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.joint_regression import joint_regression_on
-from edp_bayes.records.dependence import linear_dependence
 from edp_bayes.report.describing import describe
+from edp_bayes.responses.dependence import linear_dependence
 from edp_bayes.results.past import past_of
 
 N = 60

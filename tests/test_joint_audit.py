@@ -5,7 +5,7 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.records.dependence import linear_dependence
+from edp_bayes.responses.dependence import linear_dependence
 
 QUICK = {"random_seed": 1, "progressbar": False}
 FEW = {"draws": 100, "chains": 2, "tune": 500, "keep": 3, **QUICK}

@@ -7,7 +7,6 @@ import pytest
 from joint_cases import joint_coupling, joint_responses
 
 import edp_bayes as edp
-from edp_bayes.auditing.composing import JointSource, bounds, composed_risks
 from edp_bayes.coupling.joint import JointCoupling
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, rows
@@ -17,6 +16,7 @@ from edp_bayes.divergence.joint.losses import point_losses
 from edp_bayes.divergence.joint.points import digital_shifts
 from edp_bayes.divergence.shifts import gaussian_shift
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.releases.composing import JointSource, bounds, composed_risks
 
 EPSILON = np.array([0.1, 0.5, 1.0])
 DRAWS = 4

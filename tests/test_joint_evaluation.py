@@ -11,10 +11,10 @@ from test_evaluation import same
 
 import edp_bayes as edp
 from edp_bayes.auditing.evaluation import evaluate
-from edp_bayes.coupling.contributions import STEEPEST
-from edp_bayes.coupling.joint_answers import answer_curves
-from edp_bayes.coupling.joint_contributions import _flatten
-from edp_bayes.coupling.parts import taken
+from edp_bayes.coupling.contributions.posterior import STEEPEST
+from edp_bayes.coupling.contributions.several import _flatten
+from edp_bayes.coupling.curves.each_answer import answer_curves
+from edp_bayes.coupling.views.some_individuals import taken
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.exceptions import InvalidInputError
 

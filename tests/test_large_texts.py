@@ -15,8 +15,8 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
-from edp_bayes.records import large_texts
 from edp_bayes.records.engine import EngineSource
+from edp_bayes.tables import large_texts
 
 RNG = np.random.default_rng(5)
 ROWS = 240

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import edp_bayes as edp
-from edp_bayes.coupling.contributions import ContributionPosterior, ContributionPrior
+from edp_bayes.coupling.contributions.posterior import ContributionPosterior, ContributionPrior
 from edp_bayes.diagnostics.largest import check_largest
 
 N, PEOPLE = 40, 60

@@ -110,3 +110,10 @@ def test_the_citation_names_version_and_papers():
         assert name in page
     for url in re.findall(r'url: "(.*)"', citation):
         assert url in page
+
+
+def test_every_path_on_the_page_of_places_exists():
+    text = (ROOT / "docs" / "contributing" / "where.md").read_text()
+    paths = re.findall(r"`([a-z_/]+\.py)`", text)
+    assert len(paths) >= 20
+    assert [path for path in paths if not (ROOT / "edp_bayes" / path).is_file()] == []

@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edp_bayes as edp
-from edp_bayes.auditing.releases import releases_until
+from edp_bayes.adversary.pasts import pasts_of
 from edp_bayes.cli import main
 from edp_bayes.cli.answering import CODES, severity
-from edp_bayes.coupling.parts import taken
-from edp_bayes.coupling.past import PastCoupling, given_in_full
-from edp_bayes.coupling.stacked import pick
+from edp_bayes.coupling.views.some_draws import pick
+from edp_bayes.coupling.views.some_individuals import taken
+from edp_bayes.coupling.views.unseen_past import PastCoupling, given_in_full
 from edp_bayes.distributions.published import Published
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.sampling import SamplerSettings
-from edp_bayes.records.pasts import pasts_of
+from edp_bayes.releases.how_many import releases_until
 
 N = 80
 OPTIONS = {"epsilon": [0.1, 0.5], "draws": 60, "chains": 2, "random_seed": 1, "progressbar": False}

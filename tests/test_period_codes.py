@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edp_bayes import queries
+from edp_bayes.adversary.timeline import Timeline
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.codes import numbers_of, texts_of
-from edp_bayes.records.databases import Databases
 from edp_bayes.records.spacing import spacing
-from edp_bayes.records.timeline import Timeline
+from edp_bayes.responses.databases import Databases
 from tests.command_line import printed, refused
 from tests.table_forms import FORMS
 

@@ -31,7 +31,7 @@ from edp_bayes.plugin.selection import (
     sample_of,
     variable_ratios,
 )
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 
 DISTRIBUTIONS = {"gaussian": stats.norm, "laplace": stats.laplace}
 EPSILON = np.array([0.0, 0.1, 0.5, 1.5])

@@ -9,11 +9,11 @@ from scipy import stats
 from scipy.special import expit, logsumexp
 
 import edp_bayes as edp
-from edp_bayes.coupling import presence as module
-from edp_bayes.coupling.contributions import ContributionDraws, ContributionPosterior
-from edp_bayes.coupling.curves import LARGEST_SHARE
-from edp_bayes.coupling.presence import PresencePosterior
-from edp_bayes.coupling.presence_sampler import PRESENCES
+from edp_bayes.coupling.contributions import presence as module
+from edp_bayes.coupling.contributions.posterior import ContributionDraws, ContributionPosterior
+from edp_bayes.coupling.contributions.presence import PresencePosterior
+from edp_bayes.coupling.contributions.presence_sampler import PRESENCES
+from edp_bayes.coupling.curves.one_answer import LARGEST_SHARE
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.noise import GaussianNoise

@@ -34,7 +34,7 @@ def test_importing_the_package_imports_nothing_heavy():
 def test_numerics_import_neither_pymc_nor_arviz():
     code = (
         "import sys, edp_bayes.divergence, edp_bayes.distributions.mixtures, edp_bayes.plugin;"
-        "import edp_bayes.coupling.contributions, edp_bayes.coupling.regression;"
+        "import edp_bayes.coupling.contributions.posterior, edp_bayes.coupling.regression;"
         "import edp_bayes.mechanisms, edp_bayes.plugin.local_privacy;"
         "import edp_bayes.black_box.membership;"
         "import edp_bayes.interval;"

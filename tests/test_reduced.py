@@ -18,12 +18,12 @@ import edp_bayes as edp
 from edp_bayes import Databases, queries
 from edp_bayes.auditing.evaluation import evaluate
 from edp_bayes.auditing.rounded import rounded_coupling
-from edp_bayes.coupling.contributions import ContributionDraws, ContributionPosterior
-from edp_bayes.coupling.exposure import raw_exposure
-from edp_bayes.coupling.parts import taken
-from edp_bayes.coupling.reduced import reduced_curves
+from edp_bayes.coupling.contributions.exposure import raw_exposure
+from edp_bayes.coupling.contributions.posterior import ContributionDraws, ContributionPosterior
+from edp_bayes.coupling.curves.reduced import reduced_curves
 from edp_bayes.coupling.regression import RegressionCoupling
-from edp_bayes.coupling.stacked import pick
+from edp_bayes.coupling.views.some_draws import pick
+from edp_bayes.coupling.views.some_individuals import taken
 from edp_bayes.distributions.mixtures import Mixture, flat_draws
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.models import Stacked
@@ -167,8 +167,8 @@ def test_collecting_everybody_is_what_it_was(engine):
 
 def test_too_many_pairs_are_reduced_by_default_and_said(monkeypatch):
     monkeypatch.setattr("edp_bayes.records.engine.MOST_PAIRS", 100)
-    monkeypatch.setattr("edp_bayes.records.databases.MOST_PAIRS", 100)
-    monkeypatch.setattr("edp_bayes.records.databases.DEFAULT", 12)
+    monkeypatch.setattr("edp_bayes.responses.databases.MOST_PAIRS", 100)
+    monkeypatch.setattr("edp_bayes.responses.databases.DEFAULT", 12)
     lazy = Databases.from_table(ENGINES["duckdb"](TABLE), **KEYS)
     with pytest.warns(EdpBayesWarning, match=r"pairs of a database .* more than 100: the contrib"):
         found = lazy.respond(queries.Sum("amount"))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import edp_bayes as edp
 from edp_bayes.cli import main
 from edp_bayes.mitigation import CUTS, NOISE, _cuts, _limited, _together
-from edp_bayes.records.rounding import rounding_steps
 from edp_bayes.report.describing import describe
+from edp_bayes.responses.rounding import rounding_steps
 
 FEW = {"draws": 60, "chains": 2, "tune": 100, "random_seed": 1, "progressbar": False}
 EPSILON, DELTA = 0.1, 0.02

@@ -77,7 +77,7 @@ def test_files_are_ranked_and_read_into_memory_as_advised(tmp_path, monkeypatch)
     (tmp_path / "table").mkdir()
     TABLE.to_parquet(tmp_path / "table" / "part.parquet")
     # Files of more records than are read at once
-    monkeypatch.setattr("edp_bayes.records.large_files.MOST_IN_MEMORY", 0)
+    monkeypatch.setattr("edp_bayes.tables.large_files.MOST_IN_MEMORY", 0)
     np.testing.assert_array_equal(median(tmp_path / "table"), median(TABLE))
     with pytest.raises(edp.InvalidInputError, match=r"or polars\.read_parquet\(\) of files"):
         of_some(tmp_path / "table")

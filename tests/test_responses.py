@@ -12,7 +12,7 @@ from scipy.sparse import csc_array, csr_array
 
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.noise import GaussianNoise, LaplaceNoise
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 
 N, M = 24, 3
 RNG = np.random.default_rng(4)
@@ -167,7 +167,7 @@ def test_fingerprint_follows_the_data_and_nothing_else():
 
 def test_fingerprint_is_the_same_in_another_process():
     script = (
-        "import numpy as np; from edp_bayes.records.responses import Responses;"
+        "import numpy as np; from edp_bayes.responses.responses import Responses;"
         "y = np.arange(20.0) ** 2;"
         "labels = ['a', ('b', 1)];"
         "r = Responses.from_arrays(y, contribution=np.eye(20, 2), individual=labels);"

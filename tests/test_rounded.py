@@ -6,13 +6,13 @@ import pytest
 from scipy.stats import binom, laplace, norm, truncnorm
 
 import edp_bayes as edp
-from edp_bayes.coupling.stacked import pick
+from edp_bayes.coupling.views.some_draws import pick
 from edp_bayes.models.base import database_log_likelihood
 from edp_bayes.models.custom import _of_bins
 from edp_bayes.models.gibbs import _standard_normal_within
 from edp_bayes.models.regression import AtHand, Regression
 from edp_bayes.models.sampling import SamplerSettings
-from edp_bayes.records.rounding import offset_of, plain_step
+from edp_bayes.responses.rounding import offset_of, plain_step
 from edp_bayes.statistical_privacy import delta_minus, delta_plus
 from edp_bayes.utils.compiled import compiled
 from tests.calibration.rounded import CELLS, SERIES, difference

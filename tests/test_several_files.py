@@ -13,7 +13,7 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.records.several_files import dataset_of
+from edp_bayes.tables.several_files import dataset_of
 
 
 @pytest.fixture(scope="module")

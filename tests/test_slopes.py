@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import edp_bayes as edp
-from edp_bayes.coupling.adjustment import adjust
+from edp_bayes.coupling.contributions.adjustment import adjust
 
 FAST = {"epsilon": [0.2], "draws": 40, "tune": 100, "random_seed": 2, "progressbar": False}
 

@@ -6,9 +6,9 @@ import pytest
 import xarray as xr
 
 import edp_bayes as edp
+from edp_bayes.adversary.known import known
 from edp_bayes.models.contributions import CONTRIBUTIONS
 from edp_bayes.models.regression import Regression
-from edp_bayes.records.known import known
 
 OPTIONS = {"epsilon": [0.1, 0.5], "random_seed": 3, "progressbar": False}
 

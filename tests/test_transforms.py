@@ -16,7 +16,7 @@ import edp_bayes as edp
 from edp_bayes.distributions.noise import LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.interval.response_intervals import interval_quantities
-from edp_bayes.records.transforms import NAMES, Pair, named, transform_of
+from edp_bayes.responses.transforms import NAMES, Pair, named, transform_of
 
 Array = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.exceptions import EdpBayesWarning
-from edp_bayes.records.transforms import described
 from edp_bayes.report import write_report
+from edp_bayes.responses.transforms import described
 
 mpl.use("agg")
 

@@ -11,24 +11,24 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
+from edp_bayes.adversary.known import Explained, explained
 from edp_bayes.auditing.drawn_groups import drawn_groups
 from edp_bayes.auditing.epsilon_at import CoupledCurves
 from edp_bayes.auditing.lower_bounds import lower_bounds
 from edp_bayes.auditing.released import ReleasedCurves
 from edp_bayes.coupling.atoms import AtomCoupling
-from edp_bayes.coupling.past import PastCoupling
 from edp_bayes.coupling.regression import RegressionCoupling
-from edp_bayes.coupling.released import ReleasedCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
+from edp_bayes.coupling.views.published import ReleasedCoupling
+from edp_bayes.coupling.views.unseen_past import PastCoupling
 from edp_bayes.diagnostics.convergence import convergence
 from edp_bayes.diagnostics.largest import check_largest
 from edp_bayes.diagnostics.truncation import check_truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models.comparing import OF_ANSWERS
 from edp_bayes.models.leave_one_out import LEAST_DRAWS, doubtful, leave_one_out
-from edp_bayes.records.atoms import at_atoms
-from edp_bayes.records.known import Explained, explained
-from edp_bayes.records.last_seen import last_seen
+from edp_bayes.responses.atoms import at_atoms
+from edp_bayes.responses.last_seen import last_seen
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.query import Audit
 from edp_bayes.results.recording import recorded
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from edp_bayes.models.joint_regression import JointRegression
     from edp_bayes.models.regression import AtHand, Regression
     from edp_bayes.models.sampling import SamplerSettings
-    from edp_bayes.records.joined import JointResponses
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.joined import JointResponses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = [
     "assemble",

@@ -12,7 +12,7 @@ from edp_bayes.auditing.rounded import modelled_step
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError, SamplingError
 from edp_bayes.models.base import DensityModel, fit_as_asked
 from edp_bayes.models.sampling import SamplerSettings
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:

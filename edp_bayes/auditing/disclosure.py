@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edp_bayes.exceptions import EdpBayesError, InputTypeError, InvalidInputError
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 from edp_bayes.results.query import Audit, require_audit_of
 from edp_bayes.utils import validate
 from edp_bayes.utils.arrays import Array

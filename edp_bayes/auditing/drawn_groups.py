@@ -10,14 +10,14 @@ import xarray as xr
 from edp_bayes.diagnostics.predictive import replicates_of
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.multivariate import NormalMixture
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.models.base import FittedModel
     from edp_bayes.models.joint import FittedJoint
     from edp_bayes.models.sampling import SamplerSettings
-    from edp_bayes.records.joined import JointResponses
+    from edp_bayes.responses.joined import JointResponses
 
 __all__ = ["drawn_groups"]
 

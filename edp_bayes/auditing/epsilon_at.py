@@ -81,7 +81,7 @@ class CoupledCurves:
 
     def end(self, instead: str) -> Array:
         """Return the epsilon of every draw beyond which delta is zero, or say why there is none."""
-        from edp_bayes.coupling.ratios import largest_log_ratio
+        from edp_bayes.coupling.curves.ratios import largest_log_ratio
 
         return largest_log_ratio(self.coupling, instead)
 

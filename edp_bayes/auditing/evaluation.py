@@ -431,7 +431,7 @@ def largest_at(
     Parameters
     ----------
     coupling : Coupling
-        Its draws must be such as can be picked, see `edp_bayes.coupling.stacked.pick`.
+        Its draws must be such as can be picked, see `edp_bayes.coupling.views.some_draws.pick`.
     individuals : ndarray of int
         Shape (individual,).
     rows : ndarray of int
@@ -445,7 +445,7 @@ def largest_at(
         Shape (row, rank): risks by falling size, and whose they are.
     """
     from edp_bayes.auditing.reductions import keep_largest
-    from edp_bayes.coupling.stacked import curves_by_draw, pick
+    from edp_bayes.coupling.views.some_draws import curves_by_draw, pick
 
     some = pick(coupling, rows)
     relevant = np.intersect1d(some.relevant(epsilon.min(keepdims=True))[0], individuals)

@@ -14,7 +14,7 @@ from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.base import Coupling
-    from edp_bayes.coupling.contributions import ContributionDraws
+    from edp_bayes.coupling.contributions.posterior import ContributionDraws
     from edp_bayes.coupling.regression import RegressionCoupling
 
 __all__ = ["FutureDatabases"]
@@ -93,7 +93,7 @@ class FutureDatabases:
         self, y: Array, base: Array, draw: int, column: int, rng: np.random.Generator
     ) -> Array:
         """Return contributions of one individual given the responses."""
-        from edp_bayes.coupling.curves import LARGEST_SHARE, pair_components
+        from edp_bayes.coupling.curves.one_answer import LARGEST_SHARE, pair_components
 
         distribution = self._distributions
         rho = distribution.presence[draw, column]

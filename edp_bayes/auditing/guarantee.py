@@ -14,7 +14,7 @@ from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel
 from edp_bayes.models.default import model_or_default
 from edp_bayes.models.sampling import SamplerSettings
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 from edp_bayes.utils import validate
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PROB

@@ -12,7 +12,7 @@ from edp_bayes.auditing.planning import require_draws, simulation_settings
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.models.base import DensityModel, fit_as_asked
 from edp_bayes.models.sampling import SamplerSettings
-from edp_bayes.records.responses import FEWEST_DATABASES, Responses
+from edp_bayes.responses.responses import FEWEST_DATABASES, Responses
 from edp_bayes.results import bands
 from edp_bayes.utils import validate
 from edp_bayes.utils.arrays import Array

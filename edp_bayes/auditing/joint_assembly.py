@@ -10,11 +10,12 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
+from edp_bayes.adversary.known import explained
 from edp_bayes.auditing.assembly import checked, common_record, groups_of_fit, new_ones, observed
 from edp_bayes.auditing.drawn_groups import drawn_groups
 from edp_bayes.auditing.joint_knowledge import answers_at_hand, known_group
 from edp_bayes.auditing.lower_bounds import lower_bounds
-from edp_bayes.coupling.joint_direction import most_exposing
+from edp_bayes.coupling.curves.direction import most_exposing
 from edp_bayes.diagnostics.joint import (
     check_joint_databases,
     check_joint_grid,
@@ -22,9 +23,8 @@ from edp_bayes.diagnostics.joint import (
 )
 from edp_bayes.diagnostics.truncation import check_truncation
 from edp_bayes.distributions.mixtures import Mixture
-from edp_bayes.records.joined import JointResponses
-from edp_bayes.records.known import explained
-from edp_bayes.records.last_seen import last_seen
+from edp_bayes.responses.joined import JointResponses
+from edp_bayes.responses.last_seen import last_seen
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.recording import recorded
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from edp_bayes.models.joint import FittedJoint
     from edp_bayes.models.joint_regression import JointRegression
     from edp_bayes.models.sampling import SamplerSettings
-    from edp_bayes.records.dependence import Dependence
+    from edp_bayes.responses.dependence import Dependence
 
 __all__ = ["assemble_joint"]
 

@@ -9,16 +9,16 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from edp_bayes.adversary.known import explained
 from edp_bayes.auditing.assembly import known_attributes
 from edp_bayes.distributions.multivariate import NormalMixture
-from edp_bayes.records.known import explained
 from edp_bayes.utils import labels
 from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.joint import JointCoupling
     from edp_bayes.models.joint_regression import JointAtHand, JointRegression
-    from edp_bayes.records.joined import JointResponses
+    from edp_bayes.responses.joined import JointResponses
 
 __all__ = ["answers_at_hand", "known_group"]
 

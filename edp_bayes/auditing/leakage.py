@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from edp_bayes.adversary.adversary import Adversary
 from edp_bayes.auditing.query import audit
 from edp_bayes.auditing.rounded import modelled_step
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel
-from edp_bayes.records.adversary import Adversary
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 from edp_bayes.results import bands
 from edp_bayes.utils import files, labels, validate
 from edp_bayes.utils.arrays import Array, Index

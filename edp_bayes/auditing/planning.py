@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edp_bayes.adversary.adversary import Adversary
 from edp_bayes.auditing.future_databases import FutureDatabases
 from edp_bayes.auditing.lower_bounds import tested_risks
 from edp_bayes.auditing.rounded import modelled_step, rounded_coupling
@@ -17,9 +18,8 @@ from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputEr
 from edp_bayes.models.base import DensityModel, fit_as_asked
 from edp_bayes.models.regression import Regression
 from edp_bayes.models.sampling import SamplerSettings
-from edp_bayes.records.adversary import Adversary
-from edp_bayes.records.atoms import refuse_atoms
-from edp_bayes.records.responses import Adjustment, Responses
+from edp_bayes.responses.atoms import refuse_atoms
+from edp_bayes.responses.responses import Adjustment, Responses
 from edp_bayes.results import bands
 from edp_bayes.results.base import BAND_KINDS
 from edp_bayes.utils import validate

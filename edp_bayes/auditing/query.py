@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edp_bayes.adversary.adversary import Adversary
+from edp_bayes.adversary.known import Explained, known
 from edp_bayes.auditing.evaluation import Risks, evaluate, riskiest
 from edp_bayes.auditing.executors.base import Runner, running
 from edp_bayes.auditing.rounded import modelled_step, rounded_coupling
@@ -30,12 +32,10 @@ from edp_bayes.models.joint_regression import (
 )
 from edp_bayes.models.regression import Regression, regression_on
 from edp_bayes.models.sampling import SamplerSettings
-from edp_bayes.records.adversary import Adversary
-from edp_bayes.records.dependence import linear_dependence
-from edp_bayes.records.joined import JointResponses
-from edp_bayes.records.known import Explained, known
 from edp_bayes.records.remainder import require_collected
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.dependence import linear_dependence
+from edp_bayes.responses.joined import JointResponses
+from edp_bayes.responses.responses import Responses
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.utils import labels, validate
 from edp_bayes.utils.arrays import Array

@@ -14,12 +14,12 @@ from edp_bayes.auditing.epsilon_at import CoupledCurves
 from edp_bayes.auditing.evaluation import Risks, evaluate
 from edp_bayes.auditing.lower_bounds import lower_bounds
 from edp_bayes.coupling.base import FLOOR
-from edp_bayes.coupling.released import NEGLIGIBLE, ReleasedCoupling, grid_of
+from edp_bayes.coupling.views.published import NEGLIGIBLE, ReleasedCoupling, grid_of
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.distributions.published import Published
 from edp_bayes.divergence.released.grid import MOST_BINS
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.records.atoms import refuse_atoms
+from edp_bayes.responses.atoms import refuse_atoms
 from edp_bayes.results.query import Audit
 from edp_bayes.results.rounding import ROUNDING
 from edp_bayes.utils.arrays import Array, Index

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from edp_bayes.coupling.base import Coupling
-from edp_bayes.coupling.released import ReleasedCoupling
+from edp_bayes.coupling.views.published import ReleasedCoupling
 from edp_bayes.distributions.published import WORST, Published
 from edp_bayes.models.base import DensityModel, models_rounding
 from edp_bayes.models.regression import AtHand, Regression
-from edp_bayes.records.responses import Responses
-from edp_bayes.records.rounding import offset_of, on_grid
+from edp_bayes.responses.responses import Responses
+from edp_bayes.responses.rounding import offset_of, on_grid
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.sentences import Sentence
 

@@ -16,12 +16,12 @@ from edp_bayes.auditing.epsilon_at import CoupledCurves
 from edp_bayes.auditing.evaluation import Risks, riskiest
 from edp_bayes.auditing.released import released_coupling
 from edp_bayes.coupling.base import FLOOR
-from edp_bayes.coupling.released import ReleasedCoupling, components, grid_of
-from edp_bayes.coupling.stacked import pick
+from edp_bayes.coupling.views.published import ReleasedCoupling, components, grid_of
+from edp_bayes.coupling.views.some_draws import pick
 from edp_bayes.distributions.published import Published
 from edp_bayes.divergence.released.curves import released_curves
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.records.rounding import moved_by, rounding_steps
+from edp_bayes.responses.rounding import moved_by, rounding_steps
 from edp_bayes.results.summaries import answers_of
 from edp_bayes.results.verdict import EPSILON
 from edp_bayes.utils.arrays import Array, Index

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from edp_bayes.models.joint_regression import JointRegression
     from edp_bayes.models.regression import Regression
     from edp_bayes.models.sampling import SamplerSettings
-    from edp_bayes.records.joined import JointResponses
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.joined import JointResponses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["Store", "described", "opened", "remove", "seed_in"]
 

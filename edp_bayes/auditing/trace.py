@@ -10,7 +10,7 @@ from edp_bayes.auditing.query import audit
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.models.base import NAMES
 from edp_bayes.models.drawn import DrawnMixture, ToMixture
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 
 if TYPE_CHECKING:
     from edp_bayes.results.query import Audit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from edp_bayes.coupling.past import PastCoupling
+from edp_bayes.coupling.views.unseen_past import PastCoupling
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.base import Coupling

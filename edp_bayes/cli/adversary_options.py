@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from edp_bayes.adversary.adversary import Adversary
     from edp_bayes.cli.options import Keys, Knows
     from edp_bayes.distributions.published import Published
-    from edp_bayes.records.adversary import Adversary
-    from edp_bayes.records.clocks import Clock
-    from edp_bayes.records.databases import Databases
-    from edp_bayes.records.keys import Key
+    from edp_bayes.responses.databases import Databases
+    from edp_bayes.tables.clocks import Clock
+    from edp_bayes.tables.keys import Key
 
 __all__ = ["FEWEST", "PAST", "adversary_of", "sentence"]
 
@@ -47,7 +47,7 @@ def adversary_of(
     InvalidInputError, InputTypeError
         If a file cannot be read, or names a database or an individual that is not there.
     """
-    from edp_bayes.records.adversary import Adversary
+    from edp_bayes.adversary.adversary import Adversary
 
     usual = not knows.no_past and not _why_independent(databases)
     insiders: Any = knows.insiders
@@ -81,7 +81,7 @@ def adversary_of(
 
 def sentence(knows: Knows, databases: Databases, adversary: Adversary | None) -> str:
     """Return against whom a run is, and how to change it."""
-    from edp_bayes.records.adversary import Adversary
+    from edp_bayes.adversary.adversary import Adversary
 
     if adversary is not None:
         change = "--no-past takes databases as independent."
@@ -100,7 +100,7 @@ def sentence(knows: Knows, databases: Databases, adversary: Adversary | None) ->
 
 def _why_independent(databases: Databases) -> str:
     """Return why the past is not taken for known; empty where it is."""
-    from edp_bayes.records.timeline import Timeline
+    from edp_bayes.adversary.timeline import Timeline
 
     timeline = Timeline.of(databases.database)
     if not timeline.ordered:
@@ -114,8 +114,8 @@ def _covariates(path: Path, keys: Keys, databases: Databases) -> pd.DataFrame:
     """Return the covariates of a file, its index the keys of databases, and refuse gaps."""
     import pandas as pd
 
-    from edp_bayes.records.covariates import aligned
-    from edp_bayes.records.tables import open_table
+    from edp_bayes.adversary.covariates import aligned
+    from edp_bayes.tables.tables import open_table
 
     size = len(keys.database)
     with _naming("--covariates", path):
@@ -136,7 +136,7 @@ def _covariates(path: Path, keys: Keys, databases: Databases) -> pd.DataFrame:
 
 def _insiders(path: Path, individual: NDArray[Any]) -> tuple[Any, ...]:
     """Return the individuals that a file names, all of whom are there."""
-    from edp_bayes.records.tables import open_table
+    from edp_bayes.tables.tables import open_table
     from edp_bayes.utils.labels import plain_list, show, show_some
 
     everybody = plain_list(individual)
@@ -175,7 +175,7 @@ def _keys(
 
     Keys may be times by any of several clocks.
     """
-    from edp_bayes.records.keys import Key, combined
+    from edp_bayes.tables.keys import Key, combined
     from edp_bayes.utils.labels import plain_list, show
 
     keys = [Key.of(frame, name) for name in columns]
@@ -198,7 +198,7 @@ def _keys(
 
 def _clocks(keys: Keys) -> list[Clock]:
     """Return how keys of covariates may be times: as those of the table, or plainly."""
-    from edp_bayes.records.clocks import Clock
+    from edp_bayes.tables.clocks import Clock
 
     every, zone = keys.database_every, keys.time_zone
     ways = [Clock(every, keys.date_format, zone), Clock(every, None, zone), Clock(every)]

@@ -342,9 +342,9 @@ def demo(
     zarr: Zarr = False,
 ) -> int:
     """Audit the weekly revenue of a music shop with 10,010 customers, in one to two minutes."""
+    from edp_bayes.adversary.adversary import Adversary
     from edp_bayes.cli.session import audit_databases
     from edp_bayes.data import load_cdnow_weeks
-    from edp_bayes.records.adversary import Adversary
 
     run = options.Run.parse(
         query="sum:dollars",

@@ -18,9 +18,9 @@ from edp_bayes.utils.defaults import PROB
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from edp_bayes.adversary.adversary import Adversary
     from edp_bayes.cli.options import Run
-    from edp_bayes.records.adversary import Adversary
-    from edp_bayes.records.databases import Databases
+    from edp_bayes.responses.databases import Databases
 
 __all__ = ["audit_table"]
 

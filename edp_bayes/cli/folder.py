@@ -43,7 +43,7 @@ RESOLUTION = 160
 
 def local_files(table: str | None) -> list[Path]:
     """Return the files or the folder of this machine that a table is read from."""
-    from edp_bayes.records.several_files import matches
+    from edp_bayes.tables.several_files import matches
 
     if table is None or "://" in table:
         return []

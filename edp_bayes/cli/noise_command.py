@@ -78,7 +78,7 @@ def noise(
     from edp_bayes.loading import load
     from edp_bayes.noise.calibration import check
     from edp_bayes.noise.posterior import NOISE_LEAVES, refuse_transform
-    from edp_bayes.records.atoms import refuse_atoms
+    from edp_bayes.responses.atoms import refuse_atoms
     from edp_bayes.results.query import Audit
     from edp_bayes.utils import validate
 

@@ -16,7 +16,7 @@ from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     from edp_bayes.cli.options import Keys
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
     from edp_bayes.results.query import Audit
 
 __all__ = ["DEMO", "NoiseRun", "noise_for_audit", "responses_of", "source_of", "table_of"]
@@ -120,7 +120,7 @@ def responses_of(
     """
     from edp_bayes.data import load_cdnow_weeks
     from edp_bayes.queries import parse
-    from edp_bayes.records.databases import Databases
+    from edp_bayes.responses.databases import Databases
 
     if table is None:
         raise InvalidInputError(
@@ -171,7 +171,7 @@ def table_of(audit: Audit, beside: Path | None = None) -> str | None:
 
 def _is_there(table: str) -> bool:
     """Return whether a table is a file or a folder, matches some, or lies in a remote place."""
-    from edp_bayes.records.several_files import matches
+    from edp_bayes.tables.several_files import matches
 
     return "://" in table or Path(table).exists() or bool(matches(table))
 

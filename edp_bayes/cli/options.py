@@ -150,11 +150,11 @@ class Keys:
         **options: str | None,
     ) -> Self:
         """Return keys from the options given, and from what is known where they were not."""
-        from edp_bayes.records.clocks import Clock
         from edp_bayes.records.cut_off import PARTIAL
         from edp_bayes.records.owning import EMPTY, MISSING
         from edp_bayes.records.periods import EVERY
-        from edp_bayes.records.reading import Reading
+        from edp_bayes.tables.clocks import Clock
+        from edp_bayes.tables.reading import Reading
         from edp_bayes.utils import validate
 
         given: dict[str, Any] = {name: value for name, value in options.items() if value}
@@ -224,8 +224,8 @@ class Knows:
         cls, *, season: str | None = None, insiders: str | None = None, **options: Any
     ) -> Self:
         """Return what is known, refusing all that can be refused without the data."""
-        from edp_bayes.records.adversary import CALENDAR, Adversary
-        from edp_bayes.records.tables import open_table
+        from edp_bayes.adversary.adversary import CALENDAR, Adversary
+        from edp_bayes.tables.tables import open_table
 
         given = {name: value for name, value in options.items() if value is not None}
         if season is not None:
@@ -450,7 +450,7 @@ class Run:
             given["step"] = None
         elif "step" in given:
             validate.positive_number(given["step"], "--step")
-        from edp_bayes.records import transforms
+        from edp_bayes.responses import transforms
 
         if "atoms" in given:
             given["atoms"] = parse_atoms(given["atoms"])
@@ -1084,7 +1084,7 @@ def parse_atoms(text: str) -> str | list[float]:
     >>> parse_atoms("0,99.5")
     [0.0, 99.5]
     """
-    from edp_bayes.records.atoms import FOUND as AT_ENDS
+    from edp_bayes.responses.atoms import FOUND as AT_ENDS
 
     if text == AT_ENDS:
         return text

@@ -18,8 +18,8 @@ from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.terminal import terminal
 
 if TYPE_CHECKING:
-    from edp_bayes.records.adversary import Adversary
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.adversary.adversary import Adversary
+    from edp_bayes.responses.responses import Responses
     from edp_bayes.results.query import Audit
     from edp_bayes.results.tried import Tried
     from edp_bayes.results.verdict import Verdict
@@ -53,7 +53,6 @@ def audit_databases(
         0, or under --check what the verdict is; see `edp_bayes.cli.answering.CODES`.
     """
     from edp_bayes import audit, disclosure, plan
-    from edp_bayes.auditing.carry_over import OTHERS, RELEASED
     from edp_bayes.auditing.disclosure import require_rules
     from edp_bayes.auditing.released import audit_released
     from edp_bayes.auditing.store import remove
@@ -63,12 +62,13 @@ def audit_databases(
     from edp_bayes.cli.keys import pseudonym_key
     from edp_bayes.cli.labelling import label_of
     from edp_bayes.cli.noise_work import DEMO
-    from edp_bayes.records.databases import Databases
-    from edp_bayes.records.packed import STDIN
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.releases.carry_over import OTHERS, RELEASED
+    from edp_bayes.responses.databases import Databases
+    from edp_bayes.responses.responses import Responses
     from edp_bayes.results.base import PrivacyCurves
     from edp_bayes.results.verdict import NOT_MET, UNDECIDED
     from edp_bayes.results.verdict_record import record
+    from edp_bayes.tables.packed import STDIN
 
     if len(run.query) > 1:
         _refuse_alone(run)

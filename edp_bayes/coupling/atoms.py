@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from edp_bayes.coupling.base import FLOOR, Coupling
-from edp_bayes.coupling.parts import taken
-from edp_bayes.coupling.pooling import ALONE, FEWEST_POOLED, MOST_WEIGHT
-from edp_bayes.coupling.stacked import curves_by_draw, pick
+from edp_bayes.coupling.contributions.pooling import ALONE, FEWEST_POOLED, MOST_WEIGHT
+from edp_bayes.coupling.views.some_draws import curves_by_draw, pick
+from edp_bayes.coupling.views.some_individuals import taken
 from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.distributions.mixtures import Mixture
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["AtomCoupling", "Beta", "Masses"]
 
@@ -120,7 +120,7 @@ class AtomCoupling:
     @classmethod
     def of(cls, density: Coupling, responses: Responses, seed: int) -> AtomCoupling:
         """Put the atoms of responses beside the coupling of all answers that are at none."""
-        from edp_bayes.records.atoms import at_atoms
+        from edp_bayes.responses.atoms import at_atoms
 
         counts = at_atoms(responses)
         leaving, new_leaving = _posterior(counts.leaves, counts.count)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.joint_answers import answer_curves
-from edp_bayes.coupling.joint_contributions import JointContributionPosterior
-from edp_bayes.coupling.joint_presence import JointPresence
-from edp_bayes.coupling.pooling import ALONE
+from edp_bayes.coupling.contributions.pooling import ALONE
+from edp_bayes.coupling.contributions.presence_of_several import JointPresence
+from edp_bayes.coupling.contributions.several import JointContributionPosterior
+from edp_bayes.coupling.curves.each_answer import answer_curves
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.divergence.joint.estimates import PARTS
 from edp_bayes.divergence.joint.points import digital_shifts, mixture_points
@@ -21,10 +21,10 @@ from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import in_threads
 
 if TYPE_CHECKING:
-    from edp_bayes.coupling.joint_contributions import JointContributionDraws
+    from edp_bayes.coupling.contributions.several import JointContributionDraws
     from edp_bayes.distributions.mixtures import Mixture
     from edp_bayes.divergence.joint.losses import PointLosses
-    from edp_bayes.records.joined import JointResponses, SomeJointResponses
+    from edp_bayes.responses.joined import JointResponses, SomeJointResponses
 
 __all__ = ["FLOOR", "JointCoupling", "JointCurves", "leaders", "pair_curves"]
 
@@ -75,9 +75,9 @@ class JointCurves(NamedTuple):
 class JointCoupling:
     """Each component loses the individual's contribution to all queries, given that component.
 
-    See `edp_bayes.coupling.joint_curves`. Where the distribution without an individual is known
-    itself, because in some direction they make up most of the variance, p is that distribution with
-    the contribution added to every component.
+    See `edp_bayes.coupling.curves.several_answers`. Where the distribution without an individual is
+    known itself, because in some direction they make up most of the variance, p is that
+    distribution with the contribution added to every component.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ class JointCoupling:
 
     def line(self, individual: int) -> tuple[Mixture, Mixture]:
         """Return the distributions along the combination that exposes an individual most."""
-        from edp_bayes.coupling.joint_direction import most_exposing
+        from edp_bayes.coupling.curves.direction import most_exposing
 
         p, q = self.pair(individual)
         direction = most_exposing(p, q, self.noise)
@@ -281,7 +281,7 @@ class JointCoupling:
                 turned @ q.covariances @ np.swapaxes(turned, -1, -2) + spread[:, None],
             )
             return _mixed(q, given, np.broadcast_to(presence[:, :1], q.weights.shape)), q
-        from edp_bayes.coupling.joint_curves import pair_components
+        from edp_bayes.coupling.curves.several_answers import pair_components
 
         rho, a, slope, spread = (part[:, 0] for part in self.contributions(one))
         q, given = pair_components(self.mixture, rho, a, slope, spread)
@@ -346,7 +346,7 @@ class JointCoupling:
 
     def _bounds(self, people: Index, moves: Any, growth: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Return bounds (draw, individual, epsilon), and where more points are needed."""
-        from edp_bayes.coupling.joint_curves import Base, joint_bounds
+        from edp_bayes.coupling.curves.several_answers import Base, joint_bounds
         from edp_bayes.divergence.joint.screening import ORDERS
 
         bound = np.empty((self.n_draws, people.size, growth.size))
@@ -356,7 +356,7 @@ class JointCoupling:
         return bound, far
 
     def _log_moments(self, people: Index, moves: Any, orders: Array) -> Array:
-        from edp_bayes.coupling.joint_curves import Base, joint_moments
+        from edp_bayes.coupling.curves.several_answers import Base, joint_moments
 
         out = np.empty((self.n_draws, people.size, orders.size))
         base = Base(*self.mixture, self.noise)
@@ -376,7 +376,7 @@ class JointCoupling:
         out: tuple[Array, Array, Array],
     ) -> tuple[NormalMixture, NormalMixture, Index]:
         """Fill in values, errors and sums of pairs; return these, and whom the points miss."""
-        from edp_bayes.coupling.joint_curves import joint_integrals, pair_components
+        from edp_bayes.coupling.curves.several_answers import joint_integrals, pair_components
 
         rho, a, slope, spread = (part[at] for part in moves)
         base = NormalMixture(*(part[at[0]] for part in self.mixture))
@@ -446,7 +446,7 @@ def pair_curves(
     split: Array | None = None,
 ) -> tuple[Array, Array]:
     """Return the curves of known pairs, shape (pair, epsilon), at points of each p."""
-    from edp_bayes.coupling.joint_curves import known_curves
+    from edp_bayes.coupling.curves.several_answers import known_curves
 
     pairs = len(p.weights)
     value, error = np.zeros((2, pairs, epsilon.size))

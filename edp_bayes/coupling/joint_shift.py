@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.coupling.curves.several_answers import FAR, NOTHING
 from edp_bayes.coupling.joint import JointCoupling, leaders
-from edp_bayes.coupling.joint_curves import FAR, NOTHING
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.divergence.joint.estimates import PARTS, add_density, estimate
 from edp_bayes.divergence.joint.points import FAR_POINTS, POINTS

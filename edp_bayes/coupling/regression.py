@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import FLOOR, draw_count, pair_curves
-from edp_bayes.coupling.contributions import (
+from edp_bayes.coupling.contributions.posterior import (
     ContributionDraws,
     ContributionPosterior,
     ContributionSource,
@@ -22,8 +22,8 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
-    from edp_bayes.coupling.presence import PresencePosterior
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.coupling.contributions.presence import PresencePosterior
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["Centred", "RegressionCoupling"]
 
@@ -55,15 +55,15 @@ class RegressionCoupling:
     """Each component loses the individual's contribution, given that component.
 
     The contribution is a + b rest + tau e with probability rho and 0 otherwise (see
-    `edp_bayes.coupling.contributions`), where rho may be another one in each component (see
-    `edp_bayes.coupling.presence`). The distribution without i has one component for each of p, with
-    location m_k and variance s_k^2 such that adding the contribution back gives the mean and the
-    variance of component k; so p is, to second order in the contribution, the same for every
-    individual. For an individual who is always present it is exactly the same.
+    `edp_bayes.coupling.contributions.posterior`), where rho may be another one in each component
+    (see `edp_bayes.coupling.contributions.presence`). The distribution without i has one component
+    for each of p, with location m_k and variance s_k^2 such that adding the contribution back gives
+    the mean and the variance of component k; so p is, to second order in the contribution, the same
+    for every individual. For an individual who is always present it is exactly the same.
 
     Where the distribution without an individual is known itself, because they make up most of the
-    variance (see `edp_bayes.coupling.dominance`), p is that distribution with the contribution
-    added to every component.
+    variance (see `edp_bayes.coupling.contributions.dominance`), p is that distribution with the
+    contribution added to every component.
 
     Parameters
     ----------
@@ -84,7 +84,8 @@ class RegressionCoupling:
         Whether the floor is about as high as the largest risk, so that bounds must be tight.
     reduced : ndarray of bool, optional
         Shape (m,): whose contributions were not collected. Their curves are upper bounds, whatever
-        their presence in each component, see `edp_bayes.coupling.reduced`; they have no pair.
+        their presence in each component, see `edp_bayes.coupling.curves.reduced`; they have no
+        pair.
     """
 
     mixture: Mixture
@@ -110,7 +111,7 @@ class RegressionCoupling:
 
         Where a source of contributions is given, these are of the same draws as the mixture.
         """
-        from edp_bayes.coupling.presence import PresencePosterior
+        from edp_bayes.coupling.contributions.presence import PresencePosterior
 
         reduced = None if responses.remainder is None else responses.reduced
         if reduced is not None:
@@ -159,7 +160,7 @@ class RegressionCoupling:
     def with_floor(self, floor: Array, *, by_cells: bool = False) -> RegressionCoupling:
         """Return the coupling whose curves may be upper bounds where they are not above a floor.
 
-        By cells bounds are tighter and take longer, see `edp_bayes.coupling.bounds`.
+        By cells bounds are tighter and take longer, see `edp_bayes.coupling.curves.bounds`.
         """
         return replace(self, floor=np.maximum(floor, LEAST), by_cells=by_cells)
 
@@ -227,7 +228,7 @@ class RegressionCoupling:
 
     def _some_reduced(self, individuals: Index, epsilon: Array, out: Array) -> Array:
         """Fill in curves of individuals some of whom are bounded, whatever their presence."""
-        from edp_bayes.coupling.reduced import reduced_curves
+        from edp_bayes.coupling.curves.reduced import reduced_curves
 
         assert self.reduced is not None
         some = self.reduced[individuals]
@@ -279,8 +280,8 @@ class RegressionCoupling:
         self, base: Array, contributions: ContributionDraws, epsilon: Array, out: Array
     ) -> NDArray[np.bool_]:
         """Fill in curves that need no integral of their own, and return whose these are."""
-        from edp_bayes.coupling.bounds import bound_curves
-        from edp_bayes.coupling.curves import coupled_curves
+        from edp_bayes.coupling.curves.bounds import bound_curves
+        from edp_bayes.coupling.curves.one_answer import coupled_curves
 
         done = np.zeros(contributions.intercept.shape, dtype=bool)
         if self.mixture.kernel != "gaussian" or isinstance(self.noise, LaplaceNoise):
@@ -359,7 +360,7 @@ class RegressionCoupling:
         Every component of p is (1 - rho) of that of p_i and rho of that given presence: twice the
         components, unless everybody selected is always present.
         """
-        from edp_bayes.coupling.curves import pair_components
+        from edp_bayes.coupling.curves.one_answer import pair_components
 
         base = base[rows]
         rho, a, b, spread = (part[rows, columns] for part in contributions)

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import FLOOR, draw_count, flat, pair_curves
-from edp_bayes.coupling.spells import responses_at_hand
+from edp_bayes.coupling.contributions.spells import responses_at_hand
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
-    from edp_bayes.coupling.parts import Contributions
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.coupling.views.some_individuals import Contributions
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["ShiftCoupling"]
 

@@ -14,7 +14,7 @@ from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.thinning import spread_evenly
 
 if TYPE_CHECKING:
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["check_detail"]
 

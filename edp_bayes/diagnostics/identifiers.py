@@ -8,8 +8,8 @@ from edp_bayes.diagnostics.checks import Checks, threshold
 from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
-    from edp_bayes.records.joined import JointResponses
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.joined import JointResponses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["IDENTIFIER", "check_identifier"]
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.adversary.adversary import CALENDAR, Adversary
+from edp_bayes.adversary.advice import advised, advised_more
 from edp_bayes.diagnostics.checks import Check, Checks, PendingTest, decide, threshold
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.records.adversary import CALENDAR, Adversary
-from edp_bayes.records.advice import advised, advised_more
 from edp_bayes.utils import labels, validate
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["DatabaseChecks", "check_databases"]
 
@@ -93,7 +93,7 @@ class DatabaseChecks(Checks):
     Examples
     --------
     >>> import numpy as np
-    >>> from edp_bayes.records.responses import Responses
+    >>> from edp_bayes.responses.responses import Responses
     >>> y = np.random.default_rng(1).normal(10.0, 1.0, 60)
     >>> checks = check_databases(Responses.from_arrays(y, response_without=y - 0.01))
     >>> isinstance(checks, DatabaseChecks), checks.passed
@@ -183,7 +183,7 @@ def check_databases(
     --------
     >>> import numpy as np
     >>> from edp_bayes.diagnostics import check_databases
-    >>> from edp_bayes.records.responses import Responses
+    >>> from edp_bayes.responses.responses import Responses
     >>> y = np.cumsum(np.random.default_rng(1).normal(size=40))
     >>> checks = check_databases(Responses.from_arrays(y, response_without=y - 0.01))
     >>> checks["Ljung-Box"].passed

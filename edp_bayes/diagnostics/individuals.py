@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edp_bayes.coupling.exposure import raw_exposure
+from edp_bayes.coupling.contributions.exposure import raw_exposure
 from edp_bayes.diagnostics.checks import Checks, threshold
 from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.formatting import risk, risk_limit
@@ -14,8 +14,8 @@ from edp_bayes.utils.sentences import Sentence, name_of
 from edp_bayes.utils.thinning import spread_evenly
 
 if TYPE_CHECKING:
-    from edp_bayes.records.joined import JointResponses
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.joined import JointResponses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["NAME", "check_individuals", "conflict_ratios", "conflicts"]
 
@@ -32,9 +32,9 @@ def check_individuals(
     """Compare every individual's own exposure with the upper limit of the largest risk.
 
     The exposure is what the contributions of one individual say without anybody else's and
-    without the density model (`edp_bayes.coupling.exposure.raw_exposure`). If it is more than three
-    times the upper limit of the largest risk and a hundredth, the model does not allow for what was
-    observed: the check fails and names the individual, at most three of them.
+    without the density model (`edp_bayes.coupling.contributions.exposure.raw_exposure`). If it is
+    more than three times the upper limit of the largest risk and a hundredth, the model does not
+    allow for what was observed: the check fails and names the individual, at most three of them.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
     from edp_bayes.distributions.multivariate import NormalMixture
-    from edp_bayes.records.joined import JointResponses
+    from edp_bayes.responses.joined import JointResponses
 
 __all__ = ["check_joint_databases", "check_joint_grid", "joint_predictive_check"]
 

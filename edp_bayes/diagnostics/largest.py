@@ -11,8 +11,8 @@ from edp_bayes.utils import validate
 from edp_bayes.utils.formatting import number, rounded_up
 
 if TYPE_CHECKING:
-    from edp_bayes.coupling.contributions import ContributionSource
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.coupling.contributions.posterior import ContributionSource
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["check_largest"]
 
@@ -68,7 +68,7 @@ def check_largest(
     --------
     >>> import numpy as np
     >>> import edp_bayes as edp
-    >>> from edp_bayes.coupling.contributions import ContributionPosterior
+    >>> from edp_bayes.coupling.contributions.posterior import ContributionPosterior
     >>> rng = np.random.default_rng(1)
     >>> c = rng.normal(0.5, 0.1, (40, 3))
     >>> responses = edp.Responses.from_arrays(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edp_bayes.coupling.exposure import raw_exposure
-from edp_bayes.coupling.spells import newcomers, runs
+from edp_bayes.coupling.contributions.exposure import raw_exposure
+from edp_bayes.coupling.contributions.spells import newcomers, runs
 from edp_bayes.diagnostics.checks import Checks, threshold
 from edp_bayes.diagnostics.individuals import MOST_LEVELS, conflict_ratios
 from edp_bayes.utils.arrays import Array
@@ -17,8 +17,8 @@ from edp_bayes.utils.shares import highest_share
 from edp_bayes.utils.thinning import spread_evenly
 
 if TYPE_CHECKING:
-    from edp_bayes.records.joined import JointResponses
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.joined import JointResponses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["check_newcomers"]
 

@@ -12,7 +12,7 @@ from edp_bayes.utils.formatting import risk_limit
 from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["check_own"]
 

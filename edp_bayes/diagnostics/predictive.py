@@ -16,7 +16,7 @@ from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from edp_bayes.distributions.mixtures import Mixture
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["PredictiveChecks", "posterior_predictive_check", "predictive_checks_of"]
 

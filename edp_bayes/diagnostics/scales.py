@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from edp_bayes.diagnostics.checks import Checks, threshold
 from edp_bayes.diagnostics.predictive import skewness
-from edp_bayes.records.transforms import NAMES, Transform, named
+from edp_bayes.responses.transforms import NAMES, Transform, named
 
 if TYPE_CHECKING:
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["check_scale"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from edp_bayes.diagnostics.checks import Checks, threshold
 from edp_bayes.diagnostics.individuals import MOST_LEVELS
-from edp_bayes.records.atoms import FEWEST_TIES, at_values, tied_ends
+from edp_bayes.responses.atoms import FEWEST_TIES, at_values, tied_ends
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.formatting import risk, risk_limit
 from edp_bayes.utils.sentences import Sentence, name_of
@@ -16,7 +16,7 @@ from edp_bayes.utils.shares import highest_share
 from edp_bayes.utils.thinning import spread_evenly
 
 if TYPE_CHECKING:
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["check_atoms"]
 

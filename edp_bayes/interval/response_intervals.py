@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.distributions.mixtures import Mixture
-    from edp_bayes.records.transforms import Transform
+    from edp_bayes.responses.transforms import Transform
 
 __all__ = ["WIDTHS", "interval_epsilon", "interval_level", "interval_quantities"]
 

@@ -20,7 +20,7 @@ from edp_bayes.utils.defaults import INDEPENDENT_DRAWS
 if TYPE_CHECKING:
     import xarray as xr
 
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["answer_from_data", "answer_from_mixture", "answer_from_release"]
 

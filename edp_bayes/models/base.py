@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from edp_bayes.models.coupled import CoupledMixture
     from edp_bayes.models.prior_draws import PriorDraws
     from edp_bayes.models.regression import AtHand, Regression
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["DensityModel", "FittedModel"]
 
@@ -364,7 +364,7 @@ def fitted_mixture(
 
     Parameters are those of a tree that NUTS drew, if there is one.
     """
-    from edp_bayes.coupling.drawn import DrawnContributions
+    from edp_bayes.coupling.contributions.drawn import DrawnContributions
 
     sampler = settings.nuts if tree is not None else "gibbs"
     at_hand, contributions = drawn.at_hand, getattr(drawn.coupling, "posterior", None)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from edp_bayes.models.conditional import Conditional
     from edp_bayes.models.mixture_model import MixtureModel
     from edp_bayes.models.regression import Regression
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = [
     "BaseMeasure",

@@ -16,7 +16,7 @@ from edp_bayes.models.base_measure import ROUNDED, add_response, log_bins
 from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["CENTRES", "OTHERS", "RATIOS", "observe_others"]
 

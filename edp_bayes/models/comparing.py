@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import logsumexp
 
+from edp_bayes.adversary.adversary import Adversary
+from edp_bayes.adversary.known import FEWEST_FREE, Known
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.models.base import (
     DensityModel,
@@ -22,10 +24,8 @@ from edp_bayes.models.base import (
 from edp_bayes.models.leave_one_out import doubtful, leave_one_out, stacking_weights
 from edp_bayes.models.regression import Regression
 from edp_bayes.models.sampling import SamplerSettings
-from edp_bayes.records.adversary import Adversary
-from edp_bayes.records.known import FEWEST_FREE, Known
-from edp_bayes.records.responses import Responses
-from edp_bayes.records.transforms import transform_of
+from edp_bayes.responses.responses import Responses
+from edp_bayes.responses.transforms import transform_of
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import DRAWS, TUNE
 from edp_bayes.utils.progress import track

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edp_bayes.records.known import LAG, OTHER, TREND, Explained
+from edp_bayes.adversary.known import LAG, OTHER, TREND, Explained
 from edp_bayes.utils import labels
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.sentences import Sentence

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edp_bayes.coupling.adjustment import standardised
-from edp_bayes.coupling.contributions import INDEPENDENCE_WEIGHT, Statistics
-from edp_bayes.coupling.dominance import dominant_individuals
+from edp_bayes.adversary.known import TREND
+from edp_bayes.coupling.contributions.adjustment import standardised
+from edp_bayes.coupling.contributions.dominance import dominant_individuals
+from edp_bayes.coupling.contributions.posterior import INDEPENDENCE_WEIGHT, Statistics
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base_measure import Standardisation
-from edp_bayes.records.known import TREND
 from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.models.regression import Regression
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["Held"]
 
@@ -32,7 +32,7 @@ class Held:
     """Records of who was there, constants of the model, and what predicts contributions.
 
     Given a regression, units and constants are those of the responses at the database in question,
-    as the mode of the regression has them; see `edp_bayes.coupling.adjustment`.
+    as the mode of the regression has them; see `edp_bayes.coupling.contributions.adjustment`.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Held:
     def dominant(self) -> Index:
         """Whose presence does not depend on the component.
 
-        See `edp_bayes.coupling.dominance`.
+        See `edp_bayes.coupling.contributions.dominance`.
         """
         return dominant_individuals(self.at_hand)
 

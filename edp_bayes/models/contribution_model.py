@@ -1,12 +1,12 @@
 """How individuals contribute, as variables of the PyMC model of the response.
 
 An individual is present with odds that change smoothly with the rest r, and then contributes
-a_i + b_i r + tau_i e to it, as in `edp_bayes.coupling.contributions`. Presence rho_ik with
-component k of p is that at its location.
+a_i + b_i r + tau_i e to it, as in `edp_bayes.coupling.contributions.posterior`. Presence rho_ik
+with component k of p is that at its location.
 
 Who contributes much makes components of their own: in all databases of these they are there. Then
 it is the response that tells the component. With component k of p goes a component N(m_ik, s_ik^2)
-of the distribution without i (`moments_without` of `edp_bayes.coupling.curves`), so that
+of the distribution without i (`moments_without` of `edp_bayes.coupling.curves.one_answer`), so that
 
     f0(y) = sum_k w_k (1 - rho_ik) N(y; m_ik, s_ik^2),
     f1(y) = sum_k w_k rho_ik N(y; m_ik + a_i + b_i m_ik, (1 + b_i)^2 s_ik^2 + tau_i^2)
@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.adjustment import ACTIVITY
-from edp_bayes.coupling.contributions import STEEPEST, ContributionDraws
-from edp_bayes.coupling.curves import LARGEST_SHARE
-from edp_bayes.coupling.pooling import TAILS
+from edp_bayes.coupling.contributions.adjustment import ACTIVITY
+from edp_bayes.coupling.contributions.pooling import TAILS
+from edp_bayes.coupling.contributions.posterior import STEEPEST, ContributionDraws
+from edp_bayes.coupling.curves.one_answer import LARGEST_SHARE
 from edp_bayes.models.base import require_variables
 from edp_bayes.models.base_measure import POSITION, REGRESSORS, add_response, coordinates
 from edp_bayes.models.contribution_data import Held

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edp_bayes.coupling.contributions import ContributionDraws, ContributionSource, Statistics
-from edp_bayes.coupling.drawn import DrawnContributions
+from edp_bayes.coupling.contributions.drawn import DrawnContributions
+from edp_bayes.coupling.contributions.posterior import (
+    ContributionDraws,
+    ContributionSource,
+    Statistics,
+)
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base import require_variables
 from edp_bayes.utils import labels
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.distributions.mixtures import Mixture
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = [
     "CONTRIBUTIONS",

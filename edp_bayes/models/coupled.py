@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     import xarray as xr
 
+    from edp_bayes.adversary.adversary import Adversary
     from edp_bayes.coupling.base import Coupling
     from edp_bayes.models.contributions import ToSource
     from edp_bayes.models.regression import AtHand, Regression
-    from edp_bayes.records.adversary import Adversary
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = [
     "CoupledMixture",
@@ -135,8 +135,8 @@ def coupled_mixture(
     """Couple the draws of a mixture model to the distribution without each individual.
 
     Contributions are those of a source; if not given they are known by empirical Bayes, see
-    `edp_bayes.coupling.contributions.ContributionPosterior`. Given what an adversary knows mixture
-    and responses are those of the database in question.
+    `edp_bayes.coupling.contributions.posterior.ContributionPosterior`. Given what an adversary
+    knows mixture and responses are those of the database in question.
     """
     if at_hand is not None:
         mixture, responses = at_hand.mixture, at_hand.responses

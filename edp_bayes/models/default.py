@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from edp_bayes.models.base import DensityModel, checked_model
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.sampling import NUTS
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 from edp_bayes.utils.sentences import Sentence
 
 if TYPE_CHECKING:
-    from edp_bayes.records.joined import JointResponses
+    from edp_bayes.responses.joined import JointResponses
 
 __all__ = ["FULL_UP_TO", "model_of_sampler", "model_or_default"]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.models.regression import Regression
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["DirichletProcessMixture", "truncation", "truncation_bound"]
 

@@ -18,7 +18,7 @@ from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     from edp_bayes.models.regression import Regression
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["FiniteMixture"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from edp_bayes.coupling.dominance import fit_without
+from edp_bayes.coupling.contributions.dominance import fit_without
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     import numpy as np
     import xarray as xr
 
-    from edp_bayes.coupling.drawn import DrawnContributions
+    from edp_bayes.adversary.adversary import Adversary
+    from edp_bayes.coupling.contributions.drawn import DrawnContributions
     from edp_bayes.models.regression import Regression
-    from edp_bayes.records.adversary import Adversary
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["FullPosterior"]
 
@@ -256,7 +256,7 @@ class FullPosterior(ShortRepr):
         return self._fit(regression, settings)
 
     def _held(self, data: Responses | Regression) -> Held:
-        from edp_bayes.records.responses import Responses
+        from edp_bayes.responses.responses import Responses
 
         if isinstance(data, Responses):
             return Held.of(data.on_scale)
@@ -297,7 +297,7 @@ class FullPosterior(ShortRepr):
         responses = held.responses if hand is None else hand.responses
 
         def draw(y: Any, stream: str) -> Mixture:
-            from edp_bayes.records.responses import Responses
+            from edp_bayes.responses.responses import Responses
 
             rest = Responses.from_arrays(y[:, 0], contribution=y * 0.0, step=responses.step)
             alone = replace(settings.starting_without(), keep=None)

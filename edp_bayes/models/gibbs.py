@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from edp_bayes.coupling.dominance import fit_without
+from edp_bayes.coupling.contributions.dominance import fit_without
 from edp_bayes.diagnostics.truncation import Truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import SamplingError
@@ -40,7 +40,7 @@ from edp_bayes.models.log_prior import (
 )
 from edp_bayes.models.regression import AtHand, Regression
 from edp_bayes.models.sampling import SamplerSettings
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import borrowing, compiled, decay
 from edp_bayes.utils.progress import working

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edp_bayes.coupling.dominance import dominant_individuals, responses_without
+from edp_bayes.coupling.contributions.dominance import dominant_individuals, responses_without
+from edp_bayes.coupling.contributions.several import JointContributionPosterior
 from edp_bayes.coupling.joint import JointCoupling
-from edp_bayes.coupling.joint_contributions import JointContributionPosterior
 from edp_bayes.diagnostics.convergence import DIVERGING
 from edp_bayes.diagnostics.predictive import ADVICE
 from edp_bayes.diagnostics.truncation import Truncation
@@ -26,17 +26,17 @@ from edp_bayes.models.joint_gibbs import JointDraws, Weights, draw_joint
 from edp_bayes.models.log_prior import from_pymc, gather
 from edp_bayes.models.prior_draws import PriorDraws, prior_of_joint
 from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
-from edp_bayes.records.dependence import Dependence, linear_dependence
+from edp_bayes.responses.dependence import Dependence, linear_dependence
 from edp_bayes.utils import labels
 from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from edp_bayes.adversary.adversary import Adversary
     from edp_bayes.models.joint_regression import JointAtHand, JointRegression
     from edp_bayes.models.sampling import SamplerSettings
-    from edp_bayes.records.adversary import Adversary
-    from edp_bayes.records.joined import JointResponses
+    from edp_bayes.responses.joined import JointResponses
 
 __all__ = ["FittedJoint", "build_joint_model", "draw_joint_given", "fit_joint"]
 

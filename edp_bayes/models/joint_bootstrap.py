@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from edp_bayes.coupling.contributions.spells import responses_at_hand
 from edp_bayes.coupling.joint_shift import JointShiftCoupling
-from edp_bayes.coupling.spells import responses_at_hand
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import DefaultKernel
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from edp_bayes.models.joint import FittedJoint
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
-    from edp_bayes.records.dependence import Dependence
-    from edp_bayes.records.joined import JointResponses
+    from edp_bayes.responses.dependence import Dependence
+    from edp_bayes.responses.joined import JointResponses
 
 __all__ = ["bandwidth_of", "fit_joint_bootstrap"]
 

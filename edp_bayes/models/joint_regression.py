@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.adjustment import adjust, regressed
+from edp_bayes.adversary.known import LAG, OTHER, Known
+from edp_bayes.coupling.contributions.adjustment import adjust, regressed
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.models.conditional import DRAWN, Conditional, unused_transitions
 from edp_bayes.models.regression import refuse_no_adversary, scores_of
 from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
-from edp_bayes.records.dependence import Dependence, linear_dependence
-from edp_bayes.records.known import LAG, OTHER, Known
+from edp_bayes.responses.dependence import Dependence, linear_dependence
 from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
+    from edp_bayes.adversary.adversary import Adversary
     from edp_bayes.coupling.joint import JointCoupling
     from edp_bayes.models.base import DensityModel
     from edp_bayes.models.joint import FittedJoint
     from edp_bayes.models.sampling import SamplerSettings
-    from edp_bayes.records.adversary import Adversary
-    from edp_bayes.records.joined import JointResponses
+    from edp_bayes.responses.joined import JointResponses
 
 __all__ = ["JointAtHand", "JointRegression", "fit_joint_given", "joint_regression_on"]
 

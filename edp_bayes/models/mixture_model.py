@@ -25,17 +25,17 @@ from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.prior_draws import prior_of_mixture
 from edp_bayes.models.regression import regression_on
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
-from edp_bayes.records.joined import JointResponses
+from edp_bayes.responses.joined import JointResponses
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from edp_bayes.adversary.adversary import Adversary
     from edp_bayes.models.contributions import ToSource
     from edp_bayes.models.priors import Priors
     from edp_bayes.models.regression import Regression
-    from edp_bayes.records.adversary import Adversary
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["MixtureModel"]
 

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edp_bayes.coupling.adjustment import adjust, regressed
+from edp_bayes.adversary.adversary import Adversary
+from edp_bayes.adversary.known import Known, Regressor, explained
+from edp_bayes.coupling.contributions.adjustment import adjust, regressed
 from edp_bayes.distributions import kernels
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base_measure import Standardisation
 from edp_bayes.models.conditional import DRAWN, Conditional, unused_transitions
-from edp_bayes.records.adversary import Adversary
-from edp_bayes.records.known import Known, Regressor, explained
 from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from edp_bayes.coupling.base import Coupling
     from edp_bayes.models.base import DensityModel, FittedModel
     from edp_bayes.models.sampling import SamplerSettings
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = [
     "AtHand",

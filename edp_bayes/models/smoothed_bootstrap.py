@@ -31,7 +31,7 @@ from edp_bayes.utils import validate
 from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["Bandwidth", "SmoothedBootstrap", "invert"]
 

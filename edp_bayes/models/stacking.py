@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from edp_bayes.distributions.mixtures import Mixture
     from edp_bayes.models.regression import AtHand, Regression
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["Stacked"]
 
@@ -114,7 +114,7 @@ class Stacked:
         return self._fit(regression, settings)
 
     def _fit(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
-        from edp_bayes.coupling.stacked import stack_couplings
+        from edp_bayes.coupling.views.some_draws import stack_couplings
 
         fits = [fit_as_asked(model, data, settings) for model in self.models]
         found = [leave_one_out(fit.log_likelihood, fit.predictive) for fit in fits]

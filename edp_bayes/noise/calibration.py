@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edp_bayes.coupling.exposure import raw_exposure
+from edp_bayes.coupling.contributions.exposure import raw_exposure
 from edp_bayes.diagnostics.individuals import (
     MATERIAL,
     MOST_RATIO,
@@ -38,7 +38,7 @@ from edp_bayes.noise.search import (
     say,
     searching,
 )
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.utils import validate
 from edp_bayes.utils.arrays import Array, Index

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
     from edp_bayes.models.base import FittedModel
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
     from edp_bayes.results.query import Audit
 
 __all__ = ["Tradeoff", "tradeoff"]

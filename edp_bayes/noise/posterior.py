@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edp_bayes.adversary.adversary import Adversary
+from edp_bayes.adversary.known import explained
 from edp_bayes.coupling.base import Coupling, draw_count
-from edp_bayes.coupling.contributions import ContributionDraws
+from edp_bayes.coupling.contributions.posterior import ContributionDraws
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
-from edp_bayes.coupling.stacked import pick
+from edp_bayes.coupling.views.some_draws import pick
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel, FittedModel, fit_as_asked
 from edp_bayes.models.regression import regression_on, restored
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.noise.certificates.screening import Screen
-from edp_bayes.records.adversary import Adversary
-from edp_bayes.records.atoms import refuse_atoms
-from edp_bayes.records.known import explained
 from edp_bayes.records.remainder import require_collected
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.atoms import refuse_atoms
+from edp_bayes.responses.responses import Responses
 from edp_bayes.results.pseudonyms import UNPLACED
 from edp_bayes.utils import labels, validate
 from edp_bayes.utils.arrays import Array, Index

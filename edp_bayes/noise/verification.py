@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from edp_bayes.distributions.noise import Noise
     from edp_bayes.models.base import FittedModel
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
     from edp_bayes.results.query import Audit
 
 __all__ = ["Verification", "verify"]

@@ -16,7 +16,7 @@ from edp_bayes.plots.drawing import (
     require,
 )
 from edp_bayes.plots.style import BLUE, GREEN, VERMILION, styled
-from edp_bayes.records.dependence import combination
+from edp_bayes.responses.dependence import combination
 from edp_bayes.results import bands
 from edp_bayes.results.query import Audit
 from edp_bayes.results.summaries import by_risk, log_ratio

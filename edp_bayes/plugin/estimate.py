@@ -21,7 +21,7 @@ from edp_bayes.utils.arrays import Array
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["EmpiricalPrivacy", "empirical_privacy"]
 
@@ -158,7 +158,7 @@ def empirical_privacy(
     --------
     >>> import numpy as np
     >>> from edp_bayes.plugin import empirical_privacy
-    >>> from edp_bayes.records.responses import Responses
+    >>> from edp_bayes.responses.responses import Responses
     >>> y = np.random.default_rng(1).normal(size=41)
     >>> responses = Responses.from_arrays(y, response_without=y - 0.05)
     >>> options = {"density": "fixed", "kernel": "laplace"}

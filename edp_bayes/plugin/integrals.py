@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.records.responses import entry_columns
+from edp_bayes.responses.responses import entry_columns
 from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from edp_bayes.utils.defaults import PROB
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["BootstrapBand", "bootstrap"]
 

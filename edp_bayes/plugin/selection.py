@@ -17,7 +17,7 @@ from edp_bayes.utils import validate
 from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
-    from edp_bayes.records.responses import Responses
+    from edp_bayes.responses.responses import Responses
 
 
 DENSITIES = ("difference_quotient", "fixed", "variable")

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.queries.base import ColumnQuery
-from edp_bayes.records import arrow_columns
 from edp_bayes.records.in_memory import IN_MEMORY
 from edp_bayes.records.ownership import Ownership, Records
-from edp_bayes.records.rounding import coarse_step
 from edp_bayes.records.summaries import Needs, Summaries
+from edp_bayes.responses.rounding import coarse_step
+from edp_bayes.tables import arrow_columns
 from edp_bayes.utils import labels, validate
 from edp_bayes.utils.arrays import Array
 

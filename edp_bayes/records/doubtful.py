@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edp_bayes.records import arrow_columns
 from edp_bayes.records.ownership import Records
+from edp_bayes.tables import arrow_columns
 from edp_bayes.utils import labels
 from edp_bayes.utils.arrays import Index
 from edp_bayes.utils.sentences import Sentence, name_of

@@ -18,13 +18,13 @@ from edp_bayes.records.doubtful import COPIED
 from edp_bayes.records.engine_reduction import Pairs, Reduced, integers, with_parts
 from edp_bayes.records.exact import ExactSum, multiples, wide
 from edp_bayes.records.in_memory import IN_MEMORY
-from edp_bayes.records.keys import POOLED, Key, combined
-from edp_bayes.records.memory import require_room
 from edp_bayes.records.owning import NO_ENDS, Ends, Owned, databases_of, ends_of
 from edp_bayes.records.query import Query
 from edp_bayes.records.remainder import MOST_PAIRS
 from edp_bayes.records.sources import NO_CELL, TableSource
 from edp_bayes.records.summaries import Needs, Spread, Summaries, Window, square_units
+from edp_bayes.tables.keys import POOLED, Key, combined
+from edp_bayes.tables.memory import require_room
 from edp_bayes.utils import labels
 from edp_bayes.utils.formatting import first_line
 from edp_bayes.utils.sentences import Sentence, name_of

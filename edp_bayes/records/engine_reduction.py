@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.exact import ExactSum, multiples, rounding_to
 from edp_bayes.records.in_memory import IN_MEMORY
-from edp_bayes.records.keys import Key, combined
 from edp_bayes.records.ownership import Ownership
 from edp_bayes.records.remainder import (
     TERMS,
@@ -28,6 +27,7 @@ from edp_bayes.records.remainder import (
     split_individuals,
     units_of_terms,
 )
+from edp_bayes.tables.keys import Key, combined
 from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.records import arrow_columns
+from edp_bayes.tables import arrow_columns
 from edp_bayes.utils import labels
 from edp_bayes.utils.arrays import Array, Index
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records import periods
 from edp_bayes.records.cut_off import Moments, Partial, cut_off
-from edp_bayes.records.keys import POOLED, Key, combined, counted, pooled
 from edp_bayes.records.ownership import Ownership
 from edp_bayes.records.spacing import spacing
+from edp_bayes.tables.keys import POOLED, Key, combined, counted, pooled
 from edp_bayes.utils import labels
 from edp_bayes.utils.arrays import Index
 from edp_bayes.utils.sentences import Sentence

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.exact import ExactSum, sum_by, units
-from edp_bayes.records.keys import POOLED
 from edp_bayes.records.ownership import Ownership
+from edp_bayes.tables.keys import POOLED
 from edp_bayes.utils.arrays import Array, Index
 
 __all__ = [

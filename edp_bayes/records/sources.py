@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.records.clocks import AS_IT_IS, Clock
 from edp_bayes.records.cut_off import Partial
 from edp_bayes.records.doubtful import doubled_records
-from edp_bayes.records.keys import Key, factorise
 from edp_bayes.records.ownership import Ownership, Records
 from edp_bayes.records.owning import Ends, Owned, own
 from edp_bayes.records.query import Query
 from edp_bayes.records.summaries import Summaries, summarise
-from edp_bayes.records.tables import Table
+from edp_bayes.tables.clocks import AS_IT_IS, Clock
+from edp_bayes.tables.keys import Key, factorise
+from edp_bayes.tables.tables import Table
 from edp_bayes.utils import labels
 from edp_bayes.utils.arrays import Index
 from edp_bayes.utils.sentences import Sentence

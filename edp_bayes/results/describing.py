@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from edp_bayes.records.transforms import described
+from edp_bayes.responses.transforms import described
 from edp_bayes.results.effects import ADVISES, WITHHOLDS, shown
 from edp_bayes.results.pseudonyms import WITHHELD, worded
 from edp_bayes.utils import labels

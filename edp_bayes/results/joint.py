@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.interval.response_intervals import WIDTHS
-from edp_bayes.records.dependence import combination
+from edp_bayes.responses.dependence import combination
 from edp_bayes.results.base import TARGETS, IndividualCurves
 from edp_bayes.results.epsilon_at import small_delta
 from edp_bayes.results.query import Audit

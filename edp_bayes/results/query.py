@@ -10,13 +10,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from edp_bayes.adversary.known import INSIDERS
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.interval.response_intervals import WIDTHS
-from edp_bayes.records.atoms import refuse_atoms
-from edp_bayes.records.known import INSIDERS
-from edp_bayes.records.transforms import described, named
+from edp_bayes.responses.atoms import refuse_atoms
+from edp_bayes.responses.transforms import described, named
 from edp_bayes.results.base import BAND_KINDS, TARGETS, IndividualCurves
 from edp_bayes.results.pictures import Pictures
 from edp_bayes.results.rounding import ROUNDING
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from arviz_plots import PlotCollection
 
-    from edp_bayes.records.responses import Responses
-    from edp_bayes.records.transforms import Transform
+    from edp_bayes.responses.responses import Responses
+    from edp_bayes.responses.transforms import Transform
     from edp_bayes.results.composition import ComposedAudit
 
 __all__ = ["Audit", "require_audit_of"]
@@ -619,13 +619,13 @@ class Audit(IndividualCurves):
 
     def compose(self, databases: int, **options: Any) -> ComposedAudit:
         """Return the risk of as many releases, each of a fresh database; see `edp.compose`."""
-        from edp_bayes.auditing.composition import compose
+        from edp_bayes.releases.composition import compose
 
         return compose(self, databases=databases, **options)
 
     def releases_until(self, *, epsilon: float, delta: float, **options: Any) -> xr.Dataset:
         """Say how many releases stay within a target; see `edp.releases_until`."""
-        from edp_bayes.auditing.releases import releases_until
+        from edp_bayes.releases.how_many import releases_until
 
         return releases_until(self, epsilon=epsilon, delta=delta, **options)
 

@@ -80,7 +80,7 @@ def respond(folder: Path, case: str) -> str:
 
 def measured(action: Callable[[], str]) -> None:
     """Run within the limit and print CPU seconds and the peak of memory."""
-    from edp_bayes.records import memory
+    from edp_bayes.tables import memory
 
     memory.allowed = lambda: LIMIT  # type: ignore[assignment]
 

@@ -26,12 +26,12 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from edp_bayes.adversary.adversary import Adversary
 from edp_bayes.diagnostics import check_databases
 from edp_bayes.models import DirichletProcessMixture, SamplerSettings
 from edp_bayes.models.base import fit_as_asked
 from edp_bayes.models.regression import regression_on
-from edp_bayes.records.adversary import Adversary
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 from edp_bayes.results import bands
 from edp_bayes.results.effects import DEPENDENCE
 from edp_bayes.utils.files import replaced

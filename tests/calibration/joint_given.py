@@ -17,13 +17,13 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from edp_bayes.adversary.adversary import Adversary
 from edp_bayes.models import DirichletProcessMixture, SamplerSettings
 from edp_bayes.models.joint import fit_joint
 from edp_bayes.models.joint_regression import fit_joint_given, joint_regression_on
-from edp_bayes.records.adversary import Adversary
-from edp_bayes.records.dependence import linear_dependence
-from edp_bayes.records.joined import JointResponses
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.dependence import linear_dependence
+from edp_bayes.responses.joined import JointResponses
+from edp_bayes.responses.responses import Responses
 from edp_bayes.results import bands
 
 RESULTS = Path(__file__).parent / "joint_given.csv"

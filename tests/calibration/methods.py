@@ -22,7 +22,7 @@ from edp_bayes.models import (
     SamplerSettings,
     SmoothedBootstrap,
 )
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 from edp_bayes.results import bands
 from tests.calibration.scenarios import EPSILON
 

@@ -17,20 +17,20 @@ import pandas as pd
 import scipy.sparse as sp
 
 from edp_bayes.auditing.evaluation import evaluate
-from edp_bayes.coupling.contributions import (
+from edp_bayes.coupling.contributions.posterior import (
     ContributionDraws,
     ContributionPosterior,
     ContributionPrior,
 )
-from edp_bayes.coupling.presence import FEWEST, PresencePosterior
-from edp_bayes.coupling.presence_sampler import PRESENCES
+from edp_bayes.coupling.contributions.presence import FEWEST, PresencePosterior
+from edp_bayes.coupling.contributions.presence_sampler import PRESENCES
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models import SamplerSettings
 from edp_bayes.models.base_measure import BaseMeasure, Standardisation
 from edp_bayes.models.gibbs import draw_parameters
 from edp_bayes.plots import style
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 
 EPSILON = np.array([0.02, 0.1, 0.3, 1.0])
 RESULTS = Path(__file__).parent / "sbc.csv"

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from edp_bayes.divergence import gaussian
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 
 EPSILON = np.array([0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0])
 REPORTED = (0.02, 0.1, 0.3, 1.0)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edp_bayes.coupling.spells import recent_odds
+from edp_bayes.coupling.contributions.spells import recent_odds
 from tests.calibration import report
 
 START, END = "<!-- spells -->", "<!-- end of spells -->"

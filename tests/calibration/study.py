@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 from tests.calibration.methods import METHODS, run_once
 from tests.calibration.scenarios import (
     DATABASES,

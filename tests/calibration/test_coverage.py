@@ -7,7 +7,7 @@ from scipy import stats
 
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.divergence import hockey_stick
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.responses import Responses
 from tests.calibration import higher, study
 from tests.calibration.methods import run_once
 from tests.calibration.scenarios import DISTRIBUTIONS, EPSILON, INDIVIDUALS, Scenario

@@ -11,7 +11,7 @@ from edp_bayes.models import BaseMeasure, SamplerSettings
 from edp_bayes.models.conjugate_prior import prior_of_gibbs, upper_roots
 from edp_bayes.models.joint import fit_joint
 from edp_bayes.models.prior_draws import prior_draws
-from edp_bayes.records.dependence import linear_dependence
+from edp_bayes.responses.dependence import linear_dependence
 
 SETTINGS = SamplerSettings(draws=60, tune=60, chains=2, random_seed=1, progressbar=False)
 OPTIONS = {"epsilon": [0.1], "draws": 150, "random_seed": 1, "progressbar": False}

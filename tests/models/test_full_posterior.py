@@ -7,8 +7,8 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 import edp_bayes as edp
-from edp_bayes.coupling.parts import taken
-from edp_bayes.coupling.stacked import pick
+from edp_bayes.coupling.views.some_draws import pick
+from edp_bayes.coupling.views.some_individuals import taken
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.contributions import CONTRIBUTIONS
 

@@ -12,7 +12,7 @@ from edp_bayes.models.joint import draw_joint_given
 from edp_bayes.models.joint_regression import JointRegression, fit_joint_given
 from edp_bayes.models.regression import Regression
 from edp_bayes.models.sampling import SamplerSettings
-from edp_bayes.records.joined import JointResponses
+from edp_bayes.responses.joined import JointResponses
 
 LAG = np.array([[0.6, 0.2], [-0.3, 0.4]])
 ROOT = np.array([[1.0, 0.0], [0.6, 0.8]])

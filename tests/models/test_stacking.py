@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 import edp_bayes as edp
-from edp_bayes.coupling.stacked import pick, stack_couplings
+from edp_bayes.coupling.views.some_draws import pick, stack_couplings
 from edp_bayes.diagnostics import check_draws
 from edp_bayes.models import (
     BaseMeasure,

@@ -45,7 +45,7 @@ FAULTS = (
     ),
     Fault(
         "epsilon twice",
-        "coupling/curves.py",
+        "coupling/curves/one_answer.py",
         "np.expm1(by_draw(epsilon, len(base))), float(floor), out, close,",
         "np.expm1(2.0 * by_draw(epsilon, len(base))), float(floor), out, close,",
         ("test_coupled_curves.py",),
@@ -53,7 +53,7 @@ FAULTS = (
     ),
     Fault(
         "strong pool",
-        "coupling/pooling.py",
+        "coupling/contributions/pooling.py",
         "MOST_MOVED = 1.0",
         "MOST_MOVED = 100.0",
         ("test_exposed.py",),
@@ -101,7 +101,7 @@ FAULTS = (
     ),
     Fault(
         "queries apart",
-        "coupling/joint_curves.py",
+        "coupling/curves/several_answers.py",
         "for b in range(a + 1):\n            turned[0, a] += inverse[a, b] * jump[b]",
         "for b in range(a, a + 1):\n            turned[0, a] += inverse[a, b] * jump[b]",
         ("test_joint_evaluation.py",),
@@ -149,7 +149,7 @@ FAULTS = (
     ),
     Fault(
         "same fingerprint",
-        "records/responses.py",
+        "responses/responses.py",
         '            matrix.data.astype("<f8").tobytes(),\n',
         "",
         ("test_responses.py",),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.queries import Count, Mean, Proportion, Quantile, Slope, Sum, Variance
-from edp_bayes.records.databases import Databases
+from edp_bayes.responses.databases import Databases
 
 pytestmark = pytest.mark.filterwarnings("ignore::edp_bayes.exceptions.EdpBayesWarning")
 

@@ -11,7 +11,7 @@ import pytest
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.queries import Count, Mean, Proportion, Quantile, Slope, Sum, Variance
-from edp_bayes.records.databases import Databases
+from edp_bayes.responses.databases import Databases
 
 pytestmark = pytest.mark.filterwarnings("ignore::edp_bayes.exceptions.EdpBayesWarning")
 

@@ -10,7 +10,7 @@ import pytest
 
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.queries import Mean, Sum
-from edp_bayes.records.databases import Databases
+from edp_bayes.responses.databases import Databases
 
 RNG = np.random.default_rng(6)
 TABLE = pd.DataFrame(

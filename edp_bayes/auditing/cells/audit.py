@@ -20,9 +20,9 @@ from edp_bayes.auditing.disclosure import RULES, broken, rules_of
 from edp_bayes.auditing.executors.base import running
 from edp_bayes.distributions.published import published_of
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.records.databases import Databases
 from edp_bayes.records.query import Query
-from edp_bayes.records.responses import require_databases
+from edp_bayes.responses.databases import Databases
+from edp_bayes.responses.responses import require_databases
 from edp_bayes.results.verdict import Target
 from edp_bayes.utils import validate
 from edp_bayes.utils.defaults import CELL_CHAINS, CELL_DRAWS, CELL_KEEP, CELL_TUNE, PROB
@@ -32,8 +32,8 @@ from edp_bayes.utils.progress import track
 if TYPE_CHECKING:
     import pandas as pd
 
+    from edp_bayes.adversary.adversary import Adversary
     from edp_bayes.auditing.disclosure import Rule
-    from edp_bayes.records.adversary import Adversary
 
 __all__ = ["audit_cells"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from edp_bayes.records.dependence import combination
+from edp_bayes.responses.dependence import combination
 from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.labels import show
 

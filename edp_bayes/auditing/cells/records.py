@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.parts import taken
-from edp_bayes.records.joined import MOST_QUERIES
-from edp_bayes.records.responses import Responses
+from edp_bayes.coupling.views.some_individuals import taken
+from edp_bayes.responses.joined import MOST_QUERIES
+from edp_bayes.responses.responses import Responses
 from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from edp_bayes.auditing.query import audit_for_verdict
 from edp_bayes.auditing.released import audit_released
 from edp_bayes.distributions.published import Published
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
-from edp_bayes.records.dependence import linear_dependence
-from edp_bayes.records.joined import MOST_QUERIES, JointResponses
-from edp_bayes.records.responses import Responses
+from edp_bayes.responses.dependence import linear_dependence
+from edp_bayes.responses.joined import MOST_QUERIES, JointResponses
+from edp_bayes.responses.responses import Responses
 from edp_bayes.results.verdict import NOT_ESTABLISHED, Target
 from edp_bayes.utils.arrays import Index
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from edp_bayes.auditing.executors.base import AnyWork
-from edp_bayes.coupling.parts import Common, Packed, unpack
+from edp_bayes.coupling.views.some_individuals import Common, Packed, unpack
 from edp_bayes.exceptions import ExecutorError
 from edp_bayes.utils.arrays import Index
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edp_bayes.coupling.contributions import ContributionDraws
-from edp_bayes.coupling.curves import given_and_without, relative_presence
+from edp_bayes.coupling.contributions.posterior import ContributionDraws
+from edp_bayes.coupling.curves.one_answer import given_and_without, relative_presence
 from edp_bayes.distributions.lattice import LatticeNoise
 from edp_bayes.distributions.noise import LaplaceNoise
 from edp_bayes.noise.certificates.smoothing import triangle_values

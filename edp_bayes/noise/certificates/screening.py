@@ -87,7 +87,7 @@ class Screen:
 
 def _measured(posterior: Posterior, epsilon: float) -> Iterator[tuple[Index, Array, Array]]:
     """Yield individuals with their lengths and smallest scales, each (draw, individual)."""
-    from edp_bayes.coupling.curves import movement_lengths
+    from edp_bayes.coupling.curves.one_answer import movement_lengths
     from edp_bayes.coupling.regression import RegressionCoupling
 
     coupling, everybody = posterior.coupling, np.arange(posterior.n_individuals)

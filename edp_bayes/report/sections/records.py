@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from edp_bayes import diagnostics
-from edp_bayes.records.known import INSIDERS
-from edp_bayes.records.transforms import described
+from edp_bayes.adversary.known import INSIDERS
 from edp_bayes.report.content import CheckRow
+from edp_bayes.responses.transforms import described
 from edp_bayes.utils.formatting import at_most
 
 if TYPE_CHECKING:

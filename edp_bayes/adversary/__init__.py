@@ -1,0 +1,1 @@
+"""What an adversary knows beside the response, as regressors of it."""

@@ -1,0 +1,1 @@
+"""How individuals contribute: how often, how much, and depending on what."""

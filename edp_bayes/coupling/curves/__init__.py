@@ -1,0 +1,1 @@
+"""From contributions to curves: of one answer, of several, and their upper bounds."""

@@ -1,0 +1,1 @@
+"""What a query returned on every database, with and without each individual."""
