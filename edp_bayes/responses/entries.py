@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ class Entries(NamedTuple):
     def total(self, values: Array) -> Array:
         """Return sums by individual of one number or array of each entry, shape (m, ...)."""
         people = self.start.size - 1
-        flat = values.reshape(len(values), -1)
+        flat = values.reshape(len(values), math.prod(values.shape[1:]))
         sums = [np.bincount(self.owner, part, people) for part in flat.T]
         return np.stack(sums, axis=1).reshape(people, *values.shape[1:])
 

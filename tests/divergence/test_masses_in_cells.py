@@ -1,7 +1,6 @@
 """Bounds from masses in cells against the general integrator."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,7 +53,7 @@ def test_a_bound_is_above_both_integrals(seed, size, always, negligible):
 
 
 def test_components_that_overlap_balance_each_other():
-    """Component by component the bound is half as much again; here it is near."""
+    """Component by component the bound is half as much again; here less than a third of that."""
     w, rho = np.array([0.4, 0.35, 0.25]), np.full(3, 0.6)
     q = np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 1.2]])
     g = q + np.array([[0.15], [0.001]])
@@ -65,7 +64,8 @@ def test_components_that_overlap_balance_each_other():
         for k in range(3)
     )
     assert (alone > 1.5 * exact).all()
-    assert bounds(w, rho, g, q, epsilon=epsilon) == pytest.approx(exact, rel=0.1)
+    found = bounds(w, rho, g, q, epsilon=epsilon)
+    assert ((exact <= found) & (found - exact < (alone - exact) / 3.0)).all()
 
 
 def test_where_one_underflows_beside_the_other_there_is_no_bound_of_their_ratio():

@@ -113,7 +113,8 @@ def test_without_a_wish_the_verdict_is_that_of_the_default_target(audit):
 
 def test_pseudonyms_stand_everywhere_and_contributions_are_rounded(audit):
     hidden, open_ = describe(audit, epsilon=0.1), describe(audit, epsilon=0.1, names=True)
-    everything = json.dumps(dataclasses.asdict(hidden), ensure_ascii=False)
+    said = [dataclasses.asdict(hidden), hidden.verdict.helps]
+    everything = json.dumps(said, ensure_ascii=False, default=str)
     for name in HOSTILE:
         assert json.dumps(name, ensure_ascii=False)[1:-1] not in everything
         assert repr(name)[1:-1] not in everything
@@ -136,7 +137,7 @@ def test_a_result_whose_sentences_are_plain_text_hides_names_too(audit):
     assert older.warnings == audit.warnings
     assert older.checks.equals(audit.checks)
     hidden = describe(older, epsilon=0.1)
-    assert "Anna" not in json.dumps(dataclasses.asdict(hidden))
+    assert "Anna" not in json.dumps([dataclasses.asdict(hidden), hidden.verdict.helps], default=str)
     assert UNCLEAR in {check.sentence for check in hidden.failed}
     named = describe(older, epsilon=0.1, names=True)
     assert named.checks == describe(audit, epsilon=0.1, names=True).checks
