@@ -99,7 +99,7 @@ def test_others_are_bounded_by_their_full_risk(many):
         assert (truth <= above + 1e-11).all()
         assert (above <= full).all()
         wide.append((above - truth).max())
-    assert max(wide) > 1e-3  # somebody else's full risk counts
+    assert max(wide) > 1e-3  # the full risk of others counts
     # the limits of the full answer are nearly those in all draws
     assert_allclose(np.quantile(full, 0.95, axis=0), many.upper(), rtol=0.1)
 

@@ -312,11 +312,10 @@ def _spread(responses: Responses) -> Array:
 
     Of those not collected it is at most half the distance of the largest and the smallest.
     """
-    data, owner = responses.collected.data, responses.owner
-    size = responses.n_individuals
-    count = np.maximum(np.bincount(owner, minlength=size), 1)
-    mean = np.bincount(owner, data, size) / count
-    spread = np.sqrt(np.bincount(owner, np.square(data - mean[owner]), size) / count)
+    found = responses.entries
+    count = np.maximum(np.diff(found.start), 1)[:, None]
+    about = found.value - (found.total(found.value) / count)[found.owner]
+    spread = np.sqrt(found.total(np.square(about)) / count)[:, 0]
     if (others := responses.remainder) is not None:
         spread[others.individuals] = 0.5 * (others.highest - others.lowest)
     return spread

@@ -23,7 +23,7 @@ class IntegralErrors:
     ----------
     delta, total_risk, total_risk_bound : ndarray
         Shape (2, draw, epsilon): with standard errors subtracted and added; of the sum its own.
-        Lower ends leave out whoever is bounded.
+        Lower ends leave out those who are bounded.
     individual : ndarray
         Shape (individual, epsilon): mean standard error of delta_i.
     """
@@ -36,7 +36,7 @@ class IntegralErrors:
 
 @dataclass(frozen=True, eq=False)
 class BlockErrors:
-    """What some individuals add to `IntegralErrors`, whoever else there is.
+    """What some individuals add to `IntegralErrors`, whichever others there are.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ from edp_bayes.records.query import Query
 from edp_bayes.records.remainder import MOST_PAIRS
 from edp_bayes.records.sources import NO_CELL, TableSource
 from edp_bayes.records.summaries import Needs, Spread, Summaries, Window, square_units
-from edp_bayes.tables.keys import POOLED, Key, combined
+from edp_bayes.tables.keys import POOLED, Key, combined, missing_words
 from edp_bayes.tables.memory import require_room
 from edp_bayes.utils import labels
 from edp_bayes.utils.formatting import first_line
@@ -103,8 +103,7 @@ class EngineSource(TableSource):
         for name in names:
             if found[name]:
                 raise InvalidInputError(
-                    f"key column {name!r} has {found[name]} missing value(s) in {found[COUNT]} "
-                    f"records; {NO_CELL}"
+                    f"{missing_words(name, found[name], found[COUNT])}; {NO_CELL}"
                 )
 
     @cached_property

@@ -14,7 +14,7 @@ from edp_bayes.records import periods
 from edp_bayes.records.cut_off import Moments, Partial, cut_off
 from edp_bayes.records.ownership import Ownership
 from edp_bayes.records.spacing import spacing
-from edp_bayes.tables.keys import POOLED, Key, combined, counted, pooled
+from edp_bayes.tables.keys import POOLED, Key, combined, counted, missing_words, pooled
 from edp_bayes.utils import labels
 from edp_bayes.utils.arrays import Index
 from edp_bayes.utils.sentences import Sentence
@@ -323,8 +323,8 @@ def _of_missing(
         return f"{said} and are pooled as {POOLED!r}: {ALL_AS_ONE}"
     key = next(key for key in keys if key.missing.any())
     raise InvalidInputError(
-        f"key column {key.name!r} has {counted(key.missing, weight)[0]} missing value(s) in "
-        f"{records} records, and every record needs an individual. missing='drop' (--missing drop) "
+        f"{missing_words(key.name, counted(key.missing, weight)[0], records)}, and every record "
+        "needs an individual. missing='drop' (--missing drop) "
         f"leaves them out: {DROPPED}. missing='pool' (--missing pool) keeps them: {ALL_AS_ONE}"
     )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from edp_bayes.results.summaries import contributions_shown
-from edp_bayes.utils.arrays import Array, Index
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.thinning import spread_evenly
 
 if TYPE_CHECKING:
@@ -57,17 +58,13 @@ def amount_errors(audit: Audit, prob: float) -> Array | None:
     mixture = audit.without.get(position)  # of who makes up most of the answer
     if mixture is None:
         mixture = _without(audit, position, amount)
-    components = mixture.weights.shape[-1]
-    flat = mixture.weights.reshape(-1, components)
-    kept = spread_evenly(len(flat), MOST_DRAWS)
-    order = np.argsort(-flat[kept], axis=1)[:, :MOST_CENTRES]
-    centres = np.take_along_axis(mixture.locations.reshape(-1, components)[kept], order, axis=1)
+    lead = mixture.weights.shape[:-1]
+    some = mixture[np.unravel_index(spread_evenly(math.prod(lead), MOST_DRAWS), lead)]
+    order = np.argsort(-some.weights, axis=1)[:, :MOST_CENTRES]
+    centres = np.take_along_axis(some.locations, order, axis=1)
     half = np.geomspace(FINEST, 1.0, CELLS) * KNOWN_TO * amount
     offsets = np.concatenate([-half[::-1], [0.0], half])
-    left = [
-        _left(one, row, offsets, prob)
-        for one, row in zip(_draws(mixture, kept), centres, strict=True)
-    ]
+    left = [_left(some[k], row, offsets, prob) for k, row in enumerate(centres)]
     return np.asarray(left) / (2.0 * amount)
 
 
@@ -87,19 +84,6 @@ def _without(audit: Audit, position: int, amount: float) -> Mixture:
     return type(whole)(
         whole.weights, whole.locations, scales, kernel=whole.kernel, noise=whole.noise
     )
-
-
-def _draws(mixture: Mixture, kept: Index) -> list[Mixture]:
-    """Return some draws of a mixture, each on its own."""
-    components = mixture.weights.shape[-1]
-    parts = (
-        part.reshape(-1, components)[kept]
-        for part in (mixture.weights, mixture.locations, mixture.scales)
-    )
-    return [
-        type(mixture)(w, mu, s, kernel=mixture.kernel, noise=mixture.noise)
-        for w, mu, s in zip(*parts, strict=True)
-    ]
 
 
 def _left(mixture: Mixture, centres: Array, offsets: Array, prob: float) -> float:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from edp_bayes.utils.arrays import Index
 
-__all__ = ["POOLED", "Key", "combined", "counted", "factorise", "pooled"]
+__all__ = ["POOLED", "Key", "combined", "counted", "factorise", "missing_words", "pooled"]
 
 # Label of the records without a key, where they count as one individual.
 POOLED = "(missing)"
@@ -87,10 +87,7 @@ class Key:
         """Refuse records without the key, of which each row may stand for several."""
         count, records = counted(self.missing, weight)
         if count:
-            raise InvalidInputError(
-                f"key column {self.name!r} has {count} missing value(s) in {records} records; "
-                f"{remedy}"
-            )
+            raise InvalidInputError(f"{missing_words(self.name, count, records)}; {remedy}")
 
     def take(self, rows: Index) -> Self:
         """Return the key of some of the records."""
@@ -136,6 +133,11 @@ class Key:
         if pa.types.is_timestamp(kind):
             items = labels.told_apart(items)
         return labels.as_labels(labels.as_objects(items), self.name)
+
+
+def missing_words(name: str, count: int, records: int) -> str:
+    """Return in words that a key column lacks values."""
+    return f"key column {name!r} has {count} missing value(s) in {records} records"
 
 
 def counted(chosen: NDArray[np.bool_], weight: Index | None) -> tuple[int, int]:

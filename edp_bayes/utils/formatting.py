@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 
 __all__ = [
     "about",
@@ -104,12 +105,9 @@ def risk_limit(value: float, *, exact: bool = False, target: float = 1.0) -> str
     """
     if value < SMALLEST:
         return risk(value, exact=exact)
-    least = math.floor(math.log10(value))
-    for digits in range(1, MOST_DIGITS):
-        unit = 10.0 ** (least - digits)
-        shown = min(math.ceil(value / unit - 1e-9) * unit, 1.0)
+    for shown, digits in _shorter(value, lambda units: math.ceil(units - 1e-9)):
         if shown <= target * (1.0 + 1e-12) or value > target:
-            return risk(shown, digits=digits + 1)
+            return risk(min(shown, 1.0), digits=digits)
     return f"{value!r}"
 
 
@@ -127,13 +125,18 @@ def risk_least(value: float, *, target: float = 0.0) -> str:
     """
     if value < SMALLEST:
         return "0"
-    least = math.floor(math.log10(value))
-    for digits in range(1, MOST_DIGITS):
-        unit = 10.0 ** (least - digits)
-        shown = math.floor(value / unit + 1e-9) * unit
+    for shown, digits in _shorter(value, lambda units: math.floor(units + 1e-9)):
         if shown > target or value <= target:
-            return risk(shown, digits=digits + 1)
+            return risk(shown, digits=digits)
     return f"{value!r}"
+
+
+def _shorter(value: float, whole: Callable[[float], int]) -> Iterator[tuple[float, int]]:
+    """Yield a value rounded to two digits and to ever more, and how many."""
+    least = math.floor(math.log10(value))
+    for digits in range(2, MOST_DIGITS + 1):
+        unit = 10.0 ** (least - digits + 1)
+        yield whole(value / unit) * unit, digits
 
 
 def enough(value: float, digits: int = 6) -> str:

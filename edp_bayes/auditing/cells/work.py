@@ -99,14 +99,10 @@ class CellWork:
         epsilon, delta = self.target
         asked = Target.of(individuals, epsilon=epsilon, delta=delta)
         published = self.published
-        if (
-            published is not None
-            and len(part.columns) == 1
-            and published.same(records.answers(part.columns[0]))
-        ):
+        answers = records.answers(part.columns[0]) if len(part.columns) == 1 else None
+        if published is not None and answers is not None and published.same(answers):
             said = f"The answer, {published.words}, is the same in all databases"
             return _without_limit(asked, NO_AUDIT, f"No audit: {said}.")
-        answers = records.answers(part.columns[0]) if len(part.columns) == 1 else None
         if answers is not None and individuals > 1 and np.ptp(answers) == 0.0:
             said = (
                 f"The answer is {answers[0]:.6g} in all {answers.size} databases, so that nothing "
