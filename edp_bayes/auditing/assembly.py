@@ -16,6 +16,7 @@ from edp_bayes.auditing.drawn_groups import drawn_groups
 from edp_bayes.auditing.epsilon_at import CoupledCurves
 from edp_bayes.auditing.lower_bounds import lower_bounds
 from edp_bayes.auditing.released import ReleasedCurves
+from edp_bayes.auditing.resampled import Bootstrap
 from edp_bayes.coupling.atoms import AtomCoupling
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
@@ -96,6 +97,9 @@ def assemble(
     curves = risks.curves_of(kept, fitted.coupling, epsilon)
     least = risks.least_delta, risks.least_total_risk
     tested = lower_bounds(fitted.coupling, kept, curves, *least, epsilon)
+    whole = None if released.atoms is None else released.n_databases
+    bootstrap = Bootstrap(responses, settings, whole)
+    shown = bootstrap.draws(fitted.coupling, kept, tested.means, epsilon)
     lead = ("chain", "draw")
     chains = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
     posterior = xr.Dataset(
@@ -136,6 +140,7 @@ def assemble(
             },
             coords=posterior.coords.to_dataset().isel(draw=slice(None, None, tested.step)).coords,
         ),
+        **({} if shown is None else {"resampled": shown.dataset(names[kept], epsilon)}),
         "individuals": _individuals(
             responses, raw, risks, names, epsilon, changed=_changed(released, regression)
         ),
@@ -179,8 +184,8 @@ def assemble(
     if risks.reduced is not None or released.atoms is not None:
         return Audit(tree)
     if isinstance(fitted.coupling, ReleasedCoupling):
-        return Audit(tree, ReleasedCurves(fitted.coupling, epsilon, risks))
-    return Audit(tree, CoupledCurves(fitted.coupling, epsilon, risks))
+        return Audit(tree, ReleasedCurves(fitted.coupling, epsilon, risks, bootstrap))
+    return Audit(tree, CoupledCurves(fitted.coupling, epsilon, risks, bootstrap))
 
 
 def common_record(

@@ -17,6 +17,8 @@ from edp_bayes.utils.arrays import Array, Index
 if TYPE_CHECKING:
     import xarray as xr
 
+    from edp_bayes.auditing.resampled import Bootstrap
+
 __all__ = ["CoupledCurves"]
 
 
@@ -38,11 +40,14 @@ class CoupledCurves:
         Shape (epsilon,): the grid of the audit.
     risks : Risks
         What was found there.
+    bootstrap : Bootstrap
+        Of the databases, for what limits rest on beside the fit.
     """
 
     coupling: Coupling
     epsilon: Array
     risks: Risks
+    bootstrap: Bootstrap
     shared = False
 
     def between(self, epsilon: Array, left: int, target: float, rows: Index) -> tuple[Array, Array]:

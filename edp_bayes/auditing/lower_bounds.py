@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
     from edp_bayes.distributions.published import Published
 
-__all__ = ["Cells", "LowerBounds", "Pairs", "cell_masses", "lower_bounds", "tested_risks"]
+__all__ = [
+    "Cells",
+    "LowerBounds",
+    "MeanMasses",
+    "Pairs",
+    "cell_masses",
+    "lower_bounds",
+    "noisy",
+    "tested_risks",
+]
 
 MOST_DRAWS = 500
 CELLS = 80
@@ -63,12 +72,35 @@ class LowerBounds:
     delta, total_risk : ndarray
         Shape (chain, draw, epsilon): at most delta and delta*, with these individuals' part in
         them replaced.
+    means : tuple of MeanMasses
+        Shape (individual,): what tests were chosen by.
     """
 
     step: int
     individual_delta: Array
     delta: Array
     total_risk: Array
+    means: tuple[MeanMasses, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class MeanMasses:
+    """Posterior means of the probabilities of cells, with and without an individual.
+
+    Attributes
+    ----------
+    edges : ndarray
+        Where cells of the answer end.
+    noise : ndarray or None
+        Shape (interval, cell): of a noisy published answer, the chance of each of its cells from
+        each interval between the edges.
+    masses : ndarray
+        Shape (2, cell): with and without.
+    """
+
+    edges: Array
+    noise: Array | None
+    masses: Array
 
 
 def lower_bounds(
@@ -95,7 +127,7 @@ def lower_bounds(
         Shape (epsilon,).
     """
     best, everybody = _taken(coupling, curves), _taken(coupling, total)
-    tested = tested_risks(coupling, individuals, curves, epsilon)
+    tested, means = _tested(coupling, individuals, curves, epsilon)
     # the product is the same with these individuals' factors exchanged
     with np.errstate(divide="ignore", invalid="ignore"):
         exchanged = (np.log1p(-tested) - np.log1p(-best)).sum(axis=2)
@@ -106,6 +138,7 @@ def lower_bounds(
         tested,
         np.where(top > best.max(axis=2), top, tested.max(axis=2)),
         np.where(everybody < 1.0, np.maximum(1.0 - survival, 0.0), tested.max(axis=2)),
+        means,
     )
 
 
@@ -116,21 +149,31 @@ def tested_risks(coupling: Pairs, individuals: Index, curves: Array, epsilon: Ar
     never above the curves, delta_i of the same individuals in shape (chain * draw, individual,
     epsilon): no test does better than the best one, whatever rounding makes of either.
     """
+    return _tested(coupling, individuals, curves, epsilon)[0]
+
+
+def _tested(
+    coupling: Pairs, individuals: Index, curves: Array, epsilon: Array
+) -> tuple[Array, tuple[MeanMasses, ...]]:
+    """Return `tested_risks`, and what the tests were chosen by."""
     if isinstance(coupling, AtomCoupling):
         inner = coupling.density
-        tested = tested_risks(inner, individuals, inner.curves(individuals, epsilon), epsilon)
+        below = inner.curves(individuals, epsilon)
+        tested, means = _tested(inner, individuals, below, epsilon)
         found = coupling.at_least(individuals, tested, _step(coupling), epsilon)
-        return np.minimum(found, _taken(coupling, curves))
+        return np.minimum(found, _taken(coupling, curves)), means
     step, published = _step(coupling), getattr(coupling, "published", None)
-    risks = []
+    risks, every = [], []
     cells: Cells | None = None
     for person in individuals:
         p, q = (distribution[:, ::step] for distribution in coupling.pair(int(person)))
         # the distribution with an individual who is always present is that with anybody else who is
         if cells is None or not _equal(p, cells.distribution):
             cells = Cells.of(p, published)
-        risks.append(cells.risk(q, epsilon))
-    return np.minimum(np.stack(risks, axis=2), _taken(coupling, curves))
+        without = cells.masses_of(q)
+        risks.append(cells.risk(without, epsilon))
+        every.append(cells.means(without))
+    return np.minimum(np.stack(risks, axis=2), _taken(coupling, curves)), tuple(every)
 
 
 def _equal(p: Mixture, q: Mixture) -> bool:
@@ -170,13 +213,22 @@ class Cells:
             edges, noise = _published(edges, published)
         return cls(distribution, edges, noise, cell_masses(distribution, edges, noise))
 
-    def risk(self, q: Mixture, epsilon: Array) -> Array:
+    def masses_of(self, q: Mixture) -> Array:
+        """Return the probability of every cell under another distribution."""
+        return cell_masses(q, self.edges, self.noise)
+
+    def means(self, without: Array) -> MeanMasses:
+        """Return the means of these masses, and of those without an individual."""
+        both = [mass.reshape(-1, mass.shape[-1]).mean(axis=0) for mass in (self.masses, without)]
+        return MeanMasses(self.edges, self.noise, np.stack(both))
+
+    def risk(self, without: Array, epsilon: Array) -> Array:
         """Return what the best test for the mean densities reaches in every draw.
 
         Parameters
         ----------
-        q : Mixture
-            Draws of the distribution without the individual.
+        without : ndarray
+            Shape (leading axes) + (cell,): draws of the masses without the individual.
         epsilon : ndarray
             Shape (epsilon,).
 
@@ -187,7 +239,7 @@ class Cells:
             that is best against the means of both distributions over all draws: never above
             max(H_eps(p || q), H_eps(q || p)), for these are the maxima over all events.
         """
-        masses = [self.masses, cell_masses(q, self.edges, self.noise)]
+        masses = [self.masses, without]
         growth = np.exp(epsilon)[:, None]
         lead = tuple(range(self.masses.ndim - 1))
         means = [mass.mean(axis=lead) for mass in masses]
@@ -220,12 +272,12 @@ def _published(edges: Array, published: Published) -> tuple[Array, Array | None]
         middles = np.append(edges - 0.5 * step, edges[-1] + 0.5 * step)
         reach = REACH * noise.scale
         ends = np.linspace(middles[0] - reach, middles[-1] + reach, CELLS)
-        return edges, _noisy(middles, noise).masses(ends)
+        return edges, noisy(middles, noise).masses(ends)
     first = published.first_edge
     return np.unique(np.append(edges[edges > first], first if first > -np.inf else edges)), None
 
 
-def _noisy(middles: Array, noise: GaussianNoise | LaplaceNoise) -> Mixture:
+def noisy(middles: Array, noise: GaussianNoise | LaplaceNoise) -> Mixture:
     """Return the distributions of known values with noise, shape (value,)."""
     from edp_bayes.distributions.mixtures import Mixture
     from edp_bayes.distributions.noise import LaplaceNoise

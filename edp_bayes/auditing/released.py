@@ -25,6 +25,7 @@ from edp_bayes.results.rounding import ROUNDING
 from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
+    from edp_bayes.auditing.resampled import Bootstrap
     from edp_bayes.coupling.base import Coupling
 
 __all__ = ["ReleasedCurves", "audit_released", "released", "released_coupling"]
@@ -174,8 +175,8 @@ def audit_released(audit: Audit, published: Published, *, progressbar: bool) -> 
     )
     curves = np.minimum(curves, before.curves_of(kept, source.coupling, source.epsilon))
     return Audit(
-        _tree(audit, exact, published, kept, curves, risks),
-        ReleasedCurves(exact, source.epsilon, risks),
+        _tree(audit, exact, published, kept, curves, risks, source.bootstrap),
+        ReleasedCurves(exact, source.epsilon, risks, source.bootstrap),
     )
 
 
@@ -275,6 +276,7 @@ def _tree(
     kept: Index,
     curves: Array,
     risks: Risks,
+    bootstrap: Bootstrap,
 ) -> xr.DataTree:
     epsilon = audit.epsilon.to_numpy()
     groups = {name: node.to_dataset() for name, node in audit.tree.children.items()}
@@ -289,6 +291,10 @@ def _tree(
     groups["posterior"] = _replaced(posterior, found)
     below = {name: getattr(tested, name) for name in ("individual_delta", "delta", "total_risk")}
     groups["lower_bounds"] = _replaced(groups["lower_bounds"], below)
+    groups.pop("resampled", None)
+    shown = bootstrap.draws(coupling, kept, tested.means, epsilon)
+    if shown is not None:
+        groups["resampled"] = shown.dataset(posterior["individual"].to_numpy(), epsilon)
     summaries = {"mean": risks.mean, "sd": risks.deviation, "median": risks.median}
     groups["individuals"] = _replaced(groups["individuals"], summaries)
     # the predictive draws, and what rounding would leave, are of the full answer

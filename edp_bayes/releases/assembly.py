@@ -241,6 +241,7 @@ def assemble(
             "posterior": groups.posterior,
             "lower_bounds": groups.lower_bounds,
             "composition": groups.composition,
+            **_resampled(audits, groups.posterior),
             **groups.parts,
             "individuals": _individuals(audits, people),
             # what a key of pseudonyms is derived from, as for the audit
@@ -252,6 +253,25 @@ def assemble(
     )
     words = common([part.release for part in audits])
     return ComposedAudit(tree).with_release(words) if words.record else ComposedAudit(tree)
+
+
+def _resampled(audits: Sequence[Audit], posterior: xr.Dataset) -> dict[str, xr.Dataset]:
+    """Return what the databases themselves show of one release: that of all is no less.
+
+    At an epsilon that an audit's grid does not hold it is that of the next larger one, which is no
+    more; there is none beyond.
+    """
+    epsilon = posterior["epsilon"].to_numpy()
+    found = []
+    for part in audits:
+        if (group := part.tree.get("resampled")) is not None:
+            draws = group.to_dataset()["delta"].transpose("sample", "epsilon").to_numpy()
+            place = np.searchsorted(part.epsilon.to_numpy(), epsilon)
+            found.append(np.pad(draws, ((0, 0), (0, 1)))[:, place])
+    if not found:
+        return {}
+    most = np.maximum.reduce(found)
+    return {"resampled": xr.Dataset({"delta": (("sample", "epsilon"), most)}, {"epsilon": epsilon})}
 
 
 def _individuals(audits: Sequence[Audit], people: NDArray[Any]) -> xr.Dataset:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -430,11 +430,16 @@ class PrivacyCurves:
             output_core_dims=[["end", "epsilon"]],
             vectorize=True,
         )
+        upper = lower_upper.isel(end=1)
+        if self._resampled_draws(quantity) is not None:
+            upper = self._largest_of_both(
+                quantity, lambda curves: bands.band(curves.T, prob, kind=kind)[1]
+            )
         return xr.Dataset(
             {
                 "lower": lower_upper.isel(end=0),
                 "median": sampled[0].median("sample"),
-                "upper": lower_upper.isel(end=1),
+                "upper": upper,
             },
             attrs={"quantity": quantity, "kind": kind, "prob": prob},
         )
@@ -475,12 +480,8 @@ class PrivacyCurves:
         """
         validate.choice(kind, BAND_KINDS, "kind")
         prob = validate.probability(prob, "prob")
-        limit: xr.DataArray = xr.apply_ufunc(
-            lambda curves: bands.upper_limit(curves.T, prob, kind=kind),
-            _joined(self._quantity(quantity), "sample"),
-            input_core_dims=[["epsilon", "sample"]],
-            output_core_dims=[["epsilon"]],
-            vectorize=True,
+        limit = self._largest_of_both(
+            quantity, lambda curves: bands.upper_limit(curves.T, prob, kind=kind)
         )
         return limit.rename("upper").assign_attrs(quantity=quantity, kind=kind, prob=prob)
 
@@ -968,6 +969,45 @@ class PrivacyCurves:
         # files of before November 2026 call it fixed_test
         group = self.tree.get("lower_bounds", self.tree.get("fixed_test"))
         return xr.Dataset() if group is None else group.to_dataset()
+
+    @cached_property
+    def _resampled(self) -> xr.Dataset:
+        """What the databases themselves show of some risks, see `edp_bayes.auditing.resampled`."""
+        group = self.tree.get("resampled")
+        return xr.Dataset() if group is None else group.to_dataset()
+
+    def _resampled_draws(self, quantity: str) -> xr.DataArray | None:
+        """Return draws of a lower bound of a quantity that know no smoothness, if there are any."""
+        # delta* and what bounds it are at least delta
+        name = "delta" if quantity in ("total_risk", "total_risk_bound") else quantity
+        if name not in self._resampled:
+            return None
+        draws, here = self._resampled[name], self._quantity(quantity)
+        # of a tree of which a part was taken, too
+        shared = [dim for dim in draws.dims if dim in here.dims]
+        return draws.sel({dim: here[dim] for dim in shared})
+
+    def _largest_of_both(self, quantity: str, end: Callable[[Array], Array]) -> xr.DataArray:
+        """Return the larger end of the posterior's draws and of the resampled databases'."""
+
+        def of(draws: xr.DataArray) -> xr.DataArray:
+            found: xr.DataArray = xr.apply_ufunc(
+                end,
+                draws,
+                input_core_dims=[["epsilon", "sample"]],
+                output_core_dims=[["epsilon"]],
+                vectorize=True,
+            )
+            return found
+
+        posterior = of(_joined(self._quantity(quantity), "sample"))
+        resampled = self._resampled_draws(quantity)
+        if resampled is None:
+            return posterior
+        # what is at least so much at a larger epsilon is at a smaller one, too
+        above = of(resampled).transpose(*map(str, posterior.dims)).to_numpy()
+        grown = np.maximum.accumulate(above[..., ::-1], axis=-1)[..., ::-1]
+        return posterior.copy(data=np.maximum(posterior.to_numpy(), grown))
 
     def _quantity(self, name: str) -> xr.DataArray:
         curves = [str(k) for k, curve in self._posterior.items() if "epsilon" in curve.dims]

@@ -32,6 +32,7 @@ FINITE: dict[str, dict[str, tuple[float, float]]] = {
         **dict.fromkeys(("delta", "least"), RISK),
         **dict.fromkeys(("rounded_to", "moves"), POSITIVE),
     },
+    "resampled": dict.fromkeys(RISKS, RISK),
     "lower_bounds": dict.fromkeys(RISKS, (-np.inf, 1.0)),
     "individuals": {
         "mean": RISK,

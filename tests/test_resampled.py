@@ -1,0 +1,134 @@
+"""Limits that rest on the databases themselves where a density may be too smooth."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import edp_bayes as edp
+from edp_bayes.auditing.lower_bounds import MeanMasses
+from edp_bayes.auditing.resampled import Bootstrap
+from edp_bayes.models import SamplerSettings
+from tests.calibration.worlds import EPSILON, WORLDS, truth
+
+SETTINGS = SamplerSettings(draws=50, chains=1, random_seed=5, progressbar=False)
+
+
+def means(edges, p, q, noise=None):
+    """Mean masses of the cells that end at these edges."""
+    return MeanMasses(np.asarray(edges, float), noise, np.array([p, q], float))
+
+
+def draws(responses, mean, epsilon, **options):
+    bootstrap = Bootstrap(responses, SETTINGS, **options)
+    found = bootstrap.draws(None, np.array([0]), [mean], np.asarray(epsilon, float))
+    return found.individual_delta[:, 0]
+
+
+@pytest.fixture
+def gone():
+    """30 answers; 12 are in [0, 1), of these 3 without the individual, and all others never."""
+    y = np.concatenate([np.full(12, 0.5), np.full(18, 2.5)])
+    z = np.concatenate([np.full(3, 0.5), np.full(9, 1.5), np.full(18, 2.5)])
+    return edp.Responses.from_arrays(y, response_without=z[:, None])
+
+
+def test_weights_of_databases_are_dirichlet(gone):
+    # P(A) - e^eps P_i(A) for A = [0, 1): Dirichlet(3, 9, 18) shares w of databases in A with and
+    # without the individual, with them alone, and never: (1 - e^eps) w_1 + w_2
+    mean = means([0.0, 1.0], [0.0, 0.5, 0.5], [0.0, 0.1, 0.9])
+    for epsilon in (0.1, 0.7):
+        found = draws(gone, mean, [epsilon])[:, 0]
+        shares = stats.dirichlet([3, 9, 18])
+        lost = 1.0 - np.exp(epsilon)
+        expected = lost * shares.mean()[0] + shares.mean()[1]
+        a = np.array([lost, 1.0, 0.0])
+        assert found.mean() == pytest.approx(expected, abs=5.0 * found.std() / np.sqrt(500))
+        assert found.std() == pytest.approx(np.sqrt(a @ shares.cov() @ a), rel=0.15)
+
+
+def test_the_direction_and_the_set_are_those_that_tell_more(gone):
+    # of the answers that are likelier without the individual: [1, 2), where 9 go
+    mean = means([0.0, 1.0, 2.0], [0.0, 0.4, 0.0, 0.6], [0.0, 0.35, 0.3, 0.35])
+    found = draws(gone, mean, [0.1, 0.9])
+    assert found.mean(axis=0) == pytest.approx([0.3, 0.3], abs=0.02)
+
+
+def test_where_densities_differ_little_the_databases_are_not_asked(gone):
+    mean = means([0.0, 1.0], [0.0, 0.42, 0.58], [0.0, 0.3, 0.7])  # by a factor of 1.4 at most
+    assert not draws(gone, mean, [0.01, 0.2, 2.0]).any()
+
+
+def test_databases_at_an_atom_are_in_no_set(gone):
+    mean = means([0.0, 1.0], [0.0, 0.5, 0.5], [0.0, 0.1, 0.9])
+    alone = draws(gone, mean, [0.1]).mean()
+    assert draws(gone, mean, [0.1], databases=90).mean() == pytest.approx(alone / 3.0, rel=0.1)
+
+
+def test_samples_of_a_database_share_its_weight(gone):
+    y, c = gone.response, gone.contribution.toarray()
+    twice = edp.Responses.from_arrays(
+        np.repeat(y, 2), contribution=np.repeat(c, 2, axis=0), samples=2
+    )
+    mean = means([0.0, 1.0], [0.0, 0.5, 0.5], [0.0, 0.1, 0.9])
+    assert np.array_equal(draws(twice, mean, [0.1]), draws(gone, mean, [0.1]))
+
+
+def test_known_noise_makes_events_probabilities(gone):
+    noisy = gone.replaced(step=None, noise=edp.GaussianNoise(0.2))
+    mean = means([0.0, 1.0], [0.0, 0.5, 0.5], [0.0, 0.1, 0.9])
+    inside = stats.norm.cdf([0.5, -0.5, -1.5], scale=0.2) - stats.norm.cdf(
+        [-0.5, -1.5, -2.5], scale=0.2
+    )
+    p = (12 * inside[0] + 18 * inside[2]) / 30
+    q = (3 * inside[0] + 9 * inside[1] + 18 * inside[2]) / 30
+    found = draws(noisy, mean, [0.05]).mean()
+    assert found == pytest.approx(max(p - np.exp(0.05) * q, 0.0), abs=0.005)
+
+
+def audit_of(world, repetition, size=60):
+    answers, without = WORLDS[world].sample(np.random.default_rng(repetition), size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", edp.EdpBayesWarning)
+        return edp.audit(
+            edp.Responses.from_arrays(answers, response_without=without[:, None]),
+            epsilon=EPSILON,
+            draws=250,
+            chains=2,
+            random_seed=repetition,
+            progressbar=False,
+        )
+
+
+def model_limit(audit):
+    tree = audit.to_datatree().copy()
+    del tree["resampled"]
+    return edp.Audit(tree).upper("delta").to_numpy()
+
+
+def test_an_edge_that_the_density_smooths_is_in_the_limit():
+    true = truth(WORLDS["strongly skewed, gives 0.4"])
+    audit = audit_of("strongly skewed, gives 0.4", 8)
+    limit = audit.upper("delta").to_numpy()
+    assert model_limit(audit)[2] < true[2]
+    assert (limit > np.maximum(true, model_limit(audit))).all()
+    assert (limit < 1.5 * true).all()
+    band = audit.band("delta", kind="pointwise", prob=0.95)
+    assert (band["upper"].to_numpy() >= limit).all()
+    assert (audit.upper("total_risk").to_numpy() >= limit).all()
+    assert np.array_equal(audit.upper("individual_delta")[0], limit)
+
+
+def test_a_small_contribution_to_a_smooth_answer_keeps_its_limit():
+    audit = audit_of("normal, gives 0.1", 1)
+    assert np.array_equal(audit.upper("delta"), model_limit(audit))
+
+
+def test_what_is_published_and_what_is_composed_ask_the_databases_too():
+    audit = audit_of("strongly skewed, gives 0.4", 3)
+    whole = audit.upper("delta").to_numpy()
+    rounded = edp.released(audit, rounded_to=2.0, progressbar=False).upper("delta").to_numpy()
+    assert (rounded < whole).all()
+    year = edp.compose(audit, databases=2, draws=50, progressbar=False)
+    assert (year.upper("delta").to_numpy() >= whole - 1e-12).all()
