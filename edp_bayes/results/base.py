@@ -431,7 +431,7 @@ class PrivacyCurves:
             vectorize=True,
         )
         upper = lower_upper.isel(end=1)
-        if self._resampled_draws(quantity) is not None:
+        if self._resampled:
             upper = self._largest_of_both(
                 quantity, lambda curves: bands.band(curves.T, prob, kind=kind)[1]
             )
@@ -466,6 +466,15 @@ class PrivacyCurves:
         -------
         DataArray
             Dims epsilon, and individual for "individual_delta".
+
+        Notes
+        -----
+        Of an audit of one query it is the larger of two limits. One is the quantile of the
+        posterior draws. The other is that of the Bayesian bootstrap of the databases (Rubin 1981):
+        of P(A) - exp(epsilon) P_i(A), with A the answers that are more than exp(0.5) times
+        likelier under one of the mean densities with and without an individual, or exp(epsilon)
+        times where that is more. No risk is less than this difference, which knows no
+        smoothness. delta* is at least delta, and so are their limits.
 
         Raises
         ------
@@ -976,38 +985,30 @@ class PrivacyCurves:
         group = self.tree.get("resampled")
         return xr.Dataset() if group is None else group.to_dataset()
 
-    def _resampled_draws(self, quantity: str) -> xr.DataArray | None:
-        """Return draws of a lower bound of a quantity that know no smoothness, if there are any."""
-        # delta* and what bounds it are at least delta
+    def _largest_of_both(self, quantity: str, end: Callable[[Array], Array]) -> xr.DataArray:
+        """Return the larger end of the posterior's draws and of the resampled databases'."""
+        posterior = _end(_joined(self._quantity(quantity), "sample"), end)
+        above = self.resampled_end(quantity, end)
+        if above is None:
+            return posterior
+        values = above.transpose(*map(str, posterior.dims)).to_numpy()
+        return posterior.copy(data=np.maximum(posterior.to_numpy(), values))
+
+    def resampled_end(self, quantity: str, end: Callable[[Array], Array]) -> xr.DataArray | None:
+        """Return an end of what the databases themselves show of a quantity, if that is known.
+
+        See `edp_bayes.auditing.resampled`; delta* and what bounds it are at least delta.
+        """
         name = "delta" if quantity in ("total_risk", "total_risk_bound") else quantity
         if name not in self._resampled:
             return None
         draws, here = self._resampled[name], self._quantity(quantity)
         # of a tree of which a part was taken, too
         shared = [dim for dim in draws.dims if dim in here.dims]
-        return draws.sel({dim: here[dim] for dim in shared})
-
-    def _largest_of_both(self, quantity: str, end: Callable[[Array], Array]) -> xr.DataArray:
-        """Return the larger end of the posterior's draws and of the resampled databases'."""
-
-        def of(draws: xr.DataArray) -> xr.DataArray:
-            found: xr.DataArray = xr.apply_ufunc(
-                end,
-                draws,
-                input_core_dims=[["epsilon", "sample"]],
-                output_core_dims=[["epsilon"]],
-                vectorize=True,
-            )
-            return found
-
-        posterior = of(_joined(self._quantity(quantity), "sample"))
-        resampled = self._resampled_draws(quantity)
-        if resampled is None:
-            return posterior
+        found = _end(draws.sel({dim: here[dim] for dim in shared}), end)
         # what is at least so much at a larger epsilon is at a smaller one, too
-        above = of(resampled).transpose(*map(str, posterior.dims)).to_numpy()
-        grown = np.maximum.accumulate(above[..., ::-1], axis=-1)[..., ::-1]
-        return posterior.copy(data=np.maximum(posterior.to_numpy(), grown))
+        grown = np.maximum.accumulate(found.to_numpy()[..., ::-1], axis=-1)[..., ::-1]
+        return found.copy(data=grown)
 
     def _quantity(self, name: str) -> xr.DataArray:
         curves = [str(k) for k, curve in self._posterior.items() if "epsilon" in curve.dims]
@@ -1075,6 +1076,18 @@ class IndividualCurves(PrivacyCurves):
         from edp_bayes import plots
 
         return plots.plot_total_risk(self, **options)
+
+
+def _end(draws: xr.DataArray, end: Callable[[Array], Array]) -> xr.DataArray:
+    """Return an end of draws over epsilon, of the dim sample."""
+    found: xr.DataArray = xr.apply_ufunc(
+        end,
+        draws,
+        input_core_dims=[["epsilon", "sample"]],
+        output_core_dims=[["epsilon"]],
+        vectorize=True,
+    )
+    return found
 
 
 def _joined(draws: xr.DataArray, name: str) -> xr.DataArray:

@@ -9,7 +9,8 @@ no contribution is larger than the largest seen, c_i, then by joint convexity
     delta_i(eps) <= rho_i D_eps(c_i / s),
 
 with D_eps(x) the hockey-stick integral of two components that are x standard deviations apart. What
-lies below that rests on the model of distribution and contributions.
+lies below that rests on the model of distribution and contributions, and is nowhere below what the
+databases themselves show of the answers that tell most (`edp_bayes.auditing.resampled`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from edp_bayes.results.bands import upper_limit
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.formatting import at_most, number, risk_limit
 from edp_bayes.utils.shares import highest_share
@@ -62,6 +64,9 @@ def basis(audit: Audit, prob: float, kind: str = "simultaneous") -> xr.Dataset:
         moved = np.abs(_contributions(audit)) * (np.sqrt(2.0) if laplace else 1.0) / width
         apart = (laplace_shift if laplace else gaussian_shift)(moved[:, None], epsilon)
         limits["shape"] = (often[:, None] * apart).max(axis=0, initial=0.0)
+    shown = audit.resampled_end("delta", lambda draws: upper_limit(draws.T, prob, kind=kind))
+    if shown is not None:
+        limits["resampled"] = shown.to_numpy()
     single = audit.upper("individual_delta", prob=prob, kind=kind)
     limits["individual"] = single.max("individual").to_numpy()
     limits["model"] = audit.upper("delta", prob=prob, kind=kind).to_numpy()
@@ -120,10 +125,13 @@ def on_what(audit: Audit, prob: float, *, kind: str = "simultaneous") -> tuple[s
         start = "Data alone show no limit below 1 for the database in question."
     else:
         start = "Data alone show no limit below 1: some individual was in every database."
-    rest = "What is below rests on the model."
+    rests = _rests(basis)
     largest = _of_many(audit, basis)
     if "shape" not in basis:
-        parts_of = [[start, rest] if limit < data else [start] for limit in model]
+        parts_of = [
+            [start, rest] if limit < data else [start]
+            for limit, rest in zip(model, rests, strict=True)
+        ]
         return tuple(
             " ".join([*parts, *more]) for parts, more in zip(parts_of, largest, strict=True)
         )
@@ -133,12 +141,28 @@ def on_what(audit: Audit, prob: float, *, kind: str = "simultaneous") -> tuple[s
     width = f"If no component of the distribution is narrower than {narrowest}, {why}, it is"
     no_less = f"That no component is narrower than {narrowest}, {why}, shows no smaller one."
     said = []
-    for shape, limit, more in zip(basis["shape"].to_numpy(), model, largest, strict=True):
+    for shape, limit, rest, more in zip(
+        basis["shape"].to_numpy(), model, rests, largest, strict=True
+    ):
         less = shape < data and risk_limit(shape) != risk_limit(data)
         parts = [start, f"{width} {at_most(shape)}." if less else no_less]
         below = [rest] if limit < min(shape, data) else []
         said.append(" ".join([*parts, *below, *more]))
     return tuple(said)
+
+
+def _rests(basis: xr.Dataset) -> list[str]:
+    """Return of every epsilon what is said of a limit that the data alone and the shape leave."""
+    if "resampled" not in basis:
+        return ["What is below rests on the model."] * basis.sizes["epsilon"]
+    raised = (basis["resampled"] >= basis["model"]) & (basis["resampled"] > 0.0)
+    return [
+        "What is below rests on the model and on the databases themselves, resampled: by these it "
+        "is larger than by the model."
+        if more
+        else "What is below rests on the model."
+        for more in raised.to_numpy()
+    ]
 
 
 def _of_many(audit: Audit, basis: xr.Dataset) -> list[list[str]]:
