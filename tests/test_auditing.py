@@ -233,3 +233,14 @@ def test_the_order_of_individuals_does_not_matter(model):
         else:
             xr.testing.assert_identical(one, other)
     xr.testing.assert_identical(first.new_individual(), second.new_individual())
+
+
+@pytest.mark.parametrize("adversary", [None, edp.Adversary(past=2)])
+def test_responses_to_which_nobody_contributes_can_be_audited(adversary):
+    y = np.random.default_rng(3).normal(size=40)
+    responses = edp.Responses.from_arrays(y, contribution=np.zeros((40, 3)))
+    audit = edp.audit(
+        responses, epsilon=[0.1], adversary=adversary, draws=50, random_seed=1, progressbar=False
+    )
+    assert float(audit.upper("delta")[0]) < 0.02
+    assert audit.individuals["largest_contribution"].max() == 0.0

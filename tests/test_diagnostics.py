@@ -103,6 +103,19 @@ def test_an_individual_who_follows_the_rest_is_named(present, how, samples):
     assert check.sentence in checks.warnings
 
 
+@pytest.mark.parametrize(
+    ("present", "how"),
+    [(lambda r: abs(r) > 1.0, "far from its middle"), (lambda r: abs(r) < 0.6, "near its middle")],
+)
+def test_an_individual_who_comes_at_both_ends_or_in_the_middle_is_named(present, how):
+    checks = check_databases(come_and_go(np.random.default_rng(4), present))
+    assert checks["presence"].passed
+    assert not checks["presence, middle"].passed
+    assert checks["presence, middle"].sentence.startswith(
+        f"Individual 'ann' comes when the response without them is {how}: rank sum "
+    )
+
+
 def test_presence_is_a_rank_sum_test_of_those_who_can_matter_alike():
     from scipy import stats
 
@@ -114,14 +127,19 @@ def test_presence_is_a_rank_sum_test_of_those_who_can_matter_alike():
     p_values = []
     for name in responses.individual:
         others, own = responses.response_without(name), responses.contribution_of(name)
+        middle = np.abs(stats.rankdata(others) - 40.5)
         p_values.append(
-            stats.mannwhitneyu(
-                others[own != 0], others[own == 0], method="asymptotic", use_continuity=False
-            ).pvalue
+            [
+                stats.mannwhitneyu(
+                    ranked[own != 0], ranked[own == 0], method="asymptotic", use_continuity=False
+                ).pvalue
+                for ranked in (others, middle)
+            ]
         )
-    check = check_databases(responses)["presence"]
-    assert check.p_value == pytest.approx(min(1.0, 4 * min(p_values)), rel=1e-9)
-    assert check.passed
+    checks = check_databases(responses)
+    for name, p in zip(("presence", "presence, middle"), np.transpose(p_values), strict=True):
+        assert checks[name].p_value == pytest.approx(min(1.0, 4 * min(p)), rel=1e-9)
+        assert checks[name].passed
 
 
 @settings(derandomize=True, deadline=None, max_examples=30)

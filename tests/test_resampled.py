@@ -21,7 +21,7 @@ def means(edges, p, q, noise=None):
 
 
 def draws(responses, mean, epsilon, **options):
-    bootstrap = Bootstrap(responses, SETTINGS, **options)
+    bootstrap = Bootstrap.of(responses, SETTINGS, **options)
     found = bootstrap.draws(None, np.array([0]), [mean], np.asarray(epsilon, float))
     return found.individual_delta[:, 0]
 

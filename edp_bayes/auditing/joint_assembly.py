@@ -15,6 +15,7 @@ from edp_bayes.auditing.assembly import checked, common_record, groups_of_fit, n
 from edp_bayes.auditing.drawn_groups import drawn_groups
 from edp_bayes.auditing.joint_knowledge import answers_at_hand, known_group
 from edp_bayes.auditing.lower_bounds import lower_bounds
+from edp_bayes.auditing.resampled import Answers, Bootstrap
 from edp_bayes.coupling.curves.direction import most_exposing
 from edp_bayes.diagnostics.joint import (
     check_joint_databases,
@@ -23,6 +24,7 @@ from edp_bayes.diagnostics.joint import (
 )
 from edp_bayes.diagnostics.truncation import check_truncation
 from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.distributions.noise import GaussianNoise
 from edp_bayes.responses.joined import JointResponses
 from edp_bayes.responses.last_seen import last_seen
 from edp_bayes.results.bands import upper_limit
@@ -69,7 +71,10 @@ def assemble_joint(
     lines = _Lines.of(coupling, kept, shape)
     least = risks.least_delta, risks.least_total_risk
     below = np.maximum(curves.value - curves.error, 0.0)
-    tested = lower_bounds(lines, np.arange(kept.size), below, *least, epsilon)
+    everybody = np.arange(kept.size)
+    tested = lower_bounds(lines, everybody, below, *least, epsilon)
+    bootstrap = Bootstrap(lines.answers, coupling.responses.n_databases, 1, settings)
+    shown = bootstrap.draws(lines, everybody, tested.means, epsilon)
     chains = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
     coords = {**chains, "epsilon": epsilon, "individual": names[kept]}
 
@@ -107,6 +112,7 @@ def assemble_joint(
             },
             coords=posterior.coords.to_dataset().isel(draw=slice(None, None, tested.step)).coords,
         ),
+        **({} if shown is None else {"resampled": shown.dataset(names[kept], epsilon)}),
         "individuals": _individuals(responses, coupling, risks, names, epsilon),
         "densities": lines.densities(names[kept], shape),
         "direction": xr.Dataset(
@@ -167,6 +173,7 @@ class _Lines:
     pairs: list[tuple[Mixture, Mixture]]
     directions: Array
     coupling: JointCoupling
+    kept: Index
 
     @classmethod
     def of(cls, coupling: JointCoupling, kept: Index, shape: tuple[int, int]) -> _Lines:
@@ -178,7 +185,7 @@ class _Lines:
             pairs.append(
                 tuple(_shaped(part.along(direction, coupling.noise), shape) for part in (p, q))
             )
-        return cls(pairs, np.array(directions), coupling)  # type: ignore[arg-type]
+        return cls(pairs, np.array(directions), coupling, kept)  # type: ignore[arg-type]
 
     @property
     def mixture(self) -> Mixture:
@@ -193,6 +200,17 @@ class _Lines:
     def pair(self, individual: int) -> tuple[Mixture, Mixture]:
         """Return those with and without the individual in this place."""
         return self.pairs[individual]
+
+    def answers(self, individual: int) -> Answers:
+        """Return the answers with and without the individual in this place, along the direction."""
+        direction, units = self.directions[individual], self.coupling.units
+        entries, noise = self.coupling.responses.entries, self.coupling.noise
+        own = entries.owner == self.kept[individual]
+        whole = units.whiten(self.coupling.responses.response) @ direction
+        without = whole.copy()
+        without[entries.database[own]] -= units.shrink(entries.value[own]) @ direction
+        variance = float(direction @ noise @ direction)
+        return Answers(whole, without, GaussianNoise(np.sqrt(variance)) if variance else None)
 
     def in_all(self, responses: JointResponses, dependence: Dependence, kept: Index) -> Array:
         """Return unit directions in the units of all queries, shape (individual, query).

@@ -18,14 +18,14 @@ is what makes narrow limits possible, and a handful of databases in A says less 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.auditing.lower_bounds import MeanMasses, noisy
+from edp_bayes.auditing.lower_bounds import MeanMasses, Pairs, noisy
 from edp_bayes.coupling.atoms import AtomCoupling
 from edp_bayes.coupling.views.published import ReleasedCoupling
 from edp_bayes.coupling.views.unseen_past import PastCoupling
@@ -35,11 +35,11 @@ from edp_bayes.utils.defaults import PROB
 if TYPE_CHECKING:
     import xarray as xr
 
-    from edp_bayes.coupling.base import Coupling
+    from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.responses.responses import Responses
 
-__all__ = ["CONTRASTS", "Bootstrap", "Resampled"]
+__all__ = ["CONTRASTS", "Answers", "Bootstrap", "Resampled"]
 
 # By which factor exp(kappa) one density is above the other in A. Of 0.35 to 1, these left the limit
 # below the truth least often under a density of a sharp edge, at the same price under a normal one.
@@ -76,14 +76,32 @@ class Resampled:
         )
 
 
+class Answers(NamedTuple):
+    """The answers of all databases with and without one individual, as densities model them.
+
+    Attributes
+    ----------
+    whole, without : ndarray
+        Shape (n * samples,): y_j and y_ij.
+    noise : GaussianNoise, LaplaceNoise or None
+        What is known to be added to them.
+    """
+
+    whole: Array
+    without: Array
+    noise: GaussianNoise | LaplaceNoise | None
+
+
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
     """The Bayesian bootstrap of the databases, the same weights for everybody.
 
     Parameters
     ----------
-    responses : Responses
-        As the densities model them, of n databases.
+    answers : callable
+        Takes an individual, and returns their `Answers`.
+    n_databases, samples : int
+        How many databases there are, and answers of each.
     settings : SamplerSettings
         Of the audit: the weights have a random stream of their own.
     databases : int, optional
@@ -94,19 +112,33 @@ class Bootstrap:
     Rubin (1981), The Bayesian bootstrap, Annals of Statistics 9, 130-134.
     """
 
-    responses: Responses
+    answers: Callable[[int], Answers]
+    n_databases: int
+    samples: int
     settings: SamplerSettings
     databases: int | None = None
 
+    @classmethod
+    def of(
+        cls, responses: Responses, settings: SamplerSettings, databases: int | None = None
+    ) -> Bootstrap:
+        """Return that of the responses to one query."""
+
+        def answers(individual: int) -> Answers:
+            y, given = responses.response, responses.collected[:, [individual]]
+            return Answers(y, y - given.toarray()[:, 0], responses.noise)
+
+        return cls(answers, responses.n_databases, responses.samples, settings, databases)
+
     def draws(
-        self, coupling: Coupling, individuals: Index, means: Sequence[MeanMasses], epsilon: Array
+        self, coupling: Pairs, individuals: Index, means: Sequence[MeanMasses], epsilon: Array
     ) -> Resampled | None:
         """Return draws for some individuals; None where answers are mixed over unknown pasts.
 
         Parameters
         ----------
         coupling : Coupling
-            Of the densities.
+            Of the densities, for which answers are moved where draws are.
         individuals : ndarray of int
             Whose.
         means : sequence of MeanMasses
@@ -119,7 +151,7 @@ class Bootstrap:
         moved = coupling.shift if isinstance(coupling, ReleasedCoupling) else None
         shift = 0.0 if moved is None else float(moved.mean())
         tests = [
-            _Test.of(self.responses, int(person), mean, epsilon, shift)
+            _Test.of(self.answers(int(person)), self.samples, mean, epsilon, shift)
             for person, mean in zip(individuals, means, strict=True)
         ]
         drawn = self._means([test.value for test in tests])
@@ -129,7 +161,7 @@ class Bootstrap:
 
     def _means(self, values: Sequence[Array]) -> list[Array]:
         """Return draws of the means of values by database, weights Dirichlet(1, ..., 1)."""
-        rng, size = self.settings.generator("resampled"), self.responses.n_databases
+        rng, size = self.settings.generator("resampled"), self.n_databases
         others = (self.databases or size) - size
         found: list[list[Array]] = [[] for _ in values]
         rows = max(AT_ONCE // size, 1)
@@ -143,7 +175,7 @@ class Bootstrap:
         return [np.concatenate(parts) for parts in found]
 
 
-def _mixed(coupling: Coupling) -> bool:
+def _mixed(coupling: Pairs) -> bool:
     """Return whether answers are mixed over what the past may have been; responses are not."""
     if isinstance(coupling, AtomCoupling):
         return _mixed(coupling.density)
@@ -174,15 +206,14 @@ class _Test:
     @classmethod
     def of(
         cls,
-        responses: Responses,
-        individual: int,
+        answers: Answers,
+        samples: int,
         means: MeanMasses,
         epsilon: Array,
         shift: float,
     ) -> _Test:
-        y = responses.response + shift
-        moved = y - responses.collected[:, [individual]].toarray()[:, 0]
-        values, places = [np.zeros((responses.n_databases, 0))], [np.zeros(0, dtype=np.int64)]
+        both = answers.whole + shift, answers.without + shift
+        values, places = [np.zeros((both[0].size // samples, 0))], [np.zeros(0, dtype=np.int64)]
         kappa = np.maximum(epsilon[:, None], CONTRASTS)
         contrast, place = np.unique(kappa, return_inverse=True)
         for one, other in ((0, 1), (1, 0)):
@@ -190,8 +221,8 @@ class _Test:
             if not events.any():
                 continue
             chances = [
-                _by_database(responses, _chances(points, means, responses, events))
-                for points in (y, moved)
+                _by_database(_chances(points, means, answers.noise, events), samples)
+                for points in both
             ]
             each = np.arange(epsilon.size).repeat(len(CONTRASTS))
             some = events.any(axis=1)[place.ravel()]
@@ -210,17 +241,21 @@ class _Test:
         return found
 
 
-def _chances(points: Array, means: MeanMasses, responses: Responses, events: Array) -> Array:
+def _chances(
+    points: Array,
+    means: MeanMasses,
+    noise: GaussianNoise | LaplaceNoise | None,
+    events: Array,
+) -> Array:
     """Return the probability of every event when the answer is at each point, (point, event)."""
     member = events.T.astype(np.float64)
     if means.noise is not None:
         member = means.noise @ member
-    if responses.noise is None:
+    if noise is None:
         return np.asarray(member[np.searchsorted(means.edges, points)])
-    return np.asarray(noisy(points, responses.noise).masses(means.edges) @ member)
+    return np.asarray(noisy(points, noise).masses(means.edges) @ member)
 
 
-def _by_database(responses: Responses, values: Array) -> Array:
+def _by_database(values: Array, samples: int) -> Array:
     """Return the mean over the samples of every database."""
-    by_sample = values.reshape(responses.n_databases, responses.samples, -1)
-    return np.asarray(by_sample.mean(axis=1))
+    return np.asarray(values.reshape(-1, samples, values.shape[-1]).mean(axis=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -370,7 +370,10 @@ def _brown_forsythe(early: Array, late: Array) -> tuple[float, float]:
 
 
 def _presence(responses: Responses, y: Array, least: float) -> tuple[PendingTest, ...]:
-    """Return the test that those who come and go do not follow the rest, if there are any."""
+    """Return the tests that those who come and go do not follow the rest, if there are any.
+
+    By rank sums of the rest, and of how far it is from its middle (Ansari and Bradley 1960).
+    """
     from scipy import stats
 
     n = y.size
@@ -378,25 +381,49 @@ def _presence(responses: Responses, y: Array, least: float) -> tuple[PendingTest
     own = responses.collected[:, people].toarray()
     samples = own.reshape(n, responses.samples, people.size)
     present = (samples != 0).any(axis=1)
-    seen = present.sum(axis=0)
     rank = stats.rankdata(y[:, None] - samples.mean(axis=1), axis=0)
-    total = np.where(present, rank, 0.0).sum(axis=0)
-    excess = total - seen * (n + 1) / 2
+    far = stats.rankdata(np.abs(rank - (n + 1) / 2), axis=0)
+    names = responses.individual, people
+    return (
+        *_rank_test("presence", ("high", "low"), rank, present, most, *names),
+        *_rank_test(
+            "presence, middle",
+            ("far from its middle", "near its middle"),
+            far,
+            present,
+            most,
+            *names,
+        ),
+    )
+
+
+def _rank_test(
+    check: str,
+    where: tuple[str, str],
+    rank: Array,
+    present: NDArray[np.bool_],
+    most: Array,
+    labels: NDArray[Any],
+    people: NDArray[np.int64],
+) -> tuple[PendingTest, ...]:
+    """Return the test that nobody is present where ranks are high, or low, by Bonferroni."""
+    n, seen = len(rank), present.sum(axis=0)
+    excess = np.where(present, rank, 0.0).sum(axis=0) - seen * (n + 1) / 2
     deviation = np.sqrt(seen * (n - seen) / n * rank.var(axis=0, ddof=1))
     usable = (deviation > 0) & (np.minimum(seen, n - seen) >= LEAST_SEEN)
     if not usable.any():
         return ()
     z = np.where(usable, excess / np.where(usable, deviation, 1.0), 0.0)
-    # Bonferroni, weighted: who can matter more has more of the level.
+    # weighted: who can matter more has more of the level
     weight = np.where(usable, most**2, 0.0)
     share = weight / weight.sum()
     p = np.full(people.size, np.inf)
     p[usable] = rank_sum_p_values(n, seen[usable], excess[usable], z[usable]) / share[usable]
     worst, tried = int(np.lexsort((-np.abs(z), p))[0]), int(usable.sum())
-    name = name_of(responses.individual, people[worst])
+    name = name_of(labels, people[worst])
     return (
         PendingTest(
-            "presence",
+            check,
             float(z[worst]),
             min(1.0, float(p[worst])),
             Sentence(
@@ -407,7 +434,7 @@ def _presence(responses: Responses, y: Array, least: float) -> tuple[PendingTest
             Sentence(
                 "Individual ",
                 name,
-                f" comes when the response without them is {'high' if z[worst] > 0 else 'low'}",
+                f" comes when the response without them is {where[0 if z[worst] > 0 else 1]}",
             ),
             COMES_AND_GOES,
         ),

@@ -3,8 +3,9 @@
 No upper limit of delta is free of assumptions, but for this: an individual who contributes nothing
 changes nothing, so delta_i is at most the probability rho_i that they contribute. How often they
 did limits that (Clopper and Pearson 1934), for databases that are alike. If the answer's
-distribution is a mixture of components of standard deviation s or more, whatever their number, and
-no contribution is larger than the largest seen, c_i, then by joint convexity
+distribution is a mixture of components of standard deviation s or more, whatever their number,
+contributions do not follow the rest within a component, and none is larger than the largest seen,
+c_i, then by joint convexity
 
     delta_i(eps) <= rho_i D_eps(c_i / s),
 
@@ -138,7 +139,10 @@ def on_what(audit: Audit, prob: float, *, kind: str = "simultaneous") -> tuple[s
     shown = "by default the narrowest that the answers can show"
     why = "as stated" if basis.attrs["stated"] else shown
     narrowest = number(basis.attrs["narrowest"])
-    width = f"If no component of the distribution is narrower than {narrowest}, {why}, it is"
+    width = (
+        f"If no component of the distribution is narrower than {narrowest}, {why}, and "
+        "contributions do not follow the rest within one, it is"
+    )
     no_less = f"That no component is narrower than {narrowest}, {why}, shows no smaller one."
     said = []
     for shape, limit, rest, more in zip(

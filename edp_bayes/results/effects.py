@@ -61,6 +61,9 @@ EFFECTS = MappingProxyType(
             WITHHOLDS, "where little is expected an individual is exposed more"
         ),
         "presence": Effect(WITHHOLDS, "who comes depends on the rest, which the model denies"),
+        "presence, middle": Effect(
+            WITHHOLDS, "who comes depends on the rest, which the model denies"
+        ),
         "distribution": Effect(WITHHOLDS, _MISFIT),
         "standard deviation": Effect(WITHHOLDS, _MISFIT),
         "skewness": Effect(WITHHOLDS, _MISFIT),

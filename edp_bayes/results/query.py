@@ -575,11 +575,11 @@ class Audit(IndividualCurves):
             larger. It holds for any distribution, where databases are alike, and is 1 where
             an individual contributed to all of them or there is an adversary. ``shape``: the same
             if, besides, the distribution has no component narrower than the attribute
-            ``narrowest``, in units of the answer as it is modelled, and nobody contributes more
-            than the most that they did; only where the model names one. ``model``: the upper limit,
-            which rests on the model, too. ``resampled``: what the
-            databases themselves show of the answers that tell most, without smoothness, which the
-            upper limit is nowhere below. ``individual``: the largest such
+            ``narrowest``, in units of the answer as it is modelled, contributions do not follow the
+            rest within a component, and nobody contributes more than the most that they did; only
+            where the model names one. ``model``: the upper limit, which rests on the model, too.
+            ``resampled``: what the databases themselves show of the answers that tell most, without
+            smoothness, which the upper limit is nowhere below. ``individual``: the largest such
             limit of a single individual, of those whose draws were kept: what ``model`` is above
             it, the largest of many adds.
 

@@ -121,7 +121,7 @@ def _autocorrelation(
 
 def _starts(owner: Index, place: Index) -> NDArray[np.bool_]:
     """Return which presences are not preceded by one of the same individual."""
-    return np.append(True, (np.diff(place) != 1) | (np.diff(owner) != 0))
+    return np.append(True, (np.diff(place) != 1) | (np.diff(owner) != 0))[: owner.size]
 
 
 def _last_run(owner: Index, place: Index, people: int, row: int) -> Index:
@@ -169,6 +169,8 @@ def runs(owner: Index, place: Index, n: int) -> tuple[Index, Index]:
 
 def _reached(owner: Index, place: Index, n: int) -> tuple[Index, Index]:
     """Return how many runs were at least so long, (n + 1,), and of how many that is known, (n,)."""
+    if owner.size == 0:
+        return np.zeros(n + 1, dtype=np.int64), np.zeros(n, dtype=np.int64)
     ends = np.append(np.flatnonzero(_starts(owner, place))[1:], owner.size)
     length = np.diff(ends, prepend=0)
     open_end = place[ends - 1] == n - 1  # whether they stayed is not known
