@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import edp_bayes as edp
 from edp_bayes.cli.answering import CODES, exit_code
-from edp_bayes.results.base import PrivacyCurves
+from edp_bayes.results.base import NOBODY_KNOWN, PrivacyCurves
 from edp_bayes.results.more_databases import needed
 from edp_bayes.results.verdict import (
     MET,
@@ -191,6 +191,23 @@ def audit():
     return edp.audit(
         responses, epsilon=[0.05, 0.1, 0.2], draws=200, random_seed=1, progressbar=False
     )
+
+
+def test_every_verdict_says_against_whom(audit):
+    shares = edp.audit_property(103, 1000, epsilon=[0.1], random_seed=1, progressbar=False)
+    coins = (np.random.default_rng(k).random(2000) < 0.5 for k in range(2))
+    mechanism = edp.audit_mechanism(*coins, epsilon=[0.1], random_seed=1, progressbar=False)
+    for result, against in (
+        (audit, NOBODY_KNOWN),
+        (shares, "a person who knows the probability of the property, and none of the entries"),
+        (mechanism, "a person who knows both databases of a pair"),
+        (curves(falling(0.02), against="Eve"), "Eve"),
+    ):
+        for delta in (1e-9, 0.9):
+            found = result.verdict(epsilon=0.1, delta=delta)
+            assert f": against {against}, at epsilon = 0.1 the " in found.claim
+            assert record(result, found)["verdict"]["against"] == found.against == against
+            assert result.opponent
 
 
 @pytest.mark.full
@@ -375,7 +392,7 @@ def test_the_first_line_and_the_exit_code_tell_the_verdict(
     words = ["--target", target, "--check", "--json", str(tmp_path / "verdict.json")]
     found, printed, error = run(capsys, table, tmp_path / "out", *words)
     assert (found, error) == (code, "")
-    assert printed.startswith(f"{status}: at epsilon = 0.1 the largest risk of any of 12 indiv")
+    assert printed.startswith(f"{status}: against {NOBODY_KNOWN}, at epsilon = 0.1 the")
     assert printed.count("┏") == 1
     assert "Riskiest individuals" not in printed
     kept = json.loads((tmp_path / "verdict.json").read_text())

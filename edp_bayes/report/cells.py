@@ -28,7 +28,6 @@ WORST = 100  # cells that are listed
 MOST_TILES = 5000
 # Shades of a heat map, each for limits up to these.
 SHADES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-KNOWS = "a person who knows the distribution of the answers of a cell, and no database"
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,7 @@ def _content(cells: Cells, title: str | None) -> CellContent:
         Fact("Cells", f"{len(cells.table):,}, by {', '.join(cells.by)}, totals among them"),
         Fact("Data", f"{cells.databases:,} databases, {cells.individuals:,} individuals"),
         Fact("One release is", ONE_RELEASE),
-        Fact("Against", cells.against or KNOWS),
+        Fact("Against", cells.against),
         Fact("Not covered", NOT_COVERED),
         Fact("Target", _target(cells)),
         Fact("Limits", f"hold with {percent(cells.prob)} probability, each by itself"),

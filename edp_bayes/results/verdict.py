@@ -186,7 +186,8 @@ class Verdict:
     what : str
         What delta is, in words.
     against : str
-        Against whom, in words; empty where no adversary was given.
+        Against whom, in words: of the adversary, or of a person who knows no database where none
+        was given.
     withheld_by : tuple of str
         The checks that withhold a verdict.
     reason : str
@@ -333,7 +334,7 @@ class Verdict:
         )
 
 
-def exact_verdict(value: float, target: Target, what: str) -> Verdict:
+def exact_verdict(value: float, target: Target, what: str, against: str = "") -> Verdict:
     """Return the answer where delta is computed: it is met or not."""
     return Verdict(
         status=MET if value <= target.delta else NOT_MET,
@@ -346,6 +347,7 @@ def exact_verdict(value: float, target: Target, what: str) -> Verdict:
         median=value,
         read_at=(target.epsilon, target.epsilon),
         what=what,
+        against=against,
         exact=True,
     )
 
@@ -456,7 +458,7 @@ def reach_verdict(
             math.inf if right == grid.size else float(grid[right]),
         ),
         what=_what(result),
-        against=str(result.settings.get("against") or ""),
+        against=result.against_whom,
         withheld_by=result.withheld_by if reason is not None else (),
         reason=reason or "",
         basis=_basis(result, left, prob, kind),

@@ -23,6 +23,7 @@ from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records.query import Query
 from edp_bayes.responses.databases import Databases
 from edp_bayes.responses.responses import require_databases
+from edp_bayes.results.base import NOBODY_KNOWN
 from edp_bayes.results.verdict import Target
 from edp_bayes.utils import validate
 from edp_bayes.utils.defaults import CELL_CHAINS, CELL_DRAWS, CELL_KEEP, CELL_TUNE, PROB
@@ -216,7 +217,7 @@ def audit_cells(
         databases=int(records.database.size),
         individuals=int(records.names.size),
         prob=prob,
-        against=adversary.words if adversary is not None else "",
+        against=NOBODY_KNOWN if adversary is None else adversary.words,
         fingerprint=fingerprint,
         random_seed=random_seed,
     )

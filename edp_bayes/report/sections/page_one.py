@@ -14,7 +14,6 @@ import numpy as np
 
 from edp_bayes.report.content import CheckRow, Fact, NoiseFound, PageOne, RiskRow
 from edp_bayes.results.bands import upper_limit
-from edp_bayes.results.base import NOBODY_KNOWN
 from edp_bayes.results.effects import ADVISES, WITHHOLDS, shown
 from edp_bayes.results.inference import KNOWN_TO, SHARE, amount_errors
 from edp_bayes.results.verdict import MET, NOT_ESTABLISHED, NOT_MET, UNDECIDED, Verdict
@@ -94,7 +93,6 @@ def release_facts(release: Release, what: str) -> tuple[Fact, ...]:
 
 def _facts(result: PrivacyCurves, kind: str) -> tuple[Fact, ...]:
     release, settings = result.release, result.settings
-    against = str(settings.get("against") or "")
     individuals = settings.get("individuals")
     known = {"databases", "samples"} & settings.keys()
     subject, size = result.subject if known else (NOT_STATED, NOT_STATED)
@@ -104,8 +102,6 @@ def _facts(result: PrivacyCurves, kind: str) -> tuple[Fact, ...]:
         what = f"{what} ({query})"
     if "released" in settings:
         what = f"{what}, {settings['released']['words']}"
-    if kind == "query":
-        against = against or NOBODY_KNOWN
     protected = "not counted" if individuals is None else f"{int(individuals):,}"
     facts = [
         *release_facts(release, what),
@@ -114,8 +110,8 @@ def _facts(result: PrivacyCurves, kind: str) -> tuple[Fact, ...]:
     ]
     if kind in ("query", "composition"):
         facts.append(Fact("One release is", ONE_RELEASE))
-    if against:
-        facts.append(Fact("Against", against))
+    if result.against_whom:
+        facts.append(Fact("Against", result.against_whom))
     if kind == "query":
         facts.append(Fact("Not covered", NOT_COVERED))
     return tuple(facts)
