@@ -210,6 +210,29 @@ def test_every_verdict_says_against_whom(audit):
             assert result.opponent
 
 
+def test_an_audit_says_whom_the_command_line_would_have_assumed(audit):
+    said = audit.verdict(epsilon=0.1, delta=0.5)
+    assert said.not_assumed in said.sentences
+    assert edp.Adversary(past=2, trend=True).words in said.not_assumed
+    assert said.not_assumed in audit.describe(epsilon=0.1, delta=0.5)
+    assert said.not_assumed in audit.compose(2, progressbar=False).verdict().sentences
+    rng = np.random.default_rng(1)
+    for n, known, told in ((30, None, True), (29, None, False), (30, {"trend": True}, False)):
+        responses = edp.Responses.from_arrays(
+            rng.normal(size=n), contribution=rng.gamma(2.0, 0.05, (n, 2))
+        )
+        other = edp.audit(
+            responses,
+            epsilon=[0.1],
+            adversary=None if known is None else edp.Adversary(**known),
+            model=edp.FiniteMixture(components=1),
+            draws=50,
+            random_seed=1,
+            progressbar=False,
+        )
+        assert bool(other.verdict().not_assumed) is told
+
+
 @pytest.mark.full
 def test_out_of_reach_is_said_where_it_is_undecided(audit):
     found = audit.verdict(epsilon=0.1, delta=0.005)
@@ -449,8 +472,8 @@ def test_what_is_published_counts_in_place_of_the_answer(capsys, table, tmp_path
     words = ["--target", "0.1:0.2", "--check", "--rounded-to", "100000"]
     code, printed, _ = run(capsys, table, tmp_path / "out", *words)
     assert code == 0
-    assert printed.startswith("Undecided: ")
-    assert "The answer rounded to 100000. Met: " in " ".join(printed.split())
+    assert printed.startswith("The answer rounded to 100000. Met: ")
+    assert "The whole answer. Undecided: " in " ".join(printed.split())
 
 
 @pytest.mark.full

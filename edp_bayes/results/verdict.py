@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edp_bayes.adversary.usual import PAST
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.results.basis import on_what, resting
 from edp_bayes.results.more_databases import Needed, needed
@@ -188,6 +189,9 @@ class Verdict:
     against : str
         Against whom, in words: of the adversary, or of a person who knows no database where none
         was given.
+    not_assumed : str
+        Whom the command line would have assumed of databases in the order of time, in a sentence,
+        where no adversary was given; else empty.
     withheld_by : tuple of str
         The checks that withhold a verdict.
     reason : str
@@ -243,6 +247,7 @@ class Verdict:
     read_at: tuple[float, float]
     what: str
     against: str = ""
+    not_assumed: str = ""
     withheld_by: tuple[str, ...] = ()
     reason: str = ""
     basis: str = ""
@@ -302,7 +307,8 @@ class Verdict:
         if self.status == NOT_ESTABLISHED:
             return (self.claim, self.target.words)
         said = [self.claim, self.target.words, "" if self.exact else KINDS[self.kind], self._read]
-        return tuple(one for one in (*said, self.out_of_reach, self.more) if one)
+        said += [self.not_assumed, self.out_of_reach, self.more]
+        return tuple(one for one in said if one)
 
     @property
     def _read(self) -> str:
@@ -459,6 +465,7 @@ def reach_verdict(
         ),
         what=_what(result),
         against=result.against_whom,
+        not_assumed=_not_assumed(result),
         withheld_by=result.withheld_by if reason is not None else (),
         reason=reason or "",
         basis=_basis(result, left, prob, kind),
@@ -496,6 +503,17 @@ def _places(grid: np.ndarray, epsilon: float) -> tuple[int, int, int]:
         return near, near, near
     right = int(np.searchsorted(grid, epsilon))
     return max(right - 1, 0), right - 1, right
+
+
+def _not_assumed(result: PrivacyCurves) -> str:
+    """Return whom a sibling of this audit is against by default; empty where that is nobody."""
+    who = result.settings.get("not_assumed")
+    if not who:
+        return ""
+    return (
+        "Not assumed: that anybody knows earlier answers. By default the command line assumes "
+        f"{who}: adversary=edp.Adversary(past={PAST}, trend=True)."
+    )
 
 
 def _basis(result: PrivacyCurves, at: int, prob: float, kind: str) -> str:
