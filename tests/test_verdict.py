@@ -239,7 +239,25 @@ def test_out_of_reach_is_said_where_it_is_undecided(audit):
     assert found.status == UNDECIDED
     assert "out of reach of 62 databases" in str(found)
     assert "no limit below about 0.053" in str(found)
+    # both numbers are said of whom they are
+    assert found.limit < 0.053
+    assert "The limit here is smaller: it is that of the individuals in these data" in str(found)
     assert "out of reach" not in str(audit.verdict(epsilon=0.1, delta=0.5))
+
+
+def test_a_limit_as_large_as_that_of_who_stands_out_is_not_called_smaller():
+    draws = falling(0.1)
+    result = curves(draws)
+    people = xr.Dataset({"presence": ("individual", [1.0])}, {"individual": ["Ann"]})
+    result.tree["individuals"] = xr.DataTree(people)
+    smaller = "The limit here is smaller"
+    limit = result.verdict(epsilon=0.1, delta=0.9).limit
+    assert limit > 3.3 / 60
+    found = str(result.verdict(epsilon=0.1, delta=0.053))
+    assert "out of reach of 60 databases" in found
+    assert smaller not in found
+    result.tree["posterior"]["delta"] *= 0.05 / limit
+    assert smaller in str(result.verdict(epsilon=0.1, delta=0.045))
 
 
 def test_what_would_help_has_its_figure(audit):

@@ -199,7 +199,8 @@ class Verdict:
     basis : str
         What the limit rests on, in sentences: the data, the shape of the distribution, the model.
     out_of_reach : str
-        Why so few databases can hardly show the target of any individual; else empty.
+        Why so few databases can hardly show the target of an individual who stood out, and of whom
+        a smaller limit is; empty where they can.
     more : str
         How many databases would decide where it is undecided, in a sentence: of a plan where one
         was given, else by an estimate from the limit and the posterior median.
@@ -469,7 +470,7 @@ def reach_verdict(
         withheld_by=result.withheld_by if reason is not None else (),
         reason=reason or "",
         basis=_basis(result, left, prob, kind),
-        out_of_reach=_out_of_reach(result, target) if undecided else "",
+        out_of_reach=_out_of_reach(result, target, limit) if undecided else "",
         more="" if more is None else more.sentence,
         decided_by=None if more is None else more.databases,
         limit_said=at_most(limit, exact=exact, resting=resting(result), target=target.delta),
@@ -526,8 +527,11 @@ def _basis(result: PrivacyCurves, at: int, prob: float, kind: str) -> str:
     return on_what(result, prob, kind=kind)[at]
 
 
-def _out_of_reach(result: PrivacyCurves, target: Target) -> str:
-    """Return that so few databases can hardly show the target of an individual who stood out."""
+def _out_of_reach(result: PrivacyCurves, target: Target, limit: float) -> str:
+    """Return that so few databases can hardly show the target of an individual who stood out.
+
+    A limit may be smaller, of individuals of whom none did: then both say of whom they are.
+    """
     groups = result.tree.children
     if "individuals" not in groups or "composition" in groups:
         return ""
@@ -535,10 +539,14 @@ def _out_of_reach(result: PrivacyCurves, target: Target) -> str:
     least = ONCE / databases
     if least <= target.delta:
         return ""
+    here = (
+        " The limit here is smaller: it is that of the individuals in these data, not of one who "
+        "stands out so."
+    )
     return (
         f"The target is out of reach of {databases:,} databases for an individual who contributed "
         f"several standard deviations of the answer, if only once: they show no limit below about "
-        f"{least:.2g} (edp_bayes.smallest_delta)."
+        f"{least:.2g} (edp_bayes.smallest_delta).{here if limit < least else ''}"
     )
 
 
