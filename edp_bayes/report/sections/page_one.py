@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edp_bayes.report.content import CheckRow, Fact, NoiseFound, PageOne, RiskRow
+from edp_bayes.report.content import CheckRow, Fact, NoiseFound, PageOne, RiskRow, RulesHeld
+from edp_bayes.report.sections.rules import rules_fact
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.effects import ADVISES, WITHHOLDS, shown
 from edp_bayes.results.inference import KNOWN_TO, SHARE, amount_errors
@@ -44,6 +45,7 @@ def page_one(
     checks: tuple[CheckRow, ...],
     noise: tuple[NoiseFound, ...],
     releases: PrivacyCurves | None = None,
+    rules: RulesHeld | None = None,
 ) -> PageOne:
     """Return the first page of a report.
 
@@ -63,6 +65,8 @@ def page_one(
         Noise that was calibrated.
     releases : PrivacyCurves, optional
         Several releases of the same query together.
+    rules : RulesHeld, optional
+        Customary rules that the answers were held to.
     """
     failed = [check for check in checks if check.passed is False]
     withholding, advising = (
@@ -70,7 +74,7 @@ def page_one(
         for effect in (WITHHOLDS, ADVISES)
     )
     return PageOne(
-        facts=_facts(result, kind),
+        facts=_facts(result, kind) if rules is None else (*_facts(result, kind), rules_fact(rules)),
         rows=_rows(result, verdict, kind, prob, releases),
         withholding=withholding,
         advising=advising,
@@ -140,14 +144,17 @@ def _singling_out(verdict: Verdict) -> RiskRow:
     # delta: added, 1 - (a + b) / 2 is at most this.
     inverse = math.exp(-verdict.epsilon)
     guessed = (1.0 + inverse * verdict.limit) / (1.0 + inverse)
-    limit = verdict.limit_shown
+    most = percent(math.ceil(1e3 * guessed - 1e-6) / 1e3)
     return RiskRow(
         risk="Singling out",
-        number=f"δ({verdict.epsilon:.4g}) at most {limit}; target {verdict.delta:.4g}",
+        number=(
+            f"membership guessed right: 50% before, at most {most} after; "
+            f"δ({verdict.epsilon:.4g}) at most {verdict.limit_shown}, target {verdict.delta:.4g}"
+        ),
         band=f"{risk_least(verdict.lower)} to {risk_limit(verdict.upper)}",
         meaning=(
             f"Where membership is 50% likely before an answer, a reader of it guesses right with a "
-            f"probability of at most {percent(math.ceil(1e3 * guessed - 1e-6) / 1e3)}."
+            f"probability of at most {most}."
         ),
         basis="the model" if verdict.basis else "the data and the model",
         status=verdict.status,
