@@ -95,7 +95,10 @@ def test_what_a_rule_does_to_delta_is_that_of_what_it_publishes(counts):
     rounded = audit.released(rounded_to=6.0, offset=3.5, progressbar=False)
     assert table.loc[MIDPOINT, "limit_after"] == rounded.verdict(epsilon=0.1).limit < limit
     assert table.loc[TEN, "limit_after"] == limit
+    assert audit.disclosure(epsilon=0.1).equals(table)
     loaded = edp.Audit(audit.tree)
+    with pytest.raises(edp.InvalidInputError, match="responses= must be given"):
+        loaded.disclosure()
     assert np.isnan(edp.disclosure(responses, audit=loaded).loc[MIDPOINT, "limit_after"])
 
 

@@ -180,8 +180,8 @@ def assemble(
     if risks.reduced is not None or released.atoms is not None:
         return Audit(tree)
     if isinstance(fitted.coupling, ReleasedCoupling):
-        return Audit(tree, ReleasedCurves(fitted.coupling, epsilon, risks))
-    return Audit(tree, CoupledCurves(fitted.coupling, epsilon, risks))
+        return Audit(tree, ReleasedCurves(fitted.coupling, epsilon, risks, released))
+    return Audit(tree, CoupledCurves(fitted.coupling, epsilon, risks, released))
 
 
 def common_record(

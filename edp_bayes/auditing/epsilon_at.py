@@ -17,6 +17,8 @@ from edp_bayes.utils.arrays import Array, Index
 if TYPE_CHECKING:
     import xarray as xr
 
+    from edp_bayes.responses.responses import Responses
+
 __all__ = ["CoupledCurves"]
 
 
@@ -38,11 +40,14 @@ class CoupledCurves:
         Shape (epsilon,): the grid of the audit.
     risks : Risks
         What was found there.
+    responses : Responses, optional
+        Those of the audit, as they were released.
     """
 
     coupling: Coupling
     epsilon: Array
     risks: Risks
+    responses: Responses | None = None
     shared = False
 
     def between(self, epsilon: Array, left: int, target: float, rows: Index) -> tuple[Array, Array]:
