@@ -370,7 +370,13 @@ def test_the_record_is_json_with_the_keys_of_output_checkers(audit):
 def test_undecided_and_not_established_are_for_review(delta, failed, status):
     result = curves(falling(0.02), failed=failed)
     found = reach_verdict(result, epsilon=0.1, delta=delta, prob=0.95)
-    assert record(result, found)["status"] == status
+    kept = record(result, found)
+    assert kept["status"] == status
+    numbers = {"limit": found.limit, "band": [found.lower, found.upper], "median": found.median}
+    if failed:
+        numbers = {"limit": None, "band": [None, None], "median": None}
+        assert kept["verdict"]["limit_withheld"] == found.limit
+    assert numbers.items() <= kept["verdict"].items()
 
 
 def test_markup_in_names_is_no_markup_in_a_notebook():

@@ -173,8 +173,6 @@ def print_rules(rules: pd.DataFrame, console: Console) -> None:
 
 def print_cells(cells: Cells, console: Console) -> None:
     """Print the worst cell in the first line, what all say together, and the worst few."""
-    from edp_bayes.results.verdict import NOT_ESTABLISHED
-
     worst, by = cells.worst, cells.by
     line = f"Worst cell, {cells.where(worst)}. {worst['sentence']}"
     console.print(Text(clean(line), style="bold"))
@@ -183,8 +181,7 @@ def print_cells(cells: Cells, console: Console) -> None:
     for head in (*by, "individuals", "status", "limit of\ndelta", "target"):
         table.add_column(head, overflow="fold")
     for _, row in cells.table.head(WORST).iterrows():
-        claims = row["status"] != NOT_ESTABLISHED and not np.isnan(row["limit"])
-        limit = risk_limit(float(row["limit"])) if claims else ""
+        limit = "" if np.isnan(row["limit"]) else risk_limit(float(row["limit"]))
         cell = [short(clean(str(row[name]))) for name in by]
         table.add_row(*cell, f"{row['individuals']:,}", row["status"], limit, risk(row["delta"]))
     title = f"The worst {min(WORST, len(cells.table))} of {len(cells.table):,} cells"
