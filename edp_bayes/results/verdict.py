@@ -591,7 +591,8 @@ def _helps(
     whole = may_be_rounded(result)
     may = "A" if rounding or not whole else "Rounding (released), a"
     again = (
-        f"{may} coarser period or another query may do: each is an audit of its own "
+        f"{may} coarser period or another query may do. Of a period or a query there is no figure "
+        "here, because each takes a fit of its own: seconds for few individuals, minutes for many "
         "(edp_bayes.compare)."
     )
     if whole:
