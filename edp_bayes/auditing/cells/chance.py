@@ -71,7 +71,7 @@ def why_withheld(withheld: Sequence[bool], p_values: Sequence[float]) -> list[st
 
     Examples
     --------
-    >>> why_withheld([True, True, True, False], [1e-5, 0.02, np.nan, 0.4])
+    >>> why_withheld([True, True, True, False], [1e-5, 0.04, np.nan, 0.4])
     ['beyond chance', 'may be chance', 'not by a test', '']
     """
     p = np.asarray(p_values, dtype=np.float64)
