@@ -1,14 +1,18 @@
 """One audit for each cell of a table, and what the cells say together."""
 
+import html
 import json
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
 import edp_bayes as edp
+from edp_bayes.auditing.cells import chance as chances
 from edp_bayes.auditing.cells import together
 from edp_bayes.auditing.cells.audit import SEED_STEP
 from edp_bayes.auditing.cells.records import CellRecords, Part
@@ -452,6 +456,83 @@ def test_cells_together_are_never_better_than_one_of_them_alone():
     assert np.isnan(none["limit"])
     revealed = together.at_least_alone(row_of("revealed exactly"), {"a": row_of("met", 0.01, 0.0)})
     assert revealed["status"] == "revealed exactly"
+
+
+def drifting(weeks=60, people=40, regions=4, drifts=1):
+    """Return visits of some regions, of which the last few fill over the weeks."""
+    rng = np.random.default_rng(3)
+    who, week = np.tile(np.arange(people), weeks), np.repeat(np.arange(weeks), people)
+    share = np.where(who % regions >= regions - drifts, 0.1 + 0.8 * week / weeks, 0.5)
+    rows = pd.DataFrame({"week": week, "who": who, "region": [f"r{k % regions}" for k in who]})
+    return rows[rng.random(who.size) < share]
+
+
+def test_a_limit_that_a_check_withholds_is_not_taken_for_one(tmp_path):
+    found = edp.audit_cells(
+        databases(drifting()), edp.queries.Count(), by="region", epsilon=[0.1], totals=False,
+        model=MODEL, **OPTIONS,
+    )  # fmt: skip
+    table = pd.read_csv(found.save(tmp_path / "cells.csv")).set_index("region")
+    row = table.loc["r3"]
+    assert (row["status"], row["withheld"]) == ("not established", "beyond chance")
+    assert row[["limit", "lower", "median"]].isna().all()
+    assert 0.0 < row["limit_withheld"] < 1.0
+    others = table.drop("r3")
+    established = others[others["status"] != "not established"]
+    assert len(established) >= 2
+    assert established["limit"].notna().all()
+    assert established["limit_withheld"].isna().all()
+    assert (established["withheld"].isna()).all()
+    said = (
+        "Were every model right, tests would withhold at most 0.4 on average, by chance alone. "
+        "Beyond chance, by Holm's correction over cells: region r3."
+    )
+    record = found.record()
+    page = found.report(tmp_path / "cells.html").read_text("utf-8")
+    for place in (found.chance, str(found), " ".join(record["comments"]), html.unescape(page)):
+        assert said in place
+    kept = next(one for one in record["cells"] if one["region"] == "r3")
+    assert (kept["limit"], kept["limit_withheld"]) == (None, row["limit_withheld"])
+    assert f"{row['limit_withheld']:.2g}" not in page
+
+
+def test_tests_of_right_models_withhold_no_more_cells_than_is_said():
+    rng = np.random.default_rng(8)
+    held = 0
+    for _ in range(300):
+        y = rng.normal(size=40)
+        responses = edp.Responses.from_arrays(y, contribution=rng.normal(0.5, 0.1, (40, 1)))
+        rows = edp.diagnostics.check_databases(responses).table().assign(effect="withholds")
+        chance, p_value = chances.tested(rows.drop(index="ties"))
+        assert chance == 0.05
+        held += p_value < 0.05
+    # 15 on average at most; 28 or more have a chance of 0.1%
+    assert held < 28
+
+
+def test_a_check_without_a_p_value_is_no_matter_of_chance():
+    columns = ["check", "p_adjusted", "passed", "effect"]
+    rows = [
+        ("trend", 0.2, True, "withholds"),
+        ("minimum", 0.01, False, "withholds"),
+        ("grid", np.nan, True, "withholds"),
+        ("ties", np.nan, False, "advises"),
+    ]
+    checks = pd.DataFrame(rows, columns=columns).set_index("check")
+    assert chances.tested(checks) == pytest.approx((0.1, 0.02))
+    checks.loc["grid", "passed"] = False
+    chance, p_value = chances.tested(checks)
+    assert (chance, np.isnan(p_value)) == (pytest.approx(0.1), True)
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30))
+def test_of_many_cells_no_more_than_holm_rejects_are_beyond_chance(p_values):
+    why = chances.why_withheld([p < 0.05 for p in p_values], p_values)
+    # step down by hand
+    left = sorted(p_values)
+    rejected = next((k for k, p in enumerate(left) if p * (len(left) - k) >= 0.05), len(left))
+    assert why.count("beyond chance") == rejected
+    assert why.count("may be chance") == sum(p < 0.05 for p in p_values) - rejected
 
 
 def test_the_epsilon_of_the_target_is_in_the_grid_of_every_cell():

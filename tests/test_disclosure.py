@@ -1,5 +1,8 @@
 """Customary rules of disclosure control beside delta."""
 
+import html
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +10,7 @@ from hypothesis import strategies as st
 
 import edp_bayes as edp
 from edp_bayes.auditing.disclosure import RULES
+from edp_bayes.utils.formatting import risk_limit
 
 FREQUENCY, MIDPOINT, TEN, DOMINANCE, P_PERCENT, PRIOR, FIFTEEN = (rule.name for rule in RULES)
 
@@ -91,8 +95,40 @@ def test_what_a_rule_does_to_delta_is_that_of_what_it_publishes(counts):
     rounded = audit.released(rounded_to=6.0, offset=3.5, progressbar=False)
     assert table.loc[MIDPOINT, "limit_after"] == rounded.verdict(epsilon=0.1).limit < limit
     assert table.loc[TEN, "limit_after"] == limit
+    assert audit.disclosure(epsilon=0.1).equals(table)
     loaded = edp.Audit(audit.tree)
+    with pytest.raises(edp.InvalidInputError, match="responses= must be given"):
+        loaded.disclosure()
     assert np.isnan(edp.disclosure(responses, audit=loaded).loc[MIDPOINT, "limit_after"])
+
+
+def test_a_limit_that_a_check_withholds_stands_in_no_table(counts):
+    responses, audit = counts
+    checks = json.loads(audit.tree.attrs["checks"])
+    failed = {"check": "trend", "passed": False, "sentence": "The responses drift up."}
+    doubtful = edp.Audit(audit.tree.copy(), audit.source)
+    doubtful.tree.attrs["checks"] = json.dumps([*checks, failed])
+    table = doubtful.disclosure(responses, epsilon=0.1)
+    assert doubtful.verdict(epsilon=0.1).status == "not established"
+    assert table[["limit_before", "limit_after"]].isna().all(axis=None)
+    assert not audit.disclosure(responses, rules=["frequency:2"])["limit_before"].isna().any()
+
+
+def test_a_report_shows_the_rules_beside_delta(counts, tmp_path):
+    responses, audit = counts
+    rules = audit.disclosure(responses, epsilon=0.1, rules=["frequency:2", "frequency:40"])
+    page = audit.report(tmp_path / "report.html", rules=rules).read_text("utf-8")
+    first, section = page.split('<section id="verdict"')[0], page.split('<section id="rules">')[1]
+    section = section.split("</section>")[0]
+    assert "1 of 2 passed in all databases" in first
+    assert html.escape(rules.attrs["meaning"]) in section
+    limit = risk_limit(rules["limit_before"].iloc[0])
+    for name, passed in (("at least 2 individuals", "yes"), ("at least 40", "no, 62 databases")):
+        row = next(one for one in section.split("<tr>") if name in one)
+        assert f"<td>{passed}</td><td>{limit}</td><td>{limit}</td>" in row
+    assert 'id="rules"' not in audit.report(tmp_path / "without.html").read_text("utf-8")
+    with pytest.raises(edp.InputTypeError, match=r"rules must be what edp_bayes\.disclosure"):
+        audit.report(tmp_path / "other.html", rules=[1])
 
 
 def test_midpoint_rounding_publishes_1_to_6_as_one_value(counts):

@@ -3,15 +3,25 @@
 import json
 import re
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import edp_bayes as edp
+from edp_bayes.diagnostics.checks import holm
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.report.describing import describe
-from edp_bayes.results.effects import ADVISES, EFFECTS, WITHHOLDS, effect_of, withheld
+from edp_bayes.results.effects import (
+    ADVISES,
+    EFFECTS,
+    FAMILIES,
+    LEVEL,
+    WITHHOLDS,
+    effect_of,
+    withheld,
+)
 from edp_bayes.results.recording import recorded
 
 PAGE = Path(__file__).parents[1] / "docs" / "guide" / "checks.md"
@@ -33,6 +43,33 @@ def audit():
 def test_the_documents_hold_the_same_table():
     rows = re.findall(r"^\| (.+?) \| (withholds|advises) \| (.+?) \|$", PAGE.read_text(), re.M)
     assert rows == [(name, one.effect, one.reason) for name, one in EFFECTS.items()]
+
+
+def test_families_are_those_that_are_corrected_together(audit):
+    rng = np.random.default_rng(2)
+    contribution = rng.gamma(2.0, 0.1, (40, 3)) * (rng.random((40, 3)) < 0.6)
+    y = np.linspace(0.0, 8.0, 40) + rng.normal(size=40) + contribution.sum(axis=1)
+    known = edp.audit(
+        edp.Responses.from_arrays(y, contribution=contribution),
+        epsilon=[0.1],
+        adversary=edp.Adversary(trend=True),
+        draws=100,
+        tune=100,
+        random_seed=1,
+        progressbar=False,
+    )
+    met = set()
+    for checks in (audit.checks, known.checks):
+        tests = checks[checks["p_value"].notna() & checks["effect"].eq(WITHHOLDS)]
+        assert set(tests.index) <= set(chain.from_iterable(FAMILIES))
+        for family in FAMILIES:
+            own = tests[tests.index.isin(family)]
+            # a result keeps ten decimals
+            adjusted = pytest.approx(holm(own["p_value"].to_list()), abs=1e-9)
+            assert own["p_adjusted"].to_list() == adjusted
+            assert (own["passed"].astype(bool) == (own["p_adjusted"] >= LEVEL)).all()
+            met |= {family} if len(own) else set()
+    assert met == set(FAMILIES)
 
 
 def test_every_check_has_an_entry_and_says_its_effect(audit):

@@ -281,6 +281,12 @@ def test_an_audit_has_the_same_at_its_epsilons():
     audit = edp.audit(responses, epsilon=[0.1, 0.5], draws=50, random_seed=1, progressbar=False)
     found = audit.guarantee(responses)
     assert found.equals(edp.guarantee(responses, epsilon=[0.1, 0.5]))
+    assert audit.guarantee().equals(found)
+    # it is of the whole answer: a lower limit of that is none of what is published of it
+    for without in (edp.Audit(audit.tree), audit.released(rounded_to=0.5, progressbar=False)):
+        with pytest.raises(edp.InvalidInputError, match="responses= must be given"):
+            without.guarantee()
+    assert edp.Audit(audit.tree).guarantee(responses).equals(found)
     assert (found["lower"] <= audit.upper("delta").to_numpy()).all()
 
 

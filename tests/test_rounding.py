@@ -141,6 +141,7 @@ def test_where_bounds_say_neither_the_sentence_gives_no_figure(many):
     said = " ".join(many.verdict(epsilon=0.3, delta=0.5 * (lower + upper)).helps)
     assert "Rounding to" not in said
     assert "Rounding (released), a coarser period" in said
+    assert "no figure here, because each takes a fit of its own" in said
 
 
 def test_every_place_says_the_same(plain, tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import edp_bayes as edp
 from edp_bayes.cli.answering import CODES, exit_code
-from edp_bayes.results.base import PrivacyCurves
+from edp_bayes.results.base import NOBODY_KNOWN, PrivacyCurves
 from edp_bayes.results.more_databases import needed
 from edp_bayes.results.verdict import (
     MET,
@@ -193,13 +193,71 @@ def audit():
     )
 
 
+def test_every_verdict_says_against_whom(audit):
+    shares = edp.audit_property(103, 1000, epsilon=[0.1], random_seed=1, progressbar=False)
+    coins = (np.random.default_rng(k).random(2000) < 0.5 for k in range(2))
+    mechanism = edp.audit_mechanism(*coins, epsilon=[0.1], random_seed=1, progressbar=False)
+    for result, against in (
+        (audit, NOBODY_KNOWN),
+        (shares, "a person who knows the probability of the property, and none of the entries"),
+        (mechanism, "a person who knows both databases of a pair"),
+        (curves(falling(0.02), against="Eve"), "Eve"),
+    ):
+        for delta in (1e-9, 0.9):
+            found = result.verdict(epsilon=0.1, delta=delta)
+            assert f": against {against}, at epsilon = 0.1 the " in found.claim
+            assert record(result, found)["verdict"]["against"] == found.against == against
+            assert result.opponent
+
+
+def test_an_audit_says_whom_the_command_line_would_have_assumed(audit):
+    said = audit.verdict(epsilon=0.1, delta=0.5)
+    assert said.not_assumed in said.sentences
+    assert edp.Adversary(past=2, trend=True).words in said.not_assumed
+    assert said.not_assumed in audit.describe(epsilon=0.1, delta=0.5)
+    assert said.not_assumed in audit.compose(2, progressbar=False).verdict().sentences
+    rng = np.random.default_rng(1)
+    for n, known, told in ((30, None, True), (29, None, False), (30, {"trend": True}, False)):
+        responses = edp.Responses.from_arrays(
+            rng.normal(size=n), contribution=rng.gamma(2.0, 0.05, (n, 2))
+        )
+        other = edp.audit(
+            responses,
+            epsilon=[0.1],
+            adversary=None if known is None else edp.Adversary(**known),
+            model=edp.FiniteMixture(components=1),
+            draws=50,
+            random_seed=1,
+            progressbar=False,
+        )
+        assert bool(other.verdict().not_assumed) is told
+
+
 @pytest.mark.full
 def test_out_of_reach_is_said_where_it_is_undecided(audit):
     found = audit.verdict(epsilon=0.1, delta=0.005)
     assert found.status == UNDECIDED
     assert "out of reach of 62 databases" in str(found)
     assert "no limit below about 0.053" in str(found)
+    # both numbers are said of whom they are
+    assert found.limit < 0.053
+    assert "The limit here is smaller: it is that of the individuals in these data" in str(found)
     assert "out of reach" not in str(audit.verdict(epsilon=0.1, delta=0.5))
+
+
+def test_a_limit_as_large_as_that_of_who_stands_out_is_not_called_smaller():
+    draws = falling(0.1)
+    result = curves(draws)
+    people = xr.Dataset({"presence": ("individual", [1.0])}, {"individual": ["Ann"]})
+    result.tree["individuals"] = xr.DataTree(people)
+    smaller = "The limit here is smaller"
+    limit = result.verdict(epsilon=0.1, delta=0.9).limit
+    assert limit > 3.3 / 60
+    found = str(result.verdict(epsilon=0.1, delta=0.053))
+    assert "out of reach of 60 databases" in found
+    assert smaller not in found
+    result.tree["posterior"]["delta"] *= 0.05 / limit
+    assert smaller in str(result.verdict(epsilon=0.1, delta=0.045))
 
 
 def test_what_would_help_has_its_figure(audit):
@@ -312,7 +370,13 @@ def test_the_record_is_json_with_the_keys_of_output_checkers(audit):
 def test_undecided_and_not_established_are_for_review(delta, failed, status):
     result = curves(falling(0.02), failed=failed)
     found = reach_verdict(result, epsilon=0.1, delta=delta, prob=0.95)
-    assert record(result, found)["status"] == status
+    kept = record(result, found)
+    assert kept["status"] == status
+    numbers = {"limit": found.limit, "band": [found.lower, found.upper], "median": found.median}
+    if failed:
+        numbers = {"limit": None, "band": [None, None], "median": None}
+        assert kept["verdict"]["limit_withheld"] == found.limit
+    assert numbers.items() <= kept["verdict"].items()
 
 
 def test_markup_in_names_is_no_markup_in_a_notebook():
@@ -375,7 +439,7 @@ def test_the_first_line_and_the_exit_code_tell_the_verdict(
     words = ["--target", target, "--check", "--json", str(tmp_path / "verdict.json")]
     found, printed, error = run(capsys, table, tmp_path / "out", *words)
     assert (found, error) == (code, "")
-    assert printed.startswith(f"{status}: at epsilon = 0.1 the largest risk of any of 12 indiv")
+    assert printed.startswith(f"{status}: against {NOBODY_KNOWN}, at epsilon = 0.1 the")
     assert printed.count("┏") == 1
     assert "Riskiest individuals" not in printed
     kept = json.loads((tmp_path / "verdict.json").read_text())
@@ -432,8 +496,8 @@ def test_what_is_published_counts_in_place_of_the_answer(capsys, table, tmp_path
     words = ["--target", "0.1:0.2", "--check", "--rounded-to", "100000"]
     code, printed, _ = run(capsys, table, tmp_path / "out", *words)
     assert code == 0
-    assert printed.startswith("Undecided: ")
-    assert "The answer rounded to 100000. Met: " in " ".join(printed.split())
+    assert printed.startswith("The answer rounded to 100000. Met: ")
+    assert "The whole answer. Undecided: " in " ".join(printed.split())
 
 
 @pytest.mark.full

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from edp_bayes import diagnostics
 from edp_bayes.adversary.known import Explained, explained
+from edp_bayes.adversary.usual import usual_adversary
 from edp_bayes.auditing.drawn_groups import drawn_groups
 from edp_bayes.auditing.epsilon_at import CoupledCurves
 from edp_bayes.auditing.lower_bounds import lower_bounds
@@ -184,8 +185,8 @@ def assemble(
     if risks.reduced is not None or released.atoms is not None:
         return Audit(tree)
     if isinstance(fitted.coupling, ReleasedCoupling):
-        return Audit(tree, ReleasedCurves(fitted.coupling, epsilon, risks, bootstrap))
-    return Audit(tree, CoupledCurves(fitted.coupling, epsilon, risks, bootstrap))
+        return Audit(tree, ReleasedCurves(fitted.coupling, epsilon, risks, bootstrap, released))
+    return Audit(tree, CoupledCurves(fitted.coupling, epsilon, risks, bootstrap, released))
 
 
 def common_record(
@@ -203,11 +204,17 @@ def common_record(
         **({"read_as": released.read_as} if released.read_as else {}),
         **({} if partial is None else {"partial": partial.words}),
         **settings.record,
-        **({} if regression is None else regression.record),
+        **(_not_assumed(released) if regression is None else regression.record),
         "screened_out": by_epsilon(epsilon, risks.screened_bound),
         **({"bounded": by_epsilon(epsilon, risks.bounded.max(axis=0))} if bounded else {}),
         **fitted.attributes,
     }
+
+
+def _not_assumed(released: Responses | JointResponses) -> dict[str, str]:
+    """Return whom the command line would assume where nobody was given, if that is somebody."""
+    usual = usual_adversary(released.database)
+    return {} if usual is None else {"not_assumed": usual.words}
 
 
 def _scale(released: Responses) -> dict[str, str]:

@@ -11,6 +11,7 @@ import numpy as np
 from edp_bayes.exceptions import EdpBayesError, InputTypeError, InvalidInputError
 from edp_bayes.responses.responses import Responses
 from edp_bayes.results.query import Audit, require_audit_of
+from edp_bayes.results.verdict import NOT_ESTABLISHED
 from edp_bayes.utils import validate
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PROB
@@ -250,8 +251,9 @@ def disclosure(
         database with the smallest value), value (there), least (what the rule asks) and source;
         with an audit limit_before and limit_after, upper limits of delta, equal where a rule
         changes no answer, NaN where what it changes is not known: counts alone are redacted and
-        rounded, by the fit of an audit that was not loaded. ``attrs["meaning"]`` says why both may
-        differ.
+        rounded, by the fit of an audit that was not loaded. Both are NaN where a check withholds
+        the verdict. ``attrs["meaning"]`` says why rules and delta may differ, ``attrs["epsilon"]``
+        is that of the limits.
 
     Raises
     ------
@@ -316,7 +318,7 @@ def disclosure(
             _after(audit, rule, epsilon, prob, before) if counts or not rule.published else np.nan
             for rule in chosen
         ]
-    table.attrs["meaning"] = WHY
+    table.attrs |= {"meaning": WHY, "epsilon": epsilon}
     return table
 
 
@@ -367,12 +369,14 @@ def _sizes(contribution: Any) -> list[Array]:
 
 
 def _limit(audit: Audit, epsilon: float, prob: float) -> float:
-    return audit.verdict(epsilon=epsilon, prob=prob).limit
+    """Return the limit of delta; NaN where a check withholds it."""
+    verdict = audit.verdict(epsilon=epsilon, prob=prob)
+    return float("nan") if verdict.status == NOT_ESTABLISHED else verdict.limit
 
 
 def _after(audit: Audit, rule: Rule, epsilon: float, prob: float, before: float) -> float:
     """Return the limit of delta of what a rule makes of the answer; NaN where it is not known."""
-    if not rule.published:
+    if not rule.published or np.isnan(before):
         return before
     if audit.source is None or audit.joint or "released" in audit.settings:
         return float("nan")

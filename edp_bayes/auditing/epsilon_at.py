@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.auditing.resampled import Bootstrap
+    from edp_bayes.responses.responses import Responses
 
 __all__ = ["CoupledCurves"]
 
@@ -42,12 +43,15 @@ class CoupledCurves:
         What was found there.
     bootstrap : Bootstrap
         Of the databases, for what limits rest on beside the fit.
+    responses : Responses, optional
+        Those of the audit, as they were released.
     """
 
     coupling: Coupling
     epsilon: Array
     risks: Risks
     bootstrap: Bootstrap
+    responses: Responses | None = None
     shared = False
 
     def between(self, epsilon: Array, left: int, target: float, rows: Index) -> tuple[Array, Array]:

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
     from edp_bayes.tables.clocks import Clock
     from edp_bayes.tables.keys import Key
 
-__all__ = ["FEWEST", "PAST", "adversary_of", "sentence"]
-
-# Databases from which on the past is taken for known, and how many lags of it.
-FEWEST = 30
-PAST = 2
+__all__ = ["adversary_of", "sentence"]
 
 
 def adversary_of(
@@ -48,8 +44,9 @@ def adversary_of(
         If a file cannot be read, or names a database or an individual that is not there.
     """
     from edp_bayes.adversary.adversary import Adversary
+    from edp_bayes.adversary.usual import PAST, why_independent
 
-    usual = not knows.no_past and not _why_independent(databases)
+    usual = not knows.no_past and not why_independent(databases.database)
     insiders: Any = knows.insiders
     if isinstance(insiders, Path):
         insiders = _insiders(insiders, databases.individual)
@@ -82,32 +79,22 @@ def adversary_of(
 def sentence(knows: Knows, databases: Databases, adversary: Adversary | None) -> str:
     """Return against whom a run is, and how to change it."""
     from edp_bayes.adversary.adversary import Adversary
+    from edp_bayes.adversary.usual import PAST, why_independent
 
+    why = why_independent(databases.database)
     if adversary is not None:
         change = "--no-past takes databases as independent."
-        if knows.no_past or _why_independent(databases):
+        if knows.no_past or why:
             change = "What else they know is said by --past, --trend and others."
         elif knows.past is None and knows.trend is None:
             change = f"--past {PAST} --trend are the default; {change}"
         return f"Against {adversary.words}. {change}"
-    why = "as --no-past asks" if knows.no_past else _why_independent(databases)
+    why = "as --no-past asks" if knows.no_past else why
     return (
         f"Against {Adversary().words}: databases are "
         f"taken as independent, {why or 'as asked'}. --past {PAST} --trend is "
         f"{Adversary(past=PAST, trend=True).words}."
     )
-
-
-def _why_independent(databases: Databases) -> str:
-    """Return why the past is not taken for known; empty where it is."""
-    from edp_bayes.adversary.timeline import Timeline
-
-    timeline = Timeline.of(databases.database)
-    if not timeline.ordered:
-        return f"because they are not in the order of time ({timeline.disorder})"
-    if databases.n_databases < FEWEST:
-        return f"because they are fewer than {FEWEST}"
-    return ""
 
 
 def _covariates(path: Path, keys: Keys, databases: Databases) -> pd.DataFrame:

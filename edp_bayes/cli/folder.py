@@ -117,6 +117,7 @@ def write(
     report_names: bool = False,
     target: tuple[float, float] | None = None,
     releases: ComposedAudit | None = None,
+    rules: pd.DataFrame | None = None,
 ) -> list[Path]:
     """Write the audit, its summary, its plots and, where asked for, a report; return the files.
 
@@ -144,6 +145,8 @@ def write(
         Epsilon and delta that its verdict answers.
     releases : ComposedAudit, optional
         Several releases together, for the first page of the report.
+    rules : DataFrame, optional
+        Customary rules that the answers were held to, for the report.
     """
     saved = "audit.zarr" if zarr else "audit.nc"
     paths: dict[Path, Callable[[Path], object]] = {folder / saved: audit.save}
@@ -159,6 +162,7 @@ def write(
             prob=prob,
             names=report_names,
             releases=releases,
+            rules=rules,
         )
     older = {*paths, *(folder / name for name in RESULTS)} - {folder / saved}
     for path in track(paths, "Files", total=len(paths), show=show):

@@ -150,7 +150,7 @@ def _known_probability(
     from edp_bayes.cli.folder import RESOLUTION
     from edp_bayes.cli.report import positions
     from edp_bayes.results.base import TARGETS
-    from edp_bayes.results.property import PropertyAudit
+    from edp_bayes.results.property import PropertyAudit, who_knows
     from edp_bayes.results.verdict import Target, exact_verdict
     from edp_bayes.utils import files
     from edp_bayes.utils.formatting import risk
@@ -161,7 +161,8 @@ def _known_probability(
     ]
     epsilon, delta = aim or (None, None)
     asked = Target.of(query.n, epsilon=epsilon, delta=delta)
-    verdict = exact_verdict(float(query.delta(epsilon=asked.epsilon)), asked, PropertyAudit.risk)
+    value = float(query.delta(epsilon=asked.epsilon))
+    verdict = exact_verdict(value, asked, PropertyAudit.risk, who_knows(query.known))
     print_verdict(verdict, console)
     console.print(f"n = {query.n:,}, probability {query.prob:g}; exact")
     table = Table()

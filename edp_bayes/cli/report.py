@@ -14,6 +14,7 @@ from edp_bayes.characters import clean
 from edp_bayes.cli.answering import print_verdict
 from edp_bayes.interval.response_intervals import WIDTHS
 from edp_bayes.report.sections import curves, records
+from edp_bayes.report.sections.rules import rules_held
 from edp_bayes.results.effects import ADVISES, WITHHOLDS
 from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.summaries import contributions_shown, interval, most_total, riskiest
@@ -157,28 +158,21 @@ def print_published(
         print_parts(((title, _risks(audit, prob)),), console)
 
 
-def print_rules(rules: pd.DataFrame, console: Console, verdict: Verdict) -> None:
+def print_rules(rules: pd.DataFrame, console: Console) -> None:
     """Print which customary rules are passed, and the limit of delta before and after each."""
     table = Table()
     table.add_column("rule", overflow="fold")
     for head in ("passed", "limit of delta", "after the rule"):
         table.add_column(head, justify="right")
-    for name, row in rules.iterrows():
-        after = float(row["limit_after"])
-        table.add_row(
-            Text(str(name)),
-            "yes" if row["passed"] else f"no, {row['failing']} databases",
-            risk_limit(float(row["limit_before"])),
-            "not known" if np.isnan(after) else risk_limit(after),
-        )
-    title = f"Customary rules, and delta at epsilon = {verdict.epsilon:.4g}"
-    print_parts(((title, table), (None, Text(rules.attrs["meaning"]))), console)
+    held = rules_held(rules)
+    for row in held.rows:
+        table.add_row(Text(row.rule), row.passed, row.before, row.after)
+    title = f"Customary rules, and delta at epsilon = {held.epsilon:.4g}"
+    print_parts(((title, table), (None, Text(held.meaning))), console)
 
 
 def print_cells(cells: Cells, console: Console) -> None:
     """Print the worst cell in the first line, what all say together, and the worst few."""
-    from edp_bayes.results.verdict import NOT_ESTABLISHED
-
     worst, by = cells.worst, cells.by
     line = f"Worst cell, {cells.where(worst)}. {worst['sentence']}"
     console.print(Text(clean(line), style="bold"))
@@ -187,8 +181,7 @@ def print_cells(cells: Cells, console: Console) -> None:
     for head in (*by, "individuals", "status", "limit of\ndelta", "target"):
         table.add_column(head, overflow="fold")
     for _, row in cells.table.head(WORST).iterrows():
-        claims = row["status"] != NOT_ESTABLISHED and not np.isnan(row["limit"])
-        limit = risk_limit(float(row["limit"])) if claims else ""
+        limit = "" if np.isnan(row["limit"]) else risk_limit(float(row["limit"]))
         cell = [short(clean(str(row[name]))) for name in by]
         table.add_row(*cell, f"{row['individuals']:,}", row["status"], limit, risk(row["delta"]))
     title = f"The worst {min(WORST, len(cells.table))} of {len(cells.table):,} cells"

@@ -209,7 +209,7 @@ def audit_databases(
         rules = None
         if run.rules and isinstance(responses, Responses):
             rules = disclosure(responses, audit=found, epsilon=verdict.epsilon, rules=run.rules)
-            report.print_rules(rules, console, verdict)
+            report.print_rules(rules, console)
         bare = published
         if published is not None and hidden is not None:
             bare = published.with_pseudonyms(**hidden)
@@ -224,6 +224,7 @@ def audit_databases(
             report_names=run.report_names,
             target=run.target,
             releases=composed,
+            rules=rules,
         )
         if composed is not None:
             whole = composed if hidden is None else composed.with_pseudonyms(**hidden)

@@ -28,7 +28,6 @@ WORST = 100  # cells that are listed
 MOST_TILES = 5000
 # Shades of a heat map, each for limits up to these.
 SHADES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-KNOWS = "a person who knows the distribution of the answers of a cell, and no database"
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,7 @@ def _content(cells: Cells, title: str | None) -> CellContent:
         Fact("Cells", f"{len(cells.table):,}, by {', '.join(cells.by)}, totals among them"),
         Fact("Data", f"{cells.databases:,} databases, {cells.individuals:,} individuals"),
         Fact("One release is", ONE_RELEASE),
-        Fact("Against", cells.against or KNOWS),
+        Fact("Against", cells.against),
         Fact("Not covered", NOT_COVERED),
         Fact("Target", _target(cells)),
         Fact("Limits", f"hold with {percent(cells.prob)} probability, each by itself"),
@@ -203,7 +202,9 @@ def _checks(cells: Cells) -> tuple[Fact, ...]:
     withheld = cells.table["withheld_by"]
     names = sorted({text for text in withheld if text})
     said = f"in {(withheld != '').sum():,} cells: {'; '.join(names)}" if names else "none failed"
-    facts = (Fact("Checks that withhold", said),)
+    facts: tuple[Fact, ...] = (Fact("Checks that withhold", said),)
+    if cells.chance:
+        facts = (*facts, Fact("Withheld cells", cells.chance))
     if "rules_broken" not in cells.table:
         return facts
     broken = int((cells.table["rules_broken"] != "").sum())
@@ -228,7 +229,7 @@ def _tile(cells: Cells, place: int) -> Tile:
     if place < 0:
         return Tile()
     row = cells.table.iloc[place]
-    limit = _claimed(row)
+    limit = float(row["limit"])
     known = not math.isnan(limit)
     return Tile(
         cells.where(row),
@@ -239,7 +240,7 @@ def _tile(cells: Cells, place: int) -> Tile:
 
 
 def _row(cells: Cells, row: pd.Series) -> Row:
-    limit = _claimed(row)
+    limit = float(row["limit"])
     return Row(
         cells.where(row),
         f"{row['individuals']:,}",
@@ -249,11 +250,6 @@ def _row(cells: Cells, row: pd.Series) -> Row:
         f"{row['delta']:.4g}",
         _said(row),
     )
-
-
-def _claimed(row: pd.Series) -> float:
-    """Return the limit of a row that claims one, NaN of any other."""
-    return math.nan if row["status"] == NOT_ESTABLISHED else float(row["limit"])
 
 
 def _said(row: pd.Series) -> str:

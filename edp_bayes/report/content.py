@@ -26,6 +26,8 @@ __all__ = [
     "Person",
     "PropertyRow",
     "RiskRow",
+    "RuleRow",
+    "RulesHeld",
     "SeenSeries",
     "TotalRisk",
 ]
@@ -248,6 +250,25 @@ class Fact:
 
 
 @dataclass(frozen=True)
+class RuleRow:
+    """A rule of disclosure control: whether it passes, and the limit of delta before and after."""
+
+    rule: str
+    passed: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class RulesHeld:
+    """The rules that every database was held to, at which epsilon, and what they mean."""
+
+    rows: tuple[RuleRow, ...]
+    epsilon: float
+    meaning: str
+
+
+@dataclass(frozen=True)
 class RiskRow:
     """One of the three risks of the first page: its number, band, meaning, basis and status."""
 
@@ -319,6 +340,8 @@ class Content:
         What the adversary has seen, where there is one: one of each query.
     words : tuple of str
         What the curve means for tests and guesses.
+    rules : RulesHeld or None
+        Customary rules beside delta, where asked for.
     pseudonyms : str or None
         How the names were replaced; None where they are shown or there are none.
     settings : tuple of (str, str)
@@ -355,6 +378,7 @@ class Content:
     against: str | None = None
     seen: tuple[SeenSeries, ...] = ()
     words: tuple[str, ...] = ()
+    rules: RulesHeld | None = None
 
     @property
     def failed(self) -> tuple[CheckRow, ...]:

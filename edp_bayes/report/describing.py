@@ -22,6 +22,7 @@ from edp_bayes.report.sections import (
     records,
     words,
 )
+from edp_bayes.report.sections.rules import rules_held
 from edp_bayes.results.basis import on_what, resting
 from edp_bayes.results.release import Release
 from edp_bayes.results.verdict import whole_curve
@@ -30,6 +31,8 @@ from edp_bayes.utils.arrays import Index
 from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from edp_bayes.results.base import PrivacyCurves
     from edp_bayes.statistical_privacy.property_query import PropertyQuery
 
@@ -47,6 +50,7 @@ def describe(
     noise: Any = (),
     title: str | None = None,
     releases: PrivacyCurves | None = None,
+    rules: pd.DataFrame | None = None,
 ) -> Content:
     """Return what a report on a result says.
 
@@ -54,7 +58,7 @@ def describe(
     ----------
     result : Audit, MechanismAudit, PropertyAudit or PropertyQuery
         What to describe. Sections for which it has no numbers are left out.
-    epsilon, delta, prob, names, key, noise, title, releases
+    epsilon, delta, prob, names, key, noise, title, releases, rules
         As for `edp_bayes.report.write_report`.
 
     Returns
@@ -126,6 +130,7 @@ def describe(
     withheld = records.withheld(parts["checks"])  # in its words
     said = whole_curve(result, probability)
     verdict = replace(verdict, reason=withheld or "")
+    held = None if rules is None else rules_held(rules)
     first = page_one.page_one(
         result,
         verdict,
@@ -134,6 +139,7 @@ def describe(
         checks=parts["checks"],
         noise=parts.get("noise", ()),
         releases=releases,
+        rules=held,
     )
     return Content(
         title=title or records.title(result, parts["kind"]),
@@ -153,6 +159,7 @@ def describe(
         crossings=curves.crossings(result, probability),
         assumptions=records.assumptions(result, parts["kind"]),
         settings=records.settings(result),
+        rules=held,
         **parts,
     )
 

@@ -18,6 +18,7 @@ from edp_bayes.utils import files, formatting
 
 if TYPE_CHECKING:
     import jinja2
+    import pandas as pd
 
     from edp_bayes.results.base import PrivacyCurves
     from edp_bayes.statistical_privacy.property_query import PropertyQuery
@@ -41,6 +42,7 @@ def write_report(
     noise: Any = (),
     title: str | None = None,
     releases: PrivacyCurves | None = None,
+    rules: pd.DataFrame | None = None,
 ) -> Path:
     """Write a report on a result: one HTML file, which needs no network.
 
@@ -67,6 +69,8 @@ def write_report(
         Heading of the report; by default that of the release (`with_release`), or of the query.
     releases : ComposedAudit, optional
         Several releases of the same query together, for the first page's row of linkability.
+    rules : DataFrame, optional
+        What `edp_bayes.disclosure` returned of the answers, to be shown beside delta.
 
     Returns
     -------
@@ -76,7 +80,7 @@ def write_report(
     Raises
     ------
     InputTypeError
-        If the result is none of these, or the key or a noise is of another type.
+        If the result is none of these, or the key, a noise or the rules are of another type.
     InvalidInputError
         If the result is a verification, epsilon lies outside of the grid, the probability is none,
         the key is too short, the name ends as that of another format or the file cannot be written.
@@ -108,6 +112,7 @@ def write_report(
         noise=noise,
         title=title,
         releases=releases,
+        rules=rules,
     )
     with files.replaced(target, private=names) as temporary:
         temporary.write_text(render(content), encoding="utf-8", newline="\n")

@@ -838,13 +838,15 @@ class PrivacyCurves:
         return self.named, ", ".join(f"{n:,} {one}{'s' * (n != 1)}" for n, one in counts)
 
     @property
+    def against_whom(self) -> str:
+        """Against whom the risk is, in words; empty where that is not said."""
+        return str(self.settings.get("against") or "")
+
+    @property
     def opponent(self) -> str:
         """Against whom the risk is, in a sentence; empty where that is not said."""
-        settings = self.settings
-        if not settings.get("against"):
-            return ""
-        at = f"that of {settings['at']}, " if settings.get("at") else ""
-        return f"The risk is {at}against {settings['against']}."
+        at = f"that of {self.settings['at']}, " if self.settings.get("at") else ""
+        return f"The risk is {at}against {self.against_whom}." if self.against_whom else ""
 
     @property
     def _subject(self) -> str:
@@ -1067,9 +1069,9 @@ class IndividualCurves(PrivacyCurves):
         return self._posterior["total_risk_bound"]
 
     @property
-    def opponent(self) -> str:
-        """Against whom the risk is, in a sentence."""
-        return super().opponent or f"The risk is against {NOBODY_KNOWN}."
+    def against_whom(self) -> str:
+        """Against whom the risk is, in words, also where no adversary was given."""
+        return super().against_whom or NOBODY_KNOWN
 
     def plot_total_risk(self, **options: Any) -> PlotCollection:
         """Plot delta*(epsilon) with its bands; see `edp_bayes.plots.plot_total_risk`."""

@@ -12,6 +12,8 @@ __all__ = [
     "ADVISES",
     "DEPENDENCE",
     "EFFECTS",
+    "FAMILIES",
+    "LEVEL",
     "WITHHOLDS",
     "Effect",
     "effect_of",
@@ -92,6 +94,14 @@ DEPENDENCE = (
     "trend",
     "halves, distribution",
     "halves, spread",
+)
+
+# Tests that withhold, by the families of which each has this level after Holm's correction.
+LEVEL = 0.05
+FAMILIES = (
+    (*DEPENDENCE, "presence", "presence, middle"),
+    ("spread, level",),
+    ("distribution", "standard deviation", "skewness", "minimum", "maximum"),
 )
 
 

@@ -192,6 +192,11 @@ class MechanismAudit(PrivacyCurves):
         return f"a mechanism of {self.kind} outcomes", f"{pairs}samples of at least {sizes.min():,}"
 
     @property
+    def against_whom(self) -> str:
+        """Against whom the risk is, in words."""
+        return "a person who knows both databases of a pair"
+
+    @property
     def opponent(self) -> str:
         """What is compared, and what the unit of privacy is, in a sentence."""
         return (

@@ -10,7 +10,13 @@ import xarray as xr
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results.base import PrivacyCurves
 
-__all__ = ["PropertyAudit"]
+__all__ = ["PropertyAudit", "who_knows"]
+
+
+def who_knows(known: int) -> str:
+    """Return the adversary of a property query who knows so many other entries, in words."""
+    entries = f"{known:,} of the other entries" if known else "none of the entries"
+    return f"a person who knows the probability of the property, and {entries}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,14 +81,14 @@ class PropertyAudit(PrivacyCurves):
         return only.transpose("chain", "draw", "property", "epsilon")
 
     @property
+    def against_whom(self) -> str:
+        """Against whom the risk is, in words."""
+        return who_knows(int(self.settings.get("known") or 0))
+
+    @property
     def opponent(self) -> str:
-        """What the adversary knows, in a sentence."""
-        known = int(self.settings.get("known") or 0)
-        knowledge = f"{known:,} of the other entries" if known else "none of the entries"
-        return (
-            f"The adversary knows the probability of the property, and {knowledge}; the answer is "
-            "the share of entries that have it."
-        )
+        """Against whom the risk is, and what is answered, in a sentence."""
+        return f"{super().opponent[:-1]}; the answer is the share of entries that have it."
 
     @property
     def dependent(self) -> bool:

@@ -631,11 +631,23 @@ class Audit(IndividualCurves):
 
         return releases_until(self, epsilon=epsilon, delta=delta, **options)
 
-    def disclosure(self, responses: Responses, **options: Any) -> pd.DataFrame:
-        """Say which customary rules its responses pass, beside delta; see `edp.disclosure`."""
+    def disclosure(self, responses: Responses | None = None, **options: Any) -> pd.DataFrame:
+        """Say which customary rules its responses pass, beside delta; see `edp.disclosure`.
+
+        The responses are those of the audit, which holds them as long as it has its fit.
+
+        Raises
+        ------
+        InvalidInputError
+            If none are given and it holds none, or as for `edp.disclosure`.
+
+        See Also
+        --------
+        edp_bayes.disclosure : customary rules beside delta
+        """
         from edp_bayes.auditing.disclosure import disclosure
 
-        return disclosure(responses, audit=self, **options)
+        return disclosure(self._responses(responses), audit=self, **options)
 
     def with_tried(self, tried: Tried) -> Self:
         """Return the same result, whose verdicts of that target and reports say what was tried.
@@ -661,11 +673,35 @@ class Audit(IndividualCurves):
         tree.attrs = {**tree.attrs, "tried": json.dumps(tried.record)}
         return replace(self, tree=tree)
 
-    def guarantee(self, responses: Responses, **options: Any) -> xr.Dataset:
-        """Say what holds for any distribution, at the same epsilons; see `edp.guarantee`."""
+    def guarantee(self, responses: Responses | None = None, **options: Any) -> xr.Dataset:
+        """Say what holds for any distribution, at the same epsilons; see `edp.guarantee`.
+
+        The responses are those of the audit, which holds them as long as it has its fit.
+
+        Raises
+        ------
+        InvalidInputError
+            If none are given and it holds none, or as for `edp.guarantee`.
+
+        See Also
+        --------
+        edp_bayes.guarantee : limits that hold for any distribution
+        """
         from edp_bayes.auditing.guarantee import guarantee
 
-        return guarantee(responses, **{"epsilon": self.epsilon.to_numpy(), **options})
+        options = {"epsilon": self.epsilon.to_numpy(), **options}
+        return guarantee(self._responses(responses), **options)
+
+    def _responses(self, given: Responses | None) -> Responses:
+        """Return these responses, or those of the audit."""
+        held = getattr(self.source, "responses", None) if given is None else given
+        if held is None:
+            raise InvalidInputError(
+                "responses= must be given, those that the audit is of: an audit holds them as long "
+                "as it has its fit, and this one was loaded from a file or is of what is published "
+                "or of answers with atoms"
+            )
+        return held
 
     def prior_sensitivity(self, **options: Any) -> pd.DataFrame:
         """Say how far the result follows the prior; see `diagnostics.prior_sensitivity`."""

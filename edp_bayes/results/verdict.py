@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edp_bayes.adversary.usual import PAST
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.results.basis import on_what, resting
 from edp_bayes.results.more_databases import Needed, needed
@@ -186,7 +187,11 @@ class Verdict:
     what : str
         What delta is, in words.
     against : str
-        Against whom, in words; empty where no adversary was given.
+        Against whom, in words: of the adversary, or of a person who knows no database where none
+        was given.
+    not_assumed : str
+        Whom the command line would have assumed of databases in the order of time, in a sentence,
+        where no adversary was given; else empty.
     withheld_by : tuple of str
         The checks that withhold a verdict.
     reason : str
@@ -194,7 +199,8 @@ class Verdict:
     basis : str
         What the limit rests on, in sentences: the data, the shape of the distribution, the model.
     out_of_reach : str
-        Why so few databases can hardly show the target of any individual; else empty.
+        Why so few databases can hardly show the target of an individual who stood out, and of whom
+        a smaller limit is; empty where they can.
     more : str
         How many databases would decide where it is undecided, in a sentence: of a plan where one
         was given, else by an estimate from the limit and the posterior median.
@@ -242,6 +248,7 @@ class Verdict:
     read_at: tuple[float, float]
     what: str
     against: str = ""
+    not_assumed: str = ""
     withheld_by: tuple[str, ...] = ()
     reason: str = ""
     basis: str = ""
@@ -301,7 +308,8 @@ class Verdict:
         if self.status == NOT_ESTABLISHED:
             return (self.claim, self.target.words)
         said = [self.claim, self.target.words, "" if self.exact else KINDS[self.kind], self._read]
-        return tuple(one for one in (*said, self.out_of_reach, self.more) if one)
+        said += [self.not_assumed, self.out_of_reach, self.more]
+        return tuple(one for one in said if one)
 
     @property
     def _read(self) -> str:
@@ -333,7 +341,7 @@ class Verdict:
         )
 
 
-def exact_verdict(value: float, target: Target, what: str) -> Verdict:
+def exact_verdict(value: float, target: Target, what: str, against: str = "") -> Verdict:
     """Return the answer where delta is computed: it is met or not."""
     return Verdict(
         status=MET if value <= target.delta else NOT_MET,
@@ -346,6 +354,7 @@ def exact_verdict(value: float, target: Target, what: str) -> Verdict:
         median=value,
         read_at=(target.epsilon, target.epsilon),
         what=what,
+        against=against,
         exact=True,
     )
 
@@ -456,11 +465,12 @@ def reach_verdict(
             math.inf if right == grid.size else float(grid[right]),
         ),
         what=_what(result),
-        against=str(result.settings.get("against") or ""),
+        against=result.against_whom,
+        not_assumed=_not_assumed(result),
         withheld_by=result.withheld_by if reason is not None else (),
         reason=reason or "",
         basis=_basis(result, left, prob, kind),
-        out_of_reach=_out_of_reach(result, target) if undecided else "",
+        out_of_reach=_out_of_reach(result, target, limit) if undecided else "",
         more="" if more is None else more.sentence,
         decided_by=None if more is None else more.databases,
         limit_said=at_most(limit, exact=exact, resting=resting(result), target=target.delta),
@@ -496,6 +506,17 @@ def _places(grid: np.ndarray, epsilon: float) -> tuple[int, int, int]:
     return max(right - 1, 0), right - 1, right
 
 
+def _not_assumed(result: PrivacyCurves) -> str:
+    """Return whom a sibling of this audit is against by default; empty where that is nobody."""
+    who = result.settings.get("not_assumed")
+    if not who:
+        return ""
+    return (
+        "Not assumed: that anybody knows earlier answers. By default the command line assumes "
+        f"{who}: adversary=edp.Adversary(past={PAST}, trend=True)."
+    )
+
+
 def _basis(result: PrivacyCurves, at: int, prob: float, kind: str) -> str:
     from edp_bayes.results.query import Audit
 
@@ -506,8 +527,11 @@ def _basis(result: PrivacyCurves, at: int, prob: float, kind: str) -> str:
     return on_what(result, prob, kind=kind)[at]
 
 
-def _out_of_reach(result: PrivacyCurves, target: Target) -> str:
-    """Return that so few databases can hardly show the target of an individual who stood out."""
+def _out_of_reach(result: PrivacyCurves, target: Target, limit: float) -> str:
+    """Return that so few databases can hardly show the target of an individual who stood out.
+
+    A limit may be smaller, of individuals of whom none did: then both say of whom they are.
+    """
     groups = result.tree.children
     if "individuals" not in groups or "composition" in groups:
         return ""
@@ -515,10 +539,14 @@ def _out_of_reach(result: PrivacyCurves, target: Target) -> str:
     least = ONCE / databases
     if least <= target.delta:
         return ""
+    here = (
+        " The limit here is smaller: it is that of the individuals in these data, not of one who "
+        "stands out so."
+    )
     return (
         f"The target is out of reach of {databases:,} databases for an individual who contributed "
         f"several standard deviations of the answer, if only once: they show no limit below about "
-        f"{least:.2g} (edp_bayes.smallest_delta)."
+        f"{least:.2g} (edp_bayes.smallest_delta).{here if limit < least else ''}"
     )
 
 
@@ -563,7 +591,8 @@ def _helps(
     whole = may_be_rounded(result)
     may = "A" if rounding or not whole else "Rounding (released), a"
     again = (
-        f"{may} coarser period or another query may do: each is an audit of its own "
+        f"{may} coarser period or another query may do. Of a period or a query there is no figure "
+        "here, because each takes a fit of its own: seconds for few individuals, minutes for many "
         "(edp_bayes.compare)."
     )
     if whole:

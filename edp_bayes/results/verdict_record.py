@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from edp_bayes.results.verdict import MET, NOT_MET
+from edp_bayes.results.verdict import MET, NOT_ESTABLISHED, NOT_MET
 
 if TYPE_CHECKING:
     from edp_bayes.results.base import PrivacyCurves
@@ -38,7 +38,9 @@ def record(result: PrivacyCurves, verdict: Verdict) -> dict[str, Any]:
         Ready for JSON: an infinite or missing number is None. The keys ``uid``, ``status``,
         ``type``, ``properties``, ``sdc``, ``command``, ``summary``, ``outcome``, ``output``,
         ``timestamp``, ``comments`` and ``exception`` are those of the ACRO tool's records, whose
-        status is pass, fail or review; the verdict itself stands under ``verdict``.
+        status is pass, fail or review; the verdict itself stands under ``verdict``. Where a check
+        withholds it, limit, band and median there are None, and ``limit_withheld`` is what the
+        limit would have been.
 
     Examples
     --------
@@ -71,9 +73,7 @@ def record(result: PrivacyCurves, verdict: Verdict) -> dict[str, Any]:
             "defaults": list(verdict.target.defaults),
             "prob": verdict.prob,
             "kind": verdict.kind,
-            "limit": verdict.limit,
-            "band": [verdict.lower, verdict.upper],
-            "median": verdict.median,
+            **_numbers(verdict),
             "read_at": [number_or_none(value) for value in verdict.read_at],
             "against": verdict.against,
             "decided_by": verdict.decided_by,
@@ -99,6 +99,15 @@ def record(result: PrivacyCurves, verdict: Verdict) -> dict[str, Any]:
             **settings.get("versions", {}),
         },
     }
+
+
+def _numbers(verdict: Verdict) -> dict[str, Any]:
+    """Return limit, band and median; where a check withholds them the limit alone, named so."""
+    if verdict.status == NOT_ESTABLISHED:
+        missing = {"limit": None, "band": [None, None], "median": None}
+        return missing | {"limit_withheld": verdict.limit}
+    band = [verdict.lower, verdict.upper]
+    return {"limit": verdict.limit, "band": band, "median": verdict.median}
 
 
 def number_or_none(value: float) -> float | None:

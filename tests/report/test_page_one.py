@@ -12,6 +12,7 @@ from edp_bayes.report.describing import describe
 from edp_bayes.report.sections.page_one import _singling_out as singling_out
 from edp_bayes.results.inference import CELLS, FINEST, KNOWN_TO, _left, amount_errors
 from edp_bayes.results.release import Release
+from edp_bayes.utils.formatting import percent
 
 WORDS = {
     "title": "Weekly revenue",
@@ -93,6 +94,8 @@ def test_singling_out_is_the_verdict_and_says_how_often_a_guess_is_right(audit):
     assert at_most - 1e-6 <= said <= at_most + 0.001 + 1e-6
     assert "50% likely" in found.meaning
     assert found.number.endswith("target 0.2")
+    # the regulators' words come before delta
+    assert found.number.startswith(f"membership guessed right: 50% before, at most {percent(said)}")
 
 
 @pytest.mark.parametrize("shift", [0.1, 0.5, 2.0])

@@ -19,6 +19,7 @@ from edp_bayes.report.figures import histogram, privacy_figures
 from edp_bayes.report.pseudonyms import UNCLEAR, WITHHELD, namer
 from edp_bayes.report.sections.records import NAMES
 from edp_bayes.report.sections.words import in_words
+from edp_bayes.results.base import NOBODY_KNOWN
 from edp_bayes.statistical_privacy import PropertyQuery, Subsampling
 from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.formatting import about
@@ -103,7 +104,7 @@ def test_without_a_wish_the_verdict_is_that_of_the_default_target(audit):
     assert content.limit == tuple(upper)
     assert content.epsilon[content.at] == content.verdict.epsilon == 0.1
     assert content.verdict.delta == 1.0 / 12.0
-    assert content.verdict.claim.startswith("Met: at epsilon = 0.1")
+    assert content.verdict.claim.startswith(f"Met: against {NOBODY_KNOWN}, at epsilon = 0.1")
     whole = describe(audit, epsilon=0.3, delta=0.02)
     assert whole.epsilon[whole.at] == 0.2
     assert (whole.verdict.epsilon, whole.verdict.delta) == (0.3, 0.02)

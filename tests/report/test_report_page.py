@@ -376,7 +376,8 @@ def full_page(tmp_path_factory):
     audit = audit.with_tried(tried)
     year = audit.compose(databases=52, progressbar=False)
     path = tmp_path_factory.mktemp("full") / "report.html"
-    return write_report(audit, path, releases=year)
+    rules = edp.disclosure(responses, audit=audit)
+    return write_report(audit, path, releases=year, rules=rules)
 
 
 @pytest.mark.full

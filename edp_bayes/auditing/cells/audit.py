@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edp_bayes.auditing.cells.chance import why_withheld
 from edp_bayes.auditing.cells.records import CELL, CellRecords, Part, linked, parts_of
 from edp_bayes.auditing.cells.result import BETWEEN, ORDER, Cells
 from edp_bayes.auditing.cells.store import CellStore
@@ -23,6 +24,7 @@ from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.records.query import Query
 from edp_bayes.responses.databases import Databases
 from edp_bayes.responses.responses import require_databases
+from edp_bayes.results.base import NOBODY_KNOWN
 from edp_bayes.results.verdict import Target
 from edp_bayes.utils import validate
 from edp_bayes.utils.defaults import CELL_CHAINS, CELL_DRAWS, CELL_KEEP, CELL_TUNE, PROB
@@ -39,6 +41,7 @@ __all__ = ["audit_cells"]
 
 MOST_CELLS = 100_000
 SEED_STEP = 1_000_003
+ROWS = "limits apart from withheld ones"  # in a store; rows of earlier ones hold both in one
 
 
 def audit_cells(
@@ -180,7 +183,7 @@ def audit_cells(
     asked = (target_epsilon, delta, prob, np.atleast_1d(epsilon).tolist(), random_seed)
     sampled = {"draws": draws, "tune": tune, "chains": chains, "keep": keep, **options}
     fingerprint = _fingerprint(records)
-    run = f"{fingerprint} {query} {names} {adversary} {asked} {sampled}"
+    run = f"{ROWS} {fingerprint} {query} {names} {adversary} {asked} {sampled}"
     run = run if rule is None else f"{run} {rule}"
     held = CellStore(store, run)
     work = CellWork(
@@ -207,6 +210,10 @@ def audit_cells(
     for part in alone if held_to else ():
         contribution, _ = records.contributions(np.unique(np.concatenate(part.columns)))
         rows[_key(part)]["rules_broken"] = BETWEEN.join(broken(contribution, held_to))
+    withheld = [rows[_key(part)]["withheld_by"] != "" for part in alone]
+    p_values = [rows[_key(part)]["p_value"] for part in alone]
+    for part, why in zip(alone, why_withheld(withheld, p_values), strict=True):
+        rows[_key(part)]["withheld"] = why
     table = _sorted(alone, names, rows)
     return Cells(
         table,
@@ -216,7 +223,7 @@ def audit_cells(
         databases=int(records.database.size),
         individuals=int(records.names.size),
         prob=prob,
-        against=adversary.words if adversary is not None else "",
+        against=NOBODY_KNOWN if adversary is None else adversary.words,
         fingerprint=fingerprint,
         random_seed=random_seed,
     )
@@ -289,9 +296,10 @@ def _sorted(
     if not rows:
         return pd.DataFrame()
     table = pd.DataFrame(rows)
-    table = table.assign(order=table["status"].map(ORDER.index))
-    table = table.sort_values(["order", "limit"], ascending=[True, False], kind="stable")
-    return table.drop(columns="order").reset_index(drop=True)
+    size = table["limit"].fillna(table["limit_withheld"])
+    table = table.assign(order=table["status"].map(ORDER.index), size=size)
+    table = table.sort_values(["order", "size"], ascending=[True, False], kind="stable")
+    return table.drop(columns=["order", "size"]).reset_index(drop=True)
 
 
 def _columns(databases: Databases, by: str | Sequence[str]) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def record_of(cells: Cells) -> dict[str, Any]:
         "outcome": {},
         "output": [],
         "timestamp": datetime.now(UTC).isoformat(),
-        "comments": [str(cells.together)],
+        "comments": [*filter(None, (cells.chance,)), str(cells.together)],
         "exception": "",
         "cells": _rows(cells.table),
         "together": _rows(cells.together.groups),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edp_bayes.auditing.cells.chance import held_to_chance
 from edp_bayes.auditing.cells.recording import record_of
 from edp_bayes.auditing.cells.records import WHOLE
 from edp_bayes.auditing.cells.together import Together, in_words
@@ -39,9 +40,14 @@ class Cells:
     table : DataFrame
         One row a cell or total: its keys, kind, databases and individuals with records in it,
         databases in which one individual was alone in it, status, epsilon, delta (the target),
-        limit, lower, median, withheld_by, sentence, and rules_broken where rules were asked for:
-        names of those that an answer of the cell breaks in some database, bars between them. A
-        cell that cannot be audited has the status "no audit" and says why.
+        limit, lower, median, limit_withheld, withheld_by, chance, p_value, sentence, withheld, and
+        rules_broken where rules were asked for: names of those that an answer of the cell breaks in
+        some database, bars between them. Where checks withhold a cell its limit, lower and median
+        are missing, and what the limit would have been stands in limit_withheld. chance is the
+        probability, at most, that tests withhold a cell whose model is right, p_value that of its
+        tests, and withheld says whether it is "beyond chance" after Holm's correction over cells,
+        "may be chance", or "not by a test". A cell that cannot be audited has the status
+        "no audit" and says why.
     by : tuple of str
         Columns that make up a cell.
     together : Together
@@ -123,9 +129,16 @@ class Cells:
         counts = self.table["status"].value_counts()
         said = ", ".join(f"{counts[name]} {name}" for name in ORDER if name in counts)
         size = len(self.table)
-        rules = self.rules
-        more = f" {rules}" if rules else ""
-        return f"{size:,} cell{'s' if size > 1 else ''}: {said}. {self.together}{more}"
+        counted = f"{size:,} cell{'s' if size > 1 else ''}: {said}."
+        return " ".join(filter(None, (counted, self.chance, str(self.together), self.rules)))
+
+    @property
+    def chance(self) -> str:
+        """How many cells checks withhold, how many would be by chance; empty where there are none.
+
+        Every cell is held to its own checks: one that may be withheld by chance stays withheld.
+        """
+        return held_to_chance(self.table, [self.where(row) for _, row in self.table.iterrows()])
 
     @property
     def rules(self) -> str:

@@ -138,6 +138,7 @@ def at_least_alone(
                 said = no_less_than(name, status)
                 return row | {
                     **dict.fromkeys(("limit", "lower", "median"), np.nan),
+                    "limit_withheld": row["limit"] if status == NOT_ESTABLISHED else np.nan,
                     "status": status,
                     "withheld_by": one["withheld_by"],
                     "sentence": said,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from edp_bayes.auditing.cells.chance import tested
 from edp_bayes.auditing.cells.differencing import difference, said_of
 from edp_bayes.auditing.cells.records import CellRecords, Part
 from edp_bayes.auditing.query import audit_for_verdict
@@ -22,10 +23,11 @@ from edp_bayes.responses.responses import Responses
 from edp_bayes.results.verdict import NOT_ESTABLISHED, Target
 from edp_bayes.utils.arrays import Index
 
-__all__ = ["NO_AUDIT", "REVEALED", "CellRow", "CellWork", "quietly"]
+__all__ = ["ENDS", "NO_AUDIT", "REVEALED", "CellRow", "CellWork", "quietly"]
 
 NO_AUDIT = "no audit"
 REVEALED = "revealed exactly"
+ENDS = ("limit", "lower", "median")
 NUMBERS = 64  # that come back of a cell, at most
 
 
@@ -137,16 +139,24 @@ class CellWork:
             verdict = found.verdict(epsilon=epsilon, delta=delta, prob=self.prob)
         except InvalidInputError as error:
             return _without_limit(asked, NO_AUDIT, f"No audit: {error}.")
-        return {
+        chance, p_value = (0.0, np.nan) if found.joint else tested(found.checks)
+        row = {
             "status": verdict.status,
             "epsilon": verdict.epsilon,
             "delta": verdict.delta,
             "limit": verdict.limit,
             "lower": verdict.lower,
             "median": verdict.median,
+            "limit_withheld": np.nan,
             "withheld_by": ", ".join(verdict.withheld_by),
+            "chance": chance,
+            "p_value": p_value,
             "sentence": verdict.claim,
         }
+        if verdict.status == NOT_ESTABLISHED:
+            # nobody who reads the table alone takes these for established
+            row |= {**dict.fromkeys(ENDS, np.nan), "limit_withheld": verdict.limit}
+        return row
 
     @property
     def _of_several(self) -> Mapping[str, Any]:
@@ -171,8 +181,10 @@ def _without_limit(asked: Target, status: str, sentence: str) -> dict[str, Any]:
         "status": status,
         "epsilon": asked.epsilon,
         "delta": asked.delta,
-        **dict.fromkeys(("limit", "lower", "median"), np.nan),
+        **dict.fromkeys((*ENDS, "limit_withheld"), np.nan),
         "withheld_by": "",
+        "chance": 0.0,
+        "p_value": np.nan,
         "sentence": sentence,
     }
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edp_bayes.report.content import CheckRow, Fact, NoiseFound, PageOne, RiskRow
+from edp_bayes.report.content import CheckRow, Fact, NoiseFound, PageOne, RiskRow, RulesHeld
+from edp_bayes.report.sections.rules import rules_fact
 from edp_bayes.results.bands import upper_limit
-from edp_bayes.results.base import NOBODY_KNOWN
 from edp_bayes.results.effects import ADVISES, WITHHOLDS, shown
 from edp_bayes.results.inference import KNOWN_TO, SHARE, amount_errors
 from edp_bayes.results.verdict import MET, NOT_ESTABLISHED, NOT_MET, UNDECIDED, Verdict
@@ -45,6 +45,7 @@ def page_one(
     checks: tuple[CheckRow, ...],
     noise: tuple[NoiseFound, ...],
     releases: PrivacyCurves | None = None,
+    rules: RulesHeld | None = None,
 ) -> PageOne:
     """Return the first page of a report.
 
@@ -64,6 +65,8 @@ def page_one(
         Noise that was calibrated.
     releases : PrivacyCurves, optional
         Several releases of the same query together.
+    rules : RulesHeld, optional
+        Customary rules that the answers were held to.
     """
     failed = [check for check in checks if check.passed is False]
     withholding, advising = (
@@ -71,7 +74,7 @@ def page_one(
         for effect in (WITHHOLDS, ADVISES)
     )
     return PageOne(
-        facts=_facts(result, kind),
+        facts=_facts(result, kind) if rules is None else (*_facts(result, kind), rules_fact(rules)),
         rows=_rows(result, verdict, kind, prob, releases),
         withholding=withholding,
         advising=advising,
@@ -94,7 +97,6 @@ def release_facts(release: Release, what: str) -> tuple[Fact, ...]:
 
 def _facts(result: PrivacyCurves, kind: str) -> tuple[Fact, ...]:
     release, settings = result.release, result.settings
-    against = str(settings.get("against") or "")
     individuals = settings.get("individuals")
     known = {"databases", "samples"} & settings.keys()
     subject, size = result.subject if known else (NOT_STATED, NOT_STATED)
@@ -104,8 +106,6 @@ def _facts(result: PrivacyCurves, kind: str) -> tuple[Fact, ...]:
         what = f"{what} ({query})"
     if "released" in settings:
         what = f"{what}, {settings['released']['words']}"
-    if kind == "query":
-        against = against or NOBODY_KNOWN
     protected = "not counted" if individuals is None else f"{int(individuals):,}"
     facts = [
         *release_facts(release, what),
@@ -114,8 +114,8 @@ def _facts(result: PrivacyCurves, kind: str) -> tuple[Fact, ...]:
     ]
     if kind in ("query", "composition"):
         facts.append(Fact("One release is", ONE_RELEASE))
-    if against:
-        facts.append(Fact("Against", against))
+    if result.against_whom:
+        facts.append(Fact("Against", result.against_whom))
     if kind == "query":
         facts.append(Fact("Not covered", NOT_COVERED))
     return tuple(facts)
@@ -144,14 +144,17 @@ def _singling_out(verdict: Verdict) -> RiskRow:
     # delta: added, 1 - (a + b) / 2 is at most this.
     inverse = math.exp(-verdict.epsilon)
     guessed = (1.0 + inverse * verdict.limit) / (1.0 + inverse)
-    limit = verdict.limit_shown
+    most = percent(math.ceil(1e3 * guessed - 1e-6) / 1e3)
     return RiskRow(
         risk="Singling out",
-        number=f"δ({verdict.epsilon:.4g}) at most {limit}; target {verdict.delta:.4g}",
+        number=(
+            f"membership guessed right: 50% before, at most {most} after; "
+            f"δ({verdict.epsilon:.4g}) at most {verdict.limit_shown}, target {verdict.delta:.4g}"
+        ),
         band=f"{risk_least(verdict.lower)} to {risk_limit(verdict.upper)}",
         meaning=(
             f"Where membership is 50% likely before an answer, a reader of it guesses right with a "
-            f"probability of at most {percent(math.ceil(1e3 * guessed - 1e-6) / 1e3)}."
+            f"probability of at most {most}."
         ),
         basis="the model" if verdict.basis else "the data and the model",
         status=verdict.status,

@@ -11,7 +11,7 @@ import numpy as np
 from edp_bayes.report.content import Content, Crossing, Curve, PropertyRow
 from edp_bayes.report.sections.curves import numbers, position, require_inside
 from edp_bayes.results.base import TARGETS
-from edp_bayes.results.property import PropertyAudit
+from edp_bayes.results.property import PropertyAudit, who_knows
 from edp_bayes.results.summaries import interval
 from edp_bayes.results.verdict import Target, exact_verdict
 from edp_bayes.utils.formatting import number
@@ -63,7 +63,8 @@ def describe_property(
     if epsilon is not None:
         require_inside(grid, epsilon)
     target = Target.of(query.n, epsilon=epsilon, delta=delta)
-    verdict = exact_verdict(float(query.delta(epsilon=target.epsilon)), target, PropertyAudit.risk)
+    value = float(query.delta(epsilon=target.epsilon))
+    verdict = exact_verdict(value, target, PropertyAudit.risk, who_knows(query.known))
     ends = [float(query.epsilon_at(target)) for target in TARGETS]
     crossings = [
         Crossing(target, None, end, None, (number(end),))
