@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
     from edp_bayes.distributions.published import Published
 
-__all__ = ["Cells", "LowerBounds", "Pairs", "cell_masses", "lower_bounds", "tested_risks"]
+__all__ = ["Cells", "LowerBounds", "Pairs", "cell_masses", "lower_bounds", "same", "tested_risks"]
 
 MOST_DRAWS = 500
 CELLS = 80
@@ -127,13 +127,14 @@ def tested_risks(coupling: Pairs, individuals: Index, curves: Array, epsilon: Ar
     for person in individuals:
         p, q = (distribution[:, ::step] for distribution in coupling.pair(int(person)))
         # the distribution with an individual who is always present is that with anybody else who is
-        if cells is None or not _equal(p, cells.distribution):
+        if cells is None or not same(p, cells.distribution):
             cells = Cells.of(p, published)
         risks.append(cells.risk(q, epsilon))
     return np.minimum(np.stack(risks, axis=2), _taken(coupling, curves))
 
 
-def _equal(p: Mixture, q: Mixture) -> bool:
+def same(p: Mixture, q: Mixture) -> bool:
+    """Return whether two mixtures of one kernel have the same components in all draws."""
     names = ("weights", "locations", "scales")
     return all(np.array_equal(getattr(p, name), getattr(q, name)) for name in names)
 
