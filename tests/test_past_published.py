@@ -517,7 +517,7 @@ def test_cells_together_are_audited_against_all_of_the_past():
 
 
 def test_releases_against_different_adversaries_name_them():
-    few = {**OPTIONS, "epsilon": [0.5]}
+    few = {**OPTIONS, "epsilon": [0.5], "draws": 10}
     data = responses_of(spread=0.3)
     one = edp.audit(data, **few)
     other = edp.audit(data, adversary=edp.Adversary(past=1), **few)
