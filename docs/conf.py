@@ -30,6 +30,7 @@ extensions = [
     "links",
     "mathml",
     "notebook_pages",
+    "one_kernel",
     "used_in",
 ]
 exclude_patterns = ["_build", "gallery", "generated/gallery/*.ipynb", "generated/gallery/*.py"]

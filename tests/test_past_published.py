@@ -23,6 +23,7 @@ from edp_bayes.releases.how_many import releases_until
 
 N = 80
 OPTIONS = {"epsilon": [0.1, 0.5], "draws": 60, "chains": 2, "random_seed": 1, "progressbar": False}
+FEW = {**OPTIONS, "draws": 10}  # for what takes time in proportion
 COARSE = {"rounded_to": 4.0}
 
 
@@ -358,7 +359,7 @@ def test_only_what_was_published_is_composed():
 def test_releases_to_come_are_as_risky_as_after_a_past_that_is_known_in_full():
     data = responses_of()
     adversary = edp.Adversary(past=1, past_published=COARSE)
-    audit = edp.audit(data, adversary=adversary, **OPTIONS)
+    audit = edp.audit(data, adversary=adversary, **FEW)
     fit = audit.source.coupling
     assert isinstance(fit, PastCoupling)
     assert given_in_full(fit) is fit.known
@@ -386,7 +387,7 @@ def test_suppressed_counts_are_composed_by_the_threshold_that_was_asked_for():
     rule = {"threshold": 6.0}
     audit = edp.audit(
         data, adversary=edp.Adversary(past=1, past_published=rule),
-        model=edp.FiniteMixture(components=1), **OPTIONS,
+        model=edp.FiniteMixture(components=1), **FEW,
     )  # fmt: skip
     published = audit.released(**rule, progressbar=False)
     # counts are suppressed from 5.5 down, and the rule is what was asked for
@@ -517,7 +518,7 @@ def test_cells_together_are_audited_against_all_of_the_past():
 
 
 def test_releases_against_different_adversaries_name_them():
-    few = {**OPTIONS, "epsilon": [0.5]}
+    few = {**FEW, "epsilon": [0.5]}
     data = responses_of(spread=0.3)
     one = edp.audit(data, **few)
     other = edp.audit(data, adversary=edp.Adversary(past=1), **few)

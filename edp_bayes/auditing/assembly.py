@@ -15,7 +15,7 @@ from edp_bayes.adversary.known import Explained, explained
 from edp_bayes.adversary.usual import usual_adversary
 from edp_bayes.auditing.drawn_groups import drawn_groups
 from edp_bayes.auditing.epsilon_at import CoupledCurves
-from edp_bayes.auditing.lower_bounds import lower_bounds
+from edp_bayes.auditing.lower_bounds import lower_bounds, same
 from edp_bayes.auditing.released import ReleasedCurves
 from edp_bayes.auditing.resampled import Bootstrap
 from edp_bayes.coupling.atoms import AtomCoupling
@@ -352,7 +352,14 @@ def _densities(
     x = np.linspace(everything.min() - margin, everything.max() + margin, DENSITY_POINTS)
     step = -(-chains["chain"].size * chains["draw"].size // DENSITY_DRAWS)
     full = getattr(fitted.coupling, "full", fitted.coupling)  # of what is rounded
-    values = [[_logpdf(distribution, x, step) for distribution in full.pair(int(i))] for i in kept]
+    values: list[tuple[Array, Array]] = []
+    last: Mixture | None = None
+    for i in kept:
+        p, q = full.pair(int(i))
+        # the distribution with an individual who is always present is that with anybody else who is
+        known = last is not None and same(p, last)
+        values.append((values[-1][0] if known else _logpdf(p, x, step), _logpdf(q, x, step)))
+        last = p
     dims = ("chain", "draw", "individual", "x")
     logs = np.moveaxis(np.array(values), (0, 1), (3, 0))
     stacked = np.exp(logs).astype(np.float32)

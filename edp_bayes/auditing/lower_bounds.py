@@ -30,6 +30,7 @@ __all__ = [
     "cell_masses",
     "lower_bounds",
     "noisy",
+    "same",
     "tested_risks",
 ]
 
@@ -168,7 +169,7 @@ def _tested(
     for person in individuals:
         p, q = (distribution[:, ::step] for distribution in coupling.pair(int(person)))
         # the distribution with an individual who is always present is that with anybody else who is
-        if cells is None or not _equal(p, cells.distribution):
+        if cells is None or not same(p, cells.distribution):
             cells = Cells.of(p, published)
         without = cells.masses_of(q)
         risks.append(cells.risk(without, epsilon))
@@ -176,7 +177,8 @@ def _tested(
     return np.minimum(np.stack(risks, axis=2), _taken(coupling, curves)), tuple(every)
 
 
-def _equal(p: Mixture, q: Mixture) -> bool:
+def same(p: Mixture, q: Mixture) -> bool:
+    """Return whether two mixtures of one kernel have the same components in all draws."""
     names = ("weights", "locations", "scales")
     return all(np.array_equal(getattr(p, name), getattr(q, name)) for name in names)
 

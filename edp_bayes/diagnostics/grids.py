@@ -352,8 +352,10 @@ class _Entries:
 
         Shares of a few records have small denominators, and lie on many grids whatever is left out.
         """
-        there = self.some((self.owner != person) & np.isin(self.row, rows))
-        return float(self.on(there.rest, step).mean()) if there.owner.size else 0.0
+        among = np.zeros(int(self.row.max()) + 1, dtype=bool)
+        among[rows] = True
+        rest = self.rest[among[self.row] & (self.owner != person)]
+        return float(self.on(rest, step).mean()) if rest.size else 0.0
 
     def first_broken(self, y: Array, steps: Array) -> int:
         """Return the place of the first step of a grid on which not everything lies."""

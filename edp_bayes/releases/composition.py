@@ -146,7 +146,7 @@ def compose(
     >>> contribution = rng.gamma(2.0, 0.1, (40, 5))
     >>> response = rng.normal(10.0, 1.0, 40) + contribution.sum(axis=1)
     >>> responses = edp.Responses.from_arrays(response, response[:, None] - contribution)
-    >>> options = dict(epsilon=[0.1, 0.5], draws=50, random_seed=1, progressbar=False)
+    >>> options = dict(epsilon=[0.1, 0.5], draws=20, random_seed=1, progressbar=False)
     >>> audit = edp.audit(responses, **options)
     >>> year = edp.compose(audit, databases=12, progressbar=False)
     >>> bool((year.delta.mean(("chain", "draw")) > audit.delta.mean(("chain", "draw"))).all())

@@ -90,7 +90,7 @@ def releases_until(
     >>> responses = edp.Responses.from_arrays(
     ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.02, (40, 3))
     ... )
-    >>> audit = edp.audit(responses, epsilon=[0.5], draws=50, random_seed=1, progressbar=False)
+    >>> audit = edp.audit(responses, epsilon=[0.5], draws=20, random_seed=1, progressbar=False)
     >>> found = edp.releases_until(audit, epsilon=0.5, delta=0.01, progressbar=False)
     >>> bool(found["safe"] <= found["median"])
     True

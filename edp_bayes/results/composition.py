@@ -50,7 +50,7 @@ class ComposedAudit(IndividualCurves):
     ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.1, (40, 3))
     ... )
     >>> audit = edp.audit(
-    ...     responses, epsilon=[0.1, 0.5], draws=50, random_seed=1, progressbar=False
+    ...     responses, epsilon=[0.1, 0.5], draws=20, random_seed=1, progressbar=False
     ... )
     >>> year = audit.compose(databases=12, progressbar=False)
     >>> year.databases, year.subject[0]
