@@ -12,7 +12,7 @@ from edp_bayes.coupling.base import FLOOR
 from edp_bayes.coupling.contributions.posterior import ContributionDraws
 from edp_bayes.coupling.curves.bounds import bound_curves
 from edp_bayes.coupling.curves.one_answer import coupled_curves, pair_components
-from edp_bayes.coupling.regression import LEAST, SHARE
+from edp_bayes.coupling.pilots import FIRST, LEAST, SHARE, largest_of_pilots
 from edp_bayes.coupling.views.published import ReleasedCoupling
 from edp_bayes.coupling.views.some_draws import pick
 from edp_bayes.distributions.published import Published
@@ -103,15 +103,21 @@ def test_so_is_that_of_rounded_answers(rounded):
     require_the_largest(rounded)
 
 
-def test_close_distributions_below_the_largest_are_not_added_up(monkeypatch):
-    from edp_bayes.divergence.released import curves as module
-
+@pytest.fixture(scope="module")
+def alike():
+    """The coupling of a count of nine hundred individuals, of whom many may be the riskiest."""
     present = np.random.default_rng(4).random((40, 900)) < 0.6
     responses = edp.Responses.from_arrays(present.sum(axis=1), contribution=1.0 * present)
     how = SamplerSettings(draws=15, tune=50, chains=2, random_seed=1, progressbar=False)
     full = MODELS["mixture"].fit(responses.replaced(step=None), how).coupling
-    bounded = ReleasedCoupling(full, Published(rounded_to=1.0, offset=0.0)).bounded(EPSILON, BELOW)
-    everybody = np.arange(responses.n_individuals)
+    return ReleasedCoupling(full, Published(rounded_to=1.0, offset=0.0))
+
+
+def test_close_distributions_below_the_largest_are_not_added_up(alike, monkeypatch):
+    from edp_bayes.divergence.released import curves as module
+
+    bounded = alike.bounded(EPSILON, BELOW)
+    everybody = np.arange(alike.n_individuals)
     drawn = bounded.full.centred(everybody)
     found, done = bounded.full.without_integrals(everybody, EPSILON, drawn)
     needless = done & (found <= bounded.floor[:, None]).all(axis=2)
@@ -125,6 +131,16 @@ def test_close_distributions_below_the_largest_are_not_added_up(monkeypatch):
     monkeypatch.setattr(module, "released_curves", counted)
     bounded.curves(everybody, EPSILON)
     assert sum(added) == (~needless).sum()
+
+
+def test_the_largest_risk_among_the_pilots_is_found_by_bounds(alike):
+    for coupling in (alike.full, alike):
+        exact = coupling.curves(coupling.pilots, EPSILON)
+        largest, found = exact.max(axis=1), largest_of_pilots(coupling, EPSILON)
+        assert (largest > exact[:, :FIRST].max(axis=1))[:, 0].mean() > 0.5
+        counts = largest > LEAST
+        np.testing.assert_allclose(found[counts], largest[counts], rtol=0.0, atol=1e-15)
+        assert (found <= largest).all()
 
 
 def require_the_largest(coupling):

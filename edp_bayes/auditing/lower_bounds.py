@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 MOST_DRAWS = 500
+ROUNDING = 1e-9  # relative, by which a risk may differ from itself, evaluated anew
 CELLS = 80
 # Where cells may end: so many scales from the locations of all components of at least this weight.
 REACH, PLACES = 5.0, 41
@@ -134,10 +135,12 @@ def lower_bounds(
         exchanged = (np.log1p(-tested) - np.log1p(-best)).sum(axis=2)
         survival = (1.0 - everybody) * np.exp(exchanged)
     top = _taken(coupling, largest)
+    # the risk of somebody else, and not of one of these but for rounding
+    others = top > best.max(axis=2) * (1.0 + ROUNDING)
     return LowerBounds(
         _step(coupling),
         tested,
-        np.where(top > best.max(axis=2), top, tested.max(axis=2)),
+        np.where(others, top, tested.max(axis=2)),
         np.where(everybody < 1.0, np.maximum(1.0 - survival, 0.0), tested.max(axis=2)),
         means,
     )

@@ -16,6 +16,7 @@ from edp_bayes.coupling.contributions.posterior import (
     ContributionPosterior,
     ContributionSource,
 )
+from edp_bayes.coupling.pilots import LEAST, SHARE, largest_of_pilots
 from edp_bayes.distributions.mixtures import Mixture, flat_draws
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InvalidInputError
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Centred", "RegressionCoupling"]
 
-# Of a large population, risks surely below this share of the largest, or below this, are bounded.
-SHARE, LEAST = 1e-4, 1e-9
 PILOTS = 64  # whose risks say how large the largest is at least
 
 
@@ -151,10 +150,9 @@ class RegressionCoupling:
         were. How large the largest risk is at least, some individuals say, who contribute most on
         average.
         """
-        pilots = self.pilots
-        if pilots.size == 0:
+        if self.pilots.size == 0:
             return self
-        largest = replace(self, floor=None).curves(pilots, epsilon).max(axis=1)
+        largest = largest_of_pilots(replace(self, floor=None), epsilon)
         return self.with_floor(share * largest, by_cells=share > SHARE)
 
     def with_floor(self, floor: Array, *, by_cells: bool = False) -> RegressionCoupling:
@@ -182,13 +180,16 @@ class RegressionCoupling:
 
     @property
     def pilots(self) -> Index:
-        """Who contributes most on average; nobody where curves have no bounds of closed form."""
+        """Who contributes most on average, the most first.
+
+        Nobody where curves have no bounds of closed form.
+        """
         if self.mixture.kernel != "gaussian" or isinstance(self.noise, LaplaceNoise):
             return np.zeros(0, dtype=np.int64)
         most = -np.abs(self.posterior.expected)
         if self.reduced is not None:
             most[self.reduced] = np.inf
-        return np.sort(np.argsort(most, kind="stable")[: min(PILOTS, np.isfinite(most).sum())])
+        return np.argsort(most, kind="stable")[: min(PILOTS, np.isfinite(most).sum())]
 
     def contributions(self, individuals: Index, *, by_component: bool = True) -> ContributionDraws:
         """Return how some individuals contribute, their presence by component."""

@@ -83,6 +83,23 @@ def test_both_ways_to_sum_over_rounded_answers_are_exact(kernel, noise):
         )
 
 
+def test_wide_components_that_weigh_next_to_nothing_take_no_bins():
+    p, q = pair(7)
+    light = [1e-12, 1e-19, 1e-20]
+    wide = [
+        Mixture(*(np.append(part, more) for part, more in zip(
+            (d.weights, d.locations, d.scales), (light, np.zeros(3), [50.0, 1e3, 1e6]), strict=True
+        )))
+        for d in (p, q)
+    ]  # fmt: skip
+    edges = 0.5 + np.arange(-60_000, 60_000)
+    grid = grid_of(rounded_to=1.0, offset=0.0)
+    arguments = *map(rows, wide), np.expm1(EPSILON)[None], grid, np.zeros(1)
+    summed, few = masses.curves(*arguments, most=1024)
+    assert few[0]
+    np.testing.assert_allclose(summed[0], binned(*wide, edges), rtol=0.0, atol=1e-14)
+
+
 def test_suppression_below_a_threshold():
     for seed, threshold in ((4, -1.0), (5, 0.3), (6, 2.0)):
         p, q = pair(seed)

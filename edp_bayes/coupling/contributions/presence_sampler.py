@@ -88,13 +88,15 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  #
     gaussian, noise, samples, rest, present, rows, counts = seen
     weight = 1.0 / samples
     size, n = base.shape[2], rest.size
-    # locations and scales of q_k, (2, component); the component of each response and its likelihood
-    # in all; the shares proposed and held; absences that are not listed
-    without, proposed = np.empty((2, size)), np.empty((2, size))
+    # locations and scales of q_k and their logarithms, (3, component); the component of each
+    # response and its likelihood in all; the shares proposed and held; absences that are not listed
+    without, proposed = np.empty((3, size)), np.empty((3, size))
     component, mass = np.empty(n, dtype=np.int64), np.empty((size, n))
     share, probability, known = np.empty(size), np.empty(size), np.empty(size)
     left = np.empty(n)
-    n_present, n_absent, terms = np.empty(size), np.empty(size), np.empty((3, size))
+    # how often they were absent and present in each component, by that flag: without a branch
+    counted, terms = np.empty((2, size)), np.empty((3, size))
+    n_absent, n_present = counted[0], counted[1]
     places, order = np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     unit = 1.0 if gaussian else 2.0
     for s in range(len(base)):
@@ -128,10 +130,7 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  #
             for k in range(count):
                 n_present[k], n_absent[k] = 0.0, known[k]
             for j in range(n):
-                if present[j]:
-                    n_present[component[j]] += weight
-                else:
-                    n_absent[component[j]] += weight
+                counted[np.int64(present[j]), component[j]] += weight
             # P(shares of their own | labels, presence) = 1 / (1 + exp(-evidence)), shares
             # integrated out; then share_k | . ~ Beta(first + n_present_k, second + n_absent_k), or
             # all are rho
@@ -153,8 +152,9 @@ def draw_shares(rng, sweeps, base, active, labels, seen, moves, column, out):  #
                     # The proposal knows nothing of what the shares make of the distribution without
                     # them: Metropolis and Hastings by the ratio of the densities of the rest given
                     # the components. A sample of a database counts by its weight.
-                    gain = _log_density(rest, component, places, proposed, gaussian)
-                    gain -= _log_density(rest, component, places, without, gaussian)
+                    listed = places[:count]
+                    gain = _log_density(rest, component, listed, proposed, gaussian)
+                    gain -= _log_density(rest, component, listed, without, gaussian)
                     taken = math.log(rng.random()) < weight * gain
                 if taken:
                     own = its_own
@@ -225,9 +225,8 @@ def _walk(  # type: ignore[no-untyped-def]
             taken = math.log(rng.random() * (old / new) ** PRESENCES) < gain
             if taken:
                 probability[i], without[0, k], without[1, k] = new, m, scale
+                mass[i, :] = moved
             for j in range(rest.size):
-                if taken:
-                    mass[i, j] = moved[j]
                 below[j] += mass[i, j]
 
 
@@ -268,16 +267,23 @@ def _fill_masses(rest, present, share, weight, location, scale, gaussian, out): 
     """Fill in, up to a factor, how likely every database is to be of component k.
 
     That is its density there, times the weight and the chance of their presence or absence:
-    w_k q_k(rest_j) share_k, or 1 - share_k. out is (response,).
+    w_k q_k(rest_j) share_k, or 1 - share_k. out is (response,). Each loop asks one question, or
+    none, so that all become vector instructions.
     """
     inverse = 1.0 / scale
     height = weight * inverse
     there, away = height * share, height * (1.0 - share)
+    # exponents are never too large, so that every database is of some component
+    if gaussian:
+        for j in range(rest.size):
+            u = abs(rest[j] - location) * inverse
+            out[j] = decay(min(0.5 * u * u, FARTHEST))[0]
+    else:
+        for j in range(rest.size):
+            u = abs(rest[j] - location) * inverse
+            out[j] = decay(min(u, FARTHEST))[0]
     for j in range(rest.size):
-        u = abs(rest[j] - location) * inverse
-        # never zero, so that every database is of some component
-        density = decay(min(0.5 * u * u if gaussian else u, FARTHEST))[0]
-        out[j] = density * (there if present[j] else away)
+        out[j] *= there if present[j] else away
 
 
 @borrowing
@@ -318,13 +324,16 @@ def draw_beta(rng, a, b):  # type: ignore[no-untyped-def]
 def _log_density(rest, component, places, given, gaussian):  # type: ignore[no-untyped-def]
     """Return that of the rest given the components, up to a constant.
 
-    given is (2, component): locations and scales of q_k; component (response,) numbers places.
+    given is (3, component): locations and scales of q_k, and a row for the logarithms of these;
+    component (response,) numbers places.
     """
+    for k in places:
+        given[2, k] = math.log(given[1, k])
     total = 0.0
     for j in range(rest.size):
         k = places[component[j]]
         u = (rest[j] - given[0, k]) / given[1, k]
-        total -= math.log(given[1, k]) + (0.5 * u * u if gaussian else abs(u))
+        total -= given[2, k] + (0.5 * u * u if gaussian else abs(u))
     return total
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import FLOOR, CoarserCoupling, Coupling
-from edp_bayes.coupling.regression import SHARE, Centred, RegressionCoupling
+from edp_bayes.coupling.pilots import SHARE, largest_of_pilots
+from edp_bayes.coupling.regression import Centred, RegressionCoupling
 from edp_bayes.coupling.views.some_draws import curves_by_draw, pick
 from edp_bayes.coupling.views.some_individuals import taken
 from edp_bayes.distributions.mixtures import Mixture
@@ -80,11 +81,20 @@ class ReleasedCoupling(CoarserCoupling):
 
         What bounds the risk in the full answer bounds what is left of it.
         """
-        full = self.full
-        if not isinstance(full, _Bounded) or full.pilots.size == 0:
+        if self.pilots.size == 0:
             return self
-        largest = self.curves(full.pilots, epsilon).max(axis=1)
-        return replace(self, full=full.with_floor(share * largest, by_cells=share > SHARE))
+        largest = largest_of_pilots(self, epsilon)
+        return self.with_floor(share * largest, by_cells=share > SHARE)
+
+    @property
+    def pilots(self) -> Index:
+        """Who contributes most on average; nobody where curves have no bounds of closed form."""
+        return self.full.pilots if isinstance(self.full, _Bounded) else np.zeros(0, dtype=np.int64)
+
+    def with_floor(self, floor: Array, *, by_cells: bool = False) -> ReleasedCoupling:
+        """Return the coupling whose curves may be upper bounds where they are not above a floor."""
+        assert isinstance(self.full, _Bounded)
+        return replace(self, full=self.full.with_floor(floor, by_cells=by_cells))
 
     def relevant(self, epsilon: Array) -> tuple[Index, Array]:
         """Return whose risk may matter in the full answer; those of none there have none here."""

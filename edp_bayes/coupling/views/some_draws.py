@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from edp_bayes.coupling.base import Coupling, draw_count
 from edp_bayes.coupling.contributions.posterior import ContributionDraws
 from edp_bayes.coupling.joint import JointCoupling
-from edp_bayes.coupling.regression import SHARE, RegressionCoupling
+from edp_bayes.coupling.pilots import SHARE
+from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import FLOOR, CoarserCoupling, Coupling
-from edp_bayes.coupling.regression import SHARE, Centred, RegressionCoupling
+from edp_bayes.coupling.pilots import SHARE, largest_of_pilots
+from edp_bayes.coupling.regression import Centred, RegressionCoupling
 from edp_bayes.coupling.views.published import NEGLIGIBLE, PAIRS, ReleasedCoupling, components
 from edp_bayes.coupling.views.some_draws import curves_by_draw, pick
 from edp_bayes.coupling.views.some_individuals import taken
@@ -130,7 +131,7 @@ class PastCoupling(CoarserCoupling):
         """
         if self.pilots.size == 0:
             return self
-        largest = self.curves(self.pilots, epsilon).max(axis=1)
+        largest = largest_of_pilots(self, epsilon)
         return self.with_floor(share * largest, by_cells=share > SHARE)
 
     def with_floor(self, floor: Array, *, by_cells: bool = False) -> PastCoupling:

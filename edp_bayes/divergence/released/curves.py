@@ -8,7 +8,7 @@ from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.divergence.any_pair import curves as any_pair
 from edp_bayes.divergence.integral import component_rows
 from edp_bayes.divergence.released import masses, sign_changes
-from edp_bayes.divergence.released.grid import Grid
+from edp_bayes.divergence.released.grid import MANY_BINS, MOST_BINS, Grid
 from edp_bayes.utils.arrays import Array
 
 __all__ = ["released_curves"]
@@ -53,7 +53,9 @@ def released_curves(
     """
     growth = np.expm1(epsilon)
     both = _directions(p, q, epsilon, floor) if worst else None
-    out, few = masses.curves(p, q, growth, grid, centre, both)
+    # the middles of bins become components, of which there must not be many; so do parts of a step
+    most = MANY_BINS if noise is None and not worst else MOST_BINS
+    out, few = masses.curves(p, q, growth, grid, centre, both, most=most)
     many = np.flatnonzero(~few)
     if both is not None:
         out[many] = both[many].max(axis=1)

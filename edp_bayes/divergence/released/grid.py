@@ -8,10 +8,20 @@ from typing import NamedTuple
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import compiled
 
-__all__ = ["MOST_BINS", "PARTS", "Grid", "edge_after", "edge_before", "edges_within", "moved"]
+__all__ = [
+    "MANY_BINS",
+    "MOST_BINS",
+    "PARTS",
+    "Grid",
+    "edge_after",
+    "edge_before",
+    "edges_within",
+    "moved",
+]
 
-# Bins in reach of a pair up to which their masses are added up one by one.
-MOST_BINS = 512
+# Bins in reach of a pair up to which their masses are kept one by one, and up to which they are
+# added up for one number, which takes less time than an integral.
+MOST_BINS, MANY_BINS = 512, 4096
 # Parts of a step in which its edges may lie where the worst place of a grid is looked for.
 PARTS = 32
 
@@ -63,7 +73,7 @@ def edge_before(grid, x):  # type: ignore[no-untyped-def]
 
 @compiled
 def edges_within(grid, low, high, parts, out):  # type: ignore[no-untyped-def]
-    """Fill in all edges from low to high, those of steps divided in parts; -1 if too many."""
+    """Fill in all edges from low to high, steps divided in parts; -1 where out is short."""
     if grid.edges.size > 0:
         for k in range(grid.edges.size):
             out[k] = grid.edges[k]
@@ -79,7 +89,7 @@ def edges_within(grid, low, high, parts, out):  # type: ignore[no-untyped-def]
     part = grid.step / parts
     # whole numbers of steps from the origin, so that an edge is the same number wherever it is met
     first = math.floor((low - grid.origin) / grid.step)
-    if (high - low) / grid.step > MOST_BINS - 4:
+    if (high - low) / part > out.size - 6:
         return -1
     k = 0
     while True:

@@ -16,20 +16,34 @@ from edp_bayes.divergence.any_pair.components import (
 from edp_bayes.divergence.any_pair.curves import _add, _collect
 from edp_bayes.divergence.any_pair.evaluators import _half_normal_laplace
 from edp_bayes.divergence.any_pair.sign_changes import signed_level
-from edp_bayes.divergence.released.grid import MOST_BINS, PARTS, Grid, edges_within, moved
+from edp_bayes.divergence.released.grid import (
+    MANY_BINS,
+    MOST_BINS,
+    PARTS,
+    Grid,
+    edges_within,
+    moved,
+)
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import compiled, in_threads, upper_tail
 
 __all__ = ["curves", "masses"]
 
-# Of a component exp(-REACH) is left out, and exp(epsilon) times less: bins of p far out may have
-# that much less of q.
+# Of the mass of a mixture exp(-REACH) is left out at a component, and exp(epsilon) times less: bins
+# of p far out may have that much less of q.
 REACH = 42.0
 P, Q, D = 0, 1, 2
 
 
 def curves(
-    p: Array, q: Array, growth: Array, grid: Grid, centre: Array, worst: Array | None = None
+    p: Array,
+    q: Array,
+    growth: Array,
+    grid: Grid,
+    centre: Array,
+    worst: Array | None = None,
+    *,
+    most: int = MANY_BINS,
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Return the larger of both sums of every pair, and which pairs have few enough bins.
 
@@ -48,6 +62,8 @@ def curves(
         bounded: where its edges lie in one part of the step, the answer says no more than one that
         tells these parts apart, in full. That adds at most what bins as narrow as a part lose of
         the full answer.
+    most : int
+        How many bins are few enough; those of a stepped grid.
 
     Returns
     -------
@@ -57,7 +73,7 @@ def curves(
     out, done = np.zeros(growth.shape), np.zeros(len(p), dtype=np.bool_)
     parts = 1 if worst is None else PARTS
     whole = np.zeros((1, 2, 1)) if worst is None else worst
-    in_threads(_curves, len(p), p, q, growth, grid, centre, parts, whole, out, done)
+    in_threads(_curves, len(p), p, q, growth, grid, centre, parts, most, whole, out, done)
     return out, done
 
 
@@ -101,7 +117,7 @@ def _all_masses(first, last, p, q, grid, centre, edges, found, size):  # type: i
 
 
 @compiled
-def _curves(first, last, p, q, growth, grid, centre, parts, whole, out, done):  # type: ignore[no-untyped-def]
+def _curves(first, last, p, q, growth, grid, centre, parts, most, whole, out, done):  # type: ignore[no-untyped-def]
     """Fill in sum_b (P_b - exp(eps) Q_b)_+ of pairs first to last, the larger of both directions.
 
     P_b and Q_b are the masses of bin b (docs/mathematics/answers.md, what is published of an
@@ -109,8 +125,8 @@ def _curves(first, last, p, q, growth, grid, centre, parts, whole, out, done):  
     grid, max_t of at most min(H, H_t + (H - H_narrow)_+), with H_t of bins that tell part t apart.
     growth is exp(eps) - 1, (pair, epsilon); out has its shape.
     """
-    most, levels = MOST_BINS * parts + grid.edges.size + 2, growth.shape[1]
-    edges, bins = np.empty(most), np.empty((3, most))
+    room, levels = most * parts + grid.edges.size + 2, growth.shape[1]
+    edges, bins = np.empty(room), np.empty((3, room))
     work = np.empty((4, levels + 1))
     curve, narrow = np.empty((2, 2, levels))
     for j in range(first, last):
@@ -161,8 +177,14 @@ def _level(mass_p, mass_q, mass_d, growth):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _radius(row, reach):  # type: ignore[no-untyped-def]
-    """Return beyond which distance less than exp(-reach) of a component lies, or little more."""
+def _radius(row, weight, reach):  # type: ignore[no-untyped-def]
+    """Return beyond which distance less than exp(-reach) lies, or little more, of this weight.
+
+    That is negative where there is less altogether: a light component may be as wide as it will.
+    """
+    reach = reach + math.log(weight)
+    if reach <= 0.0:
+        return -1.0
     a, b, family = row[2], row[3], row[4]
     if family == GAUSSIAN:
         return math.sqrt(2.0 * reach) * a
@@ -180,8 +202,8 @@ def _span(p, q, reach):  # type: ignore[no-untyped-def]
     for side in range(2):
         mine = p if side == 0 else q
         for k in range(mine.shape[0]):
-            if mine[k, 0] > 0.0:
-                radius = _radius(mine[k], reach)
+            radius = _radius(mine[k], mine[k, 0], reach) if mine[k, 0] > 0.0 else -1.0
+            if radius >= 0.0:
                 low, high = min(low, mine[k, 1] - radius), max(high, mine[k, 1] + radius)
     return low, high
 
@@ -222,7 +244,9 @@ def _same(first, second):  # type: ignore[no-untyped-def]
 @compiled
 def _add_component(row, in_p, in_q, reach, edges, count, bins):  # type: ignore[no-untyped-def]
     """Add the masses of a component, as differences of tails on one side of its location."""
-    mu, radius = row[1], _radius(row, reach)
+    mu, radius = row[1], _radius(row, max(in_p, in_q), reach)
+    if radius < 0.0:
+        return
     first = np.searchsorted(edges[:count], mu - radius)
     middle = np.searchsorted(edges[:count], mu, side="right")
     last = np.searchsorted(edges[:count], mu + radius, side="right")
