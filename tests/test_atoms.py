@@ -183,6 +183,10 @@ def test_closed_weeks_hide_nobody_and_cost_nothing():
     count = int((y == 0.0).sum())
     assert found.settings["atoms"] == {"0": count}
     assert f"{count} answers at the atom 0" in str(found)
+    assert f"Point masses stand for {count} answers at 0" in found.describe()
+    assert found.checks.loc["ties", "passed"]
+    assert not before.checks.loc["ties", "passed"]
+    assert "calibrate" not in " ".join(found.verdict(epsilon=0.2, delta=0.001).helps)
 
 
 def test_who_keeps_the_answer_from_being_nothing_is_told_by_a_third():

@@ -117,7 +117,10 @@ def test_a_smooth_distribution_that_is_stated_makes_limits_smaller(kind):
             for epsilon in EPSILON
         ],
     )
-    assert "narrower than 0.2, as stated, it is" in on_what(smooth, 0.95)[0]
+    assert (
+        "narrower than 0.2, as stated, and contributions do not follow the rest within one, it is"
+        in on_what(smooth, 0.95)[0]
+    )
     assert "by default the narrowest" in on_what(free, 0.95)[0]
 
 
@@ -264,3 +267,11 @@ def test_atoms_leave_what_the_data_alone_show():
     plain = audited(edp.Responses.from_arrays(y, contribution=c, step=None))
     assert "shape" not in found.basis()
     np.testing.assert_array_equal(found.basis()["data"], plain.basis()["data"])
+
+
+def test_the_narrowest_component_is_that_of_the_scale_that_is_modelled():
+    rng = np.random.default_rng(4)
+    y = np.exp(rng.normal(2.0, 0.5, 40))
+    c = 0.05 * y * (rng.random(40) < 0.3)
+    found = audited(edp.Responses.from_arrays(y + c, contribution=c[:, None], transform="log"))
+    assert "of log of the answer" in on_what(found, 0.95)[0]

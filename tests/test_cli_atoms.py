@@ -33,7 +33,7 @@ def asked(table, out, *more):
 def test_the_warning_names_what_works(table, tmp_path, capsys):
     assert main(asked(table, tmp_path / "one", "--no-past")) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "atoms=[0] (--atoms 0) gives it a probability of its own" in said
+    assert "responses.replaced(atoms=[0]) (--atoms 0) gives it a probability of its own" in said
     out = tmp_path / "out"
     report = ["--report", str(out / "report.html")]
     assert main(asked(table, out, "--no-past", "--atoms", "0", *report)) == 0

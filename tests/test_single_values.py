@@ -29,7 +29,7 @@ def test_the_value_is_named_and_how_often_it_is_there():
     said = str(failed.sentence)
     assert "exactly 0 in 20 of 60 databases without individual" in said
     assert "in 0 with them" in said
-    assert said.endswith("Name the value as an atom: atoms=[0] (--atoms).")
+    assert said.endswith("Name the value as an atom: responses.replaced(atoms=[0]) (--atoms).")
 
 
 def test_a_limit_above_what_it_may_reveal_passes():

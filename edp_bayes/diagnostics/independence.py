@@ -14,6 +14,7 @@ from edp_bayes.adversary.adversary import CALENDAR, Adversary
 from edp_bayes.adversary.advice import advised, advised_more
 from edp_bayes.diagnostics.checks import Check, Checks, PendingTest, decide, threshold
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.responses.atoms import places
 from edp_bayes.utils import labels, validate
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.sentences import Sentence, name_of
@@ -504,9 +505,12 @@ def _come_and_go(responses: Responses, y: Array, least: float) -> tuple[NDArray[
 
 
 def _ties(responses: Responses) -> Check:
-    _, counts = np.unique(responses.response, return_counts=True)
-    share = float(counts[counts > 1].sum() / responses.response.size)
-    found = f"{share:.0%} of the responses equal another one"
+    y, at_none = responses.response, ""
+    if isinstance(responses.atoms, np.ndarray):
+        y, at_none = y[places(y, responses.atoms) < 0], " that are at no atom"
+    _, counts = np.unique(y, return_counts=True)
+    share = float(counts[counts > 1].sum() / y.size)
+    found = f"{share:.0%} of the responses{at_none} equal another one"
     rounded = responses.half_step is not None
     if rounded:
         step = "" if responses.step is None else f" (step {responses.step:g})"

@@ -100,6 +100,8 @@ def check_atoms(responses: Responses, *, epsilon: Array, upper: Array) -> Checks
         f"{risk(float(limit[level, row, place]))} at epsilon = {epsilon[at]:g}, the upper limit of "
         f"the largest risk is {risk_limit(float(upper[at]))}",
     )
-    advice = f"Name the value as an atom: atoms=[{values[place]:.12g}] (--atoms)."
+    advice = (
+        f"Name the value as an atom: responses.replaced(atoms=[{values[place]:.12g}]) (--atoms)."
+    )
     share = float(excess[level, row, place]) / n
     return Checks((threshold("atoms", share, False, text, advice),), 1.0 - PROB)

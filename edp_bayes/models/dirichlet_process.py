@@ -30,8 +30,9 @@ __all__ = ["DirichletProcessMixture", "truncation", "truncation_bound"]
 TRUNCATION_TOLERANCE = 0.05
 QUANTILES = 2000
 REMEDY = (
-    "see what SmoothedBootstrap() (--model bootstrap) says, or try another kernel (kernel=, "
-    "--kernel) or a transform of the responses"
+    "where answers are the same again and again, name that value as an atom (atoms=, --atoms); "
+    "otherwise see what SmoothedBootstrap() (--model bootstrap) says, or try another kernel "
+    "(kernel=, --kernel) or a transform of the responses"
 )
 
 

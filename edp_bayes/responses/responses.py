@@ -841,8 +841,8 @@ def _of_tied_ends(
             f"{' and '.join(ends)}, {'the ends' if both else 'an end'} of the answers, "
             f"{'are' if both else 'is'} the answer of several databases, with or without an "
             "individual, and a density has no such value: "
-            f"atoms=[{', '.join(ends)}] (--atoms {','.join(ends)}) gives it a probability of its "
-            "own, in an audit without an adversary (--no-past)"
+            f"responses.replaced(atoms=[{', '.join(ends)}]) (--atoms {','.join(ends)}) gives it a "
+            "probability of its own, in an audit without an adversary (--no-past)"
         ),
     )
 
@@ -882,8 +882,9 @@ def _refuse_edges(
 ) -> None:
     """Refuse answers, with or without an individual, that have no value on a scale."""
     ways = (
-        "give another transform or none, or ask another query; an answer that is the same again "
-        "and again, such as 0, is an atom, which no scale makes continuous"
+        "give another transform or none, or ask another query. An answer that is the same again "
+        "and again, such as 0, is an atom: name it without a transform, "
+        "responses.replaced(atoms=[0]) (--atoms 0)"
     )
     outside = np.flatnonzero(~transform.inside(response))
     if outside.size:

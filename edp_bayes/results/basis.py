@@ -139,11 +139,15 @@ def on_what(audit: Audit, prob: float, *, kind: str = "simultaneous") -> tuple[s
     shown = "by default the narrowest that the answers can show"
     why = "as stated" if basis.attrs["stated"] else shown
     narrowest = number(basis.attrs["narrowest"])
+    scale = f" of {audit.scaled('the answer')}" if audit.transform else ""
     width = (
-        f"If no component of the distribution is narrower than {narrowest}, {why}, and "
+        f"If no component of the distribution{scale} is narrower than {narrowest}, {why}, and "
         "contributions do not follow the rest within one, it is"
     )
-    no_less = f"That no component is narrower than {narrowest}, {why}, shows no smaller one."
+    no_less = (
+        f"That no component{scale and f' of the distribution{scale}'} is narrower than "
+        f"{narrowest}, {why}, shows no smaller one."
+    )
     said = []
     for shape, limit, rest, more in zip(
         basis["shape"].to_numpy(), model, rests, largest, strict=True

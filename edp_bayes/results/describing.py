@@ -104,6 +104,9 @@ def _how(result: PrivacyCurves) -> str:
         found.append("Contributions are known by empirical Bayes.")
     if "transform" in settings:
         found.append(f"What is modelled is the {described(settings['transform'], 'the answer')}.")
+    if atoms := settings.get("atoms"):
+        at = ", ".join(f"{count} answers at {value}" for value, count in atoms.items())
+        found.append(f"Point masses stand for {at}, and the density for all others.")
     if "draws" in settings and "chains" in settings:
         sampler = str(settings.get("sampler", ""))
         drawn = f"Drawn {DRAWN.get(sampler, f'by {sampler}')}" if sampler else "Drawn"

@@ -608,8 +608,11 @@ def _noise(result: Audit, target: Target) -> str:
     largest, spread = rounded_up(need[0]), need[1]
     scale = largest / target.epsilon
     times = math.sqrt(2.0) * scale / spread if spread > 0.0 else math.inf
+    # calibrated against the density of the answer itself, without atoms
+    whole = not (result.transform or result.at_atoms)
+    less = " edp_bayes.noise.calibrate finds how much less does." if whole else ""
     return (
         f"Laplace noise of scale {number(scale, 3)} on the answer is enough as long as nobody "
         f"contributes more than {number(largest)}: its standard deviation is {number(times, 3)} "
-        "times that of the answers. edp_bayes.noise.calibrate finds how much less does."
+        f"times that of the answers.{less}"
     )
