@@ -129,7 +129,7 @@ def lower_bounds(
         Shape (epsilon,).
     """
     best, everybody = _taken(coupling, curves), _taken(coupling, total)
-    tested, means = _tested(coupling, individuals, curves, epsilon)
+    tested, means = tested_risks(coupling, individuals, curves, epsilon)
     # the product is the same with these individuals' factors exchanged
     with np.errstate(divide="ignore", invalid="ignore"):
         exchanged = (np.log1p(-tested) - np.log1p(-best)).sum(axis=2)
@@ -146,24 +146,19 @@ def lower_bounds(
     )
 
 
-def tested_risks(coupling: Pairs, individuals: Index, curves: Array, epsilon: Array) -> Array:
-    """Return what the test for the mean densities reaches, in at most 500 draws.
+def tested_risks(
+    coupling: Pairs, individuals: Index, curves: Array, epsilon: Array
+) -> tuple[Array, tuple[MeanMasses, ...]]:
+    """Return what the test for the mean densities reaches, in at most 500 draws, and the means.
 
     The shape is (chain, draw, individual, epsilon), of every so many draws of each chain. It is
     never above the curves, delta_i of the same individuals in shape (chain * draw, individual,
     epsilon): no test does better than the best one, whatever rounding makes of either.
     """
-    return _tested(coupling, individuals, curves, epsilon)[0]
-
-
-def _tested(
-    coupling: Pairs, individuals: Index, curves: Array, epsilon: Array
-) -> tuple[Array, tuple[MeanMasses, ...]]:
-    """Return `tested_risks`, and what the tests were chosen by."""
     if isinstance(coupling, AtomCoupling):
         inner = coupling.density
         below = inner.curves(individuals, epsilon)
-        tested, means = _tested(inner, individuals, below, epsilon)
+        tested, means = tested_risks(inner, individuals, below, epsilon)
         found = coupling.at_least(individuals, tested, _step(coupling), epsilon)
         return np.minimum(found, _taken(coupling, curves)), means
     step, published = _step(coupling), getattr(coupling, "published", None)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from edp_bayes.adversary.adversary import Adversary
 from edp_bayes.auditing.future_databases import FutureDatabases
 from edp_bayes.auditing.lower_bounds import tested_risks
+from edp_bayes.auditing.resampled import Bootstrap
 from edp_bayes.auditing.rounded import modelled_step, rounded_coupling
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.models.base import DensityModel, fit_as_asked
@@ -452,21 +453,34 @@ class _Study:
         """Return a band's width, its upper limit, and whether it holds what is simulated from."""
         seed = self.settings.generator("refit", size, repetition).integers(2**32)
         settings = simulation_settings(self.settings.draws, int(seed))
-        fitted = self.model.fit(self._databases(size, repetition), settings)
-        lower, upper, limit = self._ends(self._published(fitted.coupling))
+        databases = self._databases(size, repetition)
+        fitted = self.model.fit(databases, settings)
+        bootstrap = Bootstrap.of(databases, settings)
+        lower, upper, limit = self._ends(self._published(fitted.coupling), bootstrap)
         truth = self.truths[repetition]
         held = bool(((lower <= truth) & (truth <= upper)).all())
         return float((upper - lower).max()), float(limit.max()), held
 
-    def _ends(self, coupling: Coupling) -> tuple[Array, Array, Array]:
+    def _ends(self, coupling: Coupling, bootstrap: Bootstrap) -> tuple[Array, Array, Array]:
         """Return delta's band and upper limit, as an audit that keeps everybody does."""
         everybody = np.arange(coupling.n_individuals)
         curves = coupling.curves(everybody, self.epsilon)
         delta = curves.max(axis=1)
-        tested = tested_risks(coupling, everybody, curves, self.epsilon).max(axis=2)
-        below = tested.reshape(-1, self.epsilon.size)
+        tested, means = tested_risks(coupling, everybody, curves, self.epsilon)
+        below = tested.max(axis=2).reshape(-1, self.epsilon.size)
         lower, upper = bands.band(delta, self.prob, kind=self.kind, below=below)
-        return lower, upper, bands.upper_limit(delta, self.prob, kind=self.kind)
+        limit = bands.upper_limit(delta, self.prob, kind=self.kind)
+        shown = bootstrap.draws(coupling, everybody, means, self.epsilon)
+        if shown is not None:
+            ends = (
+                bands.band(shown.delta, self.prob, kind=self.kind)[1],
+                bands.upper_limit(shown.delta, self.prob, kind=self.kind),
+            )
+            upper, limit = (
+                np.maximum(one, bands.never_rising(other))
+                for one, other in zip((upper, limit), ends, strict=True)
+            )
+        return lower, upper, limit
 
     def _databases(self, size: int, repetition: int) -> Responses:
         """Return the databases seen and so many of a future that there are `size`."""

@@ -55,7 +55,7 @@ def band(
     if below is None:
         return lower, upper
     lower = np.minimum(lower, make(below, prob)[0])
-    return np.maximum.accumulate(lower[::-1])[::-1], upper
+    return never_rising(lower), upper
 
 
 def pointwise(draws: Array, prob: float) -> tuple[Array, Array]:
@@ -144,6 +144,18 @@ def upper_limit(draws: Array, prob: float, *, kind: str = "pointwise") -> Array:
     # 0.95 * 20 is a little more than 19
     inside = min(math.ceil(prob * (count + 1) - 1e-9), count)
     return np.asarray(np.maximum(order[np.sort(height)[inside - 1] - 1], single))
+
+
+def never_rising(limit: Array) -> Array:
+    """Return limits over epsilon, last, that hold at every smaller epsilon, too: risks never rise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> never_rising(np.array([0.2, 0.1, 0.15]))
+    array([0.2 , 0.15, 0.15])
+    """
+    return np.maximum.accumulate(limit[..., ::-1], axis=-1)[..., ::-1]
 
 
 def fewest_draws(prob: float) -> int:

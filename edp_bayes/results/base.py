@@ -1008,9 +1008,7 @@ class PrivacyCurves:
         # of a tree of which a part was taken, too
         shared = [dim for dim in draws.dims if dim in here.dims]
         found = _end(draws.sel({dim: here[dim] for dim in shared}), end)
-        # what is at least so much at a larger epsilon is at a smaller one, too
-        grown = np.maximum.accumulate(found.to_numpy()[..., ::-1], axis=-1)[..., ::-1]
-        return found.copy(data=grown)
+        return found.copy(data=bands.never_rising(found.to_numpy()))
 
     def _quantity(self, name: str) -> xr.DataArray:
         curves = [str(k) for k, curve in self._posterior.items() if "epsilon" in curve.dims]
