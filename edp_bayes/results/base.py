@@ -415,9 +415,7 @@ class PrivacyCurves:
         sampled = [_joined(self._quantity(quantity), "sample")]
         if quantity in self._lower_bounds:
             tested = _joined(self._lower_bounds[quantity], "tested")
-            # of a tree of which a part was taken, too
-            shared = [dim for dim in tested.dims if dim in sampled[0].dims]
-            sampled.append(tested.sel({dim: sampled[0][dim] for dim in shared}))
+            sampled.append(_at(tested, sampled[0]))
 
         def ends(curves: Array, *below: Array) -> Array:
             found = bands.band(curves.T, prob, kind=kind, below=below[0].T if below else None)
@@ -1004,10 +1002,7 @@ class PrivacyCurves:
         name = "delta" if quantity in ("total_risk", "total_risk_bound") else quantity
         if name not in self._resampled:
             return None
-        draws, here = self._resampled[name], self._quantity(quantity)
-        # of a tree of which a part was taken, too
-        shared = [dim for dim in draws.dims if dim in here.dims]
-        found = _end(draws.sel({dim: here[dim] for dim in shared}), end)
+        found = _end(_at(self._resampled[name], self._quantity(quantity)), end)
         return found.copy(data=bands.never_rising(found.to_numpy()))
 
     def _quantity(self, name: str) -> xr.DataArray:
@@ -1076,6 +1071,16 @@ class IndividualCurves(PrivacyCurves):
         from edp_bayes import plots
 
         return plots.plot_total_risk(self, **options)
+
+
+def _at(draws: xr.DataArray, here: xr.DataArray) -> xr.DataArray:
+    """Return draws at the coordinates of others: a part of the tree may have been taken."""
+    for dim in (dim for dim in draws.dims if dim in here.dims):
+        known, wanted = (values[dim].to_numpy().tolist() for values in (draws, here))
+        if known != wanted:  # by place: not every label is a text that an index can hold
+            place = {label: k for k, label in enumerate(known)}
+            draws = draws.isel({dim: [place[label] for label in wanted]})
+    return draws
 
 
 def _end(draws: xr.DataArray, end: Callable[[Array], Array]) -> xr.DataArray:
