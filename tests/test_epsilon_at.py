@@ -125,7 +125,7 @@ def test_draws_that_cannot_be_picked_end_at_the_grid(pair):
             return getattr(self.coupling, name)
 
     source = pair[0].source
-    own = CoupledCurves(Own(source.coupling), source.epsilon, source.risks)
+    own = CoupledCurves(Own(source.coupling), source.epsilon, source.risks, source.bootstrap)
     found = type(pair[0])(pair[0].tree, own).epsilon_at(0.1)
     left = pair[0].delta.isel(epsilon=0) <= 0.1
     assert left.any()

@@ -9,6 +9,7 @@ does better than the best. So the draws of what it reaches are draws of a lower 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -29,6 +30,7 @@ __all__ = [
     "Pairs",
     "cell_masses",
     "lower_bounds",
+    "mean_masses",
     "noisy",
     "same",
     "tested_risks",
@@ -161,18 +163,28 @@ def tested_risks(
         tested, means = tested_risks(inner, individuals, below, epsilon)
         found = coupling.at_least(individuals, tested, _step(coupling), epsilon)
         return np.minimum(found, _taken(coupling, curves)), means
+    risks, found = [], []
+    for cells, without in _cells(coupling, individuals):
+        risks.append(cells.risk(without, epsilon))
+        found.append(cells.means(without))
+    return np.minimum(np.stack(risks, axis=2), _taken(coupling, curves)), tuple(found)
+
+
+def mean_masses(coupling: Pairs, individuals: Index) -> tuple[MeanMasses, ...]:
+    """Return what tests are chosen by, of every individual, in at most 500 draws."""
+    return tuple(cells.means(without) for cells, without in _cells(coupling, individuals))
+
+
+def _cells(coupling: Pairs, individuals: Index) -> Iterator[tuple[Cells, Array]]:
+    """Yield cells with the masses with each individual, and the masses without them."""
     step, published = _step(coupling), getattr(coupling, "published", None)
-    risks, every = [], []
     cells: Cells | None = None
     for person in individuals:
         p, q = (distribution[:, ::step] for distribution in coupling.pair(int(person)))
         # the distribution with an individual who is always present is that with anybody else who is
         if cells is None or not same(p, cells.distribution):
             cells = Cells.of(p, published)
-        without = cells.masses_of(q)
-        risks.append(cells.risk(without, epsilon))
-        every.append(cells.means(without))
-    return np.minimum(np.stack(risks, axis=2), _taken(coupling, curves)), tuple(every)
+        yield cells, cells.masses_of(q)
 
 
 def same(p: Mixture, q: Mixture) -> bool:

@@ -14,6 +14,7 @@ import xarray as xr
 
 from edp_bayes.auditing.epsilon_at import CoupledCurves
 from edp_bayes.auditing.evaluation import Risks, riskiest
+from edp_bayes.auditing.lower_bounds import mean_masses
 from edp_bayes.auditing.released import released_coupling
 from edp_bayes.coupling.base import FLOOR
 from edp_bayes.coupling.views.published import ReleasedCoupling, components, grid_of
@@ -53,20 +54,30 @@ def _rounding(audit: Audit, source: CoupledCurves) -> xr.Dataset | None:
     full = source.risks.delta[rows]
     try:
         whole = [released_coupling(audit, Published.of(rounded_to=step)) for step in steps]
-        left = _left([pick(coupling, rows) for coupling in whole], people, source.epsilon)
+        picked = [pick(coupling, rows) for coupling in whole]
+        left = _left(picked, people, source.epsilon)
     except (InvalidInputError, InputTypeError):
         # `released` refuses the audit, or draws of a coupling of the user's cannot be picked
         return None
     least = np.minimum(left, full)
     drawn = ("rounded_to", "sample", "epsilon")
+    shown = [_shown(coupling, people, source) for coupling in picked]
     return xr.Dataset(
         {
             "delta": (drawn, np.maximum(least, _others(source.risks, people, rows))),
             "least": (drawn, least),
+            "resampled": (("rounded_to", "resample", "epsilon"), np.stack(shown)),
             "moves": ("rounded_to", [moved_by(answers, step) for step in steps]),
         },
         coords={"rounded_to": np.array(steps), "epsilon": source.epsilon},
     )
+
+
+def _shown(coupling: ReleasedCoupling, people: Index, source: CoupledCurves) -> Array:
+    """Return what the databases themselves show of what is published, (resample, epsilon)."""
+    means = mean_masses(coupling, people)
+    found = source.bootstrap.draws(coupling, people, means, source.epsilon)
+    return np.zeros((1, source.epsilon.size)) if found is None else found.delta
 
 
 def _chosen(source: CoupledCurves) -> tuple[Index, Index]:

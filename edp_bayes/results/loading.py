@@ -29,7 +29,7 @@ FINITE: dict[str, dict[str, tuple[float, float]]] = {
     "integration_error": dict.fromkeys(RISKS, RISK),
     "direction": {"direction": (-1.0, 1.0)},
     "rounding": {
-        **dict.fromkeys(("delta", "least"), RISK),
+        **dict.fromkeys(("delta", "least", "resampled"), RISK),
         **dict.fromkeys(("rounded_to", "moves"), POSITIVE),
     },
     "resampled": dict.fromkeys(RISKS, RISK),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from edp_bayes.results.bands import upper_limit
+from edp_bayes.results.bands import never_rising, upper_limit
 from edp_bayes.utils.formatting import number, risk_least, risk_limit
 
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from edp_bayes.results.base import PrivacyCurves
     from edp_bayes.results.verdict import Target
+    from edp_bayes.utils.arrays import Array
 
 __all__ = ["ROUNDING", "may_be_rounded", "rounding_sentence"]
 
@@ -48,11 +49,14 @@ def rounding_sentence(
     str
         Empty where the bounds say neither.
     """
+
+    def limits(name: str) -> list[Array]:
+        draws = rounding[name].transpose("rounded_to", ..., "epsilon").to_numpy()
+        return [upper_limit(one, prob, kind=kind) for one in draws]
+
+    shown = [float(never_rising(limit)[at]) for limit in limits("resampled")]
     upper, lower = (
-        [
-            float(upper_limit(draws, prob, kind=kind)[at])
-            for draws in rounding[name].transpose("rounded_to", "sample", "epsilon").to_numpy()
-        ]
+        [max(float(limit[at]), least) for limit, least in zip(limits(name), shown, strict=True)]
         for name in ("delta", "least")
     )
     steps = rounding["rounded_to"].to_numpy().tolist()
