@@ -163,11 +163,11 @@ def tested_risks(
         tested, means = tested_risks(inner, individuals, below, epsilon)
         found = coupling.at_least(individuals, tested, _step(coupling), epsilon)
         return np.minimum(found, _taken(coupling, curves)), means
-    risks, found = [], []
+    risks, every = [], []
     for cells, without in _cells(coupling, individuals):
         risks.append(cells.risk(without, epsilon))
-        found.append(cells.means(without))
-    return np.minimum(np.stack(risks, axis=2), _taken(coupling, curves)), tuple(found)
+        every.append(cells.means(without))
+    return np.minimum(np.stack(risks, axis=2), _taken(coupling, curves)), tuple(every)
 
 
 def mean_masses(coupling: Pairs, individuals: Index) -> tuple[MeanMasses, ...]:
