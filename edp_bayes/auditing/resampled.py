@@ -45,7 +45,6 @@ __all__ = ["CONTRASTS", "Answers", "Bootstrap", "Resampled"]
 # below the truth least often under a density of a sharp edge, at the same price under a normal one.
 CONTRASTS = (0.5, 0.75, 1.0)
 SAMPLES = 500
-AT_ONCE = 4_000_000  # weights in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,29 +149,20 @@ class Bootstrap:
             return None
         moved = coupling.shift if isinstance(coupling, ReleasedCoupling) else None
         shift = 0.0 if moved is None else float(moved.mean())
-        tests = [
-            _Test.of(self.answers(int(person)), self.samples, mean, epsilon, shift)
-            for person, mean in zip(individuals, means, strict=True)
-        ]
-        drawn = self._means([test.value for test in tests])
-        found = [test.best(values) for test, values in zip(tests, drawn, strict=True)]
-        own = np.stack(found, axis=1) if found else np.zeros((SAMPLES, 0, epsilon.size))
+        weights = self._weights()
+        own = np.zeros((SAMPLES, len(individuals), epsilon.size))
+        for k, (person, mean) in enumerate(zip(individuals, means, strict=True)):
+            test = _Test.of(self.answers(int(person)), self.samples, mean, epsilon, shift)
+            own[:, k] = test.best(weights @ test.value)
         return Resampled(own, own.max(axis=1, initial=0.0))
 
-    def _means(self, values: Sequence[Array]) -> list[Array]:
-        """Return draws of the means of values by database, weights Dirichlet(1, ..., 1)."""
-        rng, size = self.settings.generator("resampled"), self.n_databases
-        others = (self.databases or size) - size
-        found: list[list[Array]] = [[] for _ in values]
-        rows = max(AT_ONCE // size, 1)
-        for start in range(0, SAMPLES, rows):
-            some = min(rows, SAMPLES - start)
-            weights = rng.standard_exponential((some, size))
-            rest = rng.standard_gamma(others, some) if others else np.zeros(some)
-            weights /= (weights.sum(axis=1) + rest)[:, None]
-            for k, value in enumerate(values):
-                found[k].append(weights @ value)
-        return [np.concatenate(parts) for parts in found]
+    def _weights(self) -> Array:
+        """Return draws of the weights of databases, Dirichlet(1, ..., 1), (sample, database)."""
+        rng = self.settings.generator("resampled")
+        weights = rng.standard_exponential((SAMPLES, self.n_databases))
+        others = (self.databases or self.n_databases) - self.n_databases
+        rest = rng.standard_gamma(others, SAMPLES) if others else 0.0
+        return np.asarray(weights / (weights.sum(axis=1) + rest)[:, None])
 
 
 def _mixed(coupling: Pairs) -> bool:
