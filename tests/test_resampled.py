@@ -87,6 +87,18 @@ def test_known_noise_makes_events_probabilities(gone):
     assert found == pytest.approx(max(p - np.exp(0.05) * q, 0.0), abs=0.005)
 
 
+def test_answers_beyond_all_others_are_a_set_where_there_are_four():
+    nothing = means([0.0], [0.5, 0.5], [0.5, 0.5])
+    for beyond, expected in ((3, 0.0), (4, 4 / 30), (9, 9 / 30)):
+        rest = np.linspace(0.0, 1.0, 30)
+        y = np.where(np.arange(30) < beyond, rest + 2.0, rest)
+        responses = edp.Responses.from_arrays(y, response_without=rest[:, None])
+        found = draws(responses, nothing, [0.1, 1.0]).mean(axis=0)
+        assert found == pytest.approx([expected, expected], abs=0.02)
+        noisy = responses.replaced(noise=edp.GaussianNoise(0.1))
+        assert not draws(noisy, nothing, [0.1]).any()
+
+
 def audit_of(world, repetition, size=60):
     answers, without = WORLDS[world].sample(np.random.default_rng(repetition), size)
     with warnings.catch_warnings():

@@ -14,11 +14,15 @@ model's limit rests on smoothness that the databases do not show, and the larger
 
 Kappa is at least 0.5, whatever epsilon: where densities differ little everywhere, their smoothness
 is what makes narrow limits possible, and a handful of databases in A says less than it does.
+
+A density never ends, and answers may: an amount is at least zero. Beyond the least or the largest
+answer with an individual there are one or two answers without them where densities are smooth.
+Where there are more, the answers beyond it are a set, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,6 +48,7 @@ __all__ = ["CONTRASTS", "Answers", "Bootstrap", "Resampled"]
 # By which factor exp(kappa) one density is above the other in A. Of 0.35 to 1, these left the limit
 # below the truth least often under a density of a sharp edge, at the same price under a normal one.
 CONTRASTS = (0.5, 0.75, 1.0)
+EDGE = 4  # answers beyond all others that say that there is an edge
 SAMPLES = 500
 
 
@@ -149,10 +154,12 @@ class Bootstrap:
             return None
         moved = coupling.shift if isinstance(coupling, ReleasedCoupling) else None
         shift = 0.0 if moved is None else float(moved.mean())
+        edges = not isinstance(coupling, ReleasedCoupling)  # an edge within a bin is not seen
         weights = self._weights()
         own = np.zeros((SAMPLES, len(individuals), epsilon.size))
         for k, (person, mean) in enumerate(zip(individuals, means, strict=True)):
-            test = _Test.of(self.answers(int(person)), self.samples, mean, epsilon, shift)
+            given = self.answers(int(person))
+            test = _Test.of(given, self.samples, mean, epsilon, shift, edges)
             own[:, k] = test.best(weights @ test.value)
         return Resampled(own, own.max(axis=1, initial=0.0))
 
@@ -201,6 +208,7 @@ class _Test:
         means: MeanMasses,
         epsilon: Array,
         shift: float,
+        edges: bool,
     ) -> _Test:
         both = answers.whole + shift, answers.without + shift
         values, places = [np.zeros((both[0].size // samples, 0))], [np.zeros(0, dtype=np.int64)]
@@ -219,6 +227,12 @@ class _Test:
             which, each = place.ravel()[some], each[some]
             values.append(chances[one][:, which] - np.exp(epsilon)[each] * chances[other][:, which])
             places.append(each)
+        if edges and answers.noise is None:
+            for beyond in _beyond(*both):
+                share = _by_database(beyond[:, None].astype(np.float64), samples)
+                if share.sum() >= EDGE:
+                    values.append(share.repeat(epsilon.size, axis=1))
+                    places.append(np.arange(epsilon.size))
         return cls(np.concatenate(values, axis=1), np.concatenate(places), epsilon.size)
 
     def best(self, drawn: Array) -> Array:
@@ -229,6 +243,13 @@ class _Test:
             if limits[k] > 0.0:
                 found[:, self.place[k]] = np.maximum(drawn[:, k], 0.0)
         return found
+
+
+def _beyond(one: Array, other: Array) -> Iterator[NDArray[np.bool_]]:
+    """Yield which answers with, or without, an individual lie beyond all of the others' answers."""
+    for these, those in ((one, other), (other, one)):
+        yield these < those.min()
+        yield these > those.max()
 
 
 def _chances(
