@@ -439,7 +439,8 @@ def test_the_first_line_and_the_exit_code_tell_the_verdict(
     words = ["--target", target, "--check", "--json", str(tmp_path / "verdict.json")]
     found, printed, error = run(capsys, table, tmp_path / "out", *words)
     assert (found, error) == (code, "")
-    assert printed.startswith(f"{status}: against {NOBODY_KNOWN}, at epsilon = 0.1 the")
+    said = " ".join(printed.split())
+    assert said.startswith(f"{status}: against {NOBODY_KNOWN}, at epsilon = 0.1 the")
     assert printed.count("┏") == 1
     assert "Riskiest individuals" not in printed
     kept = json.loads((tmp_path / "verdict.json").read_text())
@@ -448,7 +449,7 @@ def test_the_first_line_and_the_exit_code_tell_the_verdict(
     again = loaded.verdict(epsilon=epsilon, delta=delta)
     assert kept["verdict"]["status"] == again.status == status.lower()
     assert kept["verdict"]["limit"] == again.limit
-    assert again.claim in " ".join(printed.split())
+    assert again.claim in said
 
 
 @pytest.mark.parametrize(("target", "code"), [("0.1:0.9", 0), ("0.1:0.0001", 3)])

@@ -130,7 +130,7 @@ class NormalMixture(NamedTuple):
         edges = np.cumsum(self.weights, axis=-1)
         uniform = rng.random((*lead, size)) * edges[..., -1:]
         chosen = (uniform[..., None] >= edges[..., None, :-1]).sum(axis=-1)
-        factors = np.linalg.cholesky(
+        factors = _roots(
             np.broadcast_to(self.covariances, (*self.locations.shape, self.dimensions))
         )
         place = np.take_along_axis(self.locations, chosen[..., None], axis=-2)
@@ -147,3 +147,12 @@ class NormalMixture(NamedTuple):
         away = self.locations - self.mean()[..., None, :]
         spread = self.covariances + away[..., :, None] * away[..., None, :]
         return np.asarray(np.einsum("...k,...kab->...ab", self.weights, spread))
+
+
+def _roots(covariances: Array) -> Array:
+    """Return roots A of covariances A A', also of those that rounding made singular."""
+    try:
+        return np.asarray(np.linalg.cholesky(covariances))
+    except np.linalg.LinAlgError:
+        variances, directions = np.linalg.eigh(covariances)
+        return np.asarray(directions * np.sqrt(np.maximum(variances, 0.0))[..., None, :])
