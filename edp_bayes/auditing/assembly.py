@@ -212,7 +212,7 @@ def common_record(
 
 
 def _not_assumed(released: Responses | JointResponses) -> dict[str, str]:
-    """Return whom the command line would assume where nobody was given, if that is somebody."""
+    """Return whom the command line would assume where nobody was given, if anybody."""
     usual = usual_adversary(released.database)
     return {} if usual is None else {"not_assumed": usual.words}
 

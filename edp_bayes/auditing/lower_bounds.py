@@ -137,7 +137,7 @@ def lower_bounds(
         exchanged = (np.log1p(-tested) - np.log1p(-best)).sum(axis=2)
         survival = (1.0 - everybody) * np.exp(exchanged)
     top = _taken(coupling, largest)
-    # the risk of somebody else, and not of one of these but for rounding
+    # the risk of another individual, and not of one of these but for rounding
     others = top > best.max(axis=2) * (1.0 + ROUNDING)
     return LowerBounds(
         _step(coupling),
@@ -231,7 +231,8 @@ class Cells:
 
     def means(self, without: Array) -> MeanMasses:
         """Return the means of these masses, and of those without an individual."""
-        both = [mass.reshape(-1, mass.shape[-1]).mean(axis=0) for mass in (self.masses, without)]
+        draws = tuple(range(self.masses.ndim - 1))
+        both = [mass.mean(axis=draws) for mass in (self.masses, without)]
         return MeanMasses(self.edges, self.noise, np.stack(both))
 
     def risk(self, without: Array, epsilon: Array) -> Array:
@@ -254,14 +255,14 @@ class Cells:
         masses = [self.masses, without]
         growth = np.exp(epsilon)[:, None]
         lead = tuple(range(self.masses.ndim - 1))
-        means = [mass.mean(axis=lead) for mass in masses]
+        means = self.means(without).masses
         both = []
         for first, second in ((0, 1), (1, 0)):
             event = (means[first] > growth * means[second]).astype(np.float64)
             reached = masses[first] @ event.T - growth[:, 0] * (masses[second] @ event.T)
             both.append(reached)
         forwards = both[0].mean(axis=lead) >= both[1].mean(axis=lead)
-        return np.maximum(np.where(forwards, *both), 0.0)
+        return np.asarray(np.maximum(np.where(forwards, *both), 0.0))
 
 
 def cell_masses(distribution: Mixture, edges: Array, noise: Array | None = None) -> Array:

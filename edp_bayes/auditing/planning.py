@@ -472,14 +472,10 @@ class _Study:
         limit = bands.upper_limit(delta, self.prob, kind=self.kind)
         shown = bootstrap.draws(coupling, everybody, means, self.epsilon)
         if shown is not None:
-            ends = (
-                bands.band(shown.delta, self.prob, kind=self.kind)[1],
-                bands.upper_limit(shown.delta, self.prob, kind=self.kind),
-            )
-            upper, limit = (
-                np.maximum(one, bands.never_rising(other))
-                for one, other in zip((upper, limit), ends, strict=True)
-            )
+            above = bands.band(shown.delta, self.prob, kind=self.kind)[1]
+            upper = np.maximum(upper, bands.never_rising(above))
+            above = bands.upper_limit(shown.delta, self.prob, kind=self.kind)
+            limit = np.maximum(limit, bands.never_rising(above))
         return lower, upper, limit
 
     def _databases(self, size: int, repetition: int) -> Responses:
