@@ -116,6 +116,35 @@ def test_an_individual_who_comes_at_both_ends_or_in_the_middle_is_named(present,
     )
 
 
+def came_once(rank, *, size=0.5, others=0, away=False):
+    """Return responses of 60 databases, one of which, the rank-th of the rest, is of `ann`."""
+    rng = np.random.default_rng(5)
+    rest = rng.normal(0.0, 1.0, 60)
+    there = (np.argsort(np.argsort(rest)) == rank) ^ away
+    contribution = np.zeros((60, 1 + others))
+    contribution[:, 0] = size * there
+    contribution[20, 1:] = size
+    return responses_of(rest + contribution.sum(axis=1), contribution)
+
+
+@pytest.mark.parametrize(("rank", "how"), [(59, "high"), (0, "low")])
+@pytest.mark.parametrize("away", [False, True])
+def test_who_came_once_where_the_rest_is_highest_or_lowest_is_named(rank, how, away):
+    checks = check_databases(came_once(rank, away=away))
+    check = checks["presence, once"]
+    assert check.p_value == check.p_adjusted == pytest.approx(2 / 60)
+    assert not check.passed
+    how = {"high": "low", "low": "high"}[how] if away else how
+    assert f"comes when the response without them is {how}" in check.sentence
+
+
+def test_who_came_once_in_an_ordinary_database_or_is_one_of_several_passes():
+    for responses in (came_once(57), came_once(2), came_once(59, others=3)):
+        assert check_databases(responses)["presence, once"].passed
+    names = [check.name for check in check_databases(came_once(59), least=0.1).checks]
+    assert "presence, once" not in names  # they could add less than the others risk
+
+
 def test_presence_is_a_rank_sum_test_of_those_who_can_matter_alike():
     from scipy import stats
 

@@ -35,7 +35,7 @@ WATCHED = 100  # individuals whose presence is compared with the rest
 MOST_EXACT, MOST_RANKED = 12, 500  # databases with an individual, of how many, for exact p-values
 QUARTILES = 1.349  # between those of a normal distribution, in standard deviations
 LEAST_ADDED = 0.5  # of the upper limit of the largest risk, by coming with the rest
-LEAST_SEEN = 2  # databases with and without an individual
+LEAST_SEEN = 2  # databases with and without an individual, where tests are made together
 ALIKE = (
     "The bands assume independent databases and are likely too narrow, and a person who has seen "
     "the earlier answers knows more"
@@ -131,8 +131,10 @@ def check_databases(
     the others (Wilcoxon's rank sum, exact where either are few), for the 100 individuals who can
     matter most by contribution and presence, weighted by that; it fails, too, where the databases
     depend on each other. Holm's correction keeps the probability of any false alarm among all these
-    at about the level. Apart from them, given what an adversary knows, the sizes of residuals are
-    tested against what is expected (Spearman's rank correlation): one spread is taken for all.
+    at about the level. Apart from them those who are in one database alone, or absent from one
+    alone, are compared likewise, at the level for themselves: corrected for all, no single database
+    could fail. Given what an adversary knows, the sizes of residuals are tested against what is
+    expected (Spearman's rank correlation): one spread is taken for all.
     Thresholds, without p-values: at most 10% of the responses tied; no individual above 25% of the
     size of a response in any database; no individual's largest contribution above 5 times that of
     the next.
@@ -211,9 +213,11 @@ def check_databases(
         *_drift(order, advice, given=given),
         *_presence(responses, y, least),
     )
+    once = _presence_once(responses, y, least)
     raw = responses if records is None else records
     checks = (
         *decide(tests, level),
+        *decide(once, level),  # two of n at best, which no correction would leave below the level
         *decide(_level(order, expected, scaled=raw.scale is not None), level),
         _ties(raw),
         *_dominance(raw),
@@ -377,51 +381,39 @@ def _presence(responses: Responses, y: Array, least: float) -> tuple[PendingTest
     """
     from scipy import stats
 
-    n = y.size
-    people, most = _come_and_go(responses, y, least)
-    own = responses.collected[:, people].toarray()
-    samples = own.reshape(n, responses.samples, people.size)
-    present = (samples != 0).any(axis=1)
-    rank = stats.rankdata(y[:, None] - samples.mean(axis=1), axis=0)
-    far = stats.rankdata(np.abs(rank - (n + 1) / 2), axis=0)
-    names = responses.individual, people
+    comers = _come_and_go(responses, y, least, between=(LEAST_SEEN, y.size))
+    far = stats.rankdata(np.abs(comers.rank - (y.size + 1) / 2), axis=0)
     return (
-        *_rank_test("presence", ("high", "low"), rank, present, most, *names),
-        *_rank_test(
-            "presence, middle",
-            ("far from its middle", "near its middle"),
-            far,
-            present,
-            most,
-            *names,
-        ),
+        *_rank_test("presence", ("high", "low"), comers.rank, comers),
+        *_rank_test("presence, middle", ("far from its middle", "near its middle"), far, comers),
     )
 
 
+def _presence_once(responses: Responses, y: Array, least: float) -> tuple[PendingTest, ...]:
+    """Return the test that those who came once, or were once away, do not follow the rest."""
+    comers = _come_and_go(responses, y, least, between=(1, LEAST_SEEN - 1))
+    return _rank_test("presence, once", ("high", "low"), comers.rank, comers)
+
+
 def _rank_test(
-    check: str,
-    where: tuple[str, str],
-    rank: Array,
-    present: NDArray[np.bool_],
-    most: Array,
-    labels: NDArray[Any],
-    people: NDArray[np.int64],
+    check: str, where: tuple[str, str], rank: Array, comers: _Comers
 ) -> tuple[PendingTest, ...]:
     """Return the test that nobody is present where ranks are high, or low, by Bonferroni."""
-    n, seen = len(rank), present.sum(axis=0)
-    excess = np.where(present, rank, 0.0).sum(axis=0) - seen * (n + 1) / 2
+    n, seen = len(rank), comers.present.sum(axis=0)
+    excess = np.where(comers.present, rank, 0.0).sum(axis=0) - seen * (n + 1) / 2
     deviation = np.sqrt(seen * (n - seen) / n * rank.var(axis=0, ddof=1))
-    usable = (deviation > 0) & (np.minimum(seen, n - seen) >= LEAST_SEEN)
+    fewer = np.minimum(seen, n - seen)
+    usable = (deviation > 0) & (fewer >= comers.between[0]) & (fewer <= comers.between[1])
     if not usable.any():
         return ()
     z = np.where(usable, excess / np.where(usable, deviation, 1.0), 0.0)
     # weighted: who can matter more has more of the level
-    weight = np.where(usable, most**2, 0.0)
+    weight = np.where(usable, comers.most**2, 0.0)
     share = weight / weight.sum()
-    p = np.full(people.size, np.inf)
+    p = np.full(seen.size, np.inf)
     p[usable] = rank_sum_p_values(n, seen[usable], excess[usable], z[usable]) / share[usable]
     worst, tried = int(np.lexsort((-np.abs(z), p))[0]), int(usable.sum())
-    name = name_of(labels, people[worst])
+    name = name_of(comers.names, comers.people[worst])
     return (
         PendingTest(
             check,
@@ -479,8 +471,38 @@ def rank_sum_p_values(
     return np.asarray(p)
 
 
-def _come_and_go(responses: Responses, y: Array, least: float) -> tuple[NDArray[np.int64], Array]:
-    """Return who is sometimes absent and can matter most by coming with the rest, and how much.
+@dataclass(frozen=True)
+class _Comers:
+    """Who is sometimes absent and can matter most by coming with the rest.
+
+    Attributes
+    ----------
+    people : ndarray of int
+        Shape (m,): their positions among all.
+    most : ndarray
+        Shape (m,): how much that can add to their risk, at worst.
+    present : ndarray of bool
+        Shape (n, m): in which databases they are.
+    rank : ndarray
+        Shape (n, m): ranks of the responses without them.
+    between : tuple of int
+        From how many databases on, and up to how many, they are in, or are not in.
+    names : ndarray
+        Labels of all individuals.
+    """
+
+    people: NDArray[np.int64]
+    most: Array
+    present: NDArray[np.bool_]
+    rank: Array
+    between: tuple[int, int]
+    names: NDArray[Any]
+
+
+def _come_and_go(
+    responses: Responses, y: Array, least: float, *, between: tuple[int, int]
+) -> _Comers:
+    """Return who is in, or absent from, so many databases and can matter by coming with the rest.
 
     At worst they come in the databases alone in which the response without them lies just above a
     threshold: an interval of the size of their contribution is then empty with them and not without
@@ -488,20 +510,36 @@ def _come_and_go(responses: Responses, y: Array, least: float) -> tuple[NDArray[
     their risk; who adds less than half of `least` is left out: what they add comes on top of what
     they risk if they come at random, and its size is itself an estimate.
     """
-    n = responses.n_databases
+    from scipy import stats
+
+    n, samples = responses.n_databases, responses.samples
     entries = np.diff(responses.collected.indptr)
-    often = (n - LEAST_SEEN) * responses.samples
-    eligible = np.flatnonzero((entries >= LEAST_SEEN) & (entries <= often))
+    missing = n * samples - entries
+    fewest, most_often = between
+    eligible = np.flatnonzero(
+        (entries >= fewest)
+        & (missing >= fewest * samples)
+        & (np.minimum(entries, missing) <= most_often * samples)
+    )
     low, high = np.quantile(y, [0.25, 0.75])
     spread = min(float(y.std()), float(high - low) / QUARTILES) or float(y.std())
     moved = responses.largest_contribution[eligible] / (spread * np.sqrt(2.0 * np.pi))
-    most = np.minimum(moved, entries[eligible] / (n * responses.samples))
+    most = np.minimum(moved, entries[eligible] / (n * samples))
     eligible, most = eligible[most > LEAST_ADDED * least], most[most > LEAST_ADDED * least]
     if eligible.size > WATCHED:
         top = np.partition(most, eligible.size - WATCHED)[eligible.size - WATCHED]
         eligible, most = eligible[most >= top], most[most >= top]
     order = np.argsort(-most, kind="stable")[:WATCHED]
-    return eligible[order].astype(np.int64), most[order]
+    people = eligible[order].astype(np.int64)
+    own = responses.collected[:, people].toarray().reshape(n, samples, people.size)
+    return _Comers(
+        people,
+        most[order],
+        (own != 0).any(axis=1),
+        stats.rankdata(y[:, None] - own.mean(axis=1), axis=0),
+        between,
+        responses.individual,
+    )
 
 
 def _ties(responses: Responses) -> Check:

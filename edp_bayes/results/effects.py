@@ -66,6 +66,9 @@ EFFECTS = MappingProxyType(
         "presence, middle": Effect(
             WITHHOLDS, "who comes depends on the rest, which the model denies"
         ),
+        "presence, once": Effect(
+            WITHHOLDS, "who comes depends on the rest, which the model denies"
+        ),
         "distribution": Effect(WITHHOLDS, _MISFIT),
         "standard deviation": Effect(WITHHOLDS, _MISFIT),
         "skewness": Effect(WITHHOLDS, _MISFIT),
@@ -100,6 +103,7 @@ DEPENDENCE = (
 LEVEL = 0.05
 FAMILIES = (
     (*DEPENDENCE, "presence", "presence, middle"),
+    ("presence, once",),
     ("spread, level",),
     ("distribution", "standard deviation", "skewness", "minimum", "maximum"),
 )
