@@ -1,9 +1,9 @@
 """Worlds that no model was tuned to: ``uv run python -m tests.calibration.worlds --write``.
 
-An individual whose coming depends on the rest, shares of a total, answers with atoms, peaks, gross
-outliers, newcomers. Each is a whole audit, so that a verdict may be withheld. The table says how
-often the limit of 95% at one epsilon lies below the truth, and how often without a failed check
-that withholds.
+An individual whose coming or giving depends on the rest, shares of a total, answers with atoms,
+peaks, edges, gross outliers, newcomers. Each is a whole audit, so that a verdict may be withheld.
+The table says how often the limit of 95% at one epsilon lies below the truth, and how often without
+a failed check that withholds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from scipy.signal import fftconvolve
 from scipy.special import expit
-from scipy.stats import gamma, lognorm, norm
+from scipy.stats import expon, gamma, lognorm, norm
 
 import edp_bayes as edp
 from tests.calibration.failures import standardised
@@ -110,6 +110,27 @@ def coming(
         share = presence(LINE)
         there = np.interp(LINE - amount, LINE, share * density)
         return Side((1.0 - share) * density + there), Side(density)
+
+    return World(sample, true)
+
+
+def giving(
+    rest: Callable[[np.random.Generator, int], Array],
+    density: Array,
+    parts: list[tuple[Callable[[Array], Array], float]],
+) -> World:
+    """Return a world of an individual who gives an amount of their own in each part of the rest."""
+
+    def amounts(found: Array) -> Array:
+        return np.select([part(found) for part, _ in parts], [amount for _, amount in parts])
+
+    def sample(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+        found = rest(rng, n)
+        return found + amounts(found), found
+
+    def true() -> tuple[Side, Side]:
+        moved = [np.interp(LINE - a, LINE, part(LINE) * density) for part, a in parts]
+        return Side(np.sum(moved, axis=0)), Side(density)
 
     return World(sample, true)
 
@@ -258,6 +279,15 @@ WORLDS: dict[str, World] = {
     "outliers, gives 0.4": additive(*OUTLIERS, 0.4),
     "lognormal amounts": _heavy(),
     "new in the last two, gives 2.5": _newcomer(),
+    "comes above 2": coming(*NORMAL, lambda x: 1.0 * (x > 2.0), 0.5),
+    "comes at both ends": coming(*NORMAL, lambda x: 1.0 * (np.abs(x) > 1.2), 0.5),
+    "comes in the middle": coming(*NORMAL, lambda x: 1.0 * (np.abs(x) < 0.4), 0.5),
+    "gives 0.6 above 1, else 0.02": giving(
+        *NORMAL, [(lambda x: x > 1.0, 0.6), (lambda x: x <= 1.0, 0.02)]
+    ),
+    "exponential, gives 0.1": additive(
+        lambda rng, n: rng.exponential(1.0, n), expon.pdf(LINE), 0.1
+    ),
 }
 
 
@@ -266,7 +296,10 @@ def once(task: tuple[str, int, int]) -> dict[str, Any]:
     name, n, repetition = task
     world = WORLDS[name]
     seed = np.random.SeedSequence([list(WORLDS).index(name), n, repetition])
-    answers, without = world.sample(np.random.default_rng(seed), n)
+    rng = np.random.default_rng(seed)
+    answers, without = world.sample(rng, n)
+    while (answers == without).all():  # who has never come is no individual of an audit
+        answers, without = world.sample(rng, n)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", edp.EdpBayesWarning)
         responses = edp.Responses.from_arrays(
