@@ -27,7 +27,13 @@ def draws(responses, mean, epsilon, **options):
 
 
 @pytest.fixture
-def gone():
+def of_means(monkeypatch):
+    """Sets are chosen by the mean densities, and by no kernel estimate."""
+    monkeypatch.setattr("edp_bayes.auditing.resampled.MOST_ANSWERS", 0)
+
+
+@pytest.fixture
+def gone(of_means):
     """30 answers; 12 are in [0, 1), of these 3 without the individual, and all others never."""
     y = np.concatenate([np.full(12, 0.5), np.full(18, 2.5)])
     z = np.concatenate([np.full(3, 0.5), np.full(9, 1.5), np.full(18, 2.5)])
@@ -87,6 +93,7 @@ def test_known_noise_makes_events_probabilities(gone):
     assert found == pytest.approx(max(p - np.exp(0.05) * q, 0.0), abs=0.005)
 
 
+@pytest.mark.usefixtures("of_means")
 def test_answers_beyond_all_others_are_a_set_where_there_are_four():
     nothing = means([0.0], [0.5, 0.5], [0.5, 0.5])
     for beyond, expected in ((3, 0.0), (4, 4 / 30), (9, 9 / 30)):
@@ -97,6 +104,20 @@ def test_answers_beyond_all_others_are_a_set_where_there_are_four():
         assert found == pytest.approx([expected, expected], abs=0.02)
         noisy = responses.replaced(noise=edp.GaussianNoise(0.1))
         assert not draws(noisy, nothing, [0.1]).any()
+
+
+def test_narrow_places_that_the_means_miss_are_sets_of_the_kernel_estimate():
+    # ten of 40 answers are moved from one narrow place to where nobody else is
+    nothing = means([0.0], [0.5, 0.5], [0.5, 0.5])
+    rest = (np.arange(40) % 4) + 0.01 * np.random.default_rng(2).normal(size=40)
+    y = np.where(np.arange(40) % 4 == 1, rest + 0.3, rest)
+    responses = edp.Responses.from_arrays(y, response_without=rest[:, None])
+    found = draws(responses, nothing, [0.1, 1.0])
+    assert found.mean(axis=0) == pytest.approx([0.25, 0.25], abs=0.02)
+    several = edp.Responses.from_arrays(y, response_without=rest[:, None], samples=2)
+    assert not draws(several, nothing, [0.1]).any()  # of which one predicts the other
+    noisy = responses.replaced(noise=edp.GaussianNoise(0.1))
+    assert not draws(noisy, nothing, [0.1]).any()
 
 
 def audit_of(world, repetition, size=60):
@@ -130,6 +151,13 @@ def test_an_edge_that_the_density_smooths_is_in_the_limit():
     assert (band["upper"].to_numpy() >= limit).all()
     assert (audit.upper("total_risk").to_numpy() >= limit).all()
     assert np.array_equal(audit.upper("individual_delta")[0], limit)
+
+
+def test_peaks_that_the_density_smooths_are_in_the_limit():
+    true = truth(WORLDS["six peaks, gives 0.3"])
+    audits = [audit_of("six peaks, gives 0.3", repetition) for repetition in (1, 2, 3)]
+    assert sum(model_limit(audit)[0] < true[0] for audit in audits) >= 2
+    assert sum(audit.upper("delta").to_numpy()[0] >= true[0] for audit in audits) >= 2
 
 
 def test_a_small_contribution_to_a_smooth_answer_keeps_its_limit():

@@ -15,6 +15,11 @@ model's limit rests on smoothness that the databases do not show, and the larger
 Kappa is at least 0.5, whatever epsilon: where densities differ little everywhere, their smoothness
 is what makes narrow limits possible, and a handful of databases in A says less than it does.
 
+Where a mixture finds no narrow places at all, the sets that it chooses miss them. So there are sets
+of a second choice: those of kernel estimates, of the bandwidth that predicts each answer best from
+all others (`edp_bayes.distributions.kernel_estimates`). Under a normal density they are wide and
+change few limits.
+
 A density never ends, and answers may: an amount is at least zero. Beyond the least or the largest
 answer with an individual there are one or two answers without them where densities are smooth.
 Where there are more, the answers beyond it are a set, too.
@@ -33,6 +38,7 @@ from edp_bayes.auditing.lower_bounds import MeanMasses, Pairs, noisy
 from edp_bayes.coupling.atoms import AtomCoupling
 from edp_bayes.coupling.views.published import ReleasedCoupling
 from edp_bayes.coupling.views.unseen_past import PastCoupling
+from edp_bayes.distributions.kernel_estimates import MOST_ANSWERS, KernelEstimate, best_estimate
 from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.defaults import PROB
 
@@ -154,14 +160,25 @@ class Bootstrap:
             return None
         moved = coupling.shift if isinstance(coupling, ReleasedCoupling) else None
         shift = 0.0 if moved is None else float(moved.mean())
-        edges = not isinstance(coupling, ReleasedCoupling)  # an edge within a bin is not seen
+        # neither an edge nor a narrow place within a bin is seen
+        within = isinstance(coupling, ReleasedCoupling)
         weights = self._weights()
         own = np.zeros((SAMPLES, len(individuals), epsilon.size))
+        last, estimate = None, None  # everybody's answers to one query have one estimate
         for k, (person, mean) in enumerate(zip(individuals, means, strict=True)):
             given = self.answers(int(person))
-            test = _Test.of(given, self.samples, mean, epsilon, shift, edges)
+            fine = not within and given.noise is None
+            if fine and given.whole is not last:
+                last, estimate = given.whole, self._estimate(given.whole)
+            sets = _Sets(mean, estimate if fine else None, edges=fine)
+            test = _Test.of(given, self.samples, sets, epsilon, shift)
             own[:, k] = test.best(weights @ test.value)
         return Resampled(own, own.max(axis=1, initial=0.0))
+
+    def _estimate(self, answers: Array) -> KernelEstimate | None:
+        """Return a kernel estimate; of several answers of a database one predicts the others."""
+        many = self.samples > 1 or answers.size > MOST_ANSWERS
+        return None if many or np.ptp(answers) == 0.0 else best_estimate(answers)
 
     def _weights(self) -> Array:
         """Return draws of the weights of databases, Dirichlet(1, ..., 1), (sample, database)."""
@@ -179,6 +196,18 @@ def _mixed(coupling: Pairs) -> bool:
     if isinstance(coupling, ReleasedCoupling):
         return _mixed(coupling.finer)
     return isinstance(coupling, PastCoupling)
+
+
+class _Sets(NamedTuple):
+    """What sets of answers are chosen by: mean densities, a kernel estimate, edges."""
+
+    means: MeanMasses
+    estimate: KernelEstimate | None
+    edges: bool
+
+
+# What every answer, by (y_j, y_ij), has of the sets where one density is some times the other.
+type Choice = Callable[[int, int, Array], list[Array]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,33 +230,25 @@ class _Test:
     size: int
 
     @classmethod
-    def of(
-        cls,
-        answers: Answers,
-        samples: int,
-        means: MeanMasses,
-        epsilon: Array,
-        shift: float,
-        edges: bool,
-    ) -> _Test:
+    def of(cls, answers: Answers, samples: int, sets: _Sets, epsilon: Array, shift: float) -> _Test:
         both = answers.whole + shift, answers.without + shift
         values, places = [np.zeros((both[0].size // samples, 0))], [np.zeros(0, dtype=np.int64)]
         kappa = np.maximum(epsilon[:, None], CONTRASTS)
         contrast, place = np.unique(kappa, return_inverse=True)
+        choices = [_of_means(both, sets.means, answers.noise)]
+        if sets.estimate is not None:
+            choices.append(_of_estimates(both, sets.estimate))
+        each = np.arange(epsilon.size).repeat(len(CONTRASTS))
         for one, other in ((0, 1), (1, 0)):
-            events = means.masses[one] > np.exp(contrast)[:, None] * means.masses[other]
-            if not events.any():
-                continue
-            chances = [
-                _by_database(_chances(points, means, answers.noise, events), samples)
-                for points in both
-            ]
-            each = np.arange(epsilon.size).repeat(len(CONTRASTS))
-            some = events.any(axis=1)[place.ravel()]
-            which, each = place.ravel()[some], each[some]
-            values.append(chances[one][:, which] - np.exp(epsilon)[each] * chances[other][:, which])
-            places.append(each)
-        if edges and answers.noise is None:
+            for choose in choices:
+                chances = [_by_database(c, samples) for c in choose(one, other, np.exp(contrast))]
+                some = chances[one].any(axis=0)[place.ravel()]
+                which, at = place.ravel()[some], each[some]
+                values.append(
+                    chances[one][:, which] - np.exp(epsilon)[at] * chances[other][:, which]
+                )
+                places.append(at)
+        if sets.edges:
             for beyond in _beyond(*both):
                 share = _by_database(beyond[:, None].astype(np.float64), samples)
                 if share.sum() >= EDGE:
@@ -252,19 +273,35 @@ def _beyond(one: Array, other: Array) -> Iterator[NDArray[np.bool_]]:
         yield these > those.max()
 
 
-def _chances(
-    points: Array,
-    means: MeanMasses,
-    noise: GaussianNoise | LaplaceNoise | None,
-    events: Array,
-) -> Array:
-    """Return the probability of every event when the answer is at each point, (point, event)."""
-    member = events.T.astype(np.float64)
-    if means.noise is not None:
-        member = means.noise @ member
-    if noise is None:
-        return np.asarray(member[np.searchsorted(means.edges, points)])
-    return np.asarray(noisy(points, noise).masses(means.edges) @ member)
+def _of_means(
+    both: tuple[Array, Array], means: MeanMasses, noise: GaussianNoise | LaplaceNoise | None
+) -> Choice:
+    """Choose the cells of more than some times the mean mass."""
+
+    def chances(one: int, other: int, times: Array) -> list[Array]:
+        events = means.masses[one] > times[:, None] * means.masses[other]
+        member = events.T.astype(np.float64)
+        if means.noise is not None:
+            member = means.noise @ member
+        if noise is None:
+            return [np.asarray(member[np.searchsorted(means.edges, points)]) for points in both]
+        return [np.asarray(noisy(points, noise).masses(means.edges) @ member) for points in both]
+
+    return chances
+
+
+def _of_estimates(both: tuple[Array, Array], estimate: KernelEstimate) -> Choice:
+    """Choose the answers of more than some times the density of a kernel estimate."""
+    density = np.array(
+        [[estimate.density(points, answers) for answers in both] for points in both]
+    )  # of points of one in the second axis, by the answers of the other
+
+    def chances(one: int, other: int, times: Array) -> list[Array]:
+        return [
+            (at[one][:, None] > times * at[other][:, None]).astype(np.float64) for at in density
+        ]
+
+    return chances
 
 
 def _by_database(values: Array, samples: int) -> Array:

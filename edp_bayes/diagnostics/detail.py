@@ -9,6 +9,7 @@ import numpy as np
 from edp_bayes.coupling.base import draw_count
 from edp_bayes.diagnostics.checks import Checks, threshold
 from edp_bayes.diagnostics.predictive import MIN_REPLICATES
+from edp_bayes.distributions.kernel_estimates import MOST_ANSWERS, left_out_scores
 from edp_bayes.distributions.mixtures import Mixture, flat_draws
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.thinning import spread_evenly
@@ -20,12 +21,7 @@ __all__ = ["check_detail"]
 
 DETAIL = "detail"
 MOST_TIMES = 3.0  # the pseudo-Bayes factor from which it fails
-# Bandwidths, in robust standard deviations of the responses.
-BANDWIDTHS = np.geomspace(0.02, 1.0, 24)
-MOST_DATABASES = 1000  # kernel estimates of all pairs
 MOST_DRAWS = 500
-QUARTILES = 1.349  # between the quartiles of a normal distribution, in standard deviations
-SMALLEST = 1e-300
 ADVICE = (
     "Individuals may hide in less. Ask for more databases, and see whether components "
     "of one width give a larger limit: "
@@ -89,7 +85,7 @@ def check_detail(mixture_draws: Mixture, responses: Responses) -> Checks:
     compared = (
         responses.samples == 1
         and responses.half_step is None
-        and n <= MOST_DATABASES
+        and n <= MOST_ANSWERS
         and draw_count(mixture_draws) >= MIN_REPLICATES
     )
     if not compared:
@@ -108,18 +104,8 @@ def check_detail(mixture_draws: Mixture, responses: Responses) -> Checks:
 
 def _of_kernels(y: Array) -> float:
     """Return the log score of kernel estimates left out, averaged over kernels and bandwidths."""
-    low, high = np.quantile(y, [0.25, 0.75])
-    spread = min(float(y.std()), float(high - low) / QUARTILES) or float(y.std())
-    distance = np.abs(y[:, None] - y) / spread
-    distance[distance == 0.0] = np.inf  # oneself, and those tied
-    scores = []
-    for h in BANDWIDTHS:
-        u = distance / h
-        others = (y.size - 1) * spread * h
-        gaussian = np.exp(-0.5 * u**2).sum(axis=1) / (others * np.sqrt(2.0 * np.pi))
-        laplace = np.exp(-u).sum(axis=1) / (others * 2.0)
-        scores += [np.log(density + SMALLEST).sum() for density in (gaussian, laplace)]
-    return float(np.logaddexp.reduce(scores) - np.log(len(scores)))
+    scores = left_out_scores(y)
+    return float(np.logaddexp.reduce(scores.ravel()) - np.log(scores.size))
 
 
 def _left_out(mixture: Mixture, y: Array) -> float:

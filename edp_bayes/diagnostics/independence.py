@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from edp_bayes.adversary.adversary import CALENDAR, Adversary
 from edp_bayes.adversary.advice import advised, advised_more
 from edp_bayes.diagnostics.checks import Check, Checks, PendingTest, decide, threshold
+from edp_bayes.distributions.kernel_estimates import robust_spread
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.responses.atoms import places
 from edp_bayes.utils import labels, validate
@@ -33,7 +34,6 @@ MAX_SHARE = 0.25
 MAX_RATIO = 5.0
 WATCHED = 100  # individuals whose presence is compared with the rest
 MOST_EXACT, MOST_RANKED = 12, 500  # databases with an individual, of how many, for exact p-values
-QUARTILES = 1.349  # between those of a normal distribution, in standard deviations
 LEAST_ADDED = 0.5  # of the upper limit of the largest risk, by coming with the rest
 LEAST_SEEN = 2  # databases with and without an individual, where tests are made together
 ALIKE = (
@@ -521,9 +521,7 @@ def _come_and_go(
         & (missing >= fewest * samples)
         & (np.minimum(entries, missing) <= most_often * samples)
     )
-    low, high = np.quantile(y, [0.25, 0.75])
-    spread = min(float(y.std()), float(high - low) / QUARTILES) or float(y.std())
-    moved = responses.largest_contribution[eligible] / (spread * np.sqrt(2.0 * np.pi))
+    moved = responses.largest_contribution[eligible] / (robust_spread(y) * np.sqrt(2.0 * np.pi))
     most = np.minimum(moved, entries[eligible] / (n * samples))
     eligible, most = eligible[most > LEAST_ADDED * least], most[most > LEAST_ADDED * least]
     if eligible.size > WATCHED:
