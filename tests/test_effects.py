@@ -47,11 +47,12 @@ def test_the_documents_hold_the_same_table():
 
 def test_families_are_those_that_are_corrected_together(audit):
     rng = np.random.default_rng(2)
-    contribution = rng.gamma(2.0, 0.1, (40, 3)) * (rng.random((40, 3)) < 0.6)
+    contribution = rng.gamma(2.0, 0.1, (40, 4)) * (rng.random((40, 4)) < 0.6)
+    contribution[:, 3] = 0.4 * (np.arange(40) == 17)  # who came once
     y = np.linspace(0.0, 8.0, 40) + rng.normal(size=40) + contribution.sum(axis=1)
     known = edp.audit(
         edp.Responses.from_arrays(y, contribution=contribution),
-        epsilon=[0.1],
+        epsilon=[0.1, 5.0],
         adversary=edp.Adversary(trend=True),
         draws=100,
         tune=100,

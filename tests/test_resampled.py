@@ -118,6 +118,7 @@ def test_narrow_places_that_the_means_miss_are_sets_of_the_kernel_estimate():
     assert not draws(several, nothing, [0.1]).any()  # of which one predicts the other
     noisy = responses.replaced(noise=edp.GaussianNoise(0.1))
     assert not draws(noisy, nothing, [0.1]).any()
+    assert not draws(responses, nothing, [0.1], residuals=True).any()
 
 
 def audit_of(world, repetition, size=60):

@@ -99,7 +99,7 @@ def assemble(
     least = risks.least_delta, risks.least_total_risk
     tested = lower_bounds(fitted.coupling, kept, curves, *least, epsilon)
     whole = None if released.atoms is None else released.n_databases
-    bootstrap = Bootstrap.of(responses, settings, whole)
+    bootstrap = Bootstrap.of(responses, settings, whole, residuals=regression is not None)
     shown = bootstrap.draws(fitted.coupling, kept, tested.means, epsilon)
     lead = ("chain", "draw")
     chains = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}

@@ -73,7 +73,8 @@ def assemble_joint(
     below = np.maximum(curves.value - curves.error, 0.0)
     everybody = np.arange(kept.size)
     tested = lower_bounds(lines, everybody, below, *least, epsilon)
-    bootstrap = Bootstrap(lines.answers, coupling.responses.n_databases, 1, settings)
+    n, residuals = coupling.responses.n_databases, regression is not None
+    bootstrap = Bootstrap(lines.answers, n, 1, settings, residuals=residuals)
     shown = bootstrap.draws(lines, everybody, tested.means, epsilon)
     chains = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
     coords = {**chains, "epsilon": epsilon, "individual": names[kept]}

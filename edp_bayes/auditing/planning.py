@@ -305,6 +305,7 @@ def plan(
         repetitions=validate.positive_integer(repetitions, "repetitions"),
         most=validate.positive_integer(most, "most") - lags,
         settings=simulation_settings(draws, random_seed),
+        residuals=known is not None,
     )
     if study.most < study.responses.n_databases:
         raise InvalidInputError(
@@ -411,6 +412,7 @@ class _Study:
     repetitions: int
     most: int
     settings: SamplerSettings
+    residuals: bool = False
     found: dict[int, tuple[Array, Array, NDArray[np.bool_]]] = field(default_factory=dict)
 
     def simulate(self) -> None:
@@ -455,7 +457,7 @@ class _Study:
         settings = simulation_settings(self.settings.draws, int(seed))
         databases = self._databases(size, repetition)
         fitted = self.model.fit(databases, settings)
-        bootstrap = Bootstrap.of(databases, settings)
+        bootstrap = Bootstrap.of(databases, settings, residuals=self.residuals)
         lower, upper, limit = self._ends(self._published(fitted.coupling), bootstrap)
         truth = self.truths[repetition]
         held = bool(((lower <= truth) & (truth <= upper)).all())

@@ -116,6 +116,9 @@ class Bootstrap:
         Of the audit: the weights have a random stream of their own.
     databases : int, optional
         How many there are with those whose answer is an atom, which are in no set; n if not given.
+    residuals : bool
+        Whether answers are fitted, given what an adversary knows: a kernel estimate of residuals
+        predicts them too well and is too narrow, so that none chooses sets then.
 
     References
     ----------
@@ -127,10 +130,16 @@ class Bootstrap:
     samples: int
     settings: SamplerSettings
     databases: int | None = None
+    residuals: bool = False
 
     @classmethod
     def of(
-        cls, responses: Responses, settings: SamplerSettings, databases: int | None = None
+        cls,
+        responses: Responses,
+        settings: SamplerSettings,
+        databases: int | None = None,
+        *,
+        residuals: bool = False,
     ) -> Bootstrap:
         """Return that of the responses to one query."""
 
@@ -138,7 +147,9 @@ class Bootstrap:
             y, given = responses.response, responses.collected[:, [individual]]
             return Answers(y, y - given.toarray()[:, 0], responses.noise)
 
-        return cls(answers, responses.n_databases, responses.samples, settings, databases)
+        return cls(
+            answers, responses.n_databases, responses.samples, settings, databases, residuals
+        )
 
     def draws(
         self, coupling: Pairs, individuals: Index, means: Sequence[MeanMasses], epsilon: Array
@@ -176,9 +187,9 @@ class Bootstrap:
         return Resampled(own, own.max(axis=1, initial=0.0))
 
     def _estimate(self, answers: Array) -> KernelEstimate | None:
-        """Return a kernel estimate; of several answers of a database one predicts the others."""
-        many = self.samples > 1 or answers.size > MOST_ANSWERS
-        return None if many or np.ptp(answers) == 0.0 else best_estimate(answers)
+        """Return a kernel estimate, where one answer does not follow from the others."""
+        alike = self.residuals or self.samples > 1 or np.ptp(answers) == 0.0
+        return None if alike or answers.size > MOST_ANSWERS else best_estimate(answers)
 
     def _weights(self) -> Array:
         """Return draws of the weights of databases, Dirichlet(1, ..., 1), (sample, database)."""
