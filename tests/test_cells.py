@@ -72,7 +72,14 @@ def test_every_cell_and_total_has_a_row_the_worst_first(found):
     assert found.worst.equals(found.table.iloc[0])
 
 
-@pytest.mark.parametrize("form", [name for name in FORMS if name != "pandas"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param(name, marks=[pytest.mark.full] * (name != "duckdb"))
+        for name in FORMS
+        if name != "pandas"
+    ],
+)
 def test_every_engine_finds_the_same_cells(form, tmp_path):
     rows = visits(weeks=20, people=12)
     given = {"by": ["region"], "epsilon": [0.1], "model": MODEL, **OPTIONS}

@@ -507,7 +507,7 @@ def test_audits_without_their_fit_are_refused(tmp_path):
         audit.releases_until(epsilon=0.5, delta=0.0)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+@pytest.mark.parametrize("kernel", ["gaussian", pytest.param("laplace", marks=pytest.mark.full)])
 def test_the_smoothed_bootstrap_composes_too(kernel):
     rng = np.random.default_rng(3)
     contribution = rng.gamma(20.0, 0.01, (30, 3))
@@ -716,7 +716,7 @@ def test_enlarged_contributions_are_those_of_the_coupling(individual):
     np.testing.assert_allclose(bound, by_hand, atol=2e-3)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+@pytest.mark.parametrize("kernel", ["gaussian", pytest.param("laplace", marks=pytest.mark.full)])
 def test_the_smoothed_bootstrap_carry_over_too(kernel):
     rng = np.random.default_rng(3)
     responses = responses_of(rng.gamma(20.0, 0.01, (30, 3)))

@@ -254,10 +254,10 @@ def true_risk(low, high):
 @pytest.mark.parametrize(
     ("rule", "value", "low", "high"),
     [
-        ({"threshold": 0.0}, "suppressed", -np.inf, 0.0),
-        ({"threshold": 0.0}, "published", 0.7, 0.7),
+        pytest.param({"threshold": 0.0}, "suppressed", -np.inf, 0.0, marks=pytest.mark.full),
+        pytest.param({"threshold": 0.0}, "published", 0.7, 0.7, marks=pytest.mark.full),
         ({"rounded_to": 6.0}, "0", -3.0, 3.0),
-        ({"bins": [1.0]}, "1 or more", 1.0, np.inf),
+        pytest.param({"bins": [1.0]}, "1 or more", 1.0, np.inf, marks=pytest.mark.full),
     ],
 )
 def test_the_limit_covers_the_risk_after_what_was_published_last(rule, value, low, high):
@@ -292,7 +292,7 @@ def test_the_limit_covers_the_risk_after_what_was_published_last(rule, value, lo
 def test_less_of_the_past_hides_more():
     data = responses_of()
     middle = [
-        edp.audit(data, adversary=adversary, **{**OPTIONS, "draws": 400}).delta.median().item()
+        edp.audit(data, adversary=adversary, **{**OPTIONS, "draws": 100}).delta.median().item()
         for adversary in (
             edp.Adversary(past=1),
             edp.Adversary(past=1, past_published={"rounded_to": 0.01}),
@@ -451,7 +451,7 @@ def test_the_command_line_takes_the_past_as_published(tmp_path, capsys):
         "region": np.tile(np.repeat(["north", "south"], 20), 40),
     })[rng.random(1600) < 0.5]  # fmt: skip
     rows.to_csv(tmp_path / "visits.csv", index=False)
-    words = "--database week --individual who --query count --seed 1 --draws 50 --chains 2"
+    words = "--database week --individual who --query count --seed 1 --draws 10 --chains 2"
     asked = ["audit", str(tmp_path / "visits.csv"), *words.split(), "--model", "finite:2"]
     asked += ["--tune", "50", "--epsilon", "0.1", "--past-published", "--out", str(tmp_path / "a")]
     assert main(asked) == 2
@@ -478,7 +478,7 @@ def test_what_is_published_is_what_everything_is_of(tmp_path, capsys):
     })[rng.random(1200) < 0.5]  # fmt: skip
     rows.to_csv(tmp_path / "visits.csv", index=False)
     out = tmp_path / "out"
-    words = "--database week --individual who --query count --seed 1 --draws 50 --chains 2"
+    words = "--database week --individual who --query count --seed 1 --draws 10 --chains 2"
     more = "--model finite:2 --tune 50 --epsilon 0.1 --target 0.1:0.9 --past 1 --past-published"
     rest = "--rounded-to 5 --threshold 8 --databases 2 --check"
     asked = ["audit", str(tmp_path / "visits.csv"), *words.split(), *more.split(), *rest.split()]

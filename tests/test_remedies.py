@@ -14,7 +14,7 @@ from edp_bayes.mitigation import CUTS, NOISE, _cuts, _limited, _together
 from edp_bayes.report.describing import describe
 from edp_bayes.responses.rounding import rounding_steps
 
-FEW = {"draws": 60, "chains": 2, "tune": 100, "random_seed": 1, "progressbar": False}
+FEW = {"draws": 30, "chains": 2, "tune": 100, "random_seed": 1, "progressbar": False}
 EPSILON, DELTA = 0.1, 0.02
 
 
@@ -110,7 +110,7 @@ def test_counts_are_rounded_and_made_noisy_on_their_grid():
     responses = edp.Responses.from_arrays(there.sum(axis=1), contribution=there, additive=True)
     audit = edp.audit(responses, epsilon=[EPSILON], **FEW)
     table = edp.remedies(
-        audit, responses, delta=0.005, kinds=("rounding", "noise", "limit"), **FEW
+        audit, responses, delta=0.005, kinds=("rounding", "noise", "limit"), **{**FEW, "draws": 15}
     ).table
     assert table.loc["noise", "limit"] < audit.verdict(delta=0.005).limit
     assert table.loc["limit", "status"] == "not tried"

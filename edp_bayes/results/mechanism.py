@@ -130,7 +130,7 @@ class MechanismAudit(PrivacyCurves):
         >>> import edp_bayes as edp
         >>> def noisy_sum(database, size, rng):
         ...     return sum(database) + rng.laplace(size=size)
-        >>> people = {"Ann": 0.2, "Bob": 1.0, "Cy": 0.3}
+        >>> people = {"Ann": 0.2, "Bob": 1.0}
         >>> everybody = tuple(people.values())
         >>> without = {
         ...     f"without {name}": (everybody, tuple(v for n, v in people.items() if n != name))

@@ -89,9 +89,21 @@ def test_curves_are_those_of_quadrature_in_cells(both, components, shift, stretc
     np.testing.assert_allclose(found[above], known[above], rtol=0.0, atol=1e-13)
 
 
-@pytest.mark.parametrize("noise", [0.001, 0.2, 3.0])
-@pytest.mark.parametrize(("shift", "stretch"), [(0.01, 0.0), (1.0, 0.1), (20.0, 1.0)])
-def test_curves_under_laplace_noise_are_those_of_quadrature_in_cells(noise, shift, stretch):
+@pytest.mark.parametrize(
+    ("shift", "stretch", "noise"),
+    [
+        pytest.param(0.01, 0.0, 0.001, marks=pytest.mark.full),
+        (0.01, 0.0, 0.2),
+        (0.01, 0.0, 3.0),
+        (1.0, 0.1, 0.001),
+        (1.0, 0.1, 0.2),
+        (1.0, 0.1, 3.0),
+        pytest.param(20.0, 1.0, 0.001, marks=pytest.mark.full),
+        (20.0, 1.0, 0.2),
+        (20.0, 1.0, 3.0),
+    ],
+)
+def test_curves_under_laplace_noise_are_those_of_quadrature_in_cells(shift, stretch, noise):
     rng = np.random.default_rng([int(1000 * noise), int(100 * shift)])
     p, q = pairs(rng, 5, 4, shift, stretch)
     p[..., 3:], q[..., 3:] = (noise, NORMAL_LAPLACE), (noise, NORMAL_LAPLACE)

@@ -270,7 +270,7 @@ def test_bad_targets_are_refused(plug_in, options, message):
         edp.noise.calibrate(plug_in, **{"epsilon": 0.1, **options})
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0])
+@pytest.mark.parametrize("epsilon", [0.3, pytest.param(1.0, marks=pytest.mark.full)])
 def test_optimal_noise_for_a_constant_contribution(epsilon):
     """Under normal kernels its tails meet epsilon exactly: they need room for a lower target."""
     y = 10.0 + np.random.default_rng(5).normal(size=15)

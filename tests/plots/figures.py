@@ -21,6 +21,7 @@ from edp_bayes.plots.noise import plot_noise, plot_tradeoff
 GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
 MONTHS = np.arange("2020-01", "2023-05", dtype="datetime64[M]")
 FEW = {"draws": 50, "random_seed": 1, "progressbar": False}
+FEWER = {**FEW, "draws": 15}  # for what fits again and again
 
 
 @cache
@@ -54,13 +55,13 @@ def against() -> edp.Audit:
 
 @cache
 def leakage() -> edp.Leakage:
-    return edp.leakage(responses(), epsilon=0.1, past=[0, 1], insiders=[0.0, 0.5], **FEW)
+    return edp.leakage(responses(), epsilon=0.1, past=[0, 1], insiders=[0.0, 0.5], **FEWER)
 
 
 @cache
 def tradeoff() -> noise.Tradeoff:
     return noise.tradeoff(
-        responses(), epsilon=[0.2, 0.5, 1.0], model=edp.SmoothedBootstrap(), **FEW
+        responses(), epsilon=[0.2, 0.5, 1.0], model=edp.SmoothedBootstrap(), **FEWER
     )
 
 

@@ -14,7 +14,17 @@ from edp_bayes.plots import style
 
 mpl.use("agg")
 SCRIPTS = sorted(GALLERY.glob("*.py"))
-LONG = {"01_privacy_curve", "11_more_databases"}
+# Of scripts that fit a model; the others stay quick.
+LONG = {
+    "01_privacy_curve",
+    "02_with_and_without",
+    "03_riskiest",
+    "04_total_risk",
+    "09_property_query",
+    "10_noise",
+    "11_more_databases",
+    "13_rare_properties",
+}
 
 
 @pytest.fixture(autouse=True)
