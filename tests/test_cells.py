@@ -501,7 +501,9 @@ def published_together(people, rule, epsilon=0.1):
 
 
 @pytest.mark.parametrize("published", [{"threshold": 8}, {"rounded_to": 5}])
-def test_cells_and_totals_that_are_published_in_part_are_held_to_the_whole_answers(published):
+def test_cells_and_totals_that_are_published_in_part_are_held_to_the_whole_answers(
+    published, tmp_path
+):
     step, least = published.get("rounded_to", 1), published.get("threshold", 0)
     alone, with_total = published_together(
         10, lambda a: -1 if a < least else step * round(a / step)
@@ -520,6 +522,9 @@ def test_cells_and_totals_that_are_published_in_part_are_held_to_the_whole_answe
     assert "what their own cell says" not in said
     assert "at most what its whole answer tells" in said
     assert len(found.statuses) == len(found.table) + 2
+    page = found.report(tmp_path / "cells.html").read_text(encoding="utf-8")
+    assert "Of each cell alone: with its totals more is told of it" in page
+    assert "leaving out a cell hides nothing" not in page
     # without totals nothing beside the cell is of its individuals; whole totals follow from cells
     for more in ({"published": published, "totals": False}, {"published": None}):
         assert edp.audit_cells(*given, **more, **asked).together.groups.empty

@@ -191,16 +191,23 @@ def _content(cells: Cells, title: str | None) -> CellContent:
         groups=tuple(_row(cells, row) for _, row in cells.together.groups.head(WORST).iterrows()),
         all_groups=len(cells.together.groups),
         grouped=_grouped(cells),
-        differing=(
-            "Beside totals every cell is known from the others: leaving out a cell hides nothing."
-            if totals and not cells.together.published
-            else ""
-        ),
+        differing=_differing(cells, totals=totals),
         cells=len(cells.table),
         prepared_by=release.prepared_by,
         next_review=release.next_review,
         fingerprint=cells.fingerprint[:16],
     )
+
+
+def _differing(cells: Cells, *, totals: bool) -> str:
+    """Return what totals do to what is said of a cell alone."""
+    if cells.together.published:
+        return "Of each cell alone: with its totals more is told of it, see cells together."
+    if totals:
+        return (
+            "Beside totals every cell is known from the others: leaving out a cell hides nothing."
+        )
+    return ""
 
 
 def _grouped(cells: Cells) -> str:
