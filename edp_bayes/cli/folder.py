@@ -200,8 +200,9 @@ def _remove(older: Iterable[Path]) -> None:
 
 
 def write_summary(result: PrivacyCurves, prob: float, path: Path) -> None:
-    """Write the table of a result as CSV, and beside every number whether a check withholds it."""
-    table = result.summary(ci_prob=prob).assign(withheld=result.withheld is not None)
+    """Write the table of a result as CSV, and beside every number 1 if a check withholds it."""
+    # no truth value, so that all columns are numbers
+    table = result.summary(ci_prob=prob).assign(withheld=int(result.withheld is not None))
     with files.replaced(path) as temporary:
         table.to_csv(temporary, index_label="quantity")
 
