@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -238,9 +238,30 @@ def _period(given: _Given) -> Iterator[Remedy]:
     timeline.require_order("a longer period")
     for count in PERIODS:
         longer = _together(given.responses, count)
-        yield Remedy(
-            "period", f"{count} databases in one", given.again(longer), math.nan, longer.n_databases
+        knowing = replace(given, adversary=_of_longer(given.adversary, count))
+        verdict, what = knowing.again(longer), f"{count} databases in one"
+        yield Remedy("period", what, verdict, math.nan, longer.n_databases)
+
+
+def _of_longer(adversary: Adversary | None, count: int) -> Adversary | None:
+    """Return who knows the same of so many databases in one: their season has fewer then.
+
+    Raises
+    ------
+    InvalidInputError
+        If so few of them are a season that it cannot be seen, and are not whole seasons either.
+    """
+    if adversary is None or adversary.season is None or isinstance(adversary.season, str):
+        return adversary
+    season = float(adversary.season)
+    if math.isclose(count / season, round(count / season), rel_tol=1e-9):
+        # whole seasons, alike
+        return replace(adversary, season=None)
+    if season < 2.0 * count:
+        raise InvalidInputError(
+            f"a season of {season:g} databases is shorter than two of {count} in one"
         )
+    return replace(adversary, season=season / count)
 
 
 def _together(responses: Responses, count: int) -> Responses:

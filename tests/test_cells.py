@@ -21,6 +21,7 @@ from edp_bayes.auditing.query import audit_for_verdict
 from edp_bayes.cli import main
 from edp_bayes.report.cells import SHADES
 from edp_bayes.results.effects import ADVISES, effect_of
+from edp_bayes.results.verdict import no_more_than_whole
 from tests.table_forms import FORMS
 
 OPTIONS = {"draws": 50, "chains": 2, "tune": 50, "random_seed": 1, "progressbar": False}
@@ -456,14 +457,150 @@ def test_cells_together_are_never_better_than_one_of_them_alone():
     )
     assert (found["status"], found["limit"], found["lower"]) == ("undecided", 0.13, 0.02)
     assert "the limit of a alone is 0.13" in found["sentence"]
-    worse = together.at_least_alone(joint, {"a": row_of("not met", 0.3, 0.1)})
+    worse = together.at_least_alone(
+        joint, {"a": row_of("not met", 0.3, 0.1)}, against="a person who knows", prob=0.9
+    )
     assert worse["status"] == "not met"
+    assert worse["sentence"] == (
+        "Not met: against a person who knows, at epsilon = 0.1 the risk from a alone is at least "
+        "0.1, with 90% probability: together no less."
+    )
+    # a limit of its own that is larger leaves one that does not meet the target as it is
+    wide = together.at_least_alone(
+        row_of("undecided", 0.5, 0.0), {"a": row_of("not met", 0.3, 0.1)}
+    )
+    assert (wide["status"], wide["limit"], wide["lower"]) == ("not met", 0.5, 0.1)
     withheld = row_of("not established", withheld_by="trend")
     none = together.at_least_alone(joint, {"a": withheld, "b": row_of("met", 0.01, 0.0)})
     assert (none["status"], none["withheld_by"]) == ("not established", "trend")
     assert np.isnan(none["limit"])
     revealed = together.at_least_alone(row_of("revealed exactly"), {"a": row_of("met", 0.01, 0.0)})
     assert revealed["status"] == "revealed exactly"
+
+
+def counts_of(weeks, people, seed):
+    """Return visits of two regions, everybody there in half of the weeks."""
+    rng = np.random.default_rng(seed)
+    week, who = np.nonzero(rng.random((weeks, 2 * people)) < 0.5)
+    region = np.where(who < people, "north", "south")
+    return pd.DataFrame({"week": week, "who": who, "region": region})
+
+
+def published_together(people, rule, epsilon=0.1):
+    """Return delta of what is published of a count of fair coins, alone and with the total."""
+    from scipy.stats import binom
+
+    there = np.arange(people + 1)
+    p, q = (np.append(binom.pmf(there[: n + 1], n, 0.5), [0.0] * (people - n)) for n in
+            (people, people - 1))  # fmt: skip
+    other = binom.pmf(there, people, 0.5)
+    found = []
+    for answer in (lambda a, b: (rule(a),), lambda a, b: (rule(a), rule(b), rule(a + b))):
+        seen = {}
+        for a in there.tolist():
+            for b in there.tolist():
+                pair = seen.setdefault(answer(a, b), np.zeros(2))
+                pair += np.array([p[a], q[a]]) * other[b]
+        both, e = np.array(list(seen.values())), np.exp(epsilon)
+        ways = (both[:, 0] - e * both[:, 1], both[:, 1] - e * both[:, 0])
+        found.append(max(np.maximum(way, 0.0).sum() for way in ways))
+    return found
+
+
+@pytest.mark.parametrize("published", [{"threshold": 8}, {"rounded_to": 5}])
+def test_cells_and_totals_that_are_published_in_part_are_held_to_the_whole_answers(
+    published, tmp_path
+):
+    step, least = published.get("rounded_to", 1), published.get("threshold", 0)
+    alone, with_total = published_together(
+        10, lambda a: -1 if a < least else step * round(a / step)
+    )
+    assert with_total > 1.5 * alone
+    asked = {"by": "region", "epsilon": [0.1], "delta": 0.5, "model": MODEL, **OPTIONS}
+    given = databases(counts_of(60, 10, seed=4)), edp.queries.Count()
+    found = edp.audit_cells(*given, published=published, **asked)
+    groups = found.together.groups.set_index("region")
+    cells = found.table[found.table["kind"] == "cell"].set_index("region")
+    assert sorted(groups.index) == ["north", "south"]
+    held = groups["limit"].fillna(groups["limit_withheld"])
+    assert (held >= with_total).all()
+    assert (held >= cells["limit"].fillna(0.0)).all()
+    said = str(found)
+    assert "what their own cell says" not in said
+    assert "at most what its whole answer tells" in said
+    assert len(found.statuses) == len(found.table) + 2
+    page = found.report(tmp_path / "cells.html").read_text(encoding="utf-8")
+    assert "Of each cell alone: with its totals more is told of it" in page
+    assert "leaving out a cell hides nothing" not in page
+    # without totals nothing beside the cell is of its individuals; whole totals follow from cells
+    for more in ({"published": published, "totals": False}, {"published": None}):
+        assert edp.audit_cells(*given, **more, **asked).together.groups.empty
+
+
+@pytest.mark.parametrize(
+    ("share", "whole", "status"),
+    [(1.01, "met", "met"), (-0.01, "not met", "undecided"), (0.5, "undecided", "undecided")],
+)
+def test_what_is_published_meets_what_whole_answers_meet_and_may_meet_more(share, whole, status):
+    audit = edp.audit(own_responses("north", "old"), epsilon=[0.1], model=MODEL, **OPTIONS)
+    band = audit.verdict(epsilon=0.1, delta=0.1)
+    delta = band.lower + share * (band.limit - band.lower)
+    verdict = audit.verdict(epsilon=0.1, delta=delta)
+    assert verdict.status == whole
+    found, sentence = no_more_than_whole(verdict, "rounded to 5")
+    assert found == status
+    assert sentence.startswith(f"{status.capitalize()}: ")
+    assert "of the whole answers" in sentence
+    assert verdict.against in sentence
+
+
+@pytest.mark.parametrize("published", [None, {"rounded_to": 5}])
+@pytest.mark.parametrize("copies", [1, 6])
+def test_a_report_names_nobody_whatever_is_found(published, copies, tmp_path):
+    rows = visits(people=12).assign(who=lambda table: "patient-" + table["who"].astype(str))
+    west = rows[rows["region"] == "west"]
+    more = west[west["who"] == "patient-2"].assign(region="copy")
+    alike = [west.assign(region=f"copy {k}" if k else "copy") for k in range(copies)]
+    found = edp.audit_cells(
+        databases(pd.concat([west, *alike, more])), edp.queries.Sum("cost"), by="region",
+        epsilon=[0.1], published=published, model=MODEL, **OPTIONS,
+    )  # fmt: skip
+    assert "'patient-2'" in str(found)
+    status = "revealed exactly" if published is None else "not established"
+    assert found.together.groups.iloc[0]["status"] == status
+    page = found.report(tmp_path / "cells.html").read_text(encoding="utf-8")
+    assert "patient-" not in page
+
+
+def test_cells_together_that_are_worse_than_each_of_them_come_first(tmp_path):
+    rows = visits()
+    west, more = rows[rows["region"] == "west"], rows[rows["who"] == 2]
+    both = pd.concat([west, west.assign(region="copy"), more.assign(region="copy")])
+    found = edp.audit_cells(
+        databases(both), edp.queries.Sum("cost"), by="region", epsilon=[0.1], delta=0.9,
+        model=MODEL, **OPTIONS,
+    )  # fmt: skip
+    assert "revealed exactly" not in set(found.table["status"])
+    start = "Worst, cells together, region copy + west. Revealed exactly."
+    assert found.headline(lambda row: row["sentence"])[1].startswith(start)
+    assert found.record()["summary"].startswith(f"fail; {start}")
+    page = found.report(tmp_path / "cells.html").read_text(encoding="utf-8")
+    assert f'<p class="sentence verdict revealed-exactly">{start}' in page
+
+
+def test_every_limit_of_cells_says_of_what_it_is(found):
+    said = str(found)
+    assert "delta at epsilon = 0.1 from count, against a person who knows the distribution" in said
+    assert "with 95% probability" in said
+
+
+def test_a_value_that_totals_have_is_refused_where_there_are_totals():
+    rows = visits(people=12).replace({"region": {"west": "(all)"}})
+    asked = {"by": ["age", "region"], "epsilon": [0.1], "model": MODEL, **OPTIONS}
+    with pytest.raises(edp.InvalidInputError, match=r"column 'region' has the value '\(all\)'"):
+        edp.audit_cells(databases(rows), edp.queries.Count(), **asked)
+    alone = edp.audit_cells(databases(rows), edp.queries.Count(), totals=False, **asked)
+    assert len(alone.table) == 6
 
 
 def drifting(weeks=60, people=40, regions=4, drifts=1):

@@ -165,6 +165,9 @@ def test_summary_is_a_table_of_finite_numbers(finished):
     assert {"median", "eti95_lb", "eti95_ub", "r_hat"} <= set(summary.columns)
     assert "delta[0.05]" in summary.index
     assert not summary.isna().any().any()
+    # beside every number whether a check withholds it
+    withheld = edp.load(finished[3] / "audit.nc").withheld is not None
+    assert summary["withheld"].tolist() == [withheld] * len(summary)
 
 
 def test_named_individuals_are_kept(finished):

@@ -2,14 +2,17 @@
 
 import html
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 import edp_bayes as edp
-from edp_bayes.auditing.disclosure import RULES
+from edp_bayes.auditing.disclosure import RULES, broken, rules_of
+from edp_bayes.report.sections.rules import rules_held
 from edp_bayes.utils.formatting import risk_limit
 
 FREQUENCY, MIDPOINT, TEN, DOMINANCE, P_PERCENT, PRIOR, FIFTEEN = (rule.name for rule in RULES)
@@ -38,6 +41,35 @@ def test_databases_of_many_who_are_alike_pass_everything():
     assert "different questions" in table.attrs["meaning"]
 
 
+WHOLE = st.integers(1, 99)
+
+
+@given(
+    st.lists(st.integers(0, 40), min_size=3, max_size=8).filter(any),
+    WHOLE,
+    WHOLE,
+    st.integers(1, 3),
+)
+@example([15, 20, 20, 20, 25], 15, 30, 1)
+@example([15, 85, 0], 15, 85, 1)
+@example([30, 5, 10], 10, 30, 1)
+def test_rules_hold_what_fractions_say(sizes, p, q, n):
+    def held(text):
+        return not broken(csr_array([np.array(sizes, dtype=float)]), rules_of([text]))
+
+    falling, total = sorted(sizes, reverse=True), sum(sizes)
+    rest, largest = Fraction(sum(falling[2:])), falling[0]
+    assert held(f"p:{p}") == (rest / largest >= Fraction(p, 100))
+    if p < q:
+        assert held(f"pq:{p}:{q}") == (rest / largest >= Fraction(p, q))
+    assert held(f"dominance:{n}:{q}") == (Fraction(sum(falling[:n]), total) <= Fraction(q, 100))
+    there = sum(one > 0 for one in sizes)
+    assert held(f"concentration:{n}:{q}") == (
+        there >= n and Fraction(largest, total) <= Fraction(q, 100)
+    )
+    assert held(f"frequency:{n}") == (there >= n)
+
+
 @pytest.mark.parametrize(
     ("row", "failing"),
     [
@@ -54,11 +86,16 @@ def test_databases_of_many_who_are_alike_pass_everything():
     ],
 )
 def test_each_rule_finds_its_own_database(row, failing):
-    table = edp.disclosure(of(spread([row])))
+    responses = of(spread([row]))
+    table = edp.disclosure(responses)
     assert set(table.index[~table["passed"]]) == failing
     for name in failing:
         assert table.loc[name, "failing"] == 1
         assert table.loc[name, "worst"] == 20
+    # the report says of how many databases, in the right number
+    table.attrs["epsilon"] = 0.1
+    said = {one.rule: one.passed for one in rules_held(table).rows}
+    assert said == {name: "no, 1 database" if name in failing else "yes" for name in table.index}
 
 
 @given(st.lists(st.floats(0.01, 100.0), min_size=3, max_size=12), st.integers(0, 3))

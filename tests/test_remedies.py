@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import edp_bayes as edp
 from edp_bayes.cli import main
-from edp_bayes.mitigation import CUTS, NOISE, _cuts, _limited, _together
+from edp_bayes.mitigation import CUTS, NOISE, _cuts, _limited, _of_longer, _together
 from edp_bayes.report.describing import describe
 from edp_bayes.responses.rounding import rounding_steps
 
@@ -81,6 +81,32 @@ def test_a_longer_period_adds_up_its_databases(count, seed):
     whole = responses.contribution.toarray()[start:].reshape(-1, count, 12).sum(axis=1)
     np.testing.assert_allclose(longer.contribution.toarray(), whole)
     assert longer.database.tolist() == responses.database[start::count].tolist()
+
+
+@given(st.integers(2, 60), st.sampled_from((2, 4)))
+def test_a_season_is_as_long_in_databases_that_are_longer(season, count):
+    known = edp.Adversary(past=1, season=season)
+    phases = {(count * k) % season for k in range(season)}  # at which the longer databases begin
+    if len(phases) == 1:
+        assert _of_longer(known, count).season is None
+    elif season < 2 * count:
+        with pytest.raises(edp.InvalidInputError, match=f"a season of {season} databases"):
+            _of_longer(known, count)
+    else:
+        assert _of_longer(known, count).season * count == pytest.approx(season)
+        assert _of_longer(known, count).past == 1
+    for other in (None, edp.Adversary(past=2), edp.Adversary(season="calendar")):
+        assert _of_longer(other, count) is other
+
+
+def test_what_was_not_tried_is_named_and_where_the_reason_stands(tried):
+    responses, audit, _ = tried
+    found = edp.remedies(
+        audit, responses, kinds=("period",), adversary=edp.Adversary(season=3), delta=DELTA, **FEW
+    )
+    # of seasons of three databases, two in one are no whole ones, nor two of them a season
+    assert found.sentences == ("Not tried: a longer period; the table of remedies says why.",)
+    assert "a season of 3 databases" in found.table.loc["period", "why"]
 
 
 @given(st.integers(0, 6), st.floats(0.05, 1.0))

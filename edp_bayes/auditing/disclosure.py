@@ -101,18 +101,22 @@ def midpoint(step: float) -> Rule:
 def dominance(n: float, k: float) -> Rule:
     """Return the rule that the n largest make up at most k% of the total."""
     count, share = validate.positive_integer(n, "n of a dominance rule"), _percent(k, "k")
+    # rounded once, as the shares of contributions are: a share of just k% passes
+    rest = (100.0 - share) / 100.0
     largest = f"the {count} largest" if count > 1 else "the largest"
     return Rule(
         f"(n, k) dominance: {largest} at most {k:g}%",
         lambda sizes: _rest(sizes, count),
-        1.0 - share,
+        rest,
         HUNDEPOOL,
     )
 
 
 def p_percent(p: float) -> Rule:
     """Return the rule that the second largest learns the largest no closer than to within p%."""
-    return Rule(f"p%: nobody learned to within {p:g}%", _within, _percent(p, "p"), HUNDEPOOL)
+    return Rule(
+        f"p%: nobody learned to within {p:g}%", _within, _percent(p, "p") / 100.0, HUNDEPOOL
+    )
 
 
 def prior_posterior(p: float, q: float) -> Rule:
@@ -134,10 +138,10 @@ def prior_posterior(p: float, q: float) -> Rule:
 def concentration(count: float, share: float) -> Rule:
     """Return the rule that there are so many individuals, none above a share of the total in %."""
     people = validate.positive_integer(count, "individuals of a concentration rule")
-    most = _percent(share, "the share of a concentration rule")
+    most = _percent(share, "the share of a concentration rule") / 100.0
     return Rule(
         f"{people}/{share:g}: {people} individuals, none above {share:g}%",
-        lambda sizes: float(sizes.size >= people and 1.0 - _rest(sizes, 1) <= most),
+        lambda sizes: float(sizes.size >= people and sizes[0] / sizes.sum() <= most),
         1.0,
         "California Public Utilities Commission (1997), Decision 97-10-031",
     )
@@ -182,7 +186,7 @@ def _percent(value: float, name: str) -> float:
     found = validate.positive_number(value, name)
     if found >= 100.0:
         raise InvalidInputError(f"{name} must be less than 100%, found {found:g}%")
-    return found / 100.0
+    return found
 
 
 def _count(sizes: Array) -> float:

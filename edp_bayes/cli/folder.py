@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from arviz_plots import PlotCollection
     from rich.console import Console
 
+    from edp_bayes.results.base import PrivacyCurves
     from edp_bayes.results.composition import ComposedAudit
     from edp_bayes.results.query import Audit
 
@@ -198,9 +199,12 @@ def _remove(older: Iterable[Path]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _summary(audit: Audit, prob: float, path: Path) -> None:
+def write_summary(result: PrivacyCurves, prob: float, path: Path) -> None:
+    """Write the table of a result as CSV, and beside every number 1 if a check withholds it."""
+    # no truth value, so that all columns are numbers
+    table = result.summary(ci_prob=prob).assign(withheld=int(result.withheld is not None))
     with files.replaced(path) as temporary:
-        audit.summary(ci_prob=prob).to_csv(temporary, index_label="quantity")
+        table.to_csv(temporary, index_label="quantity")
 
 
 def _plot(draw: Callable[[], PlotCollection], path: Path) -> None:
@@ -216,7 +220,7 @@ def _plot(draw: Callable[[], PlotCollection], path: Path) -> None:
 
 
 MADE: dict[str, Callable[[Audit, float, Path], object]] = {
-    "summary.csv": _summary,
+    "summary.csv": write_summary,
     "delta.png": lambda audit, prob, path: _plot(lambda: audit.plot_delta(ci_prob=prob), path),
     "total_risk.png": lambda audit, prob, path: _plot(
         lambda: audit.plot_total_risk(ci_prob=prob), path

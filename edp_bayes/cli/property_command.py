@@ -218,7 +218,6 @@ def _posterior(
     from edp_bayes.exceptions import EdpBayesWarning
     from edp_bayes.property_audit import audit_property
     from edp_bayes.results.verdict_record import record
-    from edp_bayes.utils import files
 
     show = console.is_terminal and not console.quiet
     with warnings.catch_warnings():
@@ -236,8 +235,7 @@ def _posterior(
         if out is None:
             return code
         found.save(out / "property.nc")
-        with files.replaced(out / "summary.csv") as temporary:
-            found.summary(ci_prob=PROB).to_csv(temporary, index_label="quantity")
+        folder.write_summary(found, PROB, out / "summary.csv")
         folder._plot(lambda: found.plot_delta(ci_prob=PROB), out / "delta.png")
         found.report(out / "report.html", epsilon=epsilon, delta=delta, prob=PROB)
     console.print(f"\nWritten to {out}: property.nc, summary.csv, delta.png, report.html.")

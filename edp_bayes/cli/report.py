@@ -173,8 +173,8 @@ def print_rules(rules: pd.DataFrame, console: Console) -> None:
 
 def print_cells(cells: Cells, console: Console) -> None:
     """Print the worst cell in the first line, what all say together, and the worst few."""
-    worst, by = cells.worst, cells.by
-    line = f"Worst cell, {cells.where(worst)}. {worst['sentence']}"
+    by = cells.by
+    _, line = cells.headline(lambda row: str(row["sentence"]))
     console.print(Text(clean(line), style="bold"))
     console.print(Text(str(cells)))
     table = Table()

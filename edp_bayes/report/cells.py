@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edp_bayes.auditing.cells.records import TOGETHER
-from edp_bayes.auditing.cells.work import NO_AUDIT, REVEALED
+from edp_bayes.auditing.cells.records import TOGETHER, TOTAL
+from edp_bayes.auditing.cells.work import DIFFERENCING, NO_AUDIT, REVEALED
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.report.content import Fact
 from edp_bayes.report.html import page, require_html
 from edp_bayes.report.sections.page_one import NOT_COVERED, ONE_RELEASE, release_facts
 from edp_bayes.results.verdict import NOT_ESTABLISHED
 from edp_bayes.utils import files
-from edp_bayes.utils.formatting import number, percent, risk_limit
+from edp_bayes.utils.formatting import counted, number, percent, risk_limit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,6 +87,9 @@ class CellContent:
     shades: tuple[str, ...]
     rows: tuple[Row, ...]
     groups: tuple[Row, ...]
+    all_groups: int
+    grouped: str
+    differing: str
     cells: int
     prepared_by: str
     next_review: str
@@ -152,14 +155,18 @@ def write_cells(cells: Cells, path: str | Path, *, title: str | None = None) -> 
 
 
 def _content(cells: Cells, title: str | None) -> CellContent:
-    worst, release = cells.worst, cells.release
+    release = cells.release
+    status, headline = cells.headline(_said)
+    totals = bool((cells.table["kind"] == TOTAL).any())
     first, *rest = cells.by
-    counts = cells.table["status"].value_counts(sort=False)
     columns, tiles = _heat_map(cells)
     what = release.axis(cells.query)
     facts = (
         *release_facts(release, f"{what} ({cells.query})" if release.title else what),
-        Fact("Cells", f"{len(cells.table):,}, by {', '.join(cells.by)}, totals among them"),
+        Fact(
+            "Cells",
+            f"{len(cells.table):,}, by {', '.join(cells.by)}{', totals among them' * totals}",
+        ),
         Fact("Data", f"{cells.databases:,} databases, {cells.individuals:,} individuals"),
         Fact("One release is", ONE_RELEASE),
         Fact("Against", cells.against),
@@ -170,9 +177,9 @@ def _content(cells: Cells, title: str | None) -> CellContent:
     )
     return CellContent(
         title=title or release.title or cells.query,
-        verdict=f"Worst cell, {cells.where(worst)}. {_said(worst)}",
-        status=worst["status"],
-        counts=", ".join(f"{count:,} {status}" for status, count in counts.items()),
+        verdict=headline,
+        status=status,
+        counts=cells.counts,
         together=cells.together.words(_said),
         facts=facts,
         first=first,
@@ -181,12 +188,34 @@ def _content(cells: Cells, title: str | None) -> CellContent:
         tiles=tiles,
         shades=tuple(f"up to {number(limit)}" for limit in SHADES),
         rows=tuple(_row(cells, row) for _, row in cells.table.head(WORST).iterrows()),
-        groups=tuple(_row(cells, row) for _, row in cells.together.groups.iterrows()),
+        groups=tuple(_row(cells, row) for _, row in cells.together.groups.head(WORST).iterrows()),
+        all_groups=len(cells.together.groups),
+        grouped=_grouped(cells),
+        differing=_differing(cells, totals=totals),
         cells=len(cells.table),
         prepared_by=release.prepared_by,
         next_review=release.next_review,
         fingerprint=cells.fingerprint[:16],
     )
+
+
+def _differing(cells: Cells, *, totals: bool) -> str:
+    """Return what totals do to what is said of a cell alone."""
+    if cells.together.published:
+        return "Of each cell alone: with its totals more is told of it, see cells together."
+    if totals:
+        return (
+            "Beside totals every cell is known from the others: leaving out a cell hides nothing."
+        )
+    return ""
+
+
+def _grouped(cells: Cells) -> str:
+    """Return which cells are listed together."""
+    said = "Cells that share individuals, or whose answers are correlated."
+    if not cells.together.published:
+        return said
+    return f"{said} All others are listed each with its totals, by what the whole answer tells."
 
 
 def _target(cells: Cells) -> str:
@@ -201,14 +230,18 @@ def _checks(cells: Cells) -> tuple[Fact, ...]:
     """Return which checks withhold a verdict, and how many cells break a rule, where asked for."""
     withheld = cells.table["withheld_by"]
     names = sorted({text for text in withheld if text})
-    said = f"in {(withheld != '').sum():,} cells: {'; '.join(names)}" if names else "none failed"
+    count = int((withheld != "").sum())
+    said = f"in {counted(count, 'cell')}: {'; '.join(names)}" if names else "none failed"
     facts: tuple[Fact, ...] = (Fact("Checks that withhold", said),)
     if cells.chance:
         facts = (*facts, Fact("Withheld cells", cells.chance))
     if "rules_broken" not in cells.table:
         return facts
     broken = int((cells.table["rules_broken"] != "").sum())
-    return (*facts, Fact("Customary rules", f"broken in {broken:,} of {len(cells.table):,} cells"))
+    return (
+        *facts,
+        Fact("Customary rules", f"broken in {broken:,} of {counted(len(cells.table), 'cell')}"),
+    )
 
 
 def _heat_map(
@@ -255,6 +288,11 @@ def _row(cells: Cells, row: pd.Series) -> Row:
 def _said(row: pd.Series) -> str:
     """Return what is said of a row, without the names that checks and errors may hold."""
     status, checks = row["status"], row["withheld_by"]
+    if checks == DIFFERENCING:
+        return (
+            "Not established. A combination of the whole answers tells what one individual "
+            "contributes; what is left of that is not known."
+        )
     if status == NOT_ESTABLISHED and checks:
         return f"Not established. Checks that withhold the verdict: {checks}."
     if status == REVEALED and row["kind"] == TOGETHER:

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["Remedy", "Tried"]
 
 
+# Of kinds, in sentences.
+NAMES = {
+    "noise": "Gaussian noise",
+    "period": "a longer period",
+    "limit": "a limit for each contribution",
+}
+
+
 @dataclass(frozen=True)
 class Remedy:
     """One thing that was tried.
@@ -60,8 +68,8 @@ class Remedy:
     def sentence(self, databases: int) -> str:
         """Return what it leaves and costs, beside an audit of so many databases."""
         if self.verdict is None:
-            # the reason stands in the table: it may name an individual
-            return f"Not tried: {self.kind}."
+            # it may name an individual
+            return f"Not tried: {NAMES.get(self.kind, self.kind)}; the table of remedies says why."
         what = self.what[0].upper() + self.what[1:]
         if self.status == NOT_ESTABLISHED:
             return f"{what}: nothing is established, a check withholds the verdict."

@@ -49,6 +49,7 @@ __all__ = [
     "Verdict",
     "exact_verdict",
     "no_less_than",
+    "no_more_than_whole",
     "reach_verdict",
     "whole_curve",
 ]
@@ -360,19 +361,54 @@ def exact_verdict(value: float, target: Target, what: str, against: str = "") ->
 
 
 def no_less_than(
-    part: str, status: str, epsilon: float | None = None, limit: float | None = None
+    part: str,
+    status: str,
+    epsilon: float | None = None,
+    *,
+    limit: float = math.nan,
+    lower: float = math.nan,
+    delta: float = math.nan,
+    prob: float = math.nan,
+    against: str = "",
 ) -> str:
     """Return what is said of several answers of which one alone is worse than all together.
 
-    Of one without a limit there is none of all either.
+    Of one without a limit there is none of all either. Where the target is not met it is the lower
+    end of the band of that one which says so.
     """
     start = f"{status[0].upper()}{status[1:]}"
-    if epsilon is None or limit is None:
+    if epsilon is None:
         return f"{start}. So it is of {part} alone."
-    return (
-        f"{start}: at epsilon = {epsilon:.4g} the limit of {part} alone is {risk_limit(limit)}, "
-        "and together they tell no less."
-    )
+    whom = f"against {against}, " if against else ""
+    where, held = f"{start}: {whom}at epsilon = {epsilon:.4g}", f"with {percent(prob)} probability"
+    if status == NOT_MET:
+        least = risk_least(lower, target=delta)
+        return f"{where} the risk from {part} alone is at least {least}, {held}: together no less."
+    most = risk_limit(limit, target=delta)
+    return f"{where} the limit of {part} alone is {most}, {held}: of all together it is no less."
+
+
+def no_more_than_whole(verdict: Verdict, published: str) -> tuple[str, str]:
+    """Return the status and the sentence of what is published of answers, from that of the whole.
+
+    What is published tells no more than the whole answers: their limit holds. It may tell less:
+    that they do not meet a target leaves open whether it does.
+
+    Parameters
+    ----------
+    verdict : Verdict
+        Of the whole answers.
+    published : str
+        What is published of them, in words.
+    """
+    if verdict.status == NOT_ESTABLISHED:
+        return verdict.status, verdict.claim
+    if verdict.status == NOT_MET:
+        said = verdict.claim.removeprefix("Not met: ").removesuffix(".")
+        left = f"what is left of that where they are {published} is not known"
+        return UNDECIDED, f"Undecided: of the whole answers, {said}; {left}."
+    more = f"That is of the whole answers: {published}, they tell no more."
+    return verdict.status, f"{verdict.claim} {more}"
 
 
 def whole_curve(result: PrivacyCurves, prob: float) -> tuple[str, ...]:

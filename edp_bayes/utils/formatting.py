@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 __all__ = [
     "about",
     "at_most",
+    "counted",
     "crossing",
     "enough",
     "first_line",
@@ -192,6 +193,17 @@ def percent(prob: float) -> str:
     ('95%', '99.5%')
     """
     return f"{100 * prob:.4g}%"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return how many of something there are, in words.
+
+    Examples
+    --------
+    >>> counted(1, "cell"), counted(1200, "cell")
+    ('1 cell', '1,200 cells')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def short(name: str) -> str:

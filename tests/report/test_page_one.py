@@ -62,6 +62,14 @@ def test_it_names_what_is_released_and_by_whom(audit, tmp_path):
     assert audit.release == Release()
 
 
+@pytest.mark.parametrize("words", [{}, {"title": "Weekly revenue"}, WORDS])
+def test_what_is_published_is_said_once(audit, words):
+    first = describe(audit.with_release(**words).released(rounded_to=0.5, progressbar=False)).first
+    named = {fact.name: fact.words for fact in first.facts}["Released"]
+    assert named.count("rounded to 0.5") == 1
+    assert named.count("arrays") == 1
+
+
 def test_several_releases_together_are_named_as_the_one(audit):
     named = audit.with_release(**WORDS)
     year = edp.compose(named, databases=2, draws=20, progressbar=False)

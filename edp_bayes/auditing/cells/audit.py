@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edp_bayes.auditing.cells.chance import why_withheld
-from edp_bayes.auditing.cells.records import CELL, CellRecords, Part, linked, parts_of
+from edp_bayes.auditing.cells.records import (
+    CELL,
+    WHOLE,
+    CellRecords,
+    Part,
+    apart,
+    linked,
+    parts_of,
+)
 from edp_bayes.auditing.cells.result import BETWEEN, ORDER, Cells
 from edp_bayes.auditing.cells.store import CellStore
 from edp_bayes.auditing.cells.together import Together, at_least_alone, correlated, sharing
@@ -91,7 +99,8 @@ def audit_cells(
     published : mapping or Published, optional
         What is published of every answer, where that is not the whole: rounded_to and offset,
         threshold, or bins, as for `Audit.released`. Cells that are audited together enter with
-        their whole answers, which tell more.
+        their whole answers, which tell more; so does every cell together with its totals, which are
+        rounded or suppressed on their own and do not follow from the cells then.
     rules : bool or sequence of str or Rule
         Rules of disclosure control that every cell and total is held to: True for the customary
         ones, or others as for `disclosure`.
@@ -120,9 +129,9 @@ def audit_cells(
     Raises
     ------
     InvalidInputError
-        If a column of `by` does not exist or is a key of databases or individuals, the query is no
-        sum or count, there are more than 100,000 cells and no executor, or the store is of another
-        run.
+        If a column of `by` does not exist, is a key of databases or individuals, or has the value
+        "(all)", which totals have; the query is no sum or count, there are more than 100,000 cells
+        and no executor, or the store is of another run.
     InputTypeError
         If databases are none.
 
@@ -143,8 +152,8 @@ def audit_cells(
     established, for a density in more dimensions cannot be learned from tens or hundreds of
     databases. That a combination of them, however many, tells what one individual contributes and
     nobody else is found. Where there are no such cells, an individual's risk is that in their own
-    cell: the parallel case. Totals are sums of cells, and say nothing besides all of them; so
-    leaving out a cell hides nothing.
+    cell: the parallel case. Totals that are published whole are sums of cells, and say nothing
+    besides all of them; so leaving out a cell hides nothing.
 
     Examples
     --------
@@ -179,6 +188,10 @@ def audit_cells(
     cells = [part for part in records.parts if part.kind == CELL]
     people, answers = sharing(records, cells), correlated(records, cells)
     groups = linked(cells, np.concatenate([people.pairs, answers.pairs]))
+    # totals that are not published whole do not follow from cells that are not either
+    with_totals = rule is not None and totals and answers.compared
+    if with_totals:
+        groups += apart(cells, groups, records)
     records = replace(records, parts=(*records.parts, *groups))
     asked = (target_epsilon, delta, prob, np.atleast_1d(epsilon).tolist(), random_seed)
     sampled = {"draws": draws, "tune": tune, "chains": chains, "keep": keep, **options}
@@ -203,10 +216,11 @@ def audit_cells(
         for k, row in zip(left, shown, strict=True):
             held.add(_key(records.parts[k]), row.values)
     rows = {_key(part): dict(held.get(_key(part)) or {}) for part in records.parts}
+    alone = records.parts[: len(records.parts) - len(groups)]
+    against = NOBODY_KNOWN if adversary is None else adversary.words
     for group in groups:
         members = {name: rows[CELL, *key] for name, key in _members(group, cells)}
-        rows[_key(group)] = at_least_alone(rows[_key(group)], members)
-    alone = records.parts[: len(records.parts) - len(groups)]
+        rows[_key(group)] = at_least_alone(rows[_key(group)], members, prob=prob, against=against)
     for part in alone if held_to else ():
         contribution, _ = records.contributions(np.unique(np.concatenate(part.columns)))
         rows[_key(part)]["rules_broken"] = BETWEEN.join(broken(contribution, held_to))
@@ -218,12 +232,18 @@ def audit_cells(
     return Cells(
         table,
         names,
-        Together(_sorted(groups, names, rows), names, people, answers),
+        Together(
+            _sorted(groups, names, rows),
+            names,
+            people,
+            answers,
+            rule.words if with_totals and rule is not None else "",
+        ),
         query=records.query if rule is None else f"{records.query}, {rule.words}",
         databases=int(records.database.size),
         individuals=int(records.names.size),
         prob=prob,
-        against=NOBODY_KNOWN if adversary is None else adversary.words,
+        against=against,
         fingerprint=fingerprint,
         random_seed=random_seed,
     )
@@ -242,6 +262,12 @@ def _records(
         found, contribution = _finer(databases, by).contributions(query)
     require_databases(found.databases.size)
     labels = [tuple(label) for label in as_labels(found.individuals, "individual").tolist()]
+    for k, name in enumerate(by if totals else ()):
+        if any(str(label[k]) == WHOLE for label in labels):
+            raise InvalidInputError(
+                f"column {name!r} has the value {WHOLE!r}, which is what totals are called: leave "
+                "out its records, call it otherwise, or audit without totals"
+            )
     owners = [label[len(by) :] for label in labels]
     place = {who: k for k, who in enumerate(dict.fromkeys(owners))}
     names = np.empty(len(place), dtype=object)

@@ -29,7 +29,7 @@ def record_of(cells: Cells) -> dict[str, Any]:
     failed = not statuses.isdisjoint({NOT_MET, REVEALED})
     status = ACRO_STATUS[NOT_MET] if failed else REVIEW
     status = ACRO_STATUS[MET] if statuses == {MET} else status
-    worst = cells.worst
+    _, headline = cells.headline(lambda row: str(row["sentence"]))
     return {
         "uid": f"edp_bayes_{cells.fingerprint[:16]}",
         "status": status,
@@ -40,7 +40,7 @@ def record_of(cells: Cells) -> dict[str, Any]:
             "risks": list(RISKS),
         },
         "command": "edp_bayes.audit_cells",
-        "summary": f"{status}; worst cell, {cells.where(worst)}: {worst['sentence']}",
+        "summary": f"{status}; {headline}",
         "outcome": {},
         "output": [],
         "timestamp": datetime.now(UTC).isoformat(),

@@ -18,7 +18,17 @@ from edp_bayes.utils.arrays import Array, Index
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-__all__ = ["CELL", "TOGETHER", "TOTAL", "WHOLE", "CellRecords", "Part", "linked", "parts_of"]
+__all__ = [
+    "CELL",
+    "TOGETHER",
+    "TOTAL",
+    "WHOLE",
+    "CellRecords",
+    "Part",
+    "apart",
+    "linked",
+    "parts_of",
+]
 
 CELL, TOTAL, TOGETHER = "cell", "total", "together"
 WHOLE = "(all)"  # values of a column, in the key of a total
@@ -162,6 +172,17 @@ def linked(cells: Sequence[Part], pairs: Index) -> list[Part]:
             columns = tuple(part.columns[0] for part in members)
             out.append(Part(TOGETHER, _joined(members), columns, names))
     return out
+
+
+def apart(cells: Sequence[Part], groups: Sequence[Part], records: CellRecords) -> list[Part]:
+    """Return every other cell of several individuals as a part of one, together with its totals."""
+    taken = {int(columns[0]) for group in groups for columns in group.columns}
+    return [
+        replace(part, kind=TOGETHER)
+        for part in cells
+        if int(part.columns[0][0]) not in taken
+        and np.unique(records.person[part.columns[0]]).size > 1
+    ]
 
 
 def _joined(members: Sequence[Part]) -> tuple[str, ...]:

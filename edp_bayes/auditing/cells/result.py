@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results.release import Release
 from edp_bayes.results.verdict import MET, NOT_ESTABLISHED, NOT_MET, UNDECIDED
 from edp_bayes.utils import files
+from edp_bayes.utils.formatting import counted, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,6 +107,21 @@ class Cells:
         """The row of the worst cell."""
         return self.table.iloc[0]
 
+    def headline(self, said_of: Callable[[pd.Series], str]) -> tuple[str, str]:
+        """Return the worst status, and of what it is: a cell, or cells together if these are worse.
+
+        What is said of a row a function tells.
+        """
+        worst, groups = self.worst, self.together.groups
+        order = ORDER.index(worst["status"])
+        if not groups.empty and ORDER.index(groups.iloc[0]["status"]) < order:
+            row = groups.iloc[0]
+            where = self.together.where(row)
+            return row["status"], f"Worst, cells together, {where}. {said_of(row)}"
+        if not self.together.correlated.compared and ORDER.index(NOT_ESTABLISHED) < order:
+            return NOT_ESTABLISHED, f"Not established. Of all cells together: {self.together}"
+        return worst["status"], f"Worst cell, {self.where(worst)}. {said_of(worst)}"
+
     @property
     def everything(self) -> pd.DataFrame:
         """The rows of cells and totals, then those of cells together."""
@@ -125,12 +142,25 @@ class Cells:
         return in_words(self.by, row)
 
     def __str__(self) -> str:
-        """Return how many cells have which status, and what they say together."""
+        """Return how many cells have which status, of what, and what they say together."""
+        told = (self.counts, self.limits, self.chance, str(self.together), self.rules)
+        return " ".join(filter(None, told))
+
+    @property
+    def counts(self) -> str:
+        """How many cells have which status, the worst first."""
         counts = self.table["status"].value_counts()
-        said = ", ".join(f"{counts[name]} {name}" for name in ORDER if name in counts)
-        size = len(self.table)
-        counted = f"{size:,} cell{'s' if size > 1 else ''}: {said}."
-        return " ".join(filter(None, (counted, self.chance, str(self.together), self.rules)))
+        said = ", ".join(f"{counts[name]:,} {name}" for name in ORDER if name in counts)
+        return f"{counted(len(self.table), 'cell')}: {said}."
+
+    @property
+    def limits(self) -> str:
+        """What every limit is of, in a sentence: of delta, where, against whom and how sure."""
+        whom = f", against {self.against}" if self.against else ""
+        return (
+            f"Each limit is of delta at epsilon = {self.table['epsilon'].iloc[0]:.4g} from "
+            f"{self.query}{whom}, with {percent(self.prob)} probability."
+        )
 
     @property
     def chance(self) -> str:

@@ -14,6 +14,7 @@ from edp_bayes.auditing.cells.records import CellRecords, Part
 from edp_bayes.auditing.cells.work import REVEALED
 from edp_bayes.results.verdict import MET, NOT_ESTABLISHED, NOT_MET, UNDECIDED, no_less_than
 from edp_bayes.utils.arrays import Index
+from edp_bayes.utils.defaults import PROB
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,7 +116,11 @@ def correlated(records: CellRecords, cells: Sequence[Part]) -> Correlated:
 
 
 def at_least_alone(
-    joint: Mapping[str, Any], alone: Mapping[str, Mapping[str, Any]]
+    joint: Mapping[str, Any],
+    alone: Mapping[str, Mapping[str, Any]],
+    *,
+    prob: float = PROB,
+    against: str = "",
 ) -> dict[str, Any]:
     """Return the row of cells together, never better than that of one of them alone.
 
@@ -128,6 +133,10 @@ def at_least_alone(
         What was found of the cells together.
     alone : mapping
         What was found of each of them, by its name.
+    prob : float
+        Probability of every limit.
+    against : str
+        Against whom, in words.
     """
     row = dict(joint)
     if row["status"] not in (MET, UNDECIDED, NOT_MET):
@@ -143,17 +152,32 @@ def at_least_alone(
                     "withheld_by": one["withheld_by"],
                     "sentence": said,
                 }
-    # a cell without an audit has no limit
-    limits = {name: one["limit"] for name, one in alone.items() if one["limit"] > row["limit"]}
-    if not limits:
+    # a cell without an audit has no limit; one that does not meet the target leaves them no better
+    highest, lowest = _largest(alone, "limit"), _largest(alone, "lower")
+    worse = alone[highest]["limit"] > row["limit"]
+    unmet = row["status"] != NOT_MET and alone[lowest]["lower"] > row["delta"]
+    if not (worse or unmet):
         return row
-    name = max(limits, key=limits.__getitem__)
     for end in ("limit", "lower", "median"):
         row[end] = float(np.nanmax([row[end], *(one[end] for one in alone.values())]))
     if row["limit"] > row["delta"]:
         row["status"] = NOT_MET if row["lower"] > row["delta"] else UNDECIDED
-    row["sentence"] = no_less_than(name, row["status"], row["epsilon"], row["limit"])
+    row["sentence"] = no_less_than(
+        lowest if row["status"] == NOT_MET else highest,
+        row["status"],
+        row["epsilon"],
+        limit=row["limit"],
+        lower=row["lower"],
+        delta=row["delta"],
+        prob=prob,
+        against=against,
+    )
     return row
+
+
+def _largest(rows: Mapping[str, Mapping[str, Any]], end: str) -> str:
+    """Return the name of the row of which an end is largest; one without it counts least."""
+    return max(rows, key=lambda name: float(np.nan_to_num(rows[name][end], nan=-1.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,12 +195,17 @@ class Together:
         Who is in several cells.
     correlated : Correlated
         Which cells are correlated.
+    published : str
+        What is published of cells and of their totals, each on its own, in words; empty where that
+        is the whole answer or there are no totals. Where it is not, every cell has a row in
+        `groups`, with its totals.
     """
 
     groups: pd.DataFrame
     by: tuple[str, ...]
     sharing: Sharing
     correlated: Correlated
+    published: str = ""
 
     def __str__(self) -> str:
         """Return what the cells say together."""
@@ -193,9 +222,8 @@ class Together:
                 "cells say together of an individual is what their own cell says."
             )
         worst = self.groups.iloc[0]
-        where = in_words(self.by, worst)
         others = len(self.groups) - 1
-        more = f" Of {others} more groups of cells none is worse." if others else ""
+        more = f" Of {others:,} more of them none is worse." if others else ""
         strongest = abs(self.correlated.largest)
         correlation = (
             f" Answers are correlated (rank correlation up to {strongest:.2f} in size): "
@@ -203,7 +231,19 @@ class Together:
             if len(self.correlated.pairs)
             else ""
         )
-        return f"{self._who}{correlation} Together, {where}: {said_of(worst)}{more}"
+        totals = (
+            f" Cells and totals are {self.published}, each on its own: a cell and its totals tell "
+            "more than the cell does, and at most what its whole answer tells."
+            if self.published
+            else ""
+        )
+        said = f"Together, {self.where(worst)}: {said_of(worst)}"
+        return f"{self._who}{correlation}{totals} {said}{more}"
+
+    def where(self, row: pd.Series) -> str:
+        """Return which cells a group is of, in words."""
+        cells = in_words(self.by, row)
+        return f"{cells}, with totals" if self.published else cells
 
     @property
     def _who(self) -> str:

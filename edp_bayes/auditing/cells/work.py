@@ -12,7 +12,7 @@ import numpy as np
 
 from edp_bayes.auditing.cells.chance import tested
 from edp_bayes.auditing.cells.differencing import difference, said_of
-from edp_bayes.auditing.cells.records import CellRecords, Part
+from edp_bayes.auditing.cells.records import TOGETHER, CellRecords, Part
 from edp_bayes.auditing.query import audit_for_verdict
 from edp_bayes.auditing.released import audit_released
 from edp_bayes.distributions.published import Published
@@ -20,13 +20,14 @@ from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.responses.dependence import linear_dependence
 from edp_bayes.responses.joined import MOST_QUERIES, JointResponses
 from edp_bayes.responses.responses import Responses
-from edp_bayes.results.verdict import NOT_ESTABLISHED, Target
+from edp_bayes.results.verdict import NOT_ESTABLISHED, Target, no_more_than_whole
 from edp_bayes.utils.arrays import Index
 
 __all__ = ["ENDS", "NO_AUDIT", "REVEALED", "CellRow", "CellWork", "quietly"]
 
 NO_AUDIT = "no audit"
 REVEALED = "revealed exactly"
+DIFFERENCING = "differencing"  # what withholds a verdict of cells of which a combination reveals
 ENDS = ("limit", "lower", "median")
 NUMBERS = 64  # that come back of a cell, at most
 
@@ -100,7 +101,10 @@ class CellWork:
         """Return the status of a part, its limit and its sentence."""
         epsilon, delta = self.target
         asked = Target.of(individuals, epsilon=epsilon, delta=delta)
-        published = self.published
+        together = part.kind == TOGETHER
+        # what a table tells of cells together, or of a cell with its totals, is no more than their
+        # whole answers tell
+        published = None if together else self.published
         answers = records.answers(part.columns[0]) if len(part.columns) == 1 else None
         if published is not None and answers is not None and published.same(answers):
             said = f"The answer, {published.words}, is the same in all databases"
@@ -112,7 +116,12 @@ class CellWork:
             )
             return _without_limit(asked, NO_AUDIT, f"No audit: {said}.")
         if individuals == 1:
-            said = "One individual alone is in this cell: the answer is their contribution."
+            told = (
+                "the answer is their contribution"
+                if published is None
+                else f"the answer, {published.words}, is of their contribution and of nothing else"
+            )
+            said = f"One individual alone is in this cell: {told}."
             return _without_limit(asked, REVEALED, f"Revealed exactly. {said}")
         if len(part.columns) > MOST_QUERIES:
             if (one := difference(records, part)) is not None:
@@ -131,10 +140,10 @@ class CellWork:
                 if dependence.revealed:
                     who = next(one for one in dependence.warnings if REVEALED in one)
                     return self._revealed(asked, str(who))
-            options = self.options if len(responses) == 1 else self._of_several
+            options = self._of_several if together else self.options
             seed = self.seeds[place]
             found = audit_for_verdict(given, random_seed=seed, progressbar=False, **options)
-            if published is not None and not found.joint:
+            if published is not None:
                 found = audit_released(found, published, progressbar=False)
             verdict = found.verdict(epsilon=epsilon, delta=delta, prob=self.prob)
         except InvalidInputError as error:
@@ -153,6 +162,10 @@ class CellWork:
             "p_value": p_value,
             "sentence": verdict.claim,
         }
+        if together and self.published is not None:
+            row["status"], row["sentence"] = no_more_than_whole(verdict, self.published.words)
+            # ends of the band of the whole answers are none of what is published
+            row |= {"lower": np.nan, "median": np.nan}
         if verdict.status == NOT_ESTABLISHED:
             # nobody who reads the table alone takes these for established
             row |= {**dict.fromkeys(ENDS, np.nan), "limit_withheld": verdict.limit}
@@ -172,7 +185,7 @@ class CellWork:
             return _without_limit(asked, REVEALED, f"Revealed exactly. {said}")
         left = f"What is left of that where they are {self.published.words} is not known."
         why = f"Not established. Of the whole answers, {said} {left}"
-        return _without_limit(asked, NOT_ESTABLISHED, why)
+        return _without_limit(asked, NOT_ESTABLISHED, why) | {"withheld_by": DIFFERENCING}
 
 
 def _without_limit(asked: Target, status: str, sentence: str) -> dict[str, Any]:

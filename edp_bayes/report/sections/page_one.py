@@ -100,7 +100,9 @@ def _facts(result: PrivacyCurves, kind: str) -> tuple[Fact, ...]:
     individuals = settings.get("individuals")
     known = {"databases", "samples"} & settings.keys()
     subject, size = result.subject if known else (NOT_STATED, NOT_STATED)
-    query = str(settings.get("query") or subject)
+    # of a released answer the query's own name, before what is published of it
+    named = settings.get("released", settings)
+    query = str(named.get("query") or subject)
     what = release.axis(query)
     if release.title and release.title != query:
         what = f"{what} ({query})"

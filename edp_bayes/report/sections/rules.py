@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from edp_bayes.exceptions import InputTypeError
 from edp_bayes.report.content import Fact, RuleRow, RulesHeld
-from edp_bayes.utils.formatting import risk_limit
+from edp_bayes.utils.formatting import counted, risk_limit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +35,7 @@ def rules_held(rules: pd.DataFrame) -> RulesHeld:
     rows = tuple(
         RuleRow(
             str(name),
-            "yes" if row["passed"] else f"no, {row['failing']:,} databases",
+            "yes" if row["passed"] else f"no, {counted(row['failing'], 'database')}",
             _limit(row.get("limit_before")),
             _limit(row.get("limit_after")),
         )
