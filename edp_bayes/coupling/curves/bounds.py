@@ -25,7 +25,9 @@ __all__ = ["bound_curves"]
 
 LIGHT = 1e-9  # components that weigh less, all together, are bounded by their weight
 NOTHING = 1e-13  # of a curve that need not fall farther
-BESIDE = 1e-3  # of the floor: mass of tails and of components that cells leave out
+BESIDE = 1e-3  # of the floor: mass of components that bounds leave out
+APART = 0.3  # of the floor: mass of components whose closed forms serve beside cells of the others
+TAILS = 1e-2  # of the floor: mass of tails without cells
 FEW_TERMS = 64  # closed forms that take less time than masses in cells
 
 
@@ -82,12 +84,15 @@ def _draws(first, last, base, moves, noise, growth, floor, by_cells, out, done):
     cells, count = cell_workspace(size if by_cells else 0, growth.size), 0
     for s in range(first, last):
         beside = max(LIGHT, BESIDE * floor[s, -1]) if by_cells else LIGHT
+        inside = _list_heavy(base[s, 0], max(beside, APART * floor[s, -1]), heavy)
         heavier = _list_heavy(base[s, 0], beside, heavy)
         if by_cells:
-            wide[:2] = base[s, :2]
+            wide[0], wide[1] = 0.0, base[s, 1]
             for k in range(size):
                 wide[2, k] = math.sqrt(base[s, 2, k] ** 2 + noise)
-            count = place_nodes(wide, nodes, STEP, beside)
+            for k in heavy[:inside]:
+                wide[0, k] = base[s, 0, k]
+            count = place_nodes(wide, nodes, STEP, max(LIGHT, TAILS * floor[s, -1]))
         for i in range(rho.shape[1]):
             rest, moving = _moving_parts(
                 base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], noise, growth[0],
@@ -98,8 +103,9 @@ def _draws(first, last, base, moves, noise, growth, floor, by_cells, out, done):
             if done[s, i] or count < 2:
                 continue
             rest, every = _every_part(
-                base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], noise, heavy[:heavier], parts
-            )
+                base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], noise, growth[0],
+                heavy[:inside], heavy[inside:heavier], parts,
+            )  # fmt: skip
             bound_by_cells(nodes[0], count, parts, every, rest, growth, cells, out[s, i])
             done[s, i] = _are_below(parts, every, rest, growth, floor[s], out[s, i])
             if not done[s, i]:
@@ -108,13 +114,19 @@ def _draws(first, last, base, moves, noise, growth, floor, by_cells, out, done):
 
 @compiled
 def _list_heavy(weights, least, heavy):  # type: ignore[no-untyped-def]
-    """List all components but the lightest, which weigh no more all together."""
-    count, light = 0, 0.0
-    for k in np.argsort(weights):
+    """List all components but the lightest, which weigh no more all together, and return how many.
+
+    The heaviest is the first: where bounds are too large that shows soon.
+    """
+    order = np.argsort(weights)
+    count, light = weights.size, 0.0
+    for k in order:
         light += weights[k]
         if light > least:
-            heavy[count] = k
-            count += 1
+            break
+        count -= 1
+    for j in range(count):
+        heavy[j] = order[weights.size - 1 - j]
     return count
 
 
@@ -154,19 +166,35 @@ def _moving_parts(base, rho, a, b, tau2, noise, growth, heavy, parts):  # type: 
 
 
 @borrowing
-def _every_part(base, rho, a, b, tau2, noise, heavy, parts):  # type: ignore[no-untyped-def]
-    """List all of the heavy components, as `_moving_parts` lists some, and what others add."""
+def _every_part(base, rho, a, b, tau2, noise, growth, within, apart, parts):  # type: ignore[no-untyped-def]
+    """List the components within cells, as `_moving_parts` lists some; return what others add.
+
+    Those apart add their own risks at most, by joint convexity; these fall with growth.
+    """
     rest, count = 0.0, 0
     for k in range(rho.size):
         rest += base[0, k] * rho[k]
-    for k in heavy:
-        weight, mu, variance, here = base[0, k], base[1, k], base[2, k] ** 2, rho[k]
-        rest -= weight * here
-        m, s, n, t = _with_and_without(mu, variance, max(here, 1e-300), a, b, tau2, noise)
-        parts[0, count], parts[1, count], parts[2, count], parts[3, count] = m, s, n, t
-        parts[4, count], parts[5, count] = here, weight
+    for k in within:
+        rest -= base[0, k] * rho[k]
+        _fill_part(base, k, rho, a, b, tau2, noise, parts, count)
         count += 1
-    return max(rest, 0.0), count
+    for k in apart:
+        rest -= base[0, k] * rho[k]
+    rest = max(rest, 0.0)
+    for k in apart:
+        if rho[k] > 0.0:
+            _fill_part(base, k, rho, a, b, tau2, noise, parts, count)
+            rest += _term(parts, count, growth)
+    return rest, count
+
+
+@borrowing
+def _fill_part(base, k, rho, a, b, tau2, noise, parts, place):  # type: ignore[no-untyped-def]
+    """Fill in a column of parts."""
+    variance, here = base[2, k] ** 2, rho[k]
+    m, s, n, t = _with_and_without(base[1, k], variance, max(here, 1e-300), a, b, tau2, noise)
+    parts[0, place], parts[1, place], parts[2, place], parts[3, place] = m, s, n, t
+    parts[4, place], parts[5, place] = here, base[0, k]
 
 
 @borrowing
