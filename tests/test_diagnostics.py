@@ -145,6 +145,38 @@ def test_who_came_once_in_an_ordinary_database_or_is_one_of_several_passes():
     assert "presence, once" not in names  # they could add less than the others risk
 
 
+@pytest.mark.parametrize(
+    ("much", "check", "how"),
+    [
+        (lambda r: r > 0.8, "amounts", "high"),
+        (lambda r: r < -0.8, "amounts", "low"),
+        (lambda r: abs(r) > 1.2, "amounts, middle", "far from its middle"),
+    ],
+)
+@pytest.mark.parametrize("samples", [1, 3])
+def test_who_gives_more_by_the_rest_is_named(much, check, how, samples):
+    rest = np.random.default_rng(6).normal(size=80)
+    own = np.where(much(rest), 0.6, 0.02)[:, None].repeat(samples, axis=0)
+    responses = responses_of(rest.repeat(samples) + own[:, 0], own, samples=samples)
+    checks = check_databases(responses)
+    assert not checks[check].passed
+    assert f"gives more when the response without them is {how}" in checks[check].sentence
+
+
+def test_amounts_that_are_alike_steady_or_by_chance_pass():
+    rng = np.random.default_rng(6)
+    rest = rng.normal(size=80)
+    by_chance = np.where(rng.random(80) < 0.3, 0.6, 0.02)
+    checks = check_databases(responses_of(rest + by_chance, by_chance[:, None]))
+    assert checks["amounts"].passed
+    assert checks["amounts, middle"].passed
+    for own in (0.5 + 0.2 * rest, np.full(80, 0.3), rng.gamma(2.0, 0.1, 80)):
+        names = [
+            check.name for check in check_databases(responses_of(rest + own, own[:, None])).checks
+        ]
+        assert "amounts" not in names
+
+
 def test_presence_is_a_rank_sum_test_of_those_who_can_matter_alike():
     from scipy import stats
 

@@ -35,6 +35,7 @@ MAX_RATIO = 5.0
 WATCHED = 100  # individuals whose presence is compared with the rest
 MOST_EXACT, MOST_RANKED = 12, 500  # databases with an individual, of how many, for exact p-values
 LEAST_ADDED = 0.5  # of the upper limit of the largest risk, by coming with the rest
+LEAST_GAP = 0.5  # of the range of the amounts of an individual, between the two that they give
 LEAST_SEEN = 2  # databases with and without an individual, where tests are made together
 ALIKE = (
     "The bands assume independent databases and are likely too narrow, and a person who has seen "
@@ -130,11 +131,13 @@ def check_databases(
     sometimes absent: the responses without them, in the databases in which they contribute against
     the others (Wilcoxon's rank sum, exact where either are few), for the 100 individuals who can
     matter most by contribution and presence, weighted by that; it fails, too, where the databases
-    depend on each other. Holm's correction keeps the probability of any false alarm among all these
-    at about the level. Apart from them those who are in one database alone, or absent from one
-    alone, are compared likewise, at the level for themselves: corrected for all, no single database
-    could fail. Given what an adversary knows, the sizes of residuals are tested against what is
-    expected (Spearman's rank correlation): one spread is taken for all.
+    depend on each other. A test of amounts, likewise, where an individual gives a little in some
+    databases and much in others, with nothing between. Holm's correction keeps the probability of
+    any false alarm among all these at about the level. Apart from them those who are in one
+    database alone, or absent from one alone, are compared likewise, at the level for themselves:
+    corrected for all, no single database could fail. Given what an adversary knows, the sizes of
+    residuals are tested against what is expected (Spearman's rank correlation): one spread is taken
+    for all.
     Thresholds, without p-values: at most 10% of the responses tied; no individual above 25% of the
     size of a response in any database; no individual's largest contribution above 5 times that of
     the next.
@@ -375,45 +378,49 @@ def _brown_forsythe(early: Array, late: Array) -> tuple[float, float]:
 
 
 def _presence(responses: Responses, y: Array, least: float) -> tuple[PendingTest, ...]:
-    """Return the tests that those who come and go do not follow the rest, if there are any.
+    """Return the tests that nobody comes, or gives more, by the rest, if there are any.
 
     By rank sums of the rest, and of how far it is from its middle (Ansari and Bradley 1960).
     """
     from scipy import stats
 
-    comers = _come_and_go(responses, y, least, between=(LEAST_SEEN, y.size))
-    far = stats.rankdata(np.abs(comers.rank - (y.size + 1) / 2), axis=0)
-    return (
-        *_rank_test("presence", ("high", "low"), comers.rank, comers),
-        *_rank_test("presence, middle", ("far from its middle", "near its middle"), far, comers),
-    )
+    found: list[PendingTest] = []
+    for check, groups in (
+        ("presence", _come_and_go(responses, y, least, between=(LEAST_SEEN, y.size))),
+        ("amounts", _give_more(responses, y, least)),
+    ):
+        far = stats.rankdata(np.abs(groups.rank - (y.size + 1) / 2), axis=0)
+        middle = "far from its middle", "near its middle"
+        found.extend(_rank_test(check, ("high", "low"), groups.rank, groups))
+        found.extend(_rank_test(f"{check}, middle", middle, far, groups))
+    return tuple(found)
 
 
 def _presence_once(responses: Responses, y: Array, least: float) -> tuple[PendingTest, ...]:
     """Return the test that those who came once, or were once away, do not follow the rest."""
-    comers = _come_and_go(responses, y, least, between=(1, LEAST_SEEN - 1))
-    return _rank_test("presence, once", ("high", "low"), comers.rank, comers)
+    once = _come_and_go(responses, y, least, between=(1, LEAST_SEEN - 1))
+    return _rank_test("presence, once", ("high", "low"), once.rank, once)
 
 
 def _rank_test(
-    check: str, where: tuple[str, str], rank: Array, comers: _Comers
+    check: str, where: tuple[str, str], rank: Array, groups: _Groups
 ) -> tuple[PendingTest, ...]:
-    """Return the test that nobody is present where ranks are high, or low, by Bonferroni."""
-    n, seen = len(rank), comers.present.sum(axis=0)
-    excess = np.where(comers.present, rank, 0.0).sum(axis=0) - seen * (n + 1) / 2
+    """Return the test that nobody is in the group where ranks are high, or low, by Bonferroni."""
+    n, seen = len(rank), groups.inside.sum(axis=0)
+    excess = np.where(groups.inside, rank, 0.0).sum(axis=0) - seen * (n + 1) / 2
     deviation = np.sqrt(seen * (n - seen) / n * rank.var(axis=0, ddof=1))
     fewer = np.minimum(seen, n - seen)
-    usable = (deviation > 0) & (fewer >= comers.between[0]) & (fewer <= comers.between[1])
+    usable = (deviation > 0) & (fewer >= groups.between[0]) & (fewer <= groups.between[1])
     if not usable.any():
         return ()
     z = np.where(usable, excess / np.where(usable, deviation, 1.0), 0.0)
     # weighted: who can matter more has more of the level
-    weight = np.where(usable, comers.most**2, 0.0)
+    weight = np.where(usable, groups.most**2, 0.0)
     share = weight / weight.sum()
     p = np.full(seen.size, np.inf)
     p[usable] = rank_sum_p_values(n, seen[usable], excess[usable], z[usable]) / share[usable]
     worst, tried = int(np.lexsort((-np.abs(z), p))[0]), int(usable.sum())
-    name = name_of(comers.names, comers.people[worst])
+    name = name_of(groups.names, groups.people[worst])
     return (
         PendingTest(
             check,
@@ -427,7 +434,8 @@ def _rank_test(
             Sentence(
                 "Individual ",
                 name,
-                f" comes when the response without them is {where[0 if z[worst] > 0 else 1]}",
+                f" {groups.does} when the response without them is "
+                f"{where[0 if z[worst] > 0 else 1]}",
             ),
             COMES_AND_GOES,
         ),
@@ -472,28 +480,31 @@ def rank_sum_p_values(
 
 
 @dataclass(frozen=True)
-class _Comers:
-    """Who is sometimes absent and can matter most by coming with the rest.
+class _Groups:
+    """Databases in two groups, by each of the individuals for whom that can matter most.
 
     Attributes
     ----------
+    does : str
+        What the individual does in the group.
     people : ndarray of int
         Shape (m,): their positions among all.
     most : ndarray
         Shape (m,): how much that can add to their risk, at worst.
-    present : ndarray of bool
-        Shape (n, m): in which databases they are.
+    inside : ndarray of bool
+        Shape (n, m): which databases are in the group.
     rank : ndarray
         Shape (n, m): ranks of the responses without them.
     between : tuple of int
-        From how many databases on, and up to how many, they are in, or are not in.
+        From how many databases on, and up to how many, are in the smaller group.
     names : ndarray
         Labels of all individuals.
     """
 
+    does: str
     people: NDArray[np.int64]
     most: Array
-    present: NDArray[np.bool_]
+    inside: NDArray[np.bool_]
     rank: Array
     between: tuple[int, int]
     names: NDArray[Any]
@@ -501,15 +512,8 @@ class _Comers:
 
 def _come_and_go(
     responses: Responses, y: Array, least: float, *, between: tuple[int, int]
-) -> _Comers:
-    """Return who is in, or absent from, so many databases and can matter by coming with the rest.
-
-    At worst they come in the databases alone in which the response without them lies just above a
-    threshold: an interval of the size of their contribution is then empty with them and not without
-    them. Its probability, and the share of databases in which they are, bound what that adds to
-    their risk; who adds less than half of `least` is left out: what they add comes on top of what
-    they risk if they come at random, and its size is itself an estimate.
-    """
+) -> _Groups:
+    """Return in which databases they are who are in, or absent from, so many."""
     from scipy import stats
 
     n, samples = responses.n_databases, responses.samples
@@ -521,23 +525,62 @@ def _come_and_go(
         & (missing >= fewest * samples)
         & (np.minimum(entries, missing) <= most_often * samples)
     )
+    people, most = _watched(responses, y, least, eligible)
+    own = _contributions(responses, people)
+    rank = stats.rankdata(y[:, None] - own.mean(axis=1), axis=0)
+    inside = (own != 0).any(axis=1)
+    return _Groups("comes", people, most, inside, rank, between, responses.individual)
+
+
+def _give_more(responses: Responses, y: Array, least: float) -> _Groups:
+    """Return in which databases they give the larger of two amounts, whose amounts fall in two.
+
+    They do where, of amounts that are not zero, some are above all others by more than half of all
+    that they range over. Amounts that change steadily with the rest are modelled by a slope.
+    """
+    from scipy import stats
+
+    between = LEAST_SEEN, y.size
+    entries = np.diff(responses.collected.indptr)
+    eligible = np.flatnonzero(entries >= 2 * LEAST_SEEN * responses.samples)
+    people, most = _watched(responses, y, least, eligible)
+    amount = _contributions(responses, people).mean(axis=1)
+    rank = stats.rankdata(y[:, None] - amount, axis=0)
+    inside = np.zeros(amount.shape, dtype=bool)
+    for column, own in zip(inside.T, amount.T, strict=True):
+        given = np.sort(own[own != 0.0])
+        gap = np.diff(given)
+        if gap.size and gap.max() > LEAST_GAP * (max(given[-1], 0.0) - min(given[0], 0.0)):
+            column[:] = own > given[gap.argmax()]
+    return _Groups("gives more", people, most, inside, rank, between, responses.individual)
+
+
+def _contributions(responses: Responses, people: NDArray[np.int64]) -> Array:
+    """Return what some individuals contribute, shape (database, sample, individual)."""
+    own = responses.collected[:, people].toarray()
+    return np.asarray(own.reshape(responses.n_databases, responses.samples, people.size))
+
+
+def _watched(
+    responses: Responses, y: Array, least: float, eligible: NDArray[np.intp]
+) -> tuple[NDArray[np.int64], Array]:
+    """Return who can matter most by coming, or giving, with the rest, and how much.
+
+    At worst they come in the databases alone in which the response without them lies just above a
+    threshold: an interval of the size of their contribution is then empty with them and not without
+    them. Its probability, and the share of databases in which they are, bound what that adds to
+    their risk; who adds less than half of `least` is left out: what they add comes on top of what
+    they risk if they come at random, and its size is itself an estimate.
+    """
+    entries = np.diff(responses.collected.indptr)[eligible]
     moved = responses.largest_contribution[eligible] / (robust_spread(y) * np.sqrt(2.0 * np.pi))
-    most = np.minimum(moved, entries[eligible] / (n * samples))
+    most = np.minimum(moved, entries / (responses.n_databases * responses.samples))
     eligible, most = eligible[most > LEAST_ADDED * least], most[most > LEAST_ADDED * least]
     if eligible.size > WATCHED:
         top = np.partition(most, eligible.size - WATCHED)[eligible.size - WATCHED]
         eligible, most = eligible[most >= top], most[most >= top]
     order = np.argsort(-most, kind="stable")[:WATCHED]
-    people = eligible[order].astype(np.int64)
-    own = responses.collected[:, people].toarray().reshape(n, samples, people.size)
-    return _Comers(
-        people,
-        most[order],
-        (own != 0).any(axis=1),
-        stats.rankdata(y[:, None] - own.mean(axis=1), axis=0),
-        between,
-        responses.individual,
-    )
+    return eligible[order].astype(np.int64), most[order]
 
 
 def _ties(responses: Responses) -> Check:
