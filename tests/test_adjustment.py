@@ -7,9 +7,9 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.coupling.contributions.adjustment import VARIANCES, _Slopes, adjust
-from edp_bayes.coupling.contributions.pooling import presence_at_hand
+from edp_bayes.coupling.contributions.pooling import presence_in_question
 from edp_bayes.coupling.contributions.posterior import ContributionPosterior
-from edp_bayes.coupling.contributions.spells import recent_odds, responses_at_hand
+from edp_bayes.coupling.contributions.spells import recent_odds, responses_in_question
 from edp_bayes.models.base import fit_as_asked
 from edp_bayes.models.joint_regression import JointRegression
 from edp_bayes.models.regression import Regression
@@ -29,7 +29,7 @@ def seasonal(seed: int, people: int = 30, seasons: int = 15, size: float = 0.5):
 
 
 @pytest.mark.parametrize("place", [np.sqrt(2.0), 0.0, -np.sqrt(2.0)])
-def test_a_season_of_their_own_is_referred_to_the_database_at_hand(place):
+def test_a_season_of_their_own_is_referred_to_the_database_in_question(place):
     data, season = seasonal(1)
     found = adjust(data, season[:, None], np.array([place]), data.response)
     c = found.contribution.toarray()
@@ -159,8 +159,8 @@ def test_contributions_that_follow_a_changing_scale_are_as_large_as_it_is(growth
         )
     )
     adversary = edp.Adversary(changing_scale=True, trend=trend)
-    at_hand = np.exp(growth * (0.5 + 1 / 79))
-    for responses, size in ((following, 0.4 * at_hand), (kept, 0.4)):
+    in_question = np.exp(growth * (0.5 + 1 / 79))
+    for responses, size in ((following, 0.4 * in_question), (kept, 0.4)):
         regression = Regression.of(adversary.given(responses))
         found = regression.adjusted(*regression.mode)
         assert found.contribution[:, [0]].mean() == pytest.approx(size, rel=0.12)
@@ -179,15 +179,15 @@ def test_models_that_overlook_the_adjustment_say_so():
     regression = Regression.of(edp.Adversary(trend=True).given(responses))
     kernel = edp.SmoothedBootstrap(kernel="gaussian")
     fitted = fit_as_asked(kernel, regression, settings)
-    assert fitted.at_hand.slopes_known > 0
+    assert fitted.in_question.slopes_known > 0
     # presence is that of the database in question, as under every model
     adjusted = regression.adjusted(*regression.mode)
     share = adjusted.presence / 60
-    wanted = presence_at_hand(share, adjusted.adjustment.own_odds)
+    wanted = presence_in_question(share, adjusted.adjustment.own_odds)
     found = fitted.coupling.responses.presence / 60
     np.testing.assert_allclose(found, np.maximum(wanted, share), atol=0.5 / 60 + 1e-9)
     mixture = fit_as_asked(edp.FiniteMixture(components=1), regression, settings)
-    assert mixture.at_hand.slopes_known == 0
+    assert mixture.in_question.slopes_known == 0
     with pytest.warns(edp.exceptions.EdpBayesWarning, match="slopes for known"):
         audit = edp.audit(
             responses,
@@ -196,7 +196,7 @@ def test_models_that_overlook_the_adjustment_say_so():
             adversary=edp.Adversary(trend=True),
             **options,
         )
-    assert audit.checks.loc["slopes", "statistic"] == fitted.at_hand.slopes_known
+    assert audit.checks.loc["slopes", "statistic"] == fitted.in_question.slopes_known
     assert audit.checks.loc["slopes", "sentence"] in audit.warnings
 
 
@@ -227,12 +227,12 @@ def test_whoever_is_there_stays_and_whoever_left_comes_back_as_others_did():
     data = of_presence(there)
     found = adjusted_for(data, edp.Adversary(past=1))
     share = found.presence / found.n_databases
-    chance = presence_at_hand(share, found.adjustment.own_odds)
+    chance = presence_in_question(share, found.adjustment.own_odds)
     sometimes, here = (share > 0.0) & (share < 1.0), there[-1]
     assert (chance[sometimes & here] >= share[sometimes & here]).all()
     assert chance[sometimes & here].mean() == pytest.approx(0.9 + 0.1 * 0.4, abs=0.06)
     gone = sometimes & ~here
-    usual = presence_at_hand(share, found.adjustment.odds)
+    usual = presence_in_question(share, found.adjustment.odds)
     assert (chance[gone] > 0.0).all()
     assert (chance[gone] <= usual[gone] + 1e-12).all()
     # on the safe side of the true rate of coming back, and far below their share
@@ -244,7 +244,7 @@ def test_presence_without_spells_keeps_its_share():
     found = adjusted_for(of_presence(there), edp.Adversary(past=1))
     share = found.presence / found.n_databases
     np.testing.assert_allclose(
-        presence_at_hand(share, found.adjustment.recent), share, rtol=0.35, atol=0.02
+        presence_in_question(share, found.adjustment.recent), share, rtol=0.35, atol=0.02
     )
 
 
@@ -289,7 +289,7 @@ def test_few_databases_give_presence_between_never_and_always(n):
         for row in range(1, n + 1):
             odds = recent_odds(owner * n + place, 2, n, np.ones(n), 1.0, row)
             assert (odds[~sometimes] == 1.0).all()
-            chance = presence_at_hand(share, odds)[sometimes]
+            chance = presence_in_question(share, odds)[sometimes]
             assert ((chance > 0.0) & (chance < 1.0)).all()
             there = present[row - 1, sometimes]
             assert (chance[there] >= share[sometimes][there] - 1e-12).all()
@@ -374,9 +374,9 @@ def test_joint_answers_refer_presence_to_the_same_databases():
     joint = edp.Responses.join(data, orders)
     regression = JointRegression.of(edp.Adversary(past=1).given(joint))
     adjusted = regression.adjusted(*regression.mode)
-    found = responses_at_hand(adjusted)
+    found = responses_in_question(adjusted)
     share = np.bincount(adjusted.entries.owner, minlength=20) / adjusted.n_databases
-    wanted = presence_at_hand(share, adjusted.adjustment.own_odds)
+    wanted = presence_in_question(share, adjusted.adjustment.own_odds)
     now = np.bincount(found.entries.owner, minlength=20) / adjusted.n_databases
     np.testing.assert_allclose(now, wanted, atol=1.0 / adjusted.n_databases)
     assert (now != share).any()
@@ -391,9 +391,9 @@ def test_samples_of_a_database_move_together():
         100.0 + rng.normal(0.0, 5.0, 60) + c.sum(axis=1), contribution=c, samples=2
     )
     found = adjusted_for(data, edp.Adversary(past=1))
-    moved = responses_at_hand(found).contribution.toarray().reshape(29, 2, 15) != 0.0
+    moved = responses_in_question(found).contribution.toarray().reshape(29, 2, 15) != 0.0
     assert (moved[:, 0] == moved[:, 1]).all()
-    wanted = presence_at_hand(found.presence / 29, found.adjustment.own_odds)
+    wanted = presence_in_question(found.presence / 29, found.adjustment.own_odds)
     np.testing.assert_allclose(moved[:, 0].mean(axis=0), wanted, atol=1.0 / 29)
 
 

@@ -45,7 +45,7 @@ def test_lags_are_the_earlier_releases():
     np.testing.assert_array_equal(known.responses.database, DAYS[2:])
 
 
-def test_the_database_at_hand_may_be_one_of_those_seen():
+def test_the_database_in_question_may_be_one_of_those_seen():
     data = responses_of()
     known = edp.Adversary(past=2, trend=True, changing_scale=True).given(data, at=DAYS[10])
     np.testing.assert_allclose(known.target, known.design[8])

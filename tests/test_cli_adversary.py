@@ -175,7 +175,7 @@ def test_the_calendar_s_own_season(capsys, folder, tmp_path):
 
 
 @pytest.mark.full
-def test_covariates_and_insiders_of_files_and_the_database_at_hand(capsys, folder, tmp_path):
+def test_covariates_and_insiders_of_files_and_the_database_in_question(capsys, folder, tmp_path):
     said, audit = audited(
         capsys,
         folder,

@@ -393,7 +393,7 @@ def by_period(table, every):
 @pytest.mark.full
 @each_engine
 @pytest.mark.parametrize("every", ["hour", "day", "week", "month"])
-def test_periods_are_those_of_a_table_at_hand(engine, every):
+def test_periods_are_those_of_a_table_in_memory(engine, every):
     if every == "month":
         table = moments().assign(
             when=lambda f: f["when"] + f.index.to_series() * pd.Timedelta("1D")
@@ -438,7 +438,7 @@ def test_periods_need_dates(engine):
 
 
 @each_engine
-def test_gaps_and_labels_are_those_of_a_table_at_hand(engine):
+def test_gaps_and_labels_are_those_of_a_table_in_memory(engine):
     table = TABLE[TABLE["week"] != 7].assign(
         week=lambda f: pd.Timestamp("2024-01-01") + pd.to_timedelta(f["week"] * 7, unit="D"),
         client=lambda f: f["client"].str[1:].astype(float) / 4,

@@ -8,7 +8,7 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.coupling.contributions.adjustment import adjust
-from edp_bayes.coupling.contributions.pooling import presence_at_hand
+from edp_bayes.coupling.contributions.pooling import presence_in_question
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.joint_regression import joint_regression_on
 from edp_bayes.report.describing import describe
@@ -232,7 +232,7 @@ def test_presence_follows_how_many_are_there(model):
     adjustment = regression.adjusted(*regression.mode).adjustment
     assert adjustment.odds < 0.6
     share = there.mean(axis=0)
-    assert presence_at_hand(share, adjustment.own_odds).mean() < 0.8 * share.mean()
+    assert presence_in_question(share, adjustment.own_odds).mean() < 0.8 * share.mean()
 
 
 # What an audit says
@@ -294,7 +294,7 @@ def test_it_is_saved_loaded_and_reported(audit, tmp_path):
     assert [one.query for one in seen] == ["revenue", "orders"]
     hidden = audit.with_pseudonyms(key="a key of sixteen")
     names = hidden.individual_delta["individual"]
-    assert np.array_equal(hidden.tree["at_hand"]["individual"], names)
+    assert np.array_equal(hidden.tree["in_question"]["individual"], names)
 
 
 @pytest.mark.parametrize("query", ["revenue", "orders"])
@@ -311,7 +311,7 @@ def test_the_past_of_every_query_is_as_expected(audit, query):
     fitted = x @ np.linalg.lstsq(x, y[1:], rcond=None)[0]
     assert np.corrcoef(past.median.to_numpy()[:-1], fitted)[0, 1] > 0.95
     assert past.median.to_numpy()[:-1].mean() == pytest.approx(y.mean(), abs=0.3 * y.std())
-    held = audit.tree["at_hand"].to_dataset().sel(query=query).isel(individual=0)
+    held = audit.tree["in_question"].to_dataset().sel(query=query).isel(individual=0)
     step = np.diff(held["place"].to_numpy())[0]
     for name in ("density_with", "density_without"):
         assert float(held[name].sum()) * step == pytest.approx(1.0, abs=0.01)
@@ -339,7 +339,7 @@ def test_known_noise_is_in_the_risk_and_not_in_the_past():
     np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
-def test_the_database_at_hand_and_a_changing_scale():
+def test_the_database_in_question_and_a_changing_scale():
     found = edp.audit(
         joined(),
         epsilon=[0.1],

@@ -95,7 +95,7 @@ def test_the_next_database_is_that_of_the_audit(audit):
     np.testing.assert_allclose([lower[-1], upper[-1]], expected, atol=0.1)
 
 
-def test_a_database_seen_may_be_at_hand_and_insiders_are_subtracted(growing):
+def test_a_database_seen_may_be_in_question_and_insiders_are_subtracted(growing):
     past, data = past_of(growing, PROBS), responses_of()
     assert past.at == 19
     assert past.less

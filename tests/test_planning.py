@@ -70,8 +70,8 @@ def test_simulated_responses_follow_the_distribution_of_the_draw(coupling):
 class KnownWidths:
     """A study whose average width at n databases is n to a known negative power."""
 
-    def __init__(self, at_hand, most, power):
-        self.responses = type("AtHand", (), {"n_databases": at_hand})
+    def __init__(self, in_question, most, power):
+        self.responses = type("AtHand", (), {"n_databases": in_question})
         self.most, self.power, self.tried = most, power, []
 
     def measure(self, size):
@@ -81,18 +81,18 @@ class KnownWidths:
 
 @settings(derandomize=True, deadline=None)
 @given(
-    at_hand=st.integers(8, 500),
+    in_question=st.integers(8, 500),
     factor=st.floats(1.0, 100.0),
     power=st.floats(0.2, 1.0),
     wanted=st.floats(0.01, 0.5),
 )
-def test_the_search_finds_the_fewest_to_a_tenth(at_hand, factor, power, wanted):
-    study = KnownWidths(at_hand, int(at_hand * factor), power)
+def test_the_search_finds_the_fewest_to_a_tenth(in_question, factor, power, wanted):
+    study = KnownWidths(in_question, int(in_question * factor), power)
     found = planning._search(study, wanted)
     if study.most**-power > wanted:
         assert found is None
         return
-    fewest = max(at_hand, math.ceil(round(wanted ** (-1 / power), 9)))
+    fewest = max(in_question, math.ceil(round(wanted ** (-1 / power), 9)))
     assert found**-power <= wanted
     assert fewest <= found <= max(fewest + 1, fewest / (1 - planning.TOLERANCE) + 1)
     assert len(set(study.tried)) < 25

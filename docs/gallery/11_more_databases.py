@@ -2,7 +2,7 @@
 What more databases buy
 =======================
 
-The width of the band of delta(0.1) as databases are added to the 40 at hand, in simulated futures.
+The width of the band of delta(0.1) as databases are added to the 40 seen, in simulated futures.
 """
 
 import matplotlib.pyplot as plt

@@ -158,8 +158,8 @@ def assemble(
         groups["new_individual"] = _new_individual(fitted, risks, epsilon, settings, chains)
     if without := getattr(fitted.coupling, "without", None):
         groups["without"] = _without(without, chains)
-    if fitted.at_hand is not None and regression is not None:
-        groups["known"] = _known(regression, fitted.at_hand, released, chains)
+    if fitted.in_question is not None and regression is not None:
+        groups["known"] = _known(regression, fitted.in_question, released, chains)
     record = {
         "query": responses.query,
         "databases": released.n_databases,
@@ -400,7 +400,7 @@ def _mixture(mixture: Mixture, chains: Mapping[str, Any]) -> xr.Dataset:
 
 def _next_response(fitted: FittedModel) -> Mixture:
     """Return the distribution of the response in the database in question."""
-    return fitted.mixture if fitted.at_hand is None else fitted.at_hand.next_response
+    return fitted.mixture if fitted.in_question is None else fitted.in_question.next_response
 
 
 def known_attributes(
@@ -422,7 +422,7 @@ def known_attributes(
 
 
 def _known(
-    regression: Regression, at_hand: AtHand, released: Responses, chains: Mapping[str, Any]
+    regression: Regression, in_question: AtHand, released: Responses, chains: Mapping[str, Any]
 ) -> xr.Dataset:
     """Return what the adversary knows, its coefficients, and all responses as they were released.
 
@@ -436,11 +436,11 @@ def _known(
             "design": (("database", "term"), regression.design),
             "target": ("term", regression.target),
             "position": ("database", regression.position),
-            "middle": ("term", at_hand.middle),
-            "coefficients": ((*lead, "term"), at_hand.coefficients),
-            "growth": (lead, at_hand.growth),
-            "shift": (lead, at_hand.shift),
-            "score": ("database", at_hand.scores),
+            "middle": ("term", in_question.middle),
+            "coefficients": ((*lead, "term"), in_question.coefficients),
+            "growth": (lead, in_question.growth),
+            "shift": (lead, in_question.shift),
+            "score": ("database", in_question.scores),
             "released": ("release", released.on_scale.response_by_database.mean(axis=1)),
             "less_insiders": ("release", rest.response_by_database.mean(axis=1)),
         },
@@ -555,11 +555,12 @@ def _checks(
         *new_ones(responses, raw, None if regression is None else regression.known, grid, limit),
         *([] if atoms or not advice else [diagnostics.check_scale(raw)]),
         diagnostics.check_slopes(
-            0 if fitted.at_hand is None else fitted.at_hand.slopes_known, responses.n_individuals
+            0 if fitted.in_question is None else fitted.in_question.slopes_known,
+            responses.n_individuals,
         ),
         diagnostics.check_databases(
             responses,
-            scores=None if fitted.at_hand is None else fitted.at_hand.scores,
+            scores=None if fitted.in_question is None else fitted.in_question.scores,
             past=0 if regression is None else regression.known.past,
             regressors=0 if regression is None else len(regression.known.regressors),
             records=released,
@@ -613,9 +614,9 @@ def new_ones(
 
 def _expected(regression: Regression | None, fitted: FittedModel) -> Array | None:
     """Return what the adversary expects in every database, but for a constant."""
-    if regression is None or fitted.at_hand is None:
+    if regression is None or fitted.in_question is None:
         return None
-    coefficients = fitted.at_hand.coefficients
+    coefficients = fitted.in_question.coefficients
     return np.asarray(regression.design @ coefficients.mean(axis=(0, 1)))
 
 

@@ -13,7 +13,7 @@ from edp_bayes import diagnostics
 from edp_bayes.adversary.known import explained
 from edp_bayes.auditing.assembly import checked, common_record, groups_of_fit, new_ones, observed
 from edp_bayes.auditing.drawn_groups import drawn_groups
-from edp_bayes.auditing.joint_knowledge import answers_at_hand, known_group
+from edp_bayes.auditing.joint_knowledge import answers_in_question, known_group
 from edp_bayes.auditing.lower_bounds import lower_bounds
 from edp_bayes.auditing.resampled import Answers, Bootstrap
 from edp_bayes.coupling.curves.direction import most_exposing
@@ -126,7 +126,7 @@ def assemble_joint(
             coords={"individual": names[kept], "query": list(responses.names)},
         ),
         "mixture": _mixture(fitted, responses, chains),
-        "observed_data": observed(responses if fitted.at_hand is None else fitted.responses),
+        "observed_data": observed(responses if fitted.in_question is None else fitted.responses),
         **groups_of_fit(fitted, responses.database, chains),
         **(
             drawn_groups(fitted, fitted.responses, observed(fitted.responses), settings)
@@ -134,11 +134,15 @@ def assemble_joint(
             else {}
         ),
     }
-    if regression is not None and fitted.at_hand is not None:
-        group = known_group(regression, fitted.at_hand, released, chains)
+    if regression is not None and fitted.in_question is not None:
+        group = known_group(regression, fitted.in_question, released, chains)
         groups["known"] = group
-        groups["at_hand"] = answers_at_hand(
-            coupling, fitted.at_hand.shift, kept, names[kept], group["query"].to_numpy().tolist()
+        groups["in_question"] = answers_in_question(
+            coupling,
+            fitted.in_question.shift,
+            kept,
+            names[kept],
+            group["query"].to_numpy().tolist(),
         )
     insiders = () if regression is None else regression.known.insiders
     checks, warnings = _checks(
@@ -294,8 +298,8 @@ def _mixture(fitted: FittedJoint, responses: JointResponses, chains: dict[str, A
     dependence = fitted.dependence
     kept = [responses.names[k] for k in dependence.kept]
     mixture = fitted.mixture
-    if fitted.at_hand is not None:
-        mixture = fitted.at_hand.next_response(mixture)
+    if fitted.in_question is not None:
+        mixture = fitted.in_question.next_response(mixture)
     w, mu, covariances = mixture
     noise = np.diag(responses.noise_variance[list(dependence.kept)])
     dims = (*LEAD, "component")
@@ -322,19 +326,19 @@ def _checks(
     appear_once: bool,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return every check as a row, and the sentences of those that failed."""
-    kept, hand = fitted.responses, fitted.at_hand
+    kept, one = fitted.responses, fitted.in_question
     delta = posterior["delta"].to_numpy().reshape(-1, posterior.sizes["epsilon"])
     grid, limit = posterior["epsilon"].to_numpy(), upper_limit(delta, PROB)
     raw = explained(released, np.arange(released.n_databases), insiders)
     tests: list[diagnostics.Checks] = [
         diagnostics.check_individuals(kept, epsilon=grid, upper=limit, pooled=fitted.pooled),
         diagnostics.check_identifier(released, appear_once=appear_once),
-        diagnostics.check_slopes(0 if hand is None else hand.slopes_known, kept.n_individuals),
+        diagnostics.check_slopes(0 if one is None else one.slopes_known, kept.n_individuals),
         check_joint_grid(raw, epsilon=grid, upper=limit),
         *new_ones(kept, raw, None if regression is None else regression.known, grid, limit),
         check_joint_databases(
             kept,
-            scores=None if hand is None else hand.scores,
+            scores=None if one is None else one.scores,
             past=0 if regression is None else regression.known.past,
             regressors=0 if regression is None else len(regression.known.regressors),
             records=released,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from edp_bayes.models.joint_regression import JointAtHand, JointRegression
     from edp_bayes.responses.joined import JointResponses
 
-__all__ = ["answers_at_hand", "known_group"]
+__all__ = ["answers_in_question", "known_group"]
 
 POINTS, DRAWS, REACH = 201, 500, 4.0  # standard deviations
 LEAD = ("chain", "draw")
@@ -28,7 +28,7 @@ LEAD = ("chain", "draw")
 
 def known_group(
     regression: JointRegression,
-    at_hand: JointAtHand,
+    in_question: JointAtHand,
     released: JointResponses,
     chains: Mapping[str, Any],
 ) -> xr.Dataset:
@@ -46,14 +46,14 @@ def known_group(
             "design": (("database", "term"), np.column_stack([known.design, ones])),
             "target": ("term", np.append(known.target, ones[0])),
             "position": ("database", regression.position),
-            "middle": (("term", "query"), regression.in_responses(at_hand.middle)),
+            "middle": (("term", "query"), regression.in_responses(in_question.middle)),
             "coefficients": (
                 (*LEAD, "term", "query"),
-                regression.in_responses(at_hand.coefficients),
+                regression.in_responses(in_question.coefficients),
             ),
-            "growth": (LEAD, at_hand.growth),
-            "shift": ((*LEAD, "query"), at_hand.shift),
-            "score": (("database", "query"), at_hand.scores),
+            "growth": (LEAD, in_question.growth),
+            "shift": ((*LEAD, "query"), in_question.shift),
+            "score": (("database", "query"), in_question.scores),
             "centre": ("query", regression.units.centre),
             "released": (("release", "answer"), released.response),
             "less_insiders": (("release", "answer"), rest.response),
@@ -70,7 +70,7 @@ def known_group(
     )
 
 
-def answers_at_hand(
+def answers_in_question(
     coupling: JointCoupling, shift: Array, kept: Index, names: NDArray[Any], queries: list[Any]
 ) -> xr.Dataset:
     """Return the predictive density of each answer in question, with and without some individuals.

@@ -379,8 +379,8 @@ def _known(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EdpBayesWarning)
         fitted = fit_as_asked(model, Regression.of(adversary.given(responses)), settings)
-    assert fitted.at_hand is not None
-    return fitted.at_hand.responses
+    assert fitted.in_question is not None
+    return fitted.in_question.responses
 
 
 def _usable(responses: Responses) -> Responses:

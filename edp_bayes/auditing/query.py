@@ -430,10 +430,10 @@ def _fitted(
 ) -> tuple[FittedModel, Responses]:
     """Fit the model to one query, and return the responses in question, too."""
     fitted = fit_as_asked(model, responses if regression is None else regression, settings)
-    mixed = with_pasts(fitted.coupling, regression, fitted.at_hand, settings)
+    mixed = with_pasts(fitted.coupling, regression, fitted.in_question, settings)
     fitted = replace(fitted, coupling=mixed)
     if responses.step is not None:
-        rounded = rounded_coupling(fitted.coupling, responses, regression, fitted.at_hand)
+        rounded = rounded_coupling(fitted.coupling, responses, regression, fitted.in_question)
         fitted = replace(fitted, coupling=rounded)
     if responses.atoms is not None:
         seed = int(settings.generator("atoms").integers(2**32))
@@ -441,8 +441,8 @@ def _fitted(
         fitted = replace(fitted, coupling=whole)
     slope = responses.log_slope if regression is None else regression.known.log_slope
     fitted = fitted.per_answer(slope)
-    at_hand = fitted.at_hand
-    return fitted, responses.on_scale if at_hand is None else at_hand.responses
+    in_question = fitted.in_question
+    return fitted, responses.on_scale if in_question is None else in_question.responses
 
 
 def _fitted_jointly(

@@ -33,7 +33,7 @@ def rounded_coupling(
     coupling: Coupling,
     responses: Responses,
     regression: Regression | None = None,
-    at_hand: AtHand | None = None,
+    in_question: AtHand | None = None,
 ) -> ReleasedCoupling:
     """Return the coupling of the rounded answers.
 
@@ -48,12 +48,12 @@ def rounded_coupling(
         Of what was rounded.
     responses : Responses
         As they were released.
-    regression, at_hand : optional
+    regression, in_question : optional
         Given what an adversary knows.
     """
     step = float(responses.step or 0.0)
     offset: float | str = offset_of(responses.response, step)
-    shift = None if at_hand is None else at_hand.shift.ravel()
+    shift = None if in_question is None else in_question.shift.ravel()
     if regression is not None and responses.additive and regression.known.insiders:
         told = _told(responses, regression)
         if not on_grid(told, step):

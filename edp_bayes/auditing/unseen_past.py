@@ -17,7 +17,7 @@ __all__ = ["with_pasts"]
 def with_pasts(
     coupling: Coupling,
     regression: Regression | None,
-    at_hand: AtHand | None,
+    in_question: AtHand | None,
     settings: SamplerSettings,
 ) -> Coupling:
     """Return the coupling of an answer whose past is known as far as it was published.
@@ -25,11 +25,11 @@ def with_pasts(
     Each draw's own coefficients of the lags say by how much each past moves the answer, from where
     the mean of the pasts puts it. The coupling itself is returned where the past is known in full.
     """
-    if regression is None or at_hand is None or regression.known.pasts is None:
+    if regression is None or in_question is None or regression.known.pasts is None:
         return coupling
     pasts = regression.known.pasts
     size = pasts.mean.size
-    lags = at_hand.coefficients[..., :size].reshape(-1, size)
+    lags = in_question.coefficients[..., :size].reshape(-1, size)
     effect = lags @ (pasts.answers - pasts.mean).T
     rng = settings.generator("pasts")
     return PastCoupling.of(coupling, effect, pasts.spell, regression.units.spread, rng)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.base import FLOOR, draw_count, flat, pair_curves
-from edp_bayes.coupling.contributions.spells import responses_at_hand
+from edp_bayes.coupling.contributions.spells import responses_in_question
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils.arrays import Array, Index
@@ -41,7 +41,7 @@ class ShiftCoupling:
     @classmethod
     def fit(cls, mixture: Mixture, responses: Responses) -> ShiftCoupling:
         """Take individuals to be present as often as in the database in question."""
-        return cls(mixture, responses_at_hand(responses))
+        return cls(mixture, responses_in_question(responses))
 
     @property
     def n_individuals(self) -> int:

@@ -48,8 +48,8 @@ def check_joint_databases(
     regressors : int
         All that is known of each database.
     records : JointResponses, optional
-        The same queries' responses as they were, where `responses` are those of the database at
-        hand.
+        The same queries' responses as they were, where `responses` are those of the database in
+        question.
     least : float
         As for `check_databases`.
     """

@@ -89,7 +89,7 @@ class FittedModel:
         What helps where the model does not fit the responses.
     diverging : str
         What helps against divergent transitions.
-    at_hand : AtHand, optional
+    in_question : AtHand, optional
         The database in question of an adversary; mixture, coupling and log likelihood are given
         what they know.
     truncated : tuple of Truncation
@@ -126,7 +126,7 @@ class FittedModel:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     remedy: str = ADVICE
     diverging: str = DIVERGING
-    at_hand: AtHand | None = None
+    in_question: AtHand | None = None
     truncated: tuple[Truncation, ...] = ()
 
     @property
@@ -367,14 +367,14 @@ def fitted_mixture(
     from edp_bayes.coupling.contributions.drawn import DrawnContributions
 
     sampler = settings.nuts if tree is not None else "gibbs"
-    at_hand, contributions = drawn.at_hand, getattr(drawn.coupling, "posterior", None)
+    in_question, contributions = drawn.in_question, getattr(drawn.coupling, "posterior", None)
     mass = {"truncation_mass": sum(p.mass for p in truncated)} if truncated else {}
     return FittedModel(
         mixture=drawn.mixture,
         coupling=drawn.coupling,
         log_likelihood=database_log_likelihood(drawn.mixture, drawn.responses)
-        if at_hand is None
-        else at_hand.log_likelihood,
+        if in_question is None
+        else in_question.log_likelihood,
         sample_stats=_group(tree, "sample_stats"),
         log_prior=log_prior,
         parameters=parameters if tree is None else tree["posterior"].to_dataset(),
@@ -390,7 +390,7 @@ def fitted_mixture(
         },
         remedy=remedy,
         diverging=diverging,
-        at_hand=at_hand,
+        in_question=in_question,
         truncated=truncated,
     )
 
@@ -406,7 +406,7 @@ def parts_of(data: Responses | Regression) -> tuple[Responses, Regression | None
     return (data.known.responses, data) if isinstance(data, Regression) else (data, None)
 
 
-def at_hand_from(tree: xr.DataTree, kernel: str, regression: Regression) -> AtHand:
+def in_question_from(tree: xr.DataTree, kernel: str, regression: Regression) -> AtHand:
     """Collect the draws of residuals and coefficients of a posterior."""
     from edp_bayes.models.regression import AtHand
 

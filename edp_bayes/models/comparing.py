@@ -325,13 +325,13 @@ def one_step_ahead(
     found = []
     for count in range(first, n):
         fit = fit_as_asked(model, Regression.of(known.before(count)), few)
-        assert fit.at_hand is not None
+        assert fit.in_question is not None
         at = y[count : count + 1]
         half = known.responses.half_step
         each = (
-            log_densities(fit.at_hand.next_response, at)
+            log_densities(fit.in_question.next_response, at)
             if half is None
-            else log_bin_densities(fit.at_hand.next_response, at[0], half[count : count + 1])
+            else log_bin_densities(fit.in_question.next_response, at[0], half[count : count + 1])
         )
         found.append(float(logsumexp(each) - np.log(each.size) + known.log_slope[count]))
     return np.array(found)

@@ -155,9 +155,9 @@ class Conditional(ABC):
         others = [name != TREND for name in known.names]
         rate = gamma if abs(gamma) > LEAST_GROWTH else LEAST_GROWTH
         scale = np.expm1(rate * known.position) / rate
-        at_hand = np.expm1(rate * known.target_position) / rate
+        in_question = np.expm1(rate * known.target_position) / rate
         design = np.column_stack([known.design[:, others], scale - scale.mean()])
-        return design, np.append(known.target[others], at_hand - scale.mean())
+        return design, np.append(known.target[others], in_question - scale.mean())
 
     def drawn_about(self, mode: Array, gamma: float, normal: Array) -> Array:
         """Return normal draws of coefficients about their mode.

@@ -40,7 +40,7 @@ class Held:
         One response a database, on the scale that is modelled; contributions as they were.
     regression : Regression or None
         Of the responses, on what an adversary knows.
-    at_hand : Responses
+    in_question : Responses
         The same at the database in question.
     predictors, target : ndarray
         Shapes (n, predictor) and (predictor,): what predicts contributions and presence, of mean
@@ -49,7 +49,7 @@ class Held:
 
     responses: Responses
     regression: Regression | None
-    at_hand: Responses
+    in_question: Responses
     predictors: Array
     target: Array
 
@@ -69,13 +69,13 @@ class Held:
             return cls(responses, None, responses, nothing, np.empty(0))
         x, target = standardised(*regression.predicting(regression.mode[1]))
         middle = x.mean(axis=0)
-        at_hand = regression.adjusted(*regression.mode)
-        return cls(responses, regression, at_hand, x - middle, target - middle)
+        in_question = regression.adjusted(*regression.mode)
+        return cls(responses, regression, in_question, x - middle, target - middle)
 
     @cached_property
     def units(self) -> Standardisation:
         """Mean and standard deviation of the responses."""
-        return Standardisation.of(self.at_hand.response)
+        return Standardisation.of(self.in_question.response)
 
     @cached_property
     def dominant(self) -> Index:
@@ -83,7 +83,7 @@ class Held:
 
         See `edp_bayes.coupling.contributions.dominance`.
         """
-        return dominant_individuals(self.at_hand)
+        return dominant_individuals(self.in_question)
 
     @property
     def database(self) -> Index:
@@ -149,7 +149,7 @@ class Held:
         return np.vstack([np.zeros(there.shape[1]), there])
 
     @property
-    def before_at_hand(self) -> Array:
+    def before_in_question(self) -> Array:
         """The same of the database in question, shape (m,)."""
         assert self.regression is not None
         return np.asarray(self.before[self.regression.known.row])
@@ -166,7 +166,7 @@ class Held:
 
     @cached_property
     def _statistics(self) -> Statistics:
-        return Statistics.of(self.at_hand)
+        return Statistics.of(self.in_question)
 
 
 def _refuse(responses: Responses) -> None:

@@ -202,7 +202,7 @@ class _Seen(NamedTuple):
             pm.Data("predictors_next", held.target, dims="predictor")
         if held.timed:
             before = pm.Data("present_before", held.before[:-1], dims=EVERYBODY)
-            pm.Data("present_before_next", held.before_at_hand, dims="individual")
+            pm.Data("present_before_next", held.before_in_question, dims="individual")
         return cls(
             pm.Data("record_database", held.database, dims="record"),
             pm.Data("record_individual", held.owner, dims="record"),
@@ -240,8 +240,8 @@ class _AtHand(NamedTuple):
             # of the databases that were observed, whatever others are predicted later
             observed = regression.sample[:, 0] - pt.dot(pt.as_tensor(regression.design), beta)
             middle = (observed * pt.exp(-gamma * regression.position)).mean()
-            at_hand = regression.known.target_position if regression.scaled else 0.0
-            growth = pt.exp(gamma * at_hand)
+            in_question = regression.known.target_position if regression.scaled else 0.0
+            growth = pt.exp(gamma * in_question)
 
             def taken(u: Any) -> Any:
                 return own.centre + own.spread * (regression.place + growth * (u - middle))
@@ -286,7 +286,7 @@ class _Presence(NamedTuple):
     odds: Any
     tilt: Any
     away: Any
-    at_hand: Any
+    in_question: Any
 
     @classmethod
     def of(cls, held: Held, seen: _Seen, pool: Callable[[str], Any]) -> _Presence:
@@ -309,23 +309,23 @@ class _Presence(NamedTuple):
         odds = pt.set_subtensor(odds[some], own)
         bends = ~np.isin(some, held.dominant)
         tilt = pt.set_subtensor(tilt[some], bent * bends)
-        away, at_hand = None, 0.0
+        away, in_question = None, 0.0
         if held.predictor:
             common = pm.Normal("presence_change", 0.0, ACTIVITY, dims="predictor")
             away = pt.dot(seen.predictors, common)[:, None]
-            at_hand = pt.dot(pt.as_tensor(held.target), common)
+            in_question = pt.dot(pt.as_tensor(held.target), common)
         if held.timed:
             deviation = pm.StudentT("again_own", TAILS, dims="sometimes")
             own = pool("again_middle") + pool("again_between") * deviation
             again = pt.set_subtensor(pt.zeros(people)[some], own)
             recent = seen.before * again
             away = recent if away is None else away + recent
-            at_hand = at_hand + held.before_at_hand * again
-        return cls(odds, tilt, away, at_hand)
+            in_question = in_question + held.before_in_question * again
+        return cls(odds, tilt, away, in_question)
 
     def by_component(self, location: Any) -> Any:
         """Return log odds by component at the database in question, (individual, component)."""
-        return (self.odds + self.at_hand)[:, None] + self.tilt[:, None] * _bent(location)
+        return (self.odds + self.in_question)[:, None] + self.tilt[:, None] * _bent(location)
 
     def in_databases(self, some: NDArray[np.int64], location: Any) -> Any:
         """Return log odds of some with each component, (database or 1, individual, component)."""

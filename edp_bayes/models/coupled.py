@@ -50,7 +50,7 @@ class CoupledMixture:
     responses : Responses
         What the draws are of, on the scale that is modelled; given what an adversary knows, as they
         would be in the database in question.
-    at_hand : AtHand, optional
+    in_question : AtHand, optional
         That database, where an adversary knows something.
     apart : tuple of int
         Positions of individuals whose p_i needs draws of its own, which are not here.
@@ -84,7 +84,7 @@ class CoupledMixture:
     mixture: Mixture
     coupling: Coupling
     responses: Responses
-    at_hand: AtHand | None = None
+    in_question: AtHand | None = None
     apart: tuple[int, ...] = ()
 
     def pair(self, individual: Any) -> tuple[Mixture, Mixture]:
@@ -127,7 +127,7 @@ def coupled_mixture(
     responses: Responses,
     seed: int,
     *,
-    at_hand: AtHand | None = None,
+    in_question: AtHand | None = None,
     without: Mapping[int, Mixture] | None = None,
     source: ToSource | None = None,
     apart: tuple[int, ...] = (),
@@ -138,8 +138,8 @@ def coupled_mixture(
     `edp_bayes.coupling.contributions.posterior.ContributionPosterior`. Given what an adversary
     knows mixture and responses are those of the database in question.
     """
-    if at_hand is not None:
-        mixture, responses = at_hand.mixture, at_hand.responses
+    if in_question is not None:
+        mixture, responses = in_question.mixture, in_question.responses
     coupling = RegressionCoupling.fit(
         mixture,
         responses,
@@ -147,7 +147,7 @@ def coupled_mixture(
         without,
         source=None if source is None else source(mixture, responses),
     )
-    return CoupledMixture(mixture, coupling, responses, at_hand, apart)
+    return CoupledMixture(mixture, coupling, responses, in_question, apart)
 
 
 def group_of(draws: Any, name: str) -> xr.Dataset | None:

@@ -170,8 +170,8 @@ class FullPosterior(ShortRepr):
             The query's responses with and without each individual.
         adversary : Adversary, optional
             What they know beside the response: then weights, locations and scales are those of the
-            residuals of a regression, in its units, and contributions are as at the database at
-            hand.
+            residuals of a regression, in its units, and contributions are as at the database in
+            question.
         at : label, optional
             The database in question; the next one, after all of them, if not given.
 
@@ -293,8 +293,8 @@ class FullPosterior(ShortRepr):
         self, fitted: FittedModel, held: Held, settings: SamplerSettings
     ) -> dict[int, Mixture]:
         """Draw the distribution without each dominant individual, at the database in question."""
-        hand = fitted.at_hand
-        responses = held.responses if hand is None else hand.responses
+        question = fitted.in_question
+        responses = held.responses if question is None else question.responses
 
         def draw(y: Any, stream: str) -> Mixture:
             from edp_bayes.responses.responses import Responses
@@ -303,10 +303,10 @@ class FullPosterior(ShortRepr):
             alone = replace(settings.starting_without(), keep=None)
             drawn = sample_nuts(self._of_rest.build(rest), alone)
             found = mixture_from(drawn, self.kernel, NAMES)
-            if hand is None or held.regression is None:
+            if question is None or held.regression is None:
                 return found
             # as every draw of the growth has it, about the mean of what was drawn from
-            factor = held.regression.growth(hand.growth - hand.growth.mean())
+            factor = held.regression.growth(question.growth - question.growth.mean())
             return stretched(found, factor, float(y.mean()))
 
         shape = fitted.mixture.weights.shape[:2]

@@ -111,11 +111,15 @@ def _fit(
         thin=model.thin,
     )
     if isinstance(data, Responses):
-        drawn, at_hand, responses = draw(data.response_by_database, half=data.half_step), None, data
+        drawn, in_question, responses = (
+            draw(data.response_by_database, half=data.half_step),
+            None,
+            data,
+        )
     else:
         drawn = draw(data.sample, units=UNITS, regression=data, half=data.half_step)
-        at_hand = AtHand.of(data, drawn.mixture, drawn.coefficients, drawn.growth)
-        responses = at_hand.responses
+        in_question = AtHand.of(data, drawn.mixture, drawn.coefficients, drawn.growth)
+        responses = in_question.responses
     stick = weight_concentration == 0.0
     priors = {**weight_priors(drawn), **drawn.component_priors(model.base_measure)}
     if isinstance(data, Regression):
@@ -124,7 +128,7 @@ def _fit(
         drawn.mixture,
         responses,
         settings.random_seed or 0,
-        at_hand=at_hand,
+        in_question=in_question,
         without=_without(responses, settings, draw, model.base_measure),
     )
     return fitted_mixture(

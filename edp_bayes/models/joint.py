@@ -88,7 +88,7 @@ class FittedJoint:
         The model draws individuals towards each other.
     warnings : tuple of str
         What is doubtful about the fit.
-    at_hand : JointAtHand, optional
+    in_question : JointAtHand, optional
         The database in question of an adversary; mixture, coupling and log likelihood are given
         what they know.
     """
@@ -110,7 +110,7 @@ class FittedJoint:
     truncated: tuple[Truncation, ...] = ()
     pooled: bool = True
     warnings: tuple[str, ...] = ()
-    at_hand: JointAtHand | None = None
+    in_question: JointAtHand | None = None
 
     @property
     def independent(self) -> bool:

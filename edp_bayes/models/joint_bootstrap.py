@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edp_bayes.coupling.contributions.spells import responses_at_hand
+from edp_bayes.coupling.contributions.spells import responses_in_question
 from edp_bayes.coupling.joint_shift import JointShiftCoupling
 from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.exceptions import InvalidInputError
@@ -67,17 +67,17 @@ def fit_joint_bootstrap(
     index = np.searchsorted(known.grid, bandwidth).clip(0, GRID - 1)
     jacobian = np.log(np.diagonal(units.factor)).sum()
     log_prior = lognorm.logpdf(bandwidth, model.bandwidth_spread, scale=middle)
-    at_hand = responses_at_hand(responses)
+    in_question = responses_in_question(responses)
     return FittedJoint(
         mixture=mixture.in_units(units),
         coupling=JointShiftCoupling(
             mixture=joined_chains(mixture),
             units=units,
-            responses=at_hand,
+            responses=in_question,
             revealed={one.individual: (one.databases, one.alone) for one in dependence.revealed},
             seed=settings.random_seed or 0,
         ),
-        responses=at_hand,
+        responses=in_question,
         dependence=dependence,
         log_likelihood=known.scores[index] - jacobian,
         predictive=known.predictive() - jacobian,

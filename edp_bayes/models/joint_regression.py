@@ -247,7 +247,7 @@ def fit_joint_given(
         log_likelihood=fitted.log_likelihood + scale,
         predictive=None if fitted.predictive is None else fitted.predictive + scale,
         warnings=(*fitted.warnings, *said),
-        at_hand=JointAtHand(
+        in_question=JointAtHand(
             responses=responses,
             middle=middle,
             coefficients=coefficients,

@@ -13,9 +13,9 @@ from edp_bayes.models.base import (
     FittedModel,
     OfRounded,
     ShortRepr,
-    at_hand_from,
     diverging_mixture,
     fitted_mixture,
+    in_question_from,
     mixture_from,
     parts_of,
 )
@@ -162,7 +162,9 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
             mixture_from(tree, self.kernel, NAMES),
             responses,
             seed,
-            at_hand=None if regression is None else at_hand_from(tree, self.kernel, regression),
+            in_question=None
+            if regression is None
+            else in_question_from(tree, self.kernel, regression),
             source=source,
         )
 

@@ -147,10 +147,10 @@ class Regression(Conditional):
         In a joint fit every draw has residuals of its own, and the density follows them: its bands
         are wider than what is unknown of u. Here coefficients and gamma are those of the joint fit.
         """
-        hand = joint.at_hand
-        assert hand is not None
+        question = joint.in_question
+        assert question is not None
         fitted = self._with_density(
-            model, settings, hand.middle, hand.coefficients, hand.growth, hand.shift
+            model, settings, question.middle, question.coefficients, question.growth, question.shift
         )
         said = unused_transitions(joint.divergences, joint.diverging)
         return replace(fitted, warnings=(*fitted.warnings, *said))
@@ -178,7 +178,7 @@ class Regression(Conditional):
         adjusted = isinstance(coupling, RegressionCoupling)
         if np.ptp(growth) > 0.0:
             coupling = _stretched(coupling, responses, self.growth(growth - gamma), settings)
-        at_hand = AtHand(
+        in_question = AtHand(
             mixture=coupling.mixture,
             responses=responses,
             middle=middle,
@@ -198,8 +198,8 @@ class Regression(Conditional):
             fitted,
             mixture=coupling.mixture,
             coupling=coupling,
-            at_hand=at_hand,
-            log_likelihood=at_hand.log_likelihood,
+            in_question=in_question,
+            log_likelihood=in_question.log_likelihood,
             predictive=predictive,
         )
 
@@ -370,7 +370,7 @@ class AtHand:
         # where its residuals are the responses
         place = regression.place - growth * residuals.mean(axis=(2, 3))
         scale = units.spread * growth[..., None]
-        at_hand = Mixture(
+        in_question = Mixture(
             u.weights,
             units.centre + units.spread * place[..., None] + scale * u.locations,
             scale * u.scales,
@@ -384,7 +384,7 @@ class AtHand:
             half = half / np.exp(gamma[..., None] * regression.position)
             log_density = log_bin_densities(u, residuals[..., 0], half)
         return cls(
-            mixture=at_hand,
+            mixture=in_question,
             responses=responses,
             middle=middle,
             coefficients=beta,

@@ -139,9 +139,9 @@ class Stacked:
             },
             remedy="stack another model, too, or try a transform of the responses",
             diverging=" ".join(dict.fromkeys(fit.diverging for fit in fits if fit.divergences)),
-            at_hand=None
+            in_question=None
             if regression is None
-            else _at_hand(regression, coupling.mixture, fits, member),
+            else _in_question(regression, coupling.mixture, fits, member),
             truncated=tuple(
                 replace(process, share=float(weight) * process.share)
                 for weight, fit in zip(weights, fits, strict=True)
@@ -150,7 +150,7 @@ class Stacked:
         )
 
 
-def _at_hand(
+def _in_question(
     regression: Regression, mixture: Mixture, fits: list[FittedModel], member: Index
 ) -> AtHand:
     """Return the database in question under the draws taken; all models put it at one place."""
@@ -158,7 +158,7 @@ def _at_hand(
 
     from edp_bayes.models.regression import AtHand
 
-    parts = [fit.at_hand for fit in fits if fit.at_hand is not None]
+    parts = [fit.in_question for fit in fits if fit.in_question is not None]
     beta, gamma, shift, log_likelihood = (
         _chosen(np.stack([getattr(part, name) for part in parts]), member)
         for name in ("coefficients", "growth", "shift", "log_likelihood")

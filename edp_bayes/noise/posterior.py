@@ -314,7 +314,7 @@ def posterior_of(
         refuse_transform(responses.transform)
         refuse_atoms(responses.atoms, NOISE_LEAVES)
         return _posterior(
-            source.coupling, _at_hand(source, responses), responses, source.attributes
+            source.coupling, _in_question(source, responses), responses, source.attributes
         )
     if not isinstance(source, Responses):
         raise InputTypeError(
@@ -349,12 +349,12 @@ def posterior_of(
         fitted = fit_as_asked(chosen, regression, settings)
     against = {} if regression is None else regression.record
     record = {**settings.record, **fitted.attributes, **against}
-    return _posterior(fitted.coupling, _at_hand(fitted, source), source, record)
+    return _posterior(fitted.coupling, _in_question(fitted, source), source, record)
 
 
-def _at_hand(fitted: FittedModel, responses: Responses) -> Responses:
+def _in_question(fitted: FittedModel, responses: Responses) -> Responses:
     """Return the responses that a fitted model is coupled to."""
-    return responses if fitted.at_hand is None else fitted.at_hand.responses
+    return responses if fitted.in_question is None else fitted.in_question.responses
 
 
 def _of_audit(audit: Audit, responses: Responses | None, most_draws: int | None) -> Posterior:

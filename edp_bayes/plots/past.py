@@ -10,7 +10,7 @@ import xarray as xr
 from edp_bayes.plots.densities import COLORS, LINES, one_individual
 from edp_bayes.plots.drawing import SIZE, Canvas, Visuals, nearest_epsilon, require
 from edp_bayes.plots.style import BLUE, GREEN, styled
-from edp_bayes.results.past import INNER, Past, density_at_hand, past_of, query_shown, written
+from edp_bayes.results.past import INNER, Past, density_in_question, past_of, query_shown, written
 from edp_bayes.results.query import Audit
 from edp_bayes.utils.defaults import default_probability
 from edp_bayes.utils.formatting import percent
@@ -26,7 +26,7 @@ TICKS = 6  # of dates
 ROOM = 0.04  # above and below
 LEAST = 0.01  # of the highest density, to be seen
 VISUALS = (
-    *("outer_band", "inner_band", "median", "responses", "at_hand"),
+    *("outer_band", "inner_band", "median", "responses", "in_question"),
     *("density_with", "density_without"),
     *("title", "xlabel", "ylabel", "ticks", "ylim", "legend"),
 )
@@ -70,7 +70,7 @@ def plot_past(
         As for `plot_delta`.
     visuals : mapping of {str : mapping or bool}, optional
         Keyword arguments for, or False to leave out: outer_band, inner_band, median, responses,
-        at_hand, density_with, density_without, title, xlabel, ylabel, ticks, ylim, legend.
+        in_question, density_with, density_without, title, xlabel, ylabel, ticks, ylim, legend.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def plot_past(
     inner = INNER if outer > INNER else INNER * outer
     past = past_of(audit, (inner, outer), query)
     chosen = one_individual(audit, individual, nearest_epsilon(audit.epsilon, epsilon))
-    densities = density_at_hand(audit, chosen, query)
+    densities = density_in_question(audit, chosen, query)
     canvas = Canvas(
         xr.Dataset({"series": past.seen, "density": densities["density_with"]}),
         visuals=VISUALS,
@@ -130,7 +130,7 @@ def plot_past(
         canvas.band(name, lower, upper, label, color=BAND_COLOR, alpha=alpha)
     middle = past.median.rename("series")
     canvas.line("median", middle, "expected: median", color=BAND_COLOR, width=1.4)
-    _at_hand(canvas, past, past.interval(outer))
+    _in_question(canvas, past, past.interval(outer))
     _responses(canvas, past)
     name = str(chosen["individual"].values)
     for distribution, color in COLORS.items():
@@ -151,14 +151,14 @@ def _side_by_side(options: dict[str, Any]) -> dict[str, Any]:
     return {"col_wrap": 2, **options, "figure_kwargs": figure}
 
 
-def _at_hand(canvas: Canvas, past: Past, ends: tuple[xr.DataArray, xr.DataArray]) -> None:
+def _in_question(canvas: Canvas, past: Past, ends: tuple[xr.DataArray, xr.DataArray]) -> None:
     """Draw the outer interval of the database in question as an upright line."""
     both = xr.concat([end.isel(place=past.at) for end in ends], "end").drop_vars("place")
     upright = both.rename("series").assign_coords(end=both.to_numpy())
     place = xr.full_like(upright, 0).astype(past.seen["place"].dtype)
     place[:] = past.expected["place"][past.at].to_numpy()
     look = {"color": AT_HAND_COLOR, "width": 2.4}
-    canvas.line("at_hand", place, f"in question: {past.label}", upright=True, **look)
+    canvas.line("in_question", place, f"in question: {past.label}", upright=True, **look)
 
 
 def _responses(canvas: Canvas, past: Past) -> None:

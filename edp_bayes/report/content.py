@@ -182,8 +182,8 @@ class Distributions:
 class SeenSeries:
     """Responses an adversary has seen, in their order, and what was expected of each.
 
-    `first` is the number of the first database with an expectation, `at` the place of the one at
-    hand among these, which has no response if it is the next; `less` tells that what insiders
+    `first` is the number of the first database with an expectation, `at` the place of the one in
+    question among these, which has no response if it is the next; `less` tells that what insiders
     contributed is subtracted, `query` names one of several, `axis` says what is shown. `dates` are
     those of the databases, with the one in question, where their keys are dates.
     """

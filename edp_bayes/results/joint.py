@@ -40,7 +40,7 @@ class JointAudit(Audit):
     tree : xarray.DataTree
         As for `Audit`; mixture holds covariances in the place of scales, densities lie along
         `direction`. With an adversary, known holds their regressors and coefficients in the units
-        of the responses, at_hand the predictive density of each answer.
+        of the responses, in_question the predictive density of each answer.
     fit : JointCoupling, optional
         What it was made from, to compose it; nothing that was loaded from a file has it.
 

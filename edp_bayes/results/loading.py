@@ -51,7 +51,7 @@ FINITE: dict[str, dict[str, tuple[float, float]]] = {
         "log_ratio": ANY,
         "x": ANY,
     },
-    "at_hand": {"density_with": POSITIVE, "density_without": POSITIVE, "place": ANY},
+    "in_question": {"density_with": POSITIVE, "density_without": POSITIVE, "place": ANY},
     "observed_data": {"response": ANY},
 }
 # Not negative, and infinite where there is no bound.

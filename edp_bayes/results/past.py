@@ -18,7 +18,7 @@ from edp_bayes.utils.arrays import Array
 if TYPE_CHECKING:
     from edp_bayes.results.query import Audit
 
-__all__ = ["INNER", "Past", "density_at_hand", "past_of", "query_shown", "written"]
+__all__ = ["INNER", "Past", "density_in_question", "past_of", "query_shown", "written"]
 
 INNER = 0.5  # probability of the inner interval
 MOST_DRAWS, VALUES = 500, 20000
@@ -162,13 +162,13 @@ def _of_query(audit: Audit, query: str | None) -> tuple[xr.Dataset, xr.Dataset]:
     )
 
 
-def density_at_hand(audit: Audit, draws: xr.Dataset, query: str | None = None) -> xr.Dataset:
+def density_in_question(audit: Audit, draws: xr.Dataset, query: str | None = None) -> xr.Dataset:
     """Return predictive densities of the database in question from draws of one individual's.
 
     Every draw is moved to its own place, then averaged; dims x.
     """
     if audit.joint:
-        held = audit.tree["at_hand"].to_dataset().sel(query=query_shown(audit, query))
+        held = audit.tree["in_question"].to_dataset().sel(query=query_shown(audit, query))
         own = held.sel(individual=draws["individual"].values)
         return xr.Dataset(
             {name: ("x", own[name].to_numpy()) for name in ("density_with", "density_without")},
@@ -202,9 +202,9 @@ def _expected(
         mixture[name].transpose("chain", "draw", "component").to_numpy()
         for name in ("weights", "locations", "scales")
     )
-    at_hand = Mixture(*parts, kernel=str(mixture.attrs["kernel"]))
+    in_question = Mixture(*parts, kernel=str(mixture.attrs["kernel"]))
     count = -(-VALUES // (chains * group.sizes["draw"]))
-    values = at_hand.sample(count, np.random.default_rng(0))
+    values = in_question.sample(count, np.random.default_rng(0))
     beta = group["coefficients"].transpose("chain", "draw", "term").to_numpy()
     gamma = group["growth"].transpose("chain", "draw").to_numpy()
     centre, spread = (float(group.attrs[name]) for name in ("centre", "spread"))

@@ -296,10 +296,10 @@ def once(cell: Cell, method: str, repetition: int) -> np.ndarray:
         draws = fitted.coupling.curves(np.array([0]), EPSILON)[:, 0]
         lower, upper = bands.pointwise(draws, 0.95)
         limit = bands.upper_limit(draws, 0.95)
-        at_hand = fitted.at_hand
+        in_question = fitted.in_question
         checks = check_databases(
-            responses if at_hand is None else at_hand.responses,
-            scores=None if at_hand is None else at_hand.scores,
+            responses if in_question is None else in_question.responses,
+            scores=None if in_question is None else in_question.scores,
             past=0 if regression is None else regression.known.past,
         ).checks
     noticed = any(check.name in DEPENDENCE and not check.passed for check in checks)

@@ -315,7 +315,7 @@ def given_likelihood_of(responses, regression, values):
     y, c = known.responses.response, known.responses.contribution.toarray()
     own, n = regression.units, y.size
     u = (y - own.centre) / own.spread - regression.design @ values["coefficients"]
-    at_hand = own.centre + own.spread * (u - u.mean() + regression.place)
+    in_question = own.centre + own.spread * (u - u.mean() + regression.place)
     y_mode = regression.adjusted(*regression.mode).response
     unit, mean = y_mode.std(ddof=1), y_mode.mean()
     x, away = (part / known.design.std(axis=0) for part in (known.design, known.target))
@@ -332,13 +332,13 @@ def given_likelihood_of(responses, regression, values):
         tilt = (odds[1] - odds[0]) / (place[1] - place[0])
         common = values["presence_change"]
         usual = odds[0] - tilt * place[0] - away @ common - again * (here[-1, i] - share[i])
-        rest = at_hand - np.where(here[:, i], c[:, i] - (x - away) @ change[i], 0.0)
+        rest = in_question - np.where(here[:, i], c[:, i] - (x - away) @ change[i], 0.0)
         bent = 2.0 * np.tanh((rest - mean) / unit / 2.0)
         there = expit(usual + x @ common + again * before + tilt * bent)
         total += np.log(np.where(here[:, i], there, 1.0 - there)).sum()
     for i in range(c.shape[1]):
         moved = c[here[:, i], i] - (x[here[:, i]] - away) @ change[i]
-        rest = at_hand[here[:, i]] - moved
+        rest = in_question[here[:, i]] - moved
         middle = values["intercept"][i] + values["slope"][i] * rest
         total += norm.logpdf(moved, middle, values["spread"][i]).sum()
     return total

@@ -74,7 +74,7 @@ def test_a_vector_autoregression_has_its_own_risk(model):
     regression = regression_of(joined(y), past=1)
     assert regression.known.names == ["lag 1 of one", "lag 1 of other"]
     found = fit_joint_given(model, regression, settings_of(80))
-    hand = found.at_hand
+    hand = found.in_question
     coefficients = regression.in_responses(hand.coefficients)
     x = np.column_stack([np.ones(399), y[:-1]])
     squares = np.linalg.lstsq(x, y[1:], rcond=None)[0]
@@ -134,7 +134,7 @@ def test_in_one_dimension_it_is_the_regression_of_one_query():
     found = fit_joint_given(model, whole, settings_of())
     plain = fit_as_asked(model, single, settings_of())
     for name in ("growth", "coefficients"):
-        one, other = (getattr(fit.at_hand, name).reshape(1000, -1) for fit in (found, plain))
+        one, other = (getattr(fit.in_question, name).reshape(1000, -1) for fit in (found, plain))
         # the intercept and the location of u offset each other
         one, other = one[:, :3], other[:, :3]
         spread = other.std(axis=0)
@@ -146,7 +146,7 @@ def test_in_one_dimension_it_is_the_regression_of_one_query():
     np.testing.assert_allclose(
         found.log_likelihood.mean(axis=(0, 1)), plain.log_likelihood.mean(axis=(0, 1)), atol=0.1
     )
-    np.testing.assert_allclose(found.at_hand.scores[:, 0], plain.at_hand.scores, atol=0.05)
+    np.testing.assert_allclose(found.in_question.scores[:, 0], plain.in_question.scores, atol=0.05)
 
 
 def test_a_query_that_tells_nothing_leaves_the_risk_of_the_other():
@@ -183,14 +183,14 @@ def test_gibbs_sampling_and_nuts_draw_one_posterior():
     np.testing.assert_allclose(gibbs.std(axis=0), nuts.std(axis=0), rtol=0.2, atol=1e-12)
 
 
-def test_a_growing_scale_is_found_and_taken_to_the_database_at_hand():
+def test_a_growing_scale_is_found_and_taken_to_the_database_in_question():
     y = autoregression(9, 200, lag=np.zeros((2, 2)), growth=1.5)
     regression = regression_of(joined(y), changing_scale=True)
     found = fit_joint_given(NORMAL, regression, settings_of())
-    assert found.at_hand.growth.mean() == pytest.approx(1.5, abs=0.3)
+    assert found.in_question.growth.mean() == pytest.approx(1.5, abs=0.3)
     covariance = found.mixture.covariance().mean(axis=(0, 1))
     np.testing.assert_allclose(covariance, np.exp(1.5) * ROOT @ ROOT.T, rtol=0.35)
-    np.testing.assert_allclose(found.at_hand.scores.std(axis=0), 1.0, atol=0.1)
+    np.testing.assert_allclose(found.in_question.scores.std(axis=0), 1.0, atol=0.1)
     # the mixture and that of the coupling are one
     inside = found.coupling.mixture.in_units(found.coupling.units).covariances
     np.testing.assert_allclose(
@@ -201,7 +201,7 @@ def test_a_growing_scale_is_found_and_taken_to_the_database_at_hand():
 def test_scores_and_residuals_of_a_mixture_are_white():
     regression = regression_of(joined(autoregression(10, 100)), past=1)
     model = edp.DirichletProcessMixture(components=6, thin=5)
-    scores = fit_joint_given(model, regression, settings_of(100)).at_hand.scores
+    scores = fit_joint_given(model, regression, settings_of(100)).in_question.scores
     assert scores.shape == (99, 2)
     np.testing.assert_allclose(scores.std(axis=0), 1.0, atol=0.15)
     for column in scores.T:

@@ -40,7 +40,7 @@ def fitted(model, responses, *, sampler=None, draws=500, **known):
 def test_every_draw_of_the_coefficients_puts_the_next_response_elsewhere():
     bootstrap = edp.SmoothedBootstrap(kernel="gaussian")
     regression, found = fitted(bootstrap, series(3), past=1, trend=True, draws=50)
-    hand = found.at_hand
+    hand = found.in_question
     moved = regression.units.spread * ((hand.coefficients - hand.middle) @ regression.target)
     np.testing.assert_allclose(hand.shift, moved, rtol=1e-9)
     assert hand.shift.std() > 0.01
@@ -56,12 +56,12 @@ def test_the_normal_model_agrees_with_a_state_space_model():
     y = responses.response
     oracle = SARIMAX(y, order=(1, 0, 0), trend="ct").fit(disp=False)
     lag, spread = oracle.params[2], np.sqrt(oracle.params[3])
-    coefficients = found.at_hand.coefficients
+    coefficients = found.in_question.coefficients
     assert coefficients[..., 0].mean() == pytest.approx(lag, abs=0.5 * oracle.bse[2])
     assert coefficients[..., 0].std() == pytest.approx(oracle.bse[2], rel=0.25)
     assert found.mixture.scales.mean() == pytest.approx(spread, rel=0.05)
     forecast = oracle.get_forecast(1)
-    following = found.at_hand.next_response
+    following = found.in_question.next_response
     assert following.locations.mean() == pytest.approx(forecast.predicted_mean[0], abs=0.15)
     assert found.log_likelihood.sum(axis=-1).max() == pytest.approx(oracle.llf, abs=4.0)
     assert regression.known.names == ["lag 1", "trend"]
@@ -78,7 +78,7 @@ def test_gibbs_and_nuts_draw_one_posterior(growth):
     epsilon = np.array([0.05, 0.3])
     quantities = []
     for found in (gibbs, nuts):
-        hand = found.at_hand
+        hand = found.in_question
         curves = found.coupling.curves(np.arange(2), epsilon).reshape(4, -1, 4)
         quantities.append(
             np.concatenate(
@@ -100,30 +100,30 @@ def test_gibbs_and_nuts_draw_one_posterior(growth):
     np.testing.assert_allclose(left.std(axis=0), right.std(axis=0), rtol=0.15, atol=1e-12)
 
 
-def test_a_growing_scale_is_found_and_taken_to_the_database_at_hand():
+def test_a_growing_scale_is_found_and_taken_to_the_database_in_question():
     responses = series(5, coefficient=0.0, trend=0.0, growth=1.5, n=200)
     _, found = fitted(edp.FiniteMixture(components=1), responses, changing_scale=True)
-    assert found.at_hand.growth.mean() == pytest.approx(1.5, abs=0.4)
+    assert found.in_question.growth.mean() == pytest.approx(1.5, abs=0.4)
     # the scale at the end of the series, of a middle one of one
     assert found.mixture.scales.mean() == pytest.approx(np.exp(0.75), rel=0.2)
-    assert found.at_hand.scores.std() == pytest.approx(1.0, abs=0.1)
+    assert found.in_question.scores.std() == pytest.approx(1.0, abs=0.1)
 
 
-def test_every_draw_lies_where_the_responses_at_hand_do():
+def test_every_draw_lies_where_the_responses_in_question_do():
     # gamma, the intercept, the trend and the density's own location offset each other
     responses = series(8, coefficient=0.0, growth=-1.0, n=50)
     _, found = fitted(
         edp.DirichletProcessMixture(), responses, trend=True, changing_scale=True, draws=100
     )
-    p, hand = found.mixture, found.at_hand.responses.response
+    p, hand = found.mixture, found.in_question.responses.response
     mean = (p.weights * p.locations).sum(axis=-1)
     assert mean.mean() == pytest.approx(hand.mean(), abs=0.5 * hand.std())
     assert mean.std() < 0.4 * hand.std()
     # where the next response lies does not follow from that
-    following = found.at_hand.next_response
+    following = found.in_question.next_response
     np.testing.assert_allclose(
         following.locations - p.locations,
-        np.broadcast_to(found.at_hand.shift[..., None], p.locations.shape),
+        np.broadcast_to(found.in_question.shift[..., None], p.locations.shape),
     )
 
 
@@ -142,7 +142,7 @@ def test_the_risk_does_not_depend_on_where_the_database_lies():
 )
 def test_scores_of_residuals_are_normal(model):
     _, found = fitted(model, series(7), past=1, trend=True, draws=100)
-    scores = found.at_hand.scores
+    scores = found.in_question.scores
     assert abs(scores.mean()) < 0.1
     assert scores.std() == pytest.approx(1.0, abs=0.15)
     assert abs(np.corrcoef(scores[1:], scores[:-1])[0, 1]) < 0.25
@@ -174,11 +174,11 @@ def test_a_stack_is_given_what_its_members_are():
     alone = [fitted(model, responses, **known)[1] for model in MEMBERS]
     member = stack.sample_stats["member"].to_numpy()
     assert set(np.unique(member)) == {0, 1}
-    hand = stack.at_hand
+    hand = stack.in_question
     everybody, epsilon = np.arange(3), np.array([0.05, 0.3])
     curves = stack.coupling.curves(everybody, epsilon).reshape(*member.shape, 3, 2)
     for k, single in enumerate(alone):
-        mine, parts = member == k, single.at_hand
+        mine, parts = member == k, single.in_question
         # every draw keeps its own model's coefficients, likelihood, place and risks
         np.testing.assert_array_equal(hand.coefficients[mine], parts.coefficients[mine])
         np.testing.assert_allclose(hand.log_likelihood[mine], parts.log_likelihood[mine], atol=1e-8)
@@ -302,17 +302,19 @@ def test_the_density_is_that_of_one_set_of_residuals(growing):
     settings = SamplerSettings(draws=200, random_seed=1, progressbar=False, chains=2)
     joint, given = model._fit(regression, settings), model.fit_given(regression, settings)
     for name in ("coefficients", "growth", "shift"):
-        np.testing.assert_array_equal(getattr(given.at_hand, name), getattr(joint.at_hand, name))
-    alone = model.fit(given.at_hand.responses, settings)
-    growth = given.at_hand.growth
+        np.testing.assert_array_equal(
+            getattr(given.in_question, name), getattr(joint.in_question, name)
+        )
+    alone = model.fit(given.in_question.responses, settings)
+    growth = given.in_question.growth
     factor = np.exp((growth - growth.mean()) * known.target_position) if growing else 1.0
     np.testing.assert_allclose(
         given.mixture.scales, np.reshape(factor, (*np.shape(factor), 1)) * alone.mixture.scales
     )
     np.testing.assert_allclose(
         given.mixture.mean() - responses.response.mean(),
-        factor * (alone.mixture.mean() - given.at_hand.responses.response.mean())
-        + given.at_hand.responses.response.mean()
+        factor * (alone.mixture.mean() - given.in_question.responses.response.mean())
+        + given.in_question.responses.response.mean()
         - responses.response.mean(),
     )
     if not growing:

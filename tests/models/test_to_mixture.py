@@ -111,7 +111,7 @@ def test_given_an_adversary_draws_of_the_full_posterior_are_its_audit():
     draws = audit.tree["parameters"].to_dataset()
     drawn = model.to_mixture(draws, responses, adversary=known)
     assert_risks_are_those_of(audit, drawn)
-    assert drawn.at_hand is not None
+    assert drawn.in_question is not None
     np.testing.assert_array_equal(drawn.mixture.scales, audit.tree["mixture"]["scales"])
     with pytest.raises(edp.InvalidInputError, match="posterior must have dims chain and draw"):
         model.to_mixture(draws.isel(chain=0, drop=True), responses, adversary=known)

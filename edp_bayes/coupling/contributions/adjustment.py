@@ -146,7 +146,7 @@ def _moved(
     starts = range(0, matrix.shape[1], BLOCK)
     parts = [_Slopes.of(matrix, samples, rows, slice(start, start + BLOCK)) for start in starts]
     shares = _shares(np.concatenate([part.evidence[part.count >= LEAST] for part in parts]))
-    found = [part.at_hand(shares, at) for part in parts]
+    found = [part.in_question(shares, at) for part in parts]
     slope, degrees, variance = (np.concatenate(part) for part in zip(*found, strict=True))
     moved = ((rows[matrix.indices] - at) * slope[entry_columns(matrix)]).sum(axis=1)
     return matrix.data - moved, degrees, variance
@@ -236,7 +236,7 @@ class _Slopes:
             np.stack(evidence, axis=1),
         )
 
-    def at_hand(self, shares: Array, target: Array) -> tuple[Array, Array, Array]:
+    def in_question(self, shares: Array, target: Array) -> tuple[Array, Array, Array]:
         """Return slopes (individual, regressor), degrees they took and the variance they add."""
         weight = _weights(self.evidence, shares).T
         weight[:, self.count < LEAST] = shares[:, None]

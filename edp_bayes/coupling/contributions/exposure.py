@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edp_bayes.coupling.contributions.pooling import presence_at_hand
+from edp_bayes.coupling.contributions.pooling import presence_in_question
 from edp_bayes.distributions.multivariate import Units
 from edp_bayes.utils.arrays import Array, Index
 
@@ -103,7 +103,7 @@ def _of_shifts(
     count = np.bincount(owner, minlength=people)
     share = count / rows if presence is None else presence
     if presence is None and adjustment is not None:
-        share = presence_at_hand(share, adjustment.own_odds)
+        share = presence_in_question(share, adjustment.own_odds)
     out = np.empty((people, epsilon.size))
     for level, e in enumerate(epsilon):
         where = np.bincount(owner, _where_present(shift, share[owner], e), people)

@@ -24,7 +24,7 @@ __all__ = [
     "pool_magnitude",
     "pool_presence",
     "pool_spread",
-    "presence_at_hand",
+    "presence_in_question",
     "stand_out",
 ]
 
@@ -136,7 +136,7 @@ class Pool:
         return presence, sign * size, spread
 
 
-def presence_at_hand(presence: Array, odds: float | Array) -> Array:
+def presence_in_question(presence: Array, odds: float | Array) -> Array:
     """Return presence in the database in question, of odds so many times those on average."""
     if np.isscalar(odds) and odds == 1.0:
         return presence

@@ -24,7 +24,7 @@ from edp_bayes.coupling.contributions.pooling import (
     pool_magnitude,
     pool_presence,
     pool_spread,
-    presence_at_hand,
+    presence_in_question,
     stand_out,
 )
 from edp_bayes.exceptions import InvalidInputError
@@ -271,7 +271,7 @@ class ContributionPosterior:
             raise InvalidInputError("an individual not in the sample is not known under this prior")
         rng = np.random.Generator(np.random.Philox(key=[self.seed, 0], counter=NEW))
         presence, mean, spread = (part[:, None] for part in self.pool.draw(rng, draws))
-        presence = presence_at_hand(presence, self.new_odds)
+        presence = presence_in_question(presence, self.new_odds)
         presence = np.repeat(presence[..., None], components, axis=2)
         return ContributionDraws(presence, mean, np.zeros_like(mean), spread)
 
@@ -295,7 +295,7 @@ class ContributionPosterior:
                 if self.presence_b[i] > 0:
                     drawn = rng.beta(self.presence_a[i], self.presence_b[i], draws)
                     odds = 1.0 if self.odds is None else float(self.odds[i])
-                    presence[row] = presence_at_hand(drawn, odds)
+                    presence[row] = presence_in_question(drawn, odds)
 
         in_threads(fill, len(individuals), least=LEAST_OF_A_THREAD)
         mean, factor = self.mean[individuals, :, None], self.factor[individuals, :, :, None]

@@ -20,7 +20,7 @@ from edp_bayes.coupling.contributions.pooling import (
     pool_magnitude,
     pool_presence,
     pool_spread,
-    presence_at_hand,
+    presence_in_question,
     stand_out,
 )
 from edp_bayes.coupling.contributions.posterior import (
@@ -178,7 +178,7 @@ class JointContributionPosterior:
             if self.presence_b[i] > 0:
                 drawn = rng.beta(self.presence_a[i], self.presence_b[i], draws)
                 odds = 1.0 if self.odds is None else float(self.odds[i])
-                presence[:, row] = presence_at_hand(drawn, odds)
+                presence[:, row] = presence_in_question(drawn, odds)
         intercept = np.empty((draws, people, d))
         slope, spread = np.empty((2, draws, people, d, d))
         some = tuple(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from edp_bayes.responses.joined import JointResponses
     from edp_bayes.responses.responses import Responses
 
-__all__ = ["newcomers", "recent_odds", "responses_at_hand", "runs"]
+__all__ = ["newcomers", "recent_odds", "responses_in_question", "runs"]
 
 LEAST = 3  # presences of whom an autocorrelation of their own is learned
 MOST_ALIKE = 0.9
@@ -202,7 +202,7 @@ def _returns(owner: Index, place: Index, count: Array, n: int) -> float:
     return float((back[seen].sum() + 0.5) / (np.maximum(away[seen], 0).sum() + 1.0))
 
 
-def responses_at_hand[R: (Responses, JointResponses)](responses: R) -> R:
+def responses_in_question[R: (Responses, JointResponses)](responses: R) -> R:
     """Return responses whose individuals are present as often as in the database in question.
 
     For couplings that move each database by what an individual contributed there. Those who have
