@@ -18,7 +18,7 @@ from edp_bayes.diagnostics import (
     posterior_predictive_check,
     withheld,
 )
-from edp_bayes.diagnostics.checks import holm
+from edp_bayes.diagnostics.checks import PendingTest, decide, holm
 from edp_bayes.diagnostics.independence import (
     database_means,
     lag_one,
@@ -710,3 +710,14 @@ def test_residuals_that_grow_with_what_is_expected_withhold_a_verdict(spread, pa
             seasonal(2, spread), epsilon=[0.1], adversary=knows, transform="log", **options
         )
         assert scaled.checks.loc["spread, level", "passed"]
+
+
+def test_a_small_p_value_that_passes_is_said_to_be_corrected():
+    tests = [PendingTest("a", 1.0, 0.01, "tau 0.3", "It drifts")]
+    tests += [PendingTest(f"b{k}", 0.0, 0.5, "nothing", "It fails") for k in range(6)]
+    first, *others = decide(tests, 0.05)
+    assert first.passed
+    assert first.sentence == ("Nothing unusual: tau 0.3, p = 0.010, corrected for all tests 0.070.")
+    assert {check.sentence for check in others} == {"Nothing unusual: nothing, p = 0.500."}
+    (failed,) = decide(tests[:1], 0.05)
+    assert failed.sentence == "It drifts: tau 0.3, p = 0.010. "

@@ -128,7 +128,7 @@ class PendingTest:
 def decide(tests: Sequence[PendingTest], level: float) -> tuple[Check, ...]:
     """Return the tests as checks, each decided at the level after Holm's correction."""
     adjusted = holm([test.p_value for test in tests])
-    return tuple(_decided(test, p, p >= level) for test, p in zip(tests, adjusted, strict=True))
+    return tuple(_decided(test, p, level) for test, p in zip(tests, adjusted, strict=True))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -147,12 +147,15 @@ def threshold(name: str, statistic: float, passed: bool, text: str, advice: str)
     return Check(name, statistic, None, None, passed, sentence)
 
 
-def _decided(test: PendingTest, p_adjusted: float, passed: bool) -> Check:
+def _decided(test: PendingTest, p_adjusted: float, level: float) -> Check:
+    passed = p_adjusted >= level
     p_words = "< 0.001" if test.p_value < 0.001 else f"= {test.p_value:.3f}"
-    numbers = Sentence(test.numbers, f", p {p_words}.")
+    numbers = Sentence(test.numbers, f", p {p_words}")
+    if passed and test.p_value < level:  # which alone would fail
+        numbers = Sentence(numbers, f", corrected for all tests {p_adjusted:.3f}")
     sentence = (
-        Sentence("Nothing unusual: ", numbers)
+        Sentence("Nothing unusual: ", numbers, ".")
         if passed
-        else Sentence(test.failure, ": ", numbers, " ", test.advice)
+        else Sentence(test.failure, ": ", numbers, ". ", test.advice)
     )
     return Check(test.name, test.statistic, test.p_value, p_adjusted, passed, sentence)

@@ -220,7 +220,9 @@ def _seen_figure(seen: SeenSeries, prob: float, name: str) -> Figure:
         ),
         lines=(
             Mark("median", _line(places, seen.median, x, y), "expected: median"),
-            Mark("question", f"M{at:.1f},{ends[0]:.1f}V{ends[1]:.1f}", f"in question: {seen.label}"),
+            Mark(
+                "question", f"M{at:.1f},{ends[0]:.1f}V{ends[1]:.1f}", f"in question: {seen.label}"
+            ),
             Mark("seen", dots, "answers", key=_dot(13, 6)),
         ),
     )
