@@ -261,17 +261,19 @@ def _resampled(audits: Sequence[Audit], posterior: xr.Dataset) -> dict[str, xr.D
     At an epsilon that an audit's grid does not hold it is that of the next larger one, which is no
     more; there is none beyond.
     """
-    epsilon = posterior["epsilon"].to_numpy()
-    found = []
-    for part in audits:
+    kept, epsilon = posterior["individual"], posterior["epsilon"]
+    found: list[xr.Dataset] = []
+    for part, labels in zip(audits, names_of(audits), strict=True):
         if (group := part.tree.get("resampled")) is not None:
-            draws = group.to_dataset()["delta"].transpose("sample", "epsilon").to_numpy()
-            place = np.searchsorted(part.epsilon.to_numpy(), epsilon)
-            found.append(np.pad(draws, ((0, 0), (0, 1)))[:, place])
-    if not found:
-        return {}
-    most = np.maximum.reduce(found)
-    return {"resampled": xr.Dataset({"delta": (("sample", "epsilon"), most)}, {"epsilon": epsilon})}
+            shown = group.to_dataset()
+            own = part.individuals.indexes["individual"].get_indexer(shown.indexes["individual"])
+            shown = shown.assign_coords(individual=labels[own]).reindex(
+                individual=kept, fill_value=0.0
+            )
+            place = np.searchsorted(part.epsilon.to_numpy(), epsilon.to_numpy())
+            shown = shown.pad(epsilon=(0, 1), constant_values=0.0).isel(epsilon=place)
+            found.append(shown.assign_coords(epsilon=epsilon))
+    return {"resampled": xr.concat(found, "part").max("part")} if found else {}
 
 
 def _individuals(audits: Sequence[Audit], people: NDArray[Any]) -> xr.Dataset:
