@@ -71,7 +71,7 @@ class KnownWidths:
     """A study whose average width at n databases is n to a known negative power."""
 
     def __init__(self, in_question, most, power):
-        self.responses = type("AtHand", (), {"n_databases": in_question})
+        self.responses = type("InQuestion", (), {"n_databases": in_question})
         self.most, self.power, self.tried = most, power, []
 
     def measure(self, size):

@@ -10,7 +10,7 @@ from edp_bayes.coupling.views.some_draws import pick
 from edp_bayes.models.base import database_log_likelihood
 from edp_bayes.models.custom import _of_bins
 from edp_bayes.models.gibbs import _standard_normal_within
-from edp_bayes.models.regression import AtHand, Regression
+from edp_bayes.models.regression import InQuestion, Regression
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.responses.rounding import offset_of, plain_step
 from edp_bayes.statistical_privacy import delta_minus, delta_plus
@@ -245,7 +245,7 @@ def test_likelihood_given_the_past_is_that_of_the_bins():
     regression = Regression.of(edp.Adversary(past=1, changing_scale=True).given(responses))
     u = edp.Mixture([[[0.4, 0.6]]], [[[-0.5, 0.7]]], [[[0.3, 1.1]]])
     beta, gamma = np.array([[[0.4, 0.1]]]), np.array([[0.3]])
-    hand = AtHand.of(regression, u, beta, gamma)
+    hand = InQuestion.of(regression, u, beta, gamma)
     n, units = y.size - 1, regression.units
     fitted = (regression.design @ beta[0, 0])[:n]
     scale = np.exp(0.3 * regression.position)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from edp_bayes.models.base import FittedModel
     from edp_bayes.models.joint import FittedJoint
     from edp_bayes.models.joint_regression import JointRegression
-    from edp_bayes.models.regression import AtHand, Regression
+    from edp_bayes.models.regression import InQuestion, Regression
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.responses.joined import JointResponses
     from edp_bayes.responses.responses import Responses
@@ -422,7 +422,7 @@ def known_attributes(
 
 
 def _known(
-    regression: Regression, in_question: AtHand, released: Responses, chains: Mapping[str, Any]
+    regression: Regression, in_question: InQuestion, released: Responses, chains: Mapping[str, Any]
 ) -> xr.Dataset:
     """Return what the adversary knows, its coefficients, and all responses as they were released.
 

@@ -17,7 +17,7 @@ from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.joint import JointCoupling
-    from edp_bayes.models.joint_regression import JointAtHand, JointRegression
+    from edp_bayes.models.joint_regression import JointInQuestion, JointRegression
     from edp_bayes.responses.joined import JointResponses
 
 __all__ = ["answers_in_question", "known_group"]
@@ -28,7 +28,7 @@ LEAD = ("chain", "draw")
 
 def known_group(
     regression: JointRegression,
-    in_question: JointAtHand,
+    in_question: JointInQuestion,
     released: JointResponses,
     chains: Mapping[str, Any],
 ) -> xr.Dataset:

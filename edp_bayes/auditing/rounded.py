@@ -8,7 +8,7 @@ from edp_bayes.coupling.base import Coupling
 from edp_bayes.coupling.views.published import ReleasedCoupling
 from edp_bayes.distributions.published import WORST, Published
 from edp_bayes.models.base import DensityModel, models_rounding
-from edp_bayes.models.regression import AtHand, Regression
+from edp_bayes.models.regression import InQuestion, Regression
 from edp_bayes.responses.responses import Responses
 from edp_bayes.responses.rounding import offset_of, on_grid
 from edp_bayes.utils.arrays import Array
@@ -33,7 +33,7 @@ def rounded_coupling(
     coupling: Coupling,
     responses: Responses,
     regression: Regression | None = None,
-    in_question: AtHand | None = None,
+    in_question: InQuestion | None = None,
 ) -> ReleasedCoupling:
     """Return the coupling of the rounded answers.
 

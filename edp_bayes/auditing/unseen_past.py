@@ -8,7 +8,7 @@ from edp_bayes.coupling.views.unseen_past import PastCoupling
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.base import Coupling
-    from edp_bayes.models.regression import AtHand, Regression
+    from edp_bayes.models.regression import InQuestion, Regression
     from edp_bayes.models.sampling import SamplerSettings
 
 __all__ = ["with_pasts"]
@@ -17,7 +17,7 @@ __all__ = ["with_pasts"]
 def with_pasts(
     coupling: Coupling,
     regression: Regression | None,
-    in_question: AtHand | None,
+    in_question: InQuestion | None,
     settings: SamplerSettings,
 ) -> Coupling:
     """Return the coupling of an answer whose past is known as far as it was published.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from edp_bayes.coupling.base import Coupling
     from edp_bayes.models.coupled import CoupledMixture
     from edp_bayes.models.prior_draws import PriorDraws
-    from edp_bayes.models.regression import AtHand, Regression
+    from edp_bayes.models.regression import InQuestion, Regression
     from edp_bayes.responses.responses import Responses
 
 __all__ = ["DensityModel", "FittedModel"]
@@ -89,7 +89,7 @@ class FittedModel:
         What helps where the model does not fit the responses.
     diverging : str
         What helps against divergent transitions.
-    in_question : AtHand, optional
+    in_question : InQuestion, optional
         The database in question of an adversary; mixture, coupling and log likelihood are given
         what they know.
     truncated : tuple of Truncation
@@ -126,7 +126,7 @@ class FittedModel:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     remedy: str = ADVICE
     diverging: str = DIVERGING
-    in_question: AtHand | None = None
+    in_question: InQuestion | None = None
     truncated: tuple[Truncation, ...] = ()
 
     @property
@@ -406,9 +406,9 @@ def parts_of(data: Responses | Regression) -> tuple[Responses, Regression | None
     return (data.known.responses, data) if isinstance(data, Regression) else (data, None)
 
 
-def in_question_from(tree: xr.DataTree, kernel: str, regression: Regression) -> AtHand:
+def in_question_from(tree: xr.DataTree, kernel: str, regression: Regression) -> InQuestion:
     """Collect the draws of residuals and coefficients of a posterior."""
-    from edp_bayes.models.regression import AtHand
+    from edp_bayes.models.regression import InQuestion
 
     u = mixture_from(tree, kernel, NAMES)
     posterior, shape = tree["posterior"].to_dataset(), u.weights.shape[:-1]
@@ -418,7 +418,7 @@ def in_question_from(tree: xr.DataTree, kernel: str, regression: Regression) -> 
             return np.zeros((*shape, *empty))
         return np.asarray(posterior[name].transpose("chain", "draw", ...).to_numpy())
 
-    return AtHand.of(regression, u, draws("coefficients", (0,)), draws("growth", ()))
+    return InQuestion.of(regression, u, draws("coefficients", (0,)), draws("growth", ()))
 
 
 def diverging_mixture(kernel: str) -> str:

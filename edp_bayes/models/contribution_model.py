@@ -103,7 +103,7 @@ def add_contributions(model: Any, held: Held, priors: Mapping[str, Any] | None =
     _add_coordinates(model, held)
     with model:
         pool = Priors({**default_priors(), **(priors or {})}, SUPPORTS, check=False).add
-        seen, p = _Seen.of(held), _AtHand.of(model, held)
+        seen, p = _Seen.of(held), _InQuestion.of(model, held)
         size = pm.StudentT(
             "log_size", TAILS, mu=pool("size_middle"), sigma=pool("size_between"), dims="individual"
         )
@@ -213,7 +213,7 @@ class _Seen(NamedTuple):
         )
 
 
-class _AtHand(NamedTuple):
+class _InQuestion(NamedTuple):
     """The response and its components at the database in question, standardised."""
 
     log_weights: Any
@@ -222,7 +222,7 @@ class _AtHand(NamedTuple):
     response: Any
 
     @classmethod
-    def of(cls, model: Any, held: Held) -> _AtHand:
+    def of(cls, model: Any, held: Held) -> _InQuestion:
         """Take them from a model of the response, or of the residuals of its regression."""
         import pytensor.tensor as pt
 
@@ -361,7 +361,7 @@ def _bent(place: Any) -> Any:
     return FAR * pt.tanh(place / FAR)
 
 
-def _given_response(p: _AtHand, odds: Any, a: Any, b: Any, tau2: Any) -> Any:
+def _given_response(p: _InQuestion, odds: Any, a: Any, b: Any, tau2: Any) -> Any:
     """Return log odds of presence given each response, log f1(y) - log f0(y): (n, individual)."""
     import pytensor.tensor as pt
 

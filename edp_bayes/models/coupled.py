@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from edp_bayes.adversary.adversary import Adversary
     from edp_bayes.coupling.base import Coupling
     from edp_bayes.models.contributions import ToSource
-    from edp_bayes.models.regression import AtHand, Regression
+    from edp_bayes.models.regression import InQuestion, Regression
     from edp_bayes.responses.responses import Responses
 
 __all__ = [
@@ -50,7 +50,7 @@ class CoupledMixture:
     responses : Responses
         What the draws are of, on the scale that is modelled; given what an adversary knows, as they
         would be in the database in question.
-    in_question : AtHand, optional
+    in_question : InQuestion, optional
         That database, where an adversary knows something.
     apart : tuple of int
         Positions of individuals whose p_i needs draws of its own, which are not here.
@@ -84,7 +84,7 @@ class CoupledMixture:
     mixture: Mixture
     coupling: Coupling
     responses: Responses
-    in_question: AtHand | None = None
+    in_question: InQuestion | None = None
     apart: tuple[int, ...] = ()
 
     def pair(self, individual: Any) -> tuple[Mixture, Mixture]:
@@ -127,7 +127,7 @@ def coupled_mixture(
     responses: Responses,
     seed: int,
     *,
-    in_question: AtHand | None = None,
+    in_question: InQuestion | None = None,
     without: Mapping[int, Mixture] | None = None,
     source: ToSource | None = None,
     apart: tuple[int, ...] = (),

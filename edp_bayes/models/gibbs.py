@@ -38,7 +38,7 @@ from edp_bayes.models.log_prior import (
     share_prior,
     stick_priors,
 )
-from edp_bayes.models.regression import AtHand, Regression
+from edp_bayes.models.regression import InQuestion, Regression
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.responses.responses import Responses
 from edp_bayes.utils.arrays import Array, Index
@@ -118,7 +118,7 @@ def _fit(
         )
     else:
         drawn = draw(data.sample, units=UNITS, regression=data, half=data.half_step)
-        in_question = AtHand.of(data, drawn.mixture, drawn.coefficients, drawn.growth)
+        in_question = InQuestion.of(data, drawn.mixture, drawn.coefficients, drawn.growth)
         responses = in_question.responses
     stick = weight_concentration == 0.0
     priors = {**weight_priors(drawn), **drawn.component_priors(model.base_measure)}

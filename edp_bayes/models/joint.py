@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.adversary.adversary import Adversary
-    from edp_bayes.models.joint_regression import JointAtHand, JointRegression
+    from edp_bayes.models.joint_regression import JointInQuestion, JointRegression
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.responses.joined import JointResponses
 
@@ -88,7 +88,7 @@ class FittedJoint:
         The model draws individuals towards each other.
     warnings : tuple of str
         What is doubtful about the fit.
-    in_question : JointAtHand, optional
+    in_question : JointInQuestion, optional
         The database in question of an adversary; mixture, coupling and log likelihood are given
         what they know.
     """
@@ -110,7 +110,7 @@ class FittedJoint:
     truncated: tuple[Truncation, ...] = ()
     pooled: bool = True
     warnings: tuple[str, ...] = ()
-    in_question: JointAtHand | None = None
+    in_question: JointInQuestion | None = None
 
     @property
     def independent(self) -> bool:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.responses.joined import JointResponses
 
-__all__ = ["JointAtHand", "JointRegression", "fit_joint_given", "joint_regression_on"]
+__all__ = ["JointInQuestion", "JointRegression", "fit_joint_given", "joint_regression_on"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +161,7 @@ def joint_regression_on(
 
 
 @dataclass(frozen=True, eq=False)
-class JointAtHand:
+class JointInQuestion:
     """Draws of the responses' distribution in the database in question.
 
     Attributes
@@ -179,7 +179,7 @@ class JointAtHand:
     scores : ndarray
         Shape (n, query): normal scores of the probability integral transform of the residuals.
     slopes_known : int
-        As of `edp_bayes.models.regression.AtHand`.
+        As of `edp_bayes.models.regression.InQuestion`.
     """
 
     responses: JointResponses
@@ -247,7 +247,7 @@ def fit_joint_given(
         log_likelihood=fitted.log_likelihood + scale,
         predictive=None if fitted.predictive is None else fitted.predictive + scale,
         warnings=(*fitted.warnings, *said),
-        in_question=JointAtHand(
+        in_question=JointInQuestion(
             responses=responses,
             middle=middle,
             coefficients=coefficients,

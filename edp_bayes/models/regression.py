@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from edp_bayes.responses.responses import Responses
 
 __all__ = [
-    "AtHand",
+    "InQuestion",
     "Regression",
     "refuse_no_adversary",
     "regression_on",
@@ -178,7 +178,7 @@ class Regression(Conditional):
         adjusted = isinstance(coupling, RegressionCoupling)
         if np.ptp(growth) > 0.0:
             coupling = _stretched(coupling, responses, self.growth(growth - gamma), settings)
-        in_question = AtHand(
+        in_question = InQuestion(
             mixture=coupling.mixture,
             responses=responses,
             middle=middle,
@@ -311,7 +311,7 @@ def _at(group: xr.Dataset, responses: Responses) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class AtHand:
+class InQuestion:
     """Draws of the response's distribution in the database in question.
 
     Attributes
@@ -348,7 +348,7 @@ class AtHand:
     slopes_known: int = 0
 
     @classmethod
-    def of(cls, regression: Regression, u: Mixture, beta: Array, gamma: Array) -> AtHand:
+    def of(cls, regression: Regression, u: Mixture, beta: Array, gamma: Array) -> InQuestion:
         """Take draws of the density of u, of beta and of gamma to the database in question.
 
         Parameters

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.distributions.mixtures import Mixture
-    from edp_bayes.models.regression import AtHand, Regression
+    from edp_bayes.models.regression import InQuestion, Regression
     from edp_bayes.responses.responses import Responses
 
 __all__ = ["Stacked"]
@@ -152,11 +152,11 @@ class Stacked:
 
 def _in_question(
     regression: Regression, mixture: Mixture, fits: list[FittedModel], member: Index
-) -> AtHand:
+) -> InQuestion:
     """Return the database in question under the draws taken; all models put it at one place."""
     from scipy.special import ndtr, ndtri
 
-    from edp_bayes.models.regression import AtHand
+    from edp_bayes.models.regression import InQuestion
 
     parts = [fit.in_question for fit in fits if fit.in_question is not None]
     beta, gamma, shift, log_likelihood = (
@@ -165,7 +165,7 @@ def _in_question(
     )
     middle = beta.mean(axis=(0, 1))
     shares = np.bincount(member.ravel(), minlength=len(parts)) / member.size
-    return AtHand(
+    return InQuestion(
         mixture=mixture,
         responses=regression.adjusted(middle, float(gamma.mean())),
         middle=middle,

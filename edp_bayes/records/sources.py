@@ -78,7 +78,7 @@ class Source(Protocol):
         """Return what a query needs of every pair, and what is doubtful about the records."""
 
 
-class AtHand(ABC):
+class InMemory(ABC):
     """A source whose records are read into this process."""
 
     @abstractmethod
@@ -101,7 +101,7 @@ class AtHand(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class TableSource(AtHand):
+class TableSource(InMemory):
     """One table with a row for each record of each database.
 
     Parameters
@@ -233,7 +233,7 @@ class AsGiven:
 
 
 @dataclass(frozen=True, eq=False)
-class SubsampleSource(AtHand, AsGiven):
+class SubsampleSource(InMemory, AsGiven):
     """Random subsets of the individuals of one table."""
 
     table: Table
@@ -303,7 +303,7 @@ class SubsampleSource(AtHand, AsGiven):
 
 
 @dataclass(frozen=True, eq=False)
-class ArraySource(AtHand, AsGiven):
+class ArraySource(InMemory, AsGiven):
     """One value for each cell (individual, database) of an array, where it is observed.
 
     Parameters

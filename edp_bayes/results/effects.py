@@ -42,6 +42,8 @@ class Effect(NamedTuple):
 _DEPENDS = "databases depend on each other: who knows the past knows more than the numbers allow"
 _CHANGES = "databases do not follow one distribution: later ones may expose more"
 _MISFIT = "the responses may be spread less evenly than modelled, and hide less"
+_PRESENCE = "who comes depends on the rest, which the model denies"
+_AMOUNTS = "amounts jump with the rest, which the model denies"
 _PRECISION = "how precise the draws are, in either direction"
 
 # Every check by its name. Where several fail, the reason given is that of the first one here.
@@ -62,15 +64,11 @@ EFFECTS = MappingProxyType(
         "spread, level": Effect(
             WITHHOLDS, "where little is expected an individual is exposed more"
         ),
-        "presence": Effect(WITHHOLDS, "who comes depends on the rest, which the model denies"),
-        "presence, middle": Effect(
-            WITHHOLDS, "who comes depends on the rest, which the model denies"
-        ),
-        "presence, once": Effect(
-            WITHHOLDS, "who comes depends on the rest, which the model denies"
-        ),
-        "amounts": Effect(WITHHOLDS, "amounts jump with the rest, which the model denies"),
-        "amounts, middle": Effect(WITHHOLDS, "amounts jump with the rest, which the model denies"),
+        "presence": Effect(WITHHOLDS, _PRESENCE),
+        "presence, middle": Effect(WITHHOLDS, _PRESENCE),
+        "presence, once": Effect(WITHHOLDS, _PRESENCE),
+        "amounts": Effect(WITHHOLDS, _AMOUNTS),
+        "amounts, middle": Effect(WITHHOLDS, _AMOUNTS),
         "distribution": Effect(WITHHOLDS, _MISFIT),
         "standard deviation": Effect(WITHHOLDS, _MISFIT),
         "skewness": Effect(WITHHOLDS, _MISFIT),

@@ -116,7 +116,7 @@ def _write_all(
     for file, target, names in zip(texts.files, targets, marked, strict=True):
         if names or not target.exists():
             action = partial(write, texts=texts, file=file, target=target, marked=names)
-            found.append((file, texts.in_question(file, action)))
+            found.append((file, texts.locally(file, action)))
         else:
             found.append((file, _shown(pq.read_schema(target))))
     return found

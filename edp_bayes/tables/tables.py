@@ -203,7 +203,7 @@ def _open_several(source: Any, keys: Sequence[str], reading: Reading) -> Table:
 
     name, found, system, lacking = dataset_of(source)
     if isinstance(found, list):
-        return _open_texts(Texts(found, keys, name, reading, partial(_in_question, system)), system)
+        return _open_texts(Texts(found, keys, name, reading, partial(_locally, system)), system)
     _refuse_text(reading, "Parquet")
 
     def read(names: Sequence[str] | None) -> nw.DataFrame[Any]:
@@ -256,7 +256,7 @@ def _remote[T](system: Any, path: str, action: Callable[[Path], T]) -> T:
         return _reading(copy, lambda: action(copy))
 
 
-def _in_question[T](system: Any, path: str, action: Callable[[Path], T]) -> T:
+def _locally[T](system: Any, path: str, action: Callable[[Path], T]) -> T:
     """Return what is found of a CSV file, wherever it is."""
     if system is not None:
         return _remote(system, path, action)
@@ -272,9 +272,7 @@ def _open_file(path: Path, keys: Sequence[str], reading: Reading) -> Table:
             f"cannot tell the format of {path}: its name must end in {', '.join(SUFFIXES)}"
         )
     if not name.endswith(PARQUET):
-        return _open_texts(
-            Texts([str(path)], keys, str(path), reading, partial(_in_question, None))
-        )
+        return _open_texts(Texts([str(path)], keys, str(path), reading, partial(_locally, None)))
     _refuse_text(reading, path)
 
     def read(names: Sequence[str] | None) -> nw.DataFrame[Any]:

@@ -35,7 +35,7 @@ class Texts:
         What they are called in messages.
     reading : Reading
         What was said of how they are read.
-    in_question : callable
+    locally : callable
         Takes a path and an action, and returns what that does with the file on this machine.
     """
 
@@ -43,7 +43,7 @@ class Texts:
     keys: Sequence[str]
     name: str
     reading: Reading
-    in_question: Callable[[str, Callable[[Path], Any]], Any]
+    locally: Callable[[str, Callable[[Path], Any]], Any]
     _forms: dict[str, Form] = field(default_factory=dict, init=False, repr=False)
     _used: set[str] = field(default_factory=set, init=False, repr=False)
 
@@ -51,7 +51,7 @@ class Texts:
     def columns(self) -> tuple[str, ...]:
         """Names of the columns of the first file."""
         first = self.files[0]
-        return tuple(self.in_question(first, lambda path: self.form(first, path).names(path)))
+        return tuple(self.locally(first, lambda path: self.form(first, path).names(path)))
 
     def form(self, file: str, path: Path) -> Form:
         """Return what separates the values of the file of this path."""
@@ -67,7 +67,7 @@ class Texts:
         """Return some columns of all files, or all."""
 
         def load_one(file: str) -> Any:
-            return self.in_question(file, lambda path: self._load_one(file, path, names))
+            return self.locally(file, lambda path: self._load_one(file, path, names))
 
         if len(self.files) == 1:
             table = load_one(self.files[0])
@@ -142,7 +142,7 @@ class Texts:
         found: dict[str, Shown] = {}
         points: list[str] = []
         for file in self.files:
-            self.in_question(file, partial(self._look, file, found, points))
+            self.locally(file, partial(self._look, file, found, points))
         marks, unclear = decide(
             found,
             decimal=self.reading.decimal or ("." if points and not _commas(found) else None),
