@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edp_bayes.auditing.other_answers import of_longer
 from edp_bayes.distributions.noise import GaussianNoise
 from edp_bayes.exceptions import EdpBayesError, EdpBayesWarning, InputTypeError, InvalidInputError
-from edp_bayes.records.remainder import require_collected
+from edp_bayes.responses.changed import cuts, limited, require_sum, together
 from edp_bayes.responses.responses import Responses
 from edp_bayes.responses.rounding import moved_by, rounding_steps
 from edp_bayes.results.query import Audit, require_audit_of
@@ -31,10 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["REMEDIES", "remedies"]
 
 # What is tried beside steps of rounding: standard deviations of noise, in those of the answers;
-# databases that become one; and the shares of contributions above which these are cut.
+# and databases that become one.
 NOISE = (0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
 PERIODS = (2, 4)
-CUTS = (0.99, 0.9, 0.5)
 
 
 def remedies(
@@ -233,64 +233,22 @@ def _with_noise(given: _Given, share: float) -> Remedy:
 def _period(given: _Given) -> Iterator[Remedy]:
     from edp_bayes.adversary.timeline import Timeline
 
-    _require_sum(given.responses)
+    require_sum(given.responses)
     timeline = Timeline.of(given.responses.database)
     timeline.require_order("a longer period")
     for count in PERIODS:
-        longer = _together(given.responses, count)
-        knowing = replace(given, adversary=_of_longer(given.adversary, count))
+        longer = together(given.responses, count)
+        knowing = replace(given, adversary=of_longer(given.adversary, count))
         verdict, what = knowing.again(longer), f"{count} databases in one"
         yield Remedy("period", what, verdict, math.nan, longer.n_databases)
 
 
-def _of_longer(adversary: Adversary | None, count: int) -> Adversary | None:
-    """Return who knows the same of so many databases in one: their season has fewer then.
-
-    Raises
-    ------
-    InvalidInputError
-        If so few of them are a season that it cannot be seen, and are not whole seasons either.
-    """
-    if adversary is None or adversary.season is None or isinstance(adversary.season, str):
-        return adversary
-    season = float(adversary.season)
-    if math.isclose(count / season, round(count / season), rel_tol=1e-9):
-        # whole seasons, alike
-        return replace(adversary, season=None)
-    if season < 2.0 * count:
-        raise InvalidInputError(
-            f"a season of {season:g} databases is shorter than two of {count} in one"
-        )
-    return replace(adversary, season=season / count)
-
-
-def _together(responses: Responses, count: int) -> Responses:
-    """Return the sums over so many databases each, the first of which are left out if need be."""
-    from scipy.sparse import csc_array
-
-    n = responses.n_databases // count
-    start = responses.n_databases - count * n
-    row = np.repeat(np.arange(n), count)
-    column = start + np.arange(count * n)
-    adds = csc_array((np.ones(row.size), (row, column)), (n, responses.n_databases))
-    return Responses.from_arrays(
-        adds @ responses.response,
-        contribution=csc_array(adds @ responses.contribution),
-        database=responses.database[start::count][:n],
-        individual=responses.individual,
-        query=f"{responses.query} over {count} databases",
-        additive=True,
-        step=responses.step,
-        transform=responses.transform,
-    )
-
-
 def _limit(given: _Given) -> Iterator[Remedy]:
     responses = given.responses
-    _require_sum(responses)
+    require_sum(responses)
     sizes = np.abs(responses.contribution.data)
-    for most in dict.fromkeys(_cuts(sizes, _step(responses))):
-        less = _limited(responses, most)
+    for most in dict.fromkeys(cuts(sizes, _step(responses))):
+        less = limited(responses, most)
         moved = _moves(less.response - responses.response, given)
         yield Remedy(
             "limit",
@@ -299,25 +257,6 @@ def _limit(given: _Given) -> Iterator[Remedy]:
             moved,
             responses.n_databases,
         )
-
-
-def _cuts(sizes: Array, step: float | None) -> Iterator[float]:
-    """Yield limits of a contribution, falling, that cut some."""
-    for share in CUTS:
-        most = float(np.quantile(sizes[sizes > 0.0], share, method="inverted_cdf"))
-        most = step * math.floor(most / step) if step else most
-        if 0.0 < most < sizes.max():
-            yield most
-
-
-def _limited(responses: Responses, most: float) -> Responses:
-    """Return the answers in which no contribution is larger than this, in size."""
-    from scipy.sparse import csc_array
-
-    whole = responses.contribution
-    cut = csc_array((np.clip(whole.data, -most, most), whole.indices, whole.indptr), whole.shape)
-    response = responses.response - np.asarray((whole - cut).sum(axis=1)).ravel()
-    return responses.replaced(response=response, contribution=cut, ask=None)
 
 
 def _moves(moved: Array, given: _Given) -> float:
@@ -343,9 +282,3 @@ def _require(audit: Audit, responses: Responses) -> None:
             "remedies are tried with the fit of an audit, and this one was loaded from a file or "
             "made without: audit again"
         )
-
-
-def _require_sum(responses: Responses) -> None:
-    require_collected(responses.remainder, "another period or limit")
-    if responses.samples > 1 or not responses.additive:
-        raise InvalidInputError("it is for sums and counts, one answer a database")

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import edp_bayes as edp
+from edp_bayes.auditing.other_answers import of_longer
 from edp_bayes.cli import main
-from edp_bayes.mitigation import CUTS, NOISE, _cuts, _limited, _of_longer, _together
+from edp_bayes.mitigation import NOISE
 from edp_bayes.report.describing import describe
+from edp_bayes.responses.changed import CUTS, cuts, limited, together
 from edp_bayes.responses.rounding import rounding_steps
 
 FEW = {"draws": 30, "chains": 2, "tune": 100, "random_seed": 1, "progressbar": False}
@@ -73,7 +75,7 @@ def test_verdicts_and_reports_say_what_was_tried(tried):
 @given(st.integers(2, 5), st.integers(0, 2**32 - 1))
 def test_a_longer_period_adds_up_its_databases(count, seed):
     responses = amounts(seed % 7)
-    longer = _together(responses, count)
+    longer = together(responses, count)
     start = 62 % count
     np.testing.assert_allclose(
         longer.response, responses.response[start:].reshape(-1, count).sum(axis=1)
@@ -88,15 +90,15 @@ def test_a_season_is_as_long_in_databases_that_are_longer(season, count):
     known = edp.Adversary(past=1, season=season)
     phases = {(count * k) % season for k in range(season)}  # at which the longer databases begin
     if len(phases) == 1:
-        assert _of_longer(known, count).season is None
+        assert of_longer(known, count).season is None
     elif season < 2 * count:
         with pytest.raises(edp.InvalidInputError, match=f"a season of {season} databases"):
-            _of_longer(known, count)
+            of_longer(known, count)
     else:
-        assert _of_longer(known, count).season * count == pytest.approx(season)
-        assert _of_longer(known, count).past == 1
+        assert of_longer(known, count).season * count == pytest.approx(season)
+        assert of_longer(known, count).past == 1
     for other in (None, edp.Adversary(past=2), edp.Adversary(season="calendar")):
-        assert _of_longer(other, count) is other
+        assert of_longer(other, count) is other
 
 
 def test_what_was_not_tried_is_named_and_where_the_reason_stands(tried):
@@ -112,7 +114,7 @@ def test_what_was_not_tried_is_named_and_where_the_reason_stands(tried):
 @given(st.integers(0, 6), st.floats(0.05, 1.0))
 def test_a_limit_cuts_contributions_and_takes_off_what_is_cut(seed, most):
     responses = amounts(seed)
-    less = _limited(responses, most)
+    less = limited(responses, most)
     whole = responses.contribution.toarray()
     np.testing.assert_allclose(less.contribution.toarray(), np.minimum(whole, most))
     rest = responses.response - whole.sum(axis=1)
@@ -125,9 +127,9 @@ def test_what_is_tried_is_in_order_and_on_the_grid():
     whole = list(rounding_steps(30.0, 1.0))
     assert whole == sorted(whole)
     assert all(size % 2 == 1 and size > 1 for size in whole)
-    cuts = list(_cuts(np.arange(1.0, 101.0), None))
-    assert cuts == [np.quantile(np.arange(1.0, 101.0), q, method="inverted_cdf") for q in CUTS]
-    assert list(_cuts(np.ones(20), 1.0)) == []
+    found = list(cuts(np.arange(1.0, 101.0), None))
+    assert found == [np.quantile(np.arange(1.0, 101.0), q, method="inverted_cdf") for q in CUTS]
+    assert list(cuts(np.ones(20), 1.0)) == []
 
 
 def test_counts_are_rounded_and_made_noisy_on_their_grid():

@@ -42,6 +42,7 @@ from edp_bayes.utils.sentences import Sentence, name_of
 
 if TYPE_CHECKING:
     from edp_bayes.auditing.evaluation import Risks
+    from edp_bayes.auditing.other_answers import AuditedAgain
     from edp_bayes.coupling.base import Coupling
     from edp_bayes.models.base import FittedModel
     from edp_bayes.models.joint import FittedJoint
@@ -83,6 +84,7 @@ def assemble(
     new_individual: bool = True,
     for_verdict: bool = False,
     keep_parameters: bool = True,
+    again: AuditedAgain | None = None,
 ) -> Audit:
     """Return the audit; nothing is sampled here but replicates for the predictive check.
 
@@ -91,7 +93,7 @@ def assemble(
     `new_individual` that the risk of one who is not in the sample is drawn, `keep_parameters` that
     draws of the model and what they predict are kept, `for_verdict` that what a verdict does not
     need is left out: these draws, densities on a grid, the fit's own groups, and checks that
-    advise.
+    advise; `again` is how other answers of the same data are audited.
     """
     shape = (settings.chains, settings.draws)
     names = labels.as_coordinate(responses.individual)
@@ -186,7 +188,7 @@ def assemble(
         return Audit(tree)
     if isinstance(fitted.coupling, ReleasedCoupling):
         return Audit(tree, ReleasedCurves(fitted.coupling, epsilon, risks, bootstrap, released))
-    return Audit(tree, CoupledCurves(fitted.coupling, epsilon, risks, bootstrap, released))
+    return Audit(tree, CoupledCurves(fitted.coupling, epsilon, risks, bootstrap, released, again))
 
 
 def common_record(

@@ -17,6 +17,7 @@ from edp_bayes.utils.arrays import Array, Index
 if TYPE_CHECKING:
     import xarray as xr
 
+    from edp_bayes.auditing.other_answers import AuditedAgain
     from edp_bayes.auditing.resampled import Bootstrap
     from edp_bayes.responses.responses import Responses
 
@@ -45,6 +46,8 @@ class CoupledCurves:
         Of the databases, for what limits rest on beside the fit.
     responses : Responses, optional
         Those of the audit, as they were released.
+    again : AuditedAgain, optional
+        How other answers of the same data are audited.
     """
 
     coupling: Coupling
@@ -52,6 +55,7 @@ class CoupledCurves:
     risks: Risks
     bootstrap: Bootstrap
     responses: Responses | None = None
+    again: AuditedAgain | None = None
     shared = False
 
     def between(self, epsilon: Array, left: int, target: float, rows: Index) -> tuple[Array, Array]:
@@ -130,6 +134,11 @@ class CoupledCurves:
     @cached_property
     def rounding(self) -> list[xr.Dataset | None]:
         """What rounding would leave, once it was found, see `edp_bayes.auditing.rounding`."""
+        return []
+
+    @cached_property
+    def other_answers(self) -> list[xr.Dataset | None]:
+        """What other answers would leave, once found, see `edp_bayes.auditing.other_answers`."""
         return []
 
     @cached_property

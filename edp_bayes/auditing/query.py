@@ -18,6 +18,7 @@ from edp_bayes.adversary.adversary import Adversary
 from edp_bayes.adversary.known import Explained, known
 from edp_bayes.auditing.evaluation import Risks, evaluate, riskiest
 from edp_bayes.auditing.executors.base import Runner, running
+from edp_bayes.auditing.other_answers import AuditedAgain
 from edp_bayes.auditing.rounded import modelled_step, rounded_coupling
 from edp_bayes.auditing.store import described, opened, remove, seed_in
 from edp_bayes.auditing.unseen_past import with_pasts
@@ -350,11 +351,21 @@ def _audited(responses: Any, asked: Asked, settings: SamplerSettings) -> Audit:
                 new_individual=not asked.only_largest,
                 for_verdict=asked.for_verdict,
                 keep_parameters=asked.keep_parameters and not asked.for_verdict,
+                again=_again(released, chosen, asked, settings),
             )
     if store is not None and not asked.keep_store:
         remove(Path(store) / SECOND)
         remove(store)
     return result
+
+
+def _again(
+    responses: Responses, model: DensityModel, asked: Asked, settings: SamplerSettings
+) -> AuditedAgain | None:
+    """Return how other answers of the same data are audited; None of a database that is named."""
+    if asked.at is not None or asked.for_verdict:
+        return None
+    return AuditedAgain(responses, model, asked.adversary, settings)
 
 
 def _on_scale_asked(responses: Any, transform: Any) -> Any:

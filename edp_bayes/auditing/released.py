@@ -20,6 +20,7 @@ from edp_bayes.distributions.published import Published
 from edp_bayes.divergence.released.grid import MOST_BINS
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.responses.atoms import refuse_atoms
+from edp_bayes.results.other_answers import OTHER_ANSWERS
 from edp_bayes.results.query import Audit
 from edp_bayes.results.rounding import ROUNDING
 from edp_bayes.utils.arrays import Array, Index
@@ -297,8 +298,8 @@ def _tree(
         groups["resampled"] = shown.dataset(posterior["individual"].to_numpy(), epsilon)
     summaries = {"mean": risks.mean, "sd": risks.deviation, "median": risks.median}
     groups["individuals"] = _replaced(groups["individuals"], summaries)
-    # the predictive draws, and what rounding would leave, are of the full answer
-    for name in ("new_individual", ROUNDING):
+    # the predictive draws, and what rounding or other answers would leave, are of the full answer
+    for name in ("new_individual", ROUNDING, OTHER_ANSWERS):
         groups.pop(name, None)
     tree = xr.DataTree.from_dict(groups)
     settings = dict(audit.settings)

@@ -32,6 +32,10 @@ FINITE: dict[str, dict[str, tuple[float, float]]] = {
         **dict.fromkeys(("delta", "least", "resampled"), RISK),
         **dict.fromkeys(("rounded_to", "moves"), POSITIVE),
     },
+    "other_answers": {
+        **dict.fromkeys(("delta", "resampled"), RISK),
+        **dict.fromkeys(("size", "databases"), POSITIVE),
+    },
     "resampled": dict.fromkeys(RISKS, RISK),
     "lower_bounds": dict.fromkeys(RISKS, (-np.inf, 1.0)),
     "individuals": {

@@ -18,6 +18,7 @@ from edp_bayes.interval.response_intervals import WIDTHS
 from edp_bayes.responses.atoms import refuse_atoms
 from edp_bayes.responses.transforms import described, named
 from edp_bayes.results.base import BAND_KINDS, TARGETS, IndividualCurves
+from edp_bayes.results.other_answers import OTHER_ANSWERS
 from edp_bayes.results.pictures import Pictures
 from edp_bayes.results.rounding import ROUNDING
 from edp_bayes.results.summaries import contributions_shown, summary_table
@@ -400,21 +401,58 @@ class Audit(IndividualCurves):
 
         return rounding_of(self)
 
+    @property
+    def other_answers(self) -> xr.Dataset | None:
+        """What other answers of the same data would leave of delta, each by a fit of its own.
+
+        Of up to 50 individuals and a model that is drawn in seconds; found when it is first asked
+        for, as `rounding` is, and saved with the result. There are two, where there can be: two
+        databases in one, and the sum if nobody counted for more than nine contributions in ten do.
+        ``delta``, dims (answer, sample, epsilon), are draws of the largest risk. ``size`` is how
+        many databases are one, or the limit; ``databases`` how many there are then. None where it
+        is not known.
+
+        See Also
+        --------
+        edp_bayes.remedies : tries more of them, of any number of individuals
+        edp_bayes.compare : audits of other queries side by side
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import edp_bayes as edp
+        >>> rng = np.random.default_rng(1)
+        >>> responses = edp.Responses.from_arrays(
+        ...     rng.normal(10.0, 1.0, 40), contribution=rng.gamma(2.0, 0.2, (40, 3)), additive=True
+        ... )
+        >>> audit = edp.audit(
+        ...     responses, epsilon=[0.1], draws=50, random_seed=1, progressbar=False
+        ... )
+        >>> audit.other_answers["databases"].values
+        array([20, 40])
+        """
+        if OTHER_ANSWERS in self.tree.children:
+            return self.tree[OTHER_ANSWERS].to_dataset()
+        from edp_bayes.auditing.other_answers import other_answers_of
+
+        return other_answers_of(self)
+
     def _completed(self) -> xr.DataTree:
-        """Return the tree, with what rounding would leave where it was found or is needed.
+        """Return the tree, with what rounding and other answers would leave, if found or needed.
 
         It is needed where the default target is missed. From then on it is part of the result, so
         that verdicts without the fit say the same.
         """
         from edp_bayes.results.verdict import NOT_MET, UNDECIDED
 
-        if self.source is None or ROUNDING in self.tree.children:
+        missing = [k for k in (ROUNDING, OTHER_ANSWERS) if k not in self.tree.children]
+        if self.source is None or not missing:
             return self.tree
-        wanted = getattr(self.source, "rounding", ()) or (
-            self.verdict().status in (NOT_MET, UNDECIDED)
-        )
-        if wanted and (found := self.rounding) is not None:
-            self.tree[ROUNDING] = xr.DataTree(found)
+        missed = self.verdict().status in (NOT_MET, UNDECIDED)
+        for name in missing:
+            wanted: bool = missed or bool(getattr(self.source, name, None))
+            if wanted and (found := getattr(self, name)) is not None:
+                self.tree[name] = xr.DataTree(found)
         return self.tree
 
     @property

@@ -19,6 +19,7 @@ from edp_bayes.adversary.usual import PAST
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.results.basis import on_what, resting
 from edp_bayes.results.more_databases import Needed, needed
+from edp_bayes.results.other_answers import other_answers_sentences
 from edp_bayes.results.rounding import may_be_rounded, rounding_sentence
 from edp_bayes.results.summaries import largest_and_spread
 from edp_bayes.utils import validate
@@ -624,16 +625,50 @@ def _helps(
             return tuple(record["sentences"])
     known = result.rounding if at >= 0 else None
     rounding = "" if known is None else rounding_sentence(known, target, at, prob=prob, kind=kind)
-    whole = may_be_rounded(result)
-    may = "A" if rounding or not whole else "Rounding (released), a"
-    again = (
-        f"{may} coarser period or another query may do. Of a period or a query there is no figure "
-        "here, because each takes a fit of its own: seconds for few individuals, minutes for many "
-        "(edp_bayes.compare)."
+    others = None if at < 0 else result.other_answers
+    found = (
+        {}
+        if others is None
+        else dict(other_answers_sentences(others, target, at, prob=prob, kind=kind))
     )
-    if whole:
-        again += " edp_bayes.remedies (--remedies) tries what may help on the data."
-    return tuple(filter(None, (_noise(result, target), rounding, again)))
+    more = _more(result, {*found, *(["rounding"] if rounding else [])})
+    return tuple(filter(None, (_noise(result, target), rounding, *found.values(), more)))
+
+
+# What may help, by the kind of a figure.
+KINDS_OF_HELP = {
+    "rounding": "rounding (released)",
+    "period": "a coarser period",
+    "limit": "another query",
+}
+
+
+def _more(result: Audit, found: set[str]) -> str:
+    """Return what else may help, of which no figure was found."""
+    whole = may_be_rounded(result)
+    left = [
+        words
+        for kind, words in KINDS_OF_HELP.items()
+        if kind not in found and (whole or kind != "rounding")
+    ]
+    tries = (
+        "edp_bayes.remedies (--remedies) tries what may help on the data."
+        if whole
+        else "edp_bayes.compare tries other queries."
+    )
+    if not left:
+        return tries
+    *first, last = left
+    listed = f"{', '.join(first)} or {last}" if first else last
+    fits = [kind for kind in ("period", "limit") if kind not in found]
+    if not fits:
+        return f"{listed[0].upper()}{listed[1:]} may do. {tries}"
+    of = " or ".join({"period": "a period", "limit": "a query"}[kind] for kind in fits)
+    said = (
+        f"{listed[0].upper()}{listed[1:]} may do. Of {of} there is no figure here, because each "
+        "takes a fit of its own: seconds for few individuals, minutes for many (edp_bayes.compare)."
+    )
+    return f"{said} {tries}" if whole else said
 
 
 def _noise(result: Audit, target: Target) -> str:
