@@ -1,15 +1,20 @@
 """Limits that rest on the databases themselves where a density may be too smooth."""
 
+import dataclasses
 import warnings
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy import stats
 
 import edp_bayes as edp
 from edp_bayes.auditing.lower_bounds import MeanMasses
 from edp_bayes.auditing.resampled import Bootstrap
+from edp_bayes.divergence.shifts import gaussian_shift
 from edp_bayes.models import SamplerSettings
+from edp_bayes.report.sections import words
+from edp_bayes.report.sections.curves import crossings
 from tests.calibration.worlds import EPSILON, WORLDS, truth
 
 SETTINGS = SamplerSettings(draws=50, chains=1, random_seed=5, progressbar=False)
@@ -173,3 +178,55 @@ def test_what_is_published_and_what_is_composed_ask_the_databases_too():
     assert (rounded < whole).all()
     year = edp.compose(audit, databases=2, draws=50, progressbar=False)
     assert (year.upper("delta").to_numpy() >= whole - 1e-12).all()
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """An audit of little risk, and the same where the databases show more than its model."""
+    rng = np.random.default_rng(1)
+    given = rng.gamma(2.0, 0.05, (40, 3))
+    responses = edp.Responses.from_arrays(
+        rng.normal(10.0, 1.0, 40) + given.sum(axis=1), contribution=given, additive=True
+    )
+    grid = [0.0, 0.1, 0.5, 1.0]
+    audit = edp.audit(
+        responses, epsilon=grid, draws=100, chains=2, random_seed=1, progressbar=False,
+        model=edp.SmoothedBootstrap(),
+    )  # fmt: skip
+    curve = np.array([0.4, 0.35, 0.2, 0.1])
+    assert (audit.upper("delta").to_numpy() < curve).all()
+    tree = audit.tree.copy()
+    group = tree["resampled"].to_dataset()
+    tree["resampled"] = group.assign(delta=xr.ones_like(group["delta"]) * curve)
+    return audit, dataclasses.replace(audit, tree=tree), curve
+
+
+def test_no_sentence_and_no_picture_is_below_what_the_databases_show(shown):
+    audit, more, curve = shown
+    assert more.upper("delta").to_numpy().tolist() == curve.tolist()
+    grid = audit.epsilon.to_numpy()
+    power, guessed, advantage, exceeded, mu = words._limits(more, 0.95)
+    assert (guessed, advantage, exceeded) == (pytest.approx(0.7), 0.4, pytest.approx(curve[-1]))
+    # delta(e) <= power(a) - exp(e) a at every level, and the best test reaches it at some
+    test = 0.05 + np.max([d - (np.exp(e) - 1.0) * 0.05 for d, e in zip(curve, grid, strict=True)])
+    assert words._limits(audit, 0.95)[0] < power <= test
+    assert (gaussian_shift(mu + 1e-9, grid) >= curve).all()
+    assert (gaussian_shift(mu - 1e-6, grid) < curve).any()
+    levels = [0.05, 0.2, 0.5]
+    found, before = more.tradeoff(levels), audit.tradeoff(levels)
+    assert (found["upper"] > before["upper"]).all()
+    assert found["upper"][0] == pytest.approx(power)
+    for name in ("lower", "median"):
+        assert (found[name] == before[name]).all()
+    ends = {one.target: one for one in crossings(more, 0.95)}
+    last = {target: grid[curve > target].max() for target in ends}
+    for target, one in ends.items():
+        assert one.upper >= last[target]
+    assert words.guessed_right(more, 0.95) == pytest.approx(0.7)
+
+
+def test_as_many_releases_as_one_that_is_too_many_are_none(shown):
+    audit, more, _ = shown
+    asked = {"epsilon": 0.5, "delta": 0.15, "progressbar": False}
+    assert edp.releases_until(audit, **asked)["safe"] > 0
+    assert edp.releases_until(more, **asked)["safe"] == 0

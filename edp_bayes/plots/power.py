@@ -171,10 +171,11 @@ def plot_membership(
     draws = found["exceeded"].transpose("chain", "draw", "epsilon").to_numpy()
     flat = draws.reshape(-1, draws.shape[-1])
     over = {"posterior": found["posterior"].to_numpy()}
-    lower, upper = (
-        xr.DataArray(end, over, ("posterior",), name="exceeded")
-        for end in bands.pointwise(flat, prob)
-    )
+    ends = bands.pointwise(flat, prob)
+    if (shown := audit.resampled_curves) is not None:
+        # the log ratio exceeds an epsilon with a probability of at least delta there
+        ends = ends[0], np.maximum(ends[1], bands.pointwise(shown, prob)[1])
+    lower, upper = (xr.DataArray(end, over, ("posterior",), name="exceeded") for end in ends)
     middle = lower.copy(data=np.median(flat, axis=0))
     canvas = Canvas(
         xr.Dataset({"exceeded": middle.expand_dims(chain=1, draw=1)}),

@@ -120,7 +120,8 @@ def releases_until(
     if safe > 0.0:
         # one release is within the target by the limit of the audit, which is of all its draws
         once = whole_draws(audit, level, progressbar)["delta"].to_numpy()
-        safe = safe if float(upper_limit(once.ravel(), PROB)) <= target else 0.0
+        limit = max(float(upper_limit(once.ravel(), PROB)), _shown(audit, float(level[0])))
+        safe = safe if limit <= target else 0.0
     return xr.Dataset(
         {
             "releases": (("chain", "draw"), found),
@@ -297,6 +298,13 @@ def _at_most(source: Source, row: int, person: int, known: int, level: Array, ta
         middle = (low + high) // 2
         low, high = (middle, high) if within(middle) else (low, middle)
     return low
+
+
+def _shown(audit: Audit, level: float) -> float:
+    """Return the limit of what the databases themselves show of delta at an epsilon, or beyond."""
+    curves, grid = audit.resampled_curves, audit.epsilon.to_numpy()
+    at = int(np.searchsorted(grid, level * (1.0 - 1e-9)))
+    return 0.0 if curves is None or at == grid.size else float(upper_limit(curves[:, at], PROB))
 
 
 def _within_once(source: Source, level: Array, target: float, progressbar: bool) -> Index:

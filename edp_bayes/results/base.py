@@ -574,7 +574,8 @@ class PrivacyCurves:
         -------
         Dataset
             lower, median and upper over level. Between the values of the grid of epsilon the upper
-            end and the median take the most that a curve can be, the lower end the least.
+            end and the median take the most that a curve can be, the lower end the least. The upper
+            end is nowhere below what the databases themselves show.
 
         Raises
         ------
@@ -609,11 +610,15 @@ class PrivacyCurves:
             lower = self._lower_bounds["delta"].transpose("chain", "draw", "epsilon").to_numpy()
             below = np.maximum(lower.reshape(-1, grid.size), 0.0)
         least = make(tradeoff.least_power(below, grid, at), prob)[0]
+        upper = make(power, prob)[1]
+        shown = self.resampled_curves
+        if shown is not None:
+            upper = np.maximum(upper, make(tradeoff.least_power(shown, grid, at), prob)[1])
         return xr.Dataset(
             {
                 "lower": ("level", np.minimum(least, np.median(power, axis=0))),
                 "median": ("level", np.median(power, axis=0)),
-                "upper": ("level", make(power, prob)[1]),
+                "upper": ("level", upper),
             },
             coords={"level": at},
             attrs={"quantity": "power", "kind": kind, "prob": prob},
@@ -1004,6 +1009,17 @@ class PrivacyCurves:
             return None
         found = _end(_at(self._resampled[name], self._quantity(quantity)), end)
         return found.copy(data=bands.never_rising(found.to_numpy()))
+
+    @property
+    def resampled_curves(self) -> Array | None:
+        """What the databases themselves show of delta, shape (sample, epsilon), never rising.
+
+        Delta is at least that; see `edp_bayes.auditing.resampled`. None where that is not known.
+        """
+        if "delta" not in self._resampled:
+            return None
+        found = _at(self._resampled["delta"], self._quantity("delta"))
+        return bands.never_rising(found.transpose("sample", "epsilon").to_numpy())
 
     def _quantity(self, name: str) -> xr.DataArray:
         curves = [str(k) for k, curve in self._posterior.items() if "epsilon" in curve.dims]

@@ -18,6 +18,7 @@ __all__ = [
     "exceedance",
     "gaussian_mu",
     "guessing",
+    "least_mu",
     "least_power",
     "most_power",
 ]
@@ -119,15 +120,25 @@ def gaussian_mu(curves: Array, epsilon: Array, *, convex: bool = True) -> Array:
     The curve is that of a normal distribution and its copy moved by mu standard deviations. In
     between it is compared with the chord at the left end of each of a few parts.
     """
-    from edp_bayes.divergence.shifts import gaussian_shift
-
     points, values = [float(epsilon[0])], [curves[:, 0]]
     for left, right in itertools.pairwise(epsilon.tolist()):
         parts = np.linspace(left, right, BETWEEN + 1)
         points += parts[1:].tolist()
         values += [curve_at(curves, epsilon, part, convex=convex) for part in parts[:-1].tolist()]
-    needed, grid = np.stack(values, axis=1), np.array(points)
-    low, high = np.zeros(len(curves)), np.full(len(curves), LARGEST_MU)
+    return least_mu(np.stack(values, axis=1), np.array(points))
+
+
+def least_mu(needed: Array, grid: Array) -> Array:
+    """Return the least mu whose Gaussian curve is nowhere below points of a curve, shape (draw,).
+
+    Examples
+    --------
+    >>> least_mu(np.array([[0.0], [0.38292492]]), np.array([0.0])).round(6).tolist()
+    [0.0, 1.0]
+    """
+    from edp_bayes.divergence.shifts import gaussian_shift
+
+    low, high = np.zeros(len(needed)), np.full(len(needed), LARGEST_MU)
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         enough = (gaussian_shift(middle[:, None], grid) >= needed).all(axis=1)

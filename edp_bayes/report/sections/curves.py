@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.report.content import Band, Crossing, Curve
+from edp_bayes.results.bands import pointwise
 from edp_bayes.results.base import TARGETS
 from edp_bayes.results.summaries import interval
 from edp_bayes.utils import validate
@@ -92,15 +93,34 @@ def thinned(curve: Curve, shown: Index) -> Curve:
 
 
 def crossings(result: PrivacyCurves, prob: float) -> tuple[Crossing, ...]:
-    """Return the epsilon at which delta falls to each target, with its equal-tailed interval."""
+    """Return the epsilon at which delta falls to each target, with its equal-tailed interval.
+
+    No upper end is below what the databases themselves show.
+    """
     last = float(result.epsilon[-1])
     rows = []
     for target in TARGETS:
         draws = result.epsilon_at(target)
         found, least = interval(draws, prob), interval(draws["lower"], prob)
+        above = _shown_above(result, target, prob)
+        if found[-1] < above[0]:
+            found, least = (*found[:2], above[1]), (*least[:2], above[0])
         words = tuple(crossing(*ends, last) for ends in zip(found, least, strict=True))
         rows.append(Crossing(target, *found, words))
     return tuple(rows)
+
+
+def _shown_above(result: PrivacyCurves, target: float, prob: float) -> tuple[float, float]:
+    """Return the last epsilon at which the databases show delta above a target, and the next."""
+    curves = result.resampled_curves
+    if curves is None:
+        return 0.0, 0.0
+    upper = pointwise(curves, prob)[1]
+    places = np.flatnonzero(upper > target)
+    if places.size == 0:
+        return 0.0, 0.0
+    edges = np.append(result.epsilon.to_numpy(), np.inf)
+    return float(edges[places[-1]]), float(edges[places[-1] + 1])
 
 
 def numbers(values: xr.DataArray | ArrayLike) -> tuple[float, ...]:

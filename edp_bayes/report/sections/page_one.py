@@ -8,12 +8,14 @@ inference.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from edp_bayes.report.content import CheckRow, Fact, NoiseFound, PageOne, RiskRow, RulesHeld
 from edp_bayes.report.sections.rules import rules_fact
+from edp_bayes.report.sections.words import guessed_right
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.effects import ADVISES, WITHHOLDS, shown
 from edp_bayes.results.inference import KNOWN_TO, SHARE, amount_errors
@@ -130,22 +132,26 @@ def _rows(
     prob: float,
     releases: PrivacyCurves | None,
 ) -> tuple[RiskRow, ...]:
-    rows = [_singling_out(verdict)]
+    rows = [_singling_out(verdict, guessed_right(result, verdict.prob))]
     if kind == "query":
         rows += [_linkability(result, verdict, prob, releases), _inference(result, verdict, prob)]
     if kind == "composition":
-        rows = [_together(verdict)]
+        rows = [replace(rows[0], risk="Linkability")]
     return tuple(rows)
 
 
-def _singling_out(verdict: Verdict) -> RiskRow:
-    """Return the largest risk, and how often a reader guesses membership right."""
+def _singling_out(verdict: Verdict, by_curve: float) -> RiskRow:
+    """Return the largest risk, and how often a reader guesses membership right.
+
+    That follows from the limit at the target's epsilon, and `by_curve` from the whole curve.
+    """
     if verdict.status == NOT_ESTABLISHED:
         return RiskRow("Singling out", NO_CLAIM, "", "", "", NOT_ESTABLISHED)
     # A test of level a and power 1 - b has 1 - b <= e^epsilon a + delta, and 1 - a <= e^epsilon b +
     # delta: added, 1 - (a + b) / 2 is at most this.
     inverse = math.exp(-verdict.epsilon)
     guessed = (1.0 + inverse * verdict.limit) / (1.0 + inverse)
+    guessed = min(guessed, by_curve)
     most = percent(math.ceil(1e3 * guessed - 1e-6) / 1e3)
     return RiskRow(
         risk="Singling out",
@@ -161,11 +167,6 @@ def _singling_out(verdict: Verdict) -> RiskRow:
         basis="the model" if verdict.basis else "the data and the model",
         status=verdict.status,
     )
-
-
-def _together(verdict: Verdict) -> RiskRow:
-    row = _singling_out(verdict)
-    return RiskRow("Linkability", row.number, row.band, row.meaning, row.basis, row.status)
 
 
 def _linkability(
@@ -190,7 +191,7 @@ def _linkability(
             status=NOT_ASSESSED,
         )
     several = releases.verdict(epsilon=verdict.epsilon, delta=verdict.delta, prob=prob)
-    row = _singling_out(several)
+    row = _singling_out(several, guessed_right(releases, several.prob))
     return RiskRow(
         risk="Linkability",
         number=row.number,

@@ -6,19 +6,21 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from edp_bayes.report.sections.mechanisms import has_local_epsilon
+from edp_bayes.results import tradeoff
 from edp_bayes.results.bands import upper_limit
 from edp_bayes.results.basis import resting
 from edp_bayes.results.tradeoff import LARGEST_MU
+from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.formatting import at_most, number, percent, risk_limit
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from edp_bayes.results.base import PrivacyCurves
 
-__all__ = ["in_words"]
+__all__ = ["guessed_right", "in_words"]
 
 LEVEL, PRIOR = 0.05, 0.5
 
@@ -59,8 +61,16 @@ def in_words(result: PrivacyCurves, prob: float = PROB) -> tuple[str, ...]:
     return tuple(words)
 
 
+def guessed_right(result: PrivacyCurves, prob: float) -> float:
+    """Return the limit of how often a reader guesses membership right, an even bet beforehand."""
+    return max(_limits(one, prob)[1] for one in (result, *result.parts))
+
+
 def _limits(result: PrivacyCurves, prob: float) -> tuple[float, ...]:
-    """Return limits of power, right guesses, advantage, likelier membership and mu."""
+    """Return limits of power, right guesses, advantage, likelier membership and mu.
+
+    None is below that of what the databases themselves show of delta, which every one is at least.
+    """
     membership = result.membership_probability(prior=PRIOR)
     draws = (
         result.power(LEVEL),
@@ -70,7 +80,21 @@ def _limits(result: PrivacyCurves, prob: float) -> tuple[float, ...]:
         # a limit of draws some of which are infinite
         result.gaussian_mu().clip(max=LARGEST_MU),
     )
-    return tuple(_limit(one, prob) for one in draws)
+    limits = tuple(_limit(one.to_numpy(), prob) for one in draws)
+    curves = result.resampled_curves
+    if curves is None:
+        return limits
+    grid = result.epsilon.to_numpy()
+    shown = (
+        tradeoff.least_power(curves, grid, np.array([LEVEL])),
+        # delta(0) is at least its value at the first epsilon
+        PRIOR + PRIOR * curves[:, 0],
+        curves[:, 0],
+        # the log ratio exceeds an epsilon with a probability of at least delta there
+        curves[:, -1],
+        tradeoff.least_mu(curves, grid).clip(max=LARGEST_MU),
+    )
+    return tuple(max(limit, _limit(one, prob)) for limit, one in zip(limits, shown, strict=True))
 
 
 def _up(value: float) -> float:
@@ -78,5 +102,5 @@ def _up(value: float) -> float:
     return round(math.ceil(100.0 * value - 1e-9) / 100.0, 2)
 
 
-def _limit(draws: xr.DataArray, prob: float) -> float:
-    return float(upper_limit(draws.to_numpy().ravel(), prob))
+def _limit(draws: Array, prob: float) -> float:
+    return float(upper_limit(draws.ravel(), prob))
