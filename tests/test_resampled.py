@@ -6,15 +6,19 @@ import warnings
 import numpy as np
 import pytest
 import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 import edp_bayes as edp
 from edp_bayes.auditing.lower_bounds import MeanMasses
-from edp_bayes.auditing.resampled import Bootstrap
+from edp_bayes.auditing.resampled import Bootstrap, no_more
 from edp_bayes.divergence.shifts import gaussian_shift
 from edp_bayes.models import SamplerSettings
 from edp_bayes.report.sections import words
 from edp_bayes.report.sections.curves import crossings
+from edp_bayes.results.bands import upper_limit
 from tests.calibration.worlds import EPSILON, WORLDS, truth
 
 SETTINGS = SamplerSettings(draws=50, chains=1, random_seed=5, progressbar=False)
@@ -227,6 +231,31 @@ def test_no_sentence_and_no_picture_is_below_what_the_databases_show(shown):
 
 def test_as_many_releases_as_one_that_is_too_many_are_none(shown):
     audit, more, _ = shown
-    asked = {"epsilon": 0.5, "delta": 0.15, "progressbar": False}
+    asked = {"epsilon": 0.5, "delta": 0.15, "draws": 20, "progressbar": False}
     assert edp.releases_until(audit, **asked)["safe"] > 0
     assert edp.releases_until(more, **asked)["safe"] == 0
+
+
+def test_rounding_raises_no_limit():
+    audit = audit_of("six peaks, gives 0.3", 1)
+    for step in (0.05, 2.0):
+        rounded = audit.released(rounded_to=step, progressbar=False)
+        for name in ("delta", "individual_delta", "total_risk"):
+            less, whole = (one.upper(name).to_numpy() for one in (rounded, audit))
+            assert (less <= whole + 1e-12).all()
+
+
+@given(
+    shown=arrays(float, (7, 2), elements=st.floats(0.0, 1.0)),
+    draws=arrays(float, (5, 2), elements=st.floats(0.0, 1.0)),
+    whole=arrays(float, (7, 2), elements=st.floats(0.0, 1.0)),
+    rank=st.integers(2, 6),
+)
+def test_quantiles_of_less_are_at_most_the_larger_of_both(shown, draws, whole, rank):
+    found = no_more(shown, draws, whole)
+    prob = rank / 8.0
+    assert (found <= shown).all()
+    limits = [upper_limit(one, prob) for one in (found, draws, whole)]
+    assert (limits[0] <= np.maximum(limits[1], limits[2]) + 1e-12).all()
+    # nothing is taken off what is not above
+    assert (no_more(shown, np.ones_like(draws), None) == shown).all()

@@ -292,10 +292,11 @@ def _tree(
     groups["posterior"] = _replaced(posterior, found)
     below = {name: getattr(tested, name) for name in ("individual_delta", "delta", "total_risk")}
     groups["lower_bounds"] = _replaced(groups["lower_bounds"], below)
-    groups.pop("resampled", None)
+    whole = groups.pop("resampled", None)
     shown = bootstrap.draws(coupling, kept, tested.means, epsilon)
     if shown is not None:
-        groups["resampled"] = shown.dataset(posterior["individual"].to_numpy(), epsilon)
+        less = shown.of_less(posterior, whole)
+        groups["resampled"] = less.dataset(posterior["individual"].to_numpy(), epsilon)
     summaries = {"mean": risks.mean, "sd": risks.deviation, "median": risks.median}
     groups["individuals"] = _replaced(groups["individuals"], summaries)
     # the predictive draws, and what rounding or other answers would leave, are of the full answer

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.responses.responses import Responses
 
-__all__ = ["CONTRASTS", "Answers", "Bootstrap", "Resampled"]
+__all__ = ["CONTRASTS", "Answers", "Bootstrap", "Resampled", "no_more"]
 
 # By which factor exp(kappa) one density is above the other in A. Of 0.35 to 1, these left the limit
 # below the truth least often under a density of a sharp edge, at the same price under a normal one.
@@ -73,6 +73,26 @@ class Resampled:
     individual_delta: Array
     delta: Array
 
+    def of_less(self, posterior: xr.Dataset, resampled: xr.Dataset | None) -> Resampled:
+        """Return the same of an answer from which no more can be learned than from another.
+
+        No quantile is above those of the other answer, of the draws of its risks and of what its
+        databases show. So is no limit: processing an answer raises no risk.
+        """
+        found = []
+        for name in ("individual_delta", "delta"):
+            dims = ("individual", "epsilon") if name == "individual_delta" else ("epsilon",)
+            drawn = posterior[name].transpose("chain", "draw", *dims).to_numpy()
+            whole = None if resampled is None else resampled[name].transpose("sample", *dims)
+            found.append(
+                no_more(
+                    getattr(self, name),
+                    drawn.reshape(-1, *drawn.shape[2:]),
+                    None if whole is None else whole.to_numpy(),
+                )
+            )
+        return Resampled(*found)
+
     def dataset(self, individuals: NDArray[Any], epsilon: Array) -> xr.Dataset:
         """Return them as a group of an audit."""
         import xarray as xr
@@ -84,6 +104,20 @@ class Resampled:
             },
             coords={"individual": individuals, "epsilon": epsilon},
         )
+
+
+def no_more(shown: Array, draws: Array, whole: Array | None) -> Array:
+    """Return draws no quantile of which, at their own ranks, is above those of both others."""
+    count = len(shown)
+    ranks = np.arange(1.0, count + 1.0) / (count + 1.0)
+    most = np.quantile(draws, ranks, axis=0, method="weibull")
+    if whole is not None:
+        most = np.maximum(most, np.quantile(whole, ranks, axis=0, method="weibull"))
+    order = np.argsort(shown, axis=0, kind="stable")
+    capped = np.minimum(np.take_along_axis(shown, order, axis=0), most)
+    found = np.empty_like(shown)
+    np.put_along_axis(found, order, capped, axis=0)
+    return found
 
 
 class Answers(NamedTuple):

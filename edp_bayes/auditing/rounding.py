@@ -16,6 +16,7 @@ from edp_bayes.auditing.epsilon_at import CoupledCurves
 from edp_bayes.auditing.evaluation import Risks, riskiest
 from edp_bayes.auditing.lower_bounds import mean_masses
 from edp_bayes.auditing.released import released_coupling
+from edp_bayes.auditing.resampled import no_more
 from edp_bayes.coupling.base import FLOOR
 from edp_bayes.coupling.views.published import ReleasedCoupling, components, grid_of
 from edp_bayes.coupling.views.some_draws import pick
@@ -61,7 +62,7 @@ def _rounding(audit: Audit, source: CoupledCurves) -> xr.Dataset | None:
         return None
     least = np.minimum(left, full)
     drawn = ("rounded_to", "sample", "epsilon")
-    shown = [_shown(coupling, people, source) for coupling in picked]
+    shown = [_shown(audit, coupling, people, source) for coupling in picked]
     return xr.Dataset(
         {
             "delta": (drawn, np.maximum(least, _others(source.risks, people, rows))),
@@ -73,11 +74,13 @@ def _rounding(audit: Audit, source: CoupledCurves) -> xr.Dataset | None:
     )
 
 
-def _shown(coupling: ReleasedCoupling, people: Index, source: CoupledCurves) -> Array:
+def _shown(audit: Audit, coupling: ReleasedCoupling, people: Index, source: CoupledCurves) -> Array:
     """Return what the databases themselves show of what is published, (resample, epsilon)."""
     means = mean_masses(coupling, people)
     found = source.bootstrap.draws(coupling, people, means, source.epsilon)
-    return np.zeros((1, source.epsilon.size)) if found is None else found.delta
+    if found is None:
+        return np.zeros((1, source.epsilon.size))
+    return no_more(found.delta, source.risks.delta, audit.resampled_curves)
 
 
 def _chosen(source: CoupledCurves) -> tuple[Index, Index]:
