@@ -275,10 +275,10 @@ def _lexical_order(keys: Sequence[NDArray[Any]]) -> Index:
     if len(keys) == 1:
         return order
     first = keys[0][order]
-    tied = np.flatnonzero(first[1:] == first[:-1])
-    if tied.size:
+    tied = first[1:] == first[:-1]
+    if tied.any():
         # Only records that share the first key need the others.
-        rows = np.union1d(tied, tied + 1)
+        rows = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
         within = order[rows]
         order[rows] = within[np.lexsort([key[within] for key in reversed(keys)])]
     return order
