@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from edp_bayes.adversary.known import explained
-from edp_bayes.auditing.assembly import known_attributes
+from edp_bayes.auditing.assembly.groups import known_attributes
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.utils import labels
 from edp_bayes.utils.arrays import Array, Index

@@ -280,8 +280,9 @@ class Asked:
 
 def _audited(responses: Any, asked: Asked, settings: SamplerSettings) -> Audit:
     """Return the audit that is asked for."""
-    from edp_bayes.auditing.assembly import assemble
-    from edp_bayes.auditing.joint_assembly import assemble_joint
+    from edp_bayes.auditing.assembly.assembling import Given, assemble
+    from edp_bayes.auditing.assembly.one_query import OneQuery
+    from edp_bayes.auditing.assembly.several_queries import SeveralQueries
     from edp_bayes.diagnostics.convergence import require_enough_draws
     from edp_bayes.models.default import model_of_sampler
 
@@ -331,28 +332,23 @@ def _audited(responses: Any, asked: Asked, settings: SamplerSettings) -> Audit:
     place = np.cumsum(some) - 1
     kept = order[some][riskiest(risks.mean[order[some]], keep, place[responses.rank[named]])]
     with working("Diagnostics", show=settings.progressbar):
-        common: dict[str, Any] = {
-            "responses": responses,
-            "released": released,
-            "regression": found.regression,
-            "fitted": fitted,
-            "epsilon": grid,
-            "risks": risks,
-            "kept": kept,
-            "settings": settings,
-            "appear_once": asked.appear_once,
-        }
-        if several:
-            result: Audit = assemble_joint(**common, keep_parameters=asked.keep_parameters)
-        else:
-            result = assemble(
-                **common,
-                more=checks,
-                new_individual=not asked.only_largest,
-                for_verdict=asked.for_verdict,
-                keep_parameters=asked.keep_parameters and not asked.for_verdict,
-                again=_again(released, chosen, asked, settings),
-            )
+        given: Given[Any, Any, Any] = Given(
+            responses=responses,
+            released=released,
+            regression=found.regression,
+            fitted=fitted,
+            epsilon=grid,
+            risks=risks,
+            kept=kept,
+            settings=settings,
+            more=checks,
+            appear_once=asked.appear_once,
+            new_individual=not asked.only_largest,
+            for_verdict=asked.for_verdict and not several,
+            keep_parameters=asked.keep_parameters and not (asked.for_verdict and not several),
+            again=None if several else _again(released, chosen, asked, settings),
+        )
+        result = assemble(SeveralQueries(given) if several else OneQuery(given))
     if store is not None and not asked.keep_store:
         remove(Path(store) / SECOND)
         remove(store)

@@ -1,0 +1,1 @@
+"""Put the draws, the summaries and every diagnostic of an audit into one tree."""
