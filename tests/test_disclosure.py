@@ -258,7 +258,7 @@ def test_the_command_line_prints_and_writes_the_rules(capsys, tmp_path):
     asked = ["audit", str(tmp_path / "visits.csv"), *words.split(), *few.split()]
     assert main([*asked, "--out", str(tmp_path / "out")]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "Customary rules, and delta at epsilon = 0.1" in printed
+    assert "Rules of disclosure control, and delta at epsilon = 0.1" in printed
     assert "They answer different questions" in printed
     own = [*(one for one in asked if one != "--rules"), "--rule", "frequency:12", "--rule", "p:5"]
     assert main([*own, "--out", str(tmp_path / "own")]) == 0

@@ -167,7 +167,7 @@ def print_rules(rules: pd.DataFrame, console: Console) -> None:
     held = rules_held(rules)
     for row in held.rows:
         table.add_row(Text(row.rule), row.passed, row.before, row.after)
-    title = f"Customary rules, and delta at epsilon = {held.epsilon:.4g}"
+    title = f"Rules of disclosure control, and delta at epsilon = {held.epsilon:.4g}"
     print_parts(((title, table), (None, Text(held.meaning))), console)
 
 
