@@ -37,12 +37,6 @@ def audit_of(weights, locations, scales, kernel="gaussian", noise=None):
     return Audit(tree)
 
 
-def test_the_noise_of_an_earlier_file_is_read():
-    audit = audit_of(1.0, 0.0, 1.0, noise=LaplaceNoise(2.0))
-    audit.tree.attrs["noise"] = audit.tree.attrs["noise"].replace("distribution", "law")
-    assert audit.mixture.noise == LaplaceNoise(2.0)
-
-
 # Few draws are quick, and said to be few.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The (bulk|tail) of|The chains disagree:edp_bayes.EdpBayesWarning"

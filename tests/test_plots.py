@@ -193,20 +193,6 @@ def test_ratio_is_taken_draw_by_draw(audit):
     np.testing.assert_array_equal(drawn(pc, "minus_epsilon", "ratio")["y"], -nearest)
 
 
-def test_without_logarithms_the_ratio_is_drawn_where_the_densities_are_large(audit):
-    """As in files of before December 2026."""
-    tree = audit.tree.copy()
-    tree["densities"] = tree["densities"].to_dataset().drop_vars("log_ratio")
-    pc = plots.plot_density(type(audit)(tree), individual="dee", epsilon=0.3, backend="none")
-    group = tree["densities"].to_dataset().sel(individual="dee").astype(float)
-    element = drawn(pc, "median_ratio", "ratio")
-    ratio = np.log(group["density_with"] / group["density_without"]).median(("chain", "draw"))
-    np.testing.assert_allclose(element["y"], ratio.sel(x=element["x"]), rtol=1e-6, atol=1e-9)
-    typical = group["density_with"].mean(("chain", "draw"))
-    visible = typical >= 0.01 * typical.max()
-    np.testing.assert_array_equal(element["x"], group["x"][visible.to_numpy()])
-
-
 def test_density_legend_names_individual_and_band(audit):
     pc = plots.plot_density(audit, individual="dee", ci_prob=PROB, backend="matplotlib")
     words = [text.get_text() for text in pc.get_viz("figure").legends[0].get_texts()]

@@ -90,23 +90,6 @@ def test_without_an_adversary_nothing_is_adjusted():
     np.testing.assert_array_equal(found, part.max(axis=0))
 
 
-def test_files_that_hold_adjusted_ones_alone_say_so(case):
-    """Files of before December 2026 hold them under the name of the largest contribution."""
-    *_, audit = case
-    tree = audit.tree.copy()
-    about = tree["individuals"].to_dataset()
-    tree["individuals"] = tree["individuals"].assign(
-        largest_contribution=abs(about["adjusted_contribution"]),
-        signed_contribution=about["adjusted_contribution"],
-    )
-    tree["individuals"] = tree["individuals"].to_dataset().drop_vars("adjusted_contribution")
-    older = edp.Audit(tree)
-    assert contributions_shown(older)[1] == "adjusted contribution"
-    content = describe(older, epsilon=0.1)
-    assert content.people.contributes == "adjusted contribution"
-    assert content.enough is None
-
-
 def test_contributions_to_several_queries_are_adjusted():
     part, responses = rising()
     rng = np.random.default_rng(3)

@@ -19,6 +19,7 @@ from edp_bayes.models import SamplerSettings
 from edp_bayes.report.sections import words
 from edp_bayes.report.sections.curves import crossings
 from edp_bayes.results.bands import upper_limit
+from edp_bayes.results.summaries import individual_intervals
 from tests.calibration.worlds import EPSILON, WORLDS, truth
 
 SETTINGS = SamplerSettings(draws=50, chains=1, random_seed=5, progressbar=False)
@@ -201,7 +202,8 @@ def shown():
     assert (audit.upper("delta").to_numpy() < curve).all()
     tree = audit.tree.copy()
     group = tree["resampled"].to_dataset()
-    tree["resampled"] = group.assign(delta=xr.ones_like(group["delta"]) * curve)
+    every = ("delta", "individual_delta")
+    tree["resampled"] = group.assign({k: xr.ones_like(group[k]) * curve for k in every})
     return audit, dataclasses.replace(audit, tree=tree), curve
 
 
@@ -227,6 +229,8 @@ def test_no_sentence_and_no_picture_is_below_what_the_databases_show(shown):
     for target, one in ends.items():
         assert one.upper >= last[target]
     assert words.guessed_right(more, 0.95) == pytest.approx(0.7)
+    for at, upper in enumerate(more.upper("individual_delta").transpose("epsilon", ...).values):
+        assert (individual_intervals(more, at, 0.95)[:, 2] >= upper).all()
 
 
 def test_as_many_releases_as_one_that_is_too_many_are_none(shown):

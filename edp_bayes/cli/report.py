@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -17,7 +18,13 @@ from edp_bayes.report.sections import curves, records
 from edp_bayes.report.sections.rules import rules_held
 from edp_bayes.results.effects import ADVISES, WITHHOLDS
 from edp_bayes.results.joint import JointAudit
-from edp_bayes.results.summaries import contributions_shown, interval, most_total, riskiest
+from edp_bayes.results.summaries import (
+    by_risk,
+    contributions_shown,
+    individual_intervals,
+    interval,
+    most_total,
+)
 from edp_bayes.utils.formatting import percent, risk, risk_limit, short
 from edp_bayes.utils.thinning import spread_evenly
 
@@ -273,7 +280,13 @@ def _last(audit: Audit, prob: float, tailed: str) -> tuple[tuple[str | None, Any
 
 
 def _individuals(audit: Audit, prob: float, epsilon: float) -> Table:
-    draws = riskiest(audit, epsilon)
+    at = int(np.abs(audit.epsilon.to_numpy() - epsilon).argmin())
+    ends = xr.DataArray(
+        individual_intervals(audit, at, prob),
+        {"individual": audit.individual_delta["individual"].to_numpy()},
+        ("individual", "end"),
+    )
+    draws = ends.isel(individual=by_risk(audit, epsilon))
     if audit.settings.get("not_assessed"):
         assessed = audit.individuals["presence"] > 0
         draws = draws.isel(individual=assessed.sel(individual=draws["individual"]).to_numpy())
@@ -290,7 +303,7 @@ def _individuals(audit: Audit, prob: float, epsilon: float) -> Table:
         table.add_column(head, justify="right")
     for k in range(min(INDIVIDUALS, draws.sizes["individual"])):
         one = draws.isel(individual=k)
-        lower, middle, upper = interval(one, prob)
+        lower, middle, upper = one.to_numpy().tolist()
         label = one["individual"].values
         facts, most = audit.individuals.sel(individual=label), contribution.sel(individual=label)
         exact = audit.exact_zeros or float(most) == 0.0
@@ -299,7 +312,7 @@ def _individuals(audit: Audit, prob: float, epsilon: float) -> Table:
             risk(middle, exact=exact),
             f"{risk(lower, exact=exact)} to {risk(upper, exact=exact)}",
             f"{int(facts['presence'])}",
-            Text(clean(str(facts["last_seen"].values)) if "last_seen" in facts else ""),
+            Text(clean(str(facts["last_seen"].values))),
             f"{float(most):.4g}",
         )
     return table

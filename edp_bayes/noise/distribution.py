@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from edp_bayes.distributions.lattice import LatticeNoise
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise, Noise, NoNoise
-from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.checksums import ATTRIBUTE, checksum
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NoiseDistribution", "as_distribution"]
 
-# Of the file: in version 1 distribution was law, up to version 2 there were no checksums.
-FORMAT, VERSION = "edp_bayes_noise", 3
+# Of the file.
+FORMAT, VERSION = "edp_bayes_noise", 1
 
 SIMPLE: dict[str, type[GaussianNoise | LaplaceNoise]] = {
     "gaussian": GaussianNoise,
@@ -175,27 +174,21 @@ class NoiseDistribution:
         ------
         InvalidInputError
             If the text is something else, or not as it was written.
-
-        Warns
-        -----
-        EdpBayesWarning
-            If it holds no checksums, as files of before December 2026.
         """
         try:
             found = json.loads(text)
         except json.JSONDecodeError as error:
             raise InvalidInputError(f"this is no saved noise: no JSON, {error}") from None
         version = found.get(FORMAT) if isinstance(found, dict) else None
-        if isinstance(version, bool) or version not in range(1, VERSION + 1):
+        if isinstance(version, bool) or version != VERSION:
             raise InvalidInputError(
                 f"this is no saved noise that can be read here: found {FORMAT} = {version!r}, "
                 f"{VERSION} would be right"
             )
-        _verify(found, version)
+        _verify(found)
         try:
-            name = "law" if version == 1 else "distribution"
-            parts = [dict(part) for part in found[f"{name}s"]]
-            components = tuple(_distribution_of(part[name], part) for part in parts)
+            parts = [dict(part) for part in found["distributions"]]
+            components = tuple(_distribution_of(part["distribution"], part) for part in parts)
             record = {**found["record"]}
             if "message" in record:
                 record["message"] = restored(record["message"])
@@ -259,18 +252,14 @@ def as_distribution(noise: object) -> NoiseDistribution:
     )
 
 
-def _verify(found: Mapping[str, Any], version: Any) -> None:
-    """Refuse what is not as it was written; warn where that cannot be told."""
-    if version < VERSION and ATTRIBUTE not in found:
-        said = "this noise was saved without checksums: that it is as it was saved cannot be "
-        warnings.warn(said + "verified", EdpBayesWarning, stacklevel=4)
-        return
+def _verify(found: Mapping[str, Any]) -> None:
+    """Refuse what is not as it was written."""
     expected = found.get(ATTRIBUTE)
     for name in dict.fromkeys(["distributions", "record", *found]):
         if name in (FORMAT, ATTRIBUTE):
             continue
         known = expected.get(name) if isinstance(expected, dict) else None
-        if name not in found or known != checksum(found[name]) or version < VERSION:
+        if name not in found or known != checksum(found[name]):
             raise InvalidInputError(f"this noise is damaged: {name} is not as it was saved")
 
 

@@ -240,7 +240,10 @@ def _checks(cells: Cells) -> tuple[Fact, ...]:
     broken = int((cells.table["rules_broken"] != "").sum())
     return (
         *facts,
-        Fact("Rules of disclosure control", f"broken in {broken:,} of {counted(len(cells.table), 'cell')}"),
+        Fact(
+            "Rules of disclosure control",
+            f"broken in {broken:,} of {counted(len(cells.table), 'cell')}",
+        ),
     )
 
 

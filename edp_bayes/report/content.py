@@ -151,14 +151,12 @@ class Histogram:
 class People:
     """The riskiest individuals by falling median risk, and a histogram of the rest.
 
-    `means` tells that the result holds means in the place of medians where no draws were kept,
-    `contributes` whether contributions are as they were made or adjusted.
+    `contributes` tells whether contributions are as they were made or adjusted.
     """
 
     rows: tuple[Person, ...]
     total: int
     rest: Histogram
-    means: bool = False
     contributes: str = "largest contribution"
 
 

@@ -980,8 +980,7 @@ class PrivacyCurves:
     @cached_property
     def _lower_bounds(self) -> xr.Dataset:
         """Draws of lower bounds of some quantities, see `edp_bayes.auditing.lower_bounds`."""
-        # files of before November 2026 call it fixed_test
-        group = self.tree.get("lower_bounds", self.tree.get("fixed_test"))
+        group = self.tree.get("lower_bounds")
         return xr.Dataset() if group is None else group.to_dataset()
 
     @cached_property

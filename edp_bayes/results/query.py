@@ -253,7 +253,7 @@ class Audit(IndividualCurves):
         noise = self._record("noise")
         if noise:
             # earlier files say law
-            noise = NOISES[noise.get("distribution") or noise["law"]](noise["scale"])
+            noise = NOISES[noise["distribution"]](noise["scale"])
         return Mixture(*parts, kernel=str(group.attrs["kernel"]), noise=noise)
 
     @property

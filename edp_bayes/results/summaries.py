@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from edp_bayes.results import bands
 from edp_bayes.utils import validate
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import default_probability
@@ -25,6 +26,7 @@ __all__ = [
     "by_risk",
     "contributions_shown",
     "finite_draws",
+    "individual_intervals",
     "interval",
     "largest_and_spread",
     "log_ratio",
@@ -123,27 +125,32 @@ def riskiest(audit: Audit, epsilon: float) -> xr.DataArray:
     return risk.isel(individual=by_risk(audit, epsilon))
 
 
+def individual_intervals(audit: Audit, at: int, prob: float) -> Array:
+    """Return the equal-tailed interval of delta_i of the kept individuals at one epsilon.
+
+    Lower end, median and upper end, shape (individual, 3). No upper end is below what the databases
+    themselves show.
+    """
+    draws = audit.individual_delta.isel(epsilon=at).transpose("individual", "chain", "draw")
+    found = np.array([interval(one, prob) for one in draws.to_numpy()])
+    above = audit.resampled_end(
+        "individual_delta", lambda curves: bands.band(curves.T, prob, kind="pointwise")[1]
+    )
+    if above is not None:
+        shown = above.isel(epsilon=at).transpose("individual").to_numpy()
+        found[:, 2] = np.maximum(found[:, 2], shown)
+    return found
+
+
 def by_risk(audit: Audit, epsilon: float) -> NDArray[np.int64]:
     """Return the positions of the kept individuals at one epsilon, by falling posterior median."""
     risk = audit.individual_delta.sel(epsilon=epsilon, method="nearest")
     return np.argsort(-risk.median(("chain", "draw")).to_numpy(), kind="stable")
 
 
-# In files of before December 2026, which hold no logarithms, the ratio is known where the density
-# is at least this share of its peak: beyond, it is a ratio of two numbers close to zero.
-KNOWN_SHARE = 0.01
-
-
 def log_ratio(densities: xr.Dataset) -> xr.DataArray:
-    """Return log(with / without) of one individual, missing where it is not known."""
-    if "log_ratio" in densities:
-        return densities["log_ratio"].astype(np.float64)
-    draws = densities[["density_with", "density_without"]].astype(np.float64)
-    logs = np.log(draws.clip(np.finfo(np.float32).tiny))
-    typical = draws["density_with"].mean(("chain", "draw"))
-    ratio = logs["density_with"] - logs["density_without"]
-    known: xr.DataArray = ratio.where(typical >= KNOWN_SHARE * typical.max())
-    return known
+    """Return log(with / without) of one individual."""
+    return densities["log_ratio"].astype(np.float64)
 
 
 def largest_and_spread(audit: Audit) -> tuple[float, float] | None:
@@ -178,11 +185,10 @@ def contributions_shown(audit: Audit) -> tuple[xr.DataArray, str]:
 
     It is as the individual made it, in any database. One that was adjusted to the database in
     question or divided by a scale is called adjusted: of several queries together there is no
-    other, and files of before December 2026 hold no other where there is an adversary.
+    other.
     """
     about = audit.individuals
     if "largest_contribution" not in about:
         return about["adjusted_contribution"], "adjusted contribution"
-    older = "known" in audit.tree.children and "adjusted_contribution" not in about
-    name = "adjusted contribution" if audit.joint or older else "largest contribution"
+    name = "adjusted contribution" if audit.joint else "largest contribution"
     return about.get("signed_contribution", about["largest_contribution"]), name

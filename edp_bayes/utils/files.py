@@ -173,7 +173,7 @@ def load_tree(path: Path) -> xr.DataTree:
     Warns
     -----
     EdpBayesWarning
-        If it holds no checksums, as files of earlier versions.
+        If it holds no checksums, as a tree that was written otherwise.
     """
     import xarray as xr
 

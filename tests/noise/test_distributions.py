@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.noise import (
     GaussianNoise,
     LaplaceNoise,
@@ -17,6 +17,7 @@ from edp_bayes.noise import (
     NoNoise,
 )
 from edp_bayes.noise.distribution import as_distribution
+from edp_bayes.utils.checksums import checksum
 from edp_bayes.utils.sentences import Name, Sentence
 
 LATTICE = LatticeNoise(0.5, [0.1, 0.2, 0.3, 0.2, 0.1], left=0.04, right=0.06, decay=0.7)
@@ -91,14 +92,19 @@ def test_saved_noise_is_the_same_noise(tmp_path):
     assert again.components[1] == LaplaceNoise(0.1)
 
 
-def test_the_first_format_is_read():
-    noise = NoiseDistribution((NoNoise(), LaplaceNoise(0.1), LATTICE), (0.1, 0.2, 0.7))
-    held = json.loads(noise.to_json())
+@pytest.mark.parametrize("version", [0, 2, True, "1", None])
+def test_another_format_is_refused(version):
+    held = json.loads(NoiseDistribution((LaplaceNoise(0.1),)).to_json())
+    text = json.dumps({**held, "edp_bayes_noise": version})
+    with pytest.raises(InvalidInputError, match=r"found edp_bayes_noise = .*, 1 would be right"):
+        NoiseDistribution.from_json(text)
+
+
+def test_noise_without_checksums_is_refused():
+    held = json.loads(NoiseDistribution((LaplaceNoise(0.1),)).to_json())
     del held["checksums"]
-    text = json.dumps({**held, "edp_bayes_noise": 1}).replace("distribution", "law")
-    with pytest.warns(EdpBayesWarning, match="saved without checksums"):
-        again = NoiseDistribution.from_json(text)
-    assert again.to_json() == noise.to_json()
+    with pytest.raises(InvalidInputError, match="damaged: distributions is not as it was saved"):
+        NoiseDistribution.from_json(json.dumps(held))
 
 
 def test_a_flipped_bit_of_saved_noise_is_refused_or_changes_nothing(tmp_path):
@@ -129,20 +135,23 @@ def test_a_changed_weight_of_saved_noise_is_named(tmp_path):
 
 
 def test_files_that_are_no_noise_are_refused(tmp_path):
-    distribution = (
-        '{"edp_bayes_noise": 2, "distributions": [{"distribution": %s, "weight": 1}], "record": {}}'
-    )
+    def saved(**found):
+        held = {"distributions": [{"weight": 1, **found}], "record": {}}
+        checked = {name: checksum(value) for name, value in held.items()}
+        return json.dumps({"edp_bayes_noise": 1, **held, "checksums": checked})
+
     for text, reason in (
-        ("{}", "found edp_bayes_noise = None, 3 would be right"),
+        ("{}", "found edp_bayes_noise = None, 1 would be right"),
         ("[1, 2]", "found edp_bayes_noise = None"),
         ('{"edp_bayes_noise": 7, "distributions": [], "record": {}}', "edp_bayes_noise = 7"),
         ("nonsense", "no JSON"),
-        ('{"edp_bayes_noise": 2}', "'distributions' is missing"),
+        ('{"edp_bayes_noise": 1}', "damaged: distributions is not as it was saved"),
+        (saved(distribution="laplace"), "'scale' is missing"),
         (
-            distribution % '"cauchy"',
+            saved(distribution="cauchy"),
             "distribution must be one of none, gaussian, laplace, lattice, found cauchy",
         ),
-        (distribution % '"laplace", "scale": "x"', "scale must be numeric, found 'x'"),
+        (saved(distribution="laplace", scale="x"), "scale must be numeric, found 'x'"),
     ):
         (tmp_path / "bad.json").write_text(text)
         with pytest.raises((InvalidInputError, InputTypeError), match=reason) as caught:

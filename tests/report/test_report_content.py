@@ -61,28 +61,7 @@ def test_the_table_holds_everybody_by_falling_risk(audit, content):
         assert ((draws > low) & (draws < high)).mean() <= 0.9
         assert row.median == pytest.approx(np.median(draws))
         assert row.interval[1] == pytest.approx(row.median)
-    assert not content.people.means
     assert content.people.rest.counts == ()
-
-
-def test_a_file_without_medians_says_that_means_stand_in_their_place(audit, tmp_path):
-    older = audit.to_datatree()
-    older["individuals"] = older["individuals"].to_dataset().drop_vars("median")
-    older = edp.Audit(older)
-    people = describe(older, epsilon=0.1, names=True).people
-    assert people.means
-    mean = audit.individuals["mean"].sel(epsilon=0.1)
-    for row in people.rows:
-        if row.interval is None:
-            assert row.median == float(mean.sel(individual=row.name))
-        else:
-            assert row.median == pytest.approx(row.interval[1])
-    page = older.report(tmp_path / "older.html", epsilon=0.1).read_text("utf-8")
-    assert "the posterior mean stands there" in page
-    page = audit.report(tmp_path / "newer.html", epsilon=0.1).read_text("utf-8")
-    assert "the posterior mean stands there" not in page
-    assert "draws not kept" in page
-    assert "mean of" not in page
 
 
 def test_densities_and_their_ratio_are_those_of_the_draws(audit, content):

@@ -19,7 +19,12 @@ from edp_bayes.report.content import (
 from edp_bayes.report.pseudonyms import Namer
 from edp_bayes.report.sections.curves import banded, numbers, thinned
 from edp_bayes.results import bands
-from edp_bayes.results.summaries import contributions_shown, interval, log_ratio, most_total
+from edp_bayes.results.summaries import (
+    contributions_shown,
+    individual_intervals,
+    log_ratio,
+    most_total,
+)
 from edp_bayes.utils import labels
 from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.formatting import rounded_up
@@ -49,12 +54,12 @@ def people(audit: Audit, at: int, prob: float, named: Namer) -> People:
     about = audit.individuals
     plain = labels.plain_list(about["individual"].to_numpy())
     mean = about["mean"].transpose("individual", "epsilon").to_numpy()
-    median = _medians(audit)
+    median = about["median"].transpose("individual", "epsilon").to_numpy()
     presence = about["presence"].to_numpy()
     shown, contributes = contributions_shown(audit)
     contribution = shown.to_numpy()
     kept = _kept(audit, at, prob)
-    seen = about["last_seen"].to_numpy().astype(str) if "last_seen" in about else None
+    seen = about["last_seen"].to_numpy().astype(str)
     order = np.lexsort((-mean.sum(axis=1), -median[:, at]))
     # who was seen in lags alone is not assessed, and stands in no table
     unassessed = audit.settings.get("not_assessed", 0) > 0
@@ -68,7 +73,7 @@ def people(audit: Audit, at: int, prob: float, named: Namer) -> People:
         Person(
             name=named(plain[k]),
             presence=int(presence[k]),
-            last_seen="" if seen is None else str(seen[k]),
+            last_seen=str(seen[k]),
             contribution=float(contribution[k])
             if named.described is None
             else rounded_up(float(contribution[k])),
@@ -83,7 +88,6 @@ def people(audit: Audit, at: int, prob: float, named: Namer) -> People:
         rows,
         total=order.size,
         rest=_histogram(rest),
-        means="median" not in about,
         contributes=contributes,
     )
 
@@ -102,28 +106,12 @@ def distributions(audit: Audit, at: int, prob: float, named: Namer) -> tuple[Dis
     )
 
 
-def _medians(audit: Audit) -> Array:
-    """Return the median risk of everybody, shape (individual, epsilon).
-
-    Files of before December 2026 hold no medians: means are for those whose draws were not kept.
-    """
-    about = audit.individuals.transpose("individual", "epsilon", ...)
-    if "median" in about:
-        return np.asarray(about["median"])
-    median = about["mean"].to_numpy().copy()
-    draws = audit.individual_delta.median(("chain", "draw")).transpose("individual", "epsilon")
-    plain = labels.plain_list(about["individual"].to_numpy())
-    where = {label: k for k, label in enumerate(plain)}
-    kept = labels.plain_list(draws["individual"].to_numpy())
-    median[[where[label] for label in kept]] = draws.to_numpy()
-    return median
-
-
 def _kept(audit: Audit, at: int, prob: float) -> dict[object, tuple[float, float, float]]:
-    draws = audit.individual_delta.isel(epsilon=at)
-    values = draws.transpose("individual", "chain", "draw").to_numpy()
-    kept = labels.plain_list(draws["individual"].to_numpy())
-    return {label: interval(one, prob) for label, one in zip(kept, values, strict=True)}
+    kept = labels.plain_list(audit.individual_delta["individual"].to_numpy())
+    found = individual_intervals(audit, at, prob).tolist()
+    return {
+        label: (low, middle, high) for label, (low, middle, high) in zip(kept, found, strict=True)
+    }
 
 
 def _histogram(median: Array) -> Histogram:

@@ -47,7 +47,9 @@ def rules_held(rules: pd.DataFrame) -> RulesHeld:
 def rules_fact(rules: RulesHeld) -> Fact:
     """Return how many rules every database passes, for the first page."""
     passed = sum(row.passed == "yes" for row in rules.rows)
-    return Fact("Rules of disclosure control", f"{passed} of {len(rules.rows)} passed in all databases")
+    return Fact(
+        "Rules of disclosure control", f"{passed} of {len(rules.rows)} passed in all databases"
+    )
 
 
 def _limit(value: float | None) -> str:
