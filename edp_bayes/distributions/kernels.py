@@ -18,6 +18,7 @@ __all__ = [
     "gaussian_tail",
     "laplace",
     "laplace_log_density",
+    "laplace_tail",
     "mean_decay",
     "normal_laplace",
     "two_laplaces",
@@ -48,13 +49,18 @@ def gaussian_tail(u: Array, scale: Array) -> Array:
 
 def laplace(u: Array, scale: Array) -> Distribution:
     """Return log density and P(U <= u) of the Laplace distribution."""
-    tail = 0.5 * np.exp(-np.abs(u) / scale)
-    return laplace_log_density(u, scale), np.where(u < 0, tail, 1.0 - tail)
+    return laplace_log_density(u, scale), laplace_tail(u, scale)
 
 
 def laplace_log_density(u: Array, scale: Array) -> Array:
     """Return the log density of the Laplace distribution alone."""
     return -np.abs(u) / scale - np.log(2.0 * scale)
+
+
+def laplace_tail(u: Array, scale: Array) -> Array:
+    """Return P(U <= u) of the Laplace distribution alone."""
+    tail = 0.5 * np.exp(-np.abs(u) / scale)
+    return np.where(u < 0, tail, 1.0 - tail)
 
 
 def normal_laplace(u: Array, normal_scale: Array, laplace_scale: Array) -> Distribution:

@@ -241,15 +241,19 @@ class Mixture:
         """
         points = validate.finite_array(edges, "edges")
         result = np.zeros((*self._lead, points.size + 1))
+        # of every point, and of one beyond either end, where no tail and no location is left
+        tails = np.zeros((2, *self._lead, points.size + 2))
+        passed = np.zeros((*self._lead, points.size + 2), dtype=bool)
+        passed[..., -1] = True
         for w, u, s in self._components(points):
             tail = self._tail(-np.abs(u), s)
-            below, right = np.where(u <= 0.0, tail, 0.0), u > 0.0
-            above = np.where(right, tail, 0.0)
-            cells = np.diff(below, axis=-1, prepend=0.0, append=0.0)
-            cells -= np.diff(above, axis=-1, prepend=0.0, append=0.0)
+            right = passed[..., 1:-1] = u > 0.0
+            tails[0, ..., 1:-1] = np.where(right, 0.0, tail)
+            tails[1, ..., 1:-1] = np.where(right, tail, 0.0)
+            below, above = tails[..., 1:] - tails[..., :-1]
             # the cell with the location has what both tails leave
-            crossing = np.diff(right, axis=-1, prepend=False, append=True)
-            result += w * (cells + crossing)
+            crossing = passed[..., 1:] != passed[..., :-1]
+            result += w * (below - above + crossing)
         return np.asarray(np.clip(result, 0.0, 1.0))
 
     def mean(self) -> NDArray[np.float64]:
@@ -407,9 +411,11 @@ class Mixture:
         return kernels.laplace_log_density(u, scale)
 
     def _tail(self, u: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self.noise is None and self.kernel == "gaussian":
+        if self.noise is not None:
+            return self._distribution(u, scale)[1]
+        if self.kernel == "gaussian":
             return kernels.gaussian_tail(u, scale)
-        return self._distribution(u, scale)[1]
+        return kernels.laplace_tail(u, scale)
 
     def _last_positive(self) -> NDArray[np.int64]:
         """Index of the last component of positive weight, which rounding must not pass."""

@@ -79,11 +79,12 @@ def gaussian_shift(shift: ArrayLike, epsilon: ArrayLike) -> Array:
         large = (eps > _LARGE) & (s < _LARGEST_SPLIT)
         a[large] = _exact_difference(eps[large], s[large])
         density = np.exp(-0.5 * a * a) / math.sqrt(2.0 * math.pi)
-        z = np.maximum(centre[:, None] + 0.5 * s[:, None] * _NODES, -1.0)
-        small = density * 0.5 * s * np.sum(_WEIGHTS * (1.0 - z * mills(z)), axis=1)
         value = ndtr(-a) - density * mills(b)
+        near = s < _SMALL_SHIFT
+        z = np.maximum(centre[near, None] + 0.5 * s[near, None] * _NODES, -1.0)
+        length = np.sum(_WEIGHTS * (1.0 - z * mills(z)), axis=1)
+        value[near] = density[near] * 0.5 * s[near] * length
     # beyond 40 standard deviations the normal density is zero in double precision
-    value = np.where(s < _SMALL_SHIFT, small, value)
     result[live] = np.where(a > 40.0, 0.0, np.clip(value, 0.0, 1.0))
     return result
 

@@ -137,7 +137,8 @@ class MechanismAudit(PrivacyCurves):
         ...     for name in people
         ... }
         >>> audit = edp.audit_mechanisms(
-        ...     noisy_sum, without, epsilon=[0.5], size=5000, random_seed=1, progressbar=False
+        ...     noisy_sum, without, epsilon=[0.5], size=5000, draws=100, tune=100, random_seed=1,
+        ...     progressbar=False,
         ... )
         >>> level = audit.data_centric(prob=0.95)
         >>> str(level["pair"].to_numpy()[0]), bool(level["lower"] < 1.0 < level["upper"])

@@ -276,7 +276,7 @@ class Audit(IndividualCurves):
         >>> responses = edp.Responses.from_arrays(
         ...     np.random.default_rng(1).normal(size=40), contribution=np.full((40, 1), 0.1)
         ... )
-        >>> audit = edp.audit(responses, epsilon=[0.1], random_seed=1, progressbar=False)
+        >>> audit = edp.audit(responses, epsilon=[0.1], draws=50, random_seed=1, progressbar=False)
         >>> list(audit.trace.children)
         ['posterior', 'prior', 'posterior_predictive', 'prior_predictive', 'observed_data',
         'log_likelihood', 'log_prior']

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edp_bayes.utils.arrays import Array, Flags
-from edp_bayes.utils.compiled import compiled
+from edp_bayes.utils.compiled import ZERO, compiled
 
 __all__ = ["HYPER", "Field", "fill_table", "forward", "level_edges", "sample_path"]
 
@@ -126,7 +126,8 @@ def _likelihood(field: Field, hyper: Array, k: int, row: Array, out: Array) -> N
     a, b = field.a[k], field.b[k]
     low, top = _ends(field, hyper, k)
     drift = _drift(field, hyper, k)
-    out[:size] = row
+    for i in range(size):
+        out[i] = row[i]
     below, above = np.searchsorted(grid, low - drift), np.searchsorted(grid, top - drift)
     if below > 0:
         score = _score(a, b, low + field.offset) - field.best[k]
@@ -203,7 +204,8 @@ def forward(field: Field, hyper: Array, table: Array, filtered: Array) -> float:
         _likelihood(field, hyper, k, table[k], likelihood)
         now = filtered[k]
         if field.fresh[k]:
-            now[:size] = finite * base
+            for i in range(size):
+                now[i] = finite * base[i]
             now[size:] = entry
         else:
             old = filtered[k - 1]
@@ -257,7 +259,7 @@ def sample_path(
     level = np.empty(cells, np.int64)
     stays = np.zeros(cells + 1, np.bool_)  # from the cell before into this one
     _draw_levels(field, hyper, filtered, rng, level, stays)
-    first = 0
+    first = ZERO
     for k in range(cells):
         if stays[k + 1]:
             continue
@@ -296,7 +298,8 @@ def _draw_levels(
             level[k] = _pick(distribution, rng.random())
             continue
         if after >= size:
-            weights[:size] = distribution[:size] * entry
+            for i in range(size):
+                weights[i] = distribution[i] * entry
             weights[size:] = 0.0
             weights[after] = distribution[after] * STAY_INFINITE
             level[k] = _pick(weights, rng.random())
@@ -304,7 +307,8 @@ def _draw_levels(
         for i in range(size):
             near = width[after] * math.exp(-abs(grid[i] - grid[after]) / step) * norm[i]
             weights[i] = distribution[i] * move * (near + base[after])
-        weights[size:] = distribution[size:] * (1.0 - STAY_INFINITE) * base[after]
+        for i in range(size, size + 2):
+            weights[i] = distribution[i] * (1.0 - STAY_INFINITE) * base[after]
         stay = distribution[after] * (1.0 - 2.0 * entry) * (1.0 - change)
         if rng.random() * (stay + weights.sum()) < stay:
             level[k] = after

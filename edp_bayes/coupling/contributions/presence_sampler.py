@@ -225,7 +225,9 @@ def _walk(  # type: ignore[no-untyped-def]
             taken = math.log(rng.random() * (old / new) ** PRESENCES) < gain
             if taken:
                 probability[i], without[0, k], without[1, k] = new, m, scale
-                mass[i, :] = moved
+                # by a loop: rows assigned take 3 s to compile, for the text of an error
+                for j in range(rest.size):
+                    mass[i, j] = moved[j]
             for j in range(rest.size):
                 below[j] += mass[i, j]
 

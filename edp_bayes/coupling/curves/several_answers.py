@@ -398,31 +398,31 @@ def joint_integrals(  # type: ignore[no-untyped-def]
 def known_curves(first, last, p, q, points, growth, value, error, split):  # type: ignore[no-untyped-def]
     """Fill in the curves of pairs of mixtures (weights, locations, covariances) at points of p.
 
-    p and q start with (draw, component), points is (draw, d, FAR_POINTS), value and error are
+    p and q start with (draw, component), points is (draw, d, point), value and error are
     (draw, epsilon); u = q / p, v = 1.
     """
-    components, d = p[1].shape[1:]
+    components, (_, d, count) = p[1].shape[1], points.shape
     factor, inverse = np.empty((d, d)), np.empty((d, d))
-    u, v = np.empty(FAR_POINTS), np.empty(FAR_POINTS)
-    quadratic, parts = np.empty(FAR_POINTS), np.empty((3, PARTS))
+    u, v = np.empty(count), np.empty(count)
+    quadratic, parts = np.empty(count), np.empty((3, PARTS))
     for s in range(first, last):
-        for n in range(FAR_POINTS):
+        for n in range(count):
             u[n] = 0.0
             v[n] = 0.0
         for k in range(components):
             if p[0][s, k] > 0.0:
                 cholesky(p[2][s, k], factor, d)
                 inverse_factor(factor, inverse, d)
-                add_density(v, quadratic, points[s], FAR_POINTS, p[0][s, k], p[1][s, k], inverse, d)
+                add_density(v, quadratic, points[s], count, p[0][s, k], p[1][s, k], inverse, d)
         for k in range(q[0].shape[1]):
             if q[0][s, k] > 0.0:
                 cholesky(q[2][s, k], factor, d)
                 inverse_factor(factor, inverse, d)
-                add_density(u, quadratic, points[s], FAR_POINTS, q[0][s, k], q[1][s, k], inverse, d)
-        for n in range(FAR_POINTS):
+                add_density(u, quadratic, points[s], count, q[0][s, k], q[1][s, k], inverse, d)
+        for n in range(count):
             u[n] /= v[n]
             v[n] = 1.0
-        estimate(u, v, FAR_POINTS, growth, parts, value[s], error[s], split[s])
+        estimate(u, v, count, growth, parts, value[s], error[s], split[s])
 
 
 def pair_components(

@@ -213,7 +213,7 @@ def _curves(
     ends = np.zeros(3, dtype=np.int64)
     spans = np.empty((2 * most, 5))
     bends = np.empty(most)
-    work, level = np.empty((4, levels + 1)), np.empty(levels)
+    room, level = np.empty(4 * (levels + 1)), np.empty(levels)
     x, values, nodes = np.empty(BATCH), np.empty((VALUES, BATCH)), np.empty((4, BATCH))
     stack, breaks = np.empty((STACK, 7)), np.empty((256 + 2 * levels, 6))
     curve = np.empty((2, levels))
@@ -225,9 +225,10 @@ def _curves(
         kept = levels - skipped
         for e in range(kept):
             level[e] = growth[s, skipped + e]
+        # contiguous, as in other callers: by_level is compiled once
         cell = Workspace(
             evaluate, table, ends, level[:kept], x, values, nodes, stack, breaks,
-            work[:, : kept + 1],
+            room[: 4 * (kept + 1)].reshape(4, kept + 1),
         )  # fmt: skip
         by_level(cell, p[s], q[s, i], reach_gaussian, reach_laplace, spans, bends)
         _collect(cell.growth, cell.work, curve)

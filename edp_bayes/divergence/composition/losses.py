@@ -121,6 +121,9 @@ def _losses(
         np.empty((256 + 2 * levels, 6)), np.empty((4, levels + 1)),
     )  # fmt: skip
     for s in range(first, last):
-        level[:] = growth[s]
+        for e in range(levels):
+            level[e] = growth[s, e]
         by_level(cell, p[s], q[s], reach_gaussian, reach_laplace, spans, bends)
-        out[s] = cell.work
+        for row in range(len(cell.work)):
+            for e in range(levels + 1):
+                out[s, row, e] = cell.work[row, e]

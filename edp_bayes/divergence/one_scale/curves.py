@@ -13,7 +13,7 @@ from edp_bayes.divergence.logarithmic.curves import fill
 from edp_bayes.divergence.one_scale import interval_sums, knots, shared_scale
 from edp_bayes.divergence.one_scale.shared_scale import LANES
 from edp_bayes.utils.arrays import Array, Index
-from edp_bayes.utils.compiled import compiled, in_threads
+from edp_bayes.utils.compiled import ZERO, compiled, in_threads
 
 __all__ = ["curves", "shift_curves"]
 
@@ -366,4 +366,4 @@ def _shared_tasks(first: int, last: int, p: Array, q: Array, growth: Array, out:
         shared_scale.knot_values(
             count, total, steps, distances, rate, weights.ravel(), False, 0.0, values, apart, above
         )
-        interval_sums.integrate(count, growth, bounds, 0, values, work, out[s])
+        interval_sums.integrate(count, growth, bounds, ZERO, values, work, out[s])
